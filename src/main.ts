@@ -41,11 +41,11 @@ try {
   service = await startService(config, { unwanted: unwanted.signal, ownsProcess: true });
   // For people. Standard output has only JSON lines, for programs.
   if (config.roles.has("api") && config.logLevel !== "silent") process.stderr.write(greeting(service));
-  const wanted = new Promise<null>((resolve) => {
+  const stopRequested = new Promise<null>((resolve) => {
     if (unwanted.signal.aborted) resolve(null);
     unwanted.signal.addEventListener("abort", () => resolve(null));
   });
-  const failure = await Promise.race([wanted, service.failed]);
+  const failure = await Promise.race([stopRequested, service.failed]);
   if (failure) complain(failure);
   await service.stop({ now: failure !== null });
   process.exit(failure ? 1 : 0);

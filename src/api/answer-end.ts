@@ -12,7 +12,7 @@ function waitingOn(socket: Socket): Set<() => void> {
   const enders = new Set<() => void>();
   endersBySocket.set(socket, enders);
   socket.once("close", () => {
-    for (const end of enders) end();
+    for (const endAnswer of enders) endAnswer();
   });
   return enders;
 }
@@ -24,11 +24,11 @@ export function whenOver({ socket }: IncomingMessage, response: ServerResponse, 
     return;
   }
   const enders = waitingOn(socket);
-  const end = () => {
-    if (enders.delete(end)) over();
+  const onClose = () => {
+    if (enders.delete(onClose)) over();
   };
-  enders.add(end);
-  response.once("close", end);
+  enders.add(onClose);
+  response.once("close", onClose);
 }
 
 /** One shared error object, because creating one costs more than everything else here. */

@@ -75,7 +75,7 @@ export function sizeOf(value: unknown): number {
   if (typeof value === "string") return value.length;
   if (typeof value !== "object" || value === null) return 8;
   if (value instanceof JsonText) return value.text.length;
-  if (Array.isArray(value)) return value.reduce<number>((sum, one) => sum + sizeOf(one), 8);
+  if (Array.isArray(value)) return value.reduce<number>((sum, element) => sum + sizeOf(element), 8);
   let sum = 8;
   for (const key of Object.keys(value)) sum += key.length + sizeOf((value as Record<string, unknown>)[key]);
   return sum;
@@ -110,11 +110,11 @@ export function createAnswers(
 
   /** True if there is capacity for this many more bytes, within `times` the read limit. */
   function hasRoom(owner: string, bytes: number, times: number): boolean {
-    const own = byOwner.get(owner) ?? 0;
-    const othersBytes = total - own;
+    const ownerBytes = byOwner.get(owner) ?? 0;
+    const othersBytes = total - ownerBytes;
     // Share of each owner: half of the total for the first owner, half of the rest for the second, and so on.
     const share = (ofOwnerBytes / totalBytes) * (times * totalBytes - othersBytes);
-    return own + bytes <= share;
+    return ownerBytes + bytes <= share;
   }
 
   return {
@@ -186,7 +186,7 @@ export function createAnswers(
           admit(bytes);
           count(bytes);
           if (bytes <= LARGE_BYTES) return;
-          await turns.take(owner, () => undefined);
+          await turns.takeTurn(owner, () => undefined);
           turns.owe(owner, (bytes / 2 ** 20) * MS_PER_MB);
           // The caller may have disconnected while the request waited.
           admit(0);

@@ -38,10 +38,10 @@ export function registerAppPages(app: FastifyInstance, { resolvers, sessions, or
   async function sendApp(
     { context }: FastifyRequest,
     reply: FastifyReply,
-    { caller, token, app: shown }: PageSession,
+    { caller, token, app: shownApp }: PageSession,
   ): Promise<FastifyReply> {
-    const env = await resolvers.settings.runtimeEnv({ ...context, caller }, shown.id);
-    const { html, headers } = appPage({ name: shown.name, env: { ...env, token }, base: origin.base });
+    const env = await resolvers.settings.runtimeEnv({ ...context, caller }, shownApp.id);
+    const { html, headers } = appPage({ name: shownApp.name, env: { ...env, token }, base: origin.base });
     return reply.headers(headers).send(html);
   }
 

@@ -53,8 +53,8 @@ const NO_APP = "none";
  * it exists.
  */
 async function appOf({ context, params }: FastifyRequest, appExists: AppExists): Promise<string | null> {
-  const own = context.caller?.appId;
-  if (own) return String(own);
+  const callerAppId = context.caller?.appId;
+  if (callerAppId) return String(callerAppId);
   const { appId } = (params ?? {}) as { appId?: string };
   if (appId === undefined) return context.caller === null ? NO_APP : null;
   const id = toId(appId);
@@ -223,9 +223,9 @@ export function registerBodies(
     try {
       if (body.length > BODY_MAX_BYTES) {
         if (request.routeOptions.config.isReport) return await readLargeReport(sender, textOf(body));
-        return await parseInParts(body, (step) => turns.take(sender, step));
+        return await parseInParts(body, (step) => turns.takeTurn(sender, step));
       }
-      return await turns.take(sender, () => parseBody(body, request));
+      return await turns.takeTurn(sender, () => parseBody(body, request));
     } finally {
       turns.owe(sender, (body.length / 2 ** 20) * MS_PER_MB);
     }

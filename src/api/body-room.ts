@@ -33,7 +33,7 @@ export interface BodyCapacity {
    */
   enter(address: string, bytes: number, app: string | null): Promise<() => void>;
   /** Bytes that are reserved now. */
-  held(): number;
+  reservedBytes(): number;
 }
 
 interface WaitingBody {
@@ -57,8 +57,8 @@ export function createBodyCapacity({ totalBytes, ofAddressBytes, waitMs }: BodyC
   /** True if the app uses at most half of what other apps leave, so that the next app gets a share. */
   function leavesHalf(app: string | null, bytes: number): boolean {
     if (app === null) return true;
-    const own = byApp.get(app) ?? 0;
-    return own + bytes <= Math.ceil((totalBytes - (total - own)) / 2);
+    const appBytes = byApp.get(app) ?? 0;
+    return appBytes + bytes <= Math.ceil((totalBytes - (total - appBytes)) / 2);
   }
 
   const fitsCapacity = (address: string, bytes: number, app: string | null): boolean =>
@@ -87,9 +87,9 @@ export function createBodyCapacity({ totalBytes, ofAddressBytes, waitMs }: BodyC
     };
   }
 
-  function leaveQueue(address: string, one: WaitingBody): void {
+  function leaveQueue(address: string, body: WaitingBody): void {
     const line = lines.get(address)!;
-    line.delete(one);
+    line.delete(body);
     lines.delete(address);
     if (line.size > 0) lines.set(address, line);
   }
@@ -109,7 +109,7 @@ export function createBodyCapacity({ totalBytes, ofAddressBytes, waitMs }: BodyC
       if (!line && fitsCapacity(address, bytes, app)) return takeCapacity(address, bytes, app);
       if (line && line.size >= WAITING_OF_ADDRESS_MAX) throw overloadedError();
       return new Promise((resolve, reject) => {
-        const one: WaitingBody = {
+        const body: WaitingBody = {
           bytes,
           app,
           enter() {
@@ -118,13 +118,13 @@ export function createBodyCapacity({ totalBytes, ofAddressBytes, waitMs }: BodyC
           },
         };
         const timer = setTimeout(() => {
-          leaveQueue(address, one);
+          leaveQueue(address, body);
           reject(overloadedError());
         }, waitMs);
-        lines.set(address, (lines.get(address) ?? new Set()).add(one));
+        lines.set(address, (lines.get(address) ?? new Set()).add(body));
       });
     },
-    held: () => total,
+    reservedBytes: () => total,
   };
 }
 

@@ -38,8 +38,8 @@ export interface CallerReader {
 
 /** Returns the token in `Auth-token`, otherwise the one in `Authorization`, otherwise null. */
 export function headerToken(headers: IncomingHttpHeaders): string | null {
-  const own = headers["auth-token"];
-  if (typeof own === "string" && own !== "") return own;
+  const tokenHeader = headers["auth-token"];
+  if (typeof tokenHeader === "string" && tokenHeader !== "") return tokenHeader;
   return /^Bearer +(\S+)$/i.exec(headers.authorization ?? "")?.[1] ?? null;
 }
 

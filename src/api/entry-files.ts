@@ -54,9 +54,9 @@ function formatOf(type: string, name = ""): RowFormat {
 /** Passes on at most `most` bytes, and fails if none arrive for long. */
 function boundBytes(bytes: Readable, most: number, { raw }: FastifyRequest): Readable {
   let bytesLeft = most;
-  const end = (error: Error) => bytes.destroy(error);
+  const destroyStream = (error: Error) => bytes.destroy(error);
   const silenceTimer = setTimeout(
-    () => end(new ActionError("REQUEST_INVALID", "the upload stalled")),
+    () => destroyStream(new ActionError("REQUEST_INVALID", "the upload stalled")),
     SILENCE_LIMIT_MS,
   );
   const countingStream = new Transform({
@@ -71,7 +71,7 @@ function boundBytes(bytes: Readable, most: number, { raw }: FastifyRequest): Rea
     },
   });
   const endBroken = () => {
-    if (!raw.complete) end(new ActionError("REQUEST_INVALID", "the upload ended unexpectedly"));
+    if (!raw.complete) destroyStream(new ActionError("REQUEST_INVALID", "the upload ended unexpectedly"));
   };
   raw.once("close", endBroken);
   bytes.once("error", (error) => countingStream.destroy(error));

@@ -25,7 +25,7 @@ export interface FrontDoor {
   /** Passes only requests of runs to the API from now on, because a stopping service lets its runs finish. */
   drain(): void;
   /** Serves `/metrics` from now on, in every role. */
-  tell(metrics: Metrics | null): void;
+  publishMetrics(metrics: Metrics | null): void;
   /** Resolves when every request that reached the API has been answered. */
   idle(): Promise<void>;
 }
@@ -129,7 +129,7 @@ export function createFrontDoor(parts: ServiceParts): FrontDoor {
       isDraining = true;
     },
 
-    tell(next) {
+    publishMetrics(next) {
       metrics = next;
     },
 

@@ -66,8 +66,8 @@ function addressOf(request: FastifyRequest): Address {
 
 /** Returns the token of an editor's draft request: from a header, or from the cookie if the page is the service's own. */
 function draftToken(headers: IncomingHttpHeaders): string | null {
-  const own = headerToken(headers);
-  return own === null && headers["sec-fetch-site"] === "same-origin" ? cookieToken(headers) : own;
+  const bearerToken = headerToken(headers);
+  return bearerToken === null && headers["sec-fetch-site"] === "same-origin" ? cookieToken(headers) : bearerToken;
 }
 
 const isPreflight = ({ method, headers }: FastifyRequest): boolean =>

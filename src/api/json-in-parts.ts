@@ -81,26 +81,26 @@ class JsonReader {
   /** Returns the next elements, with at most the bytes of a batch. */
   private batch(): unknown[] {
     const started = this.at;
-    let end = started;
+    let partEnd = started;
     do {
       this.skipValue();
-      end = this.at;
-    } while (end - started < BATCH_BYTES && this.takes(COMMA));
-    return parsePart("[", this.body.subarray(started, end), "]", started) as unknown[];
+      partEnd = this.at;
+    } while (partEnd - started < BATCH_BYTES && this.takes(COMMA));
+    return parsePart("[", this.body.subarray(started, partEnd), "]", started) as unknown[];
   }
 
   /** Yields the elements, one after the other, after each parsed batch. */
   *elements(): Generator<undefined, unknown[]> {
     this.at += 1;
-    const found: unknown[] = [];
-    if (this.takes(CLOSE_ARRAY)) return found;
+    const parts: unknown[] = [];
+    if (this.takes(CLOSE_ARRAY)) return parts;
     for (;;) {
       const batch = this.batch();
       // A comma must be followed by a value.
       if (batch.length === 0) throw invalidJson(this.at);
-      for (const element of batch) found.push(element);
+      for (const element of batch) parts.push(element);
       yield;
-      if (this.takes(CLOSE_ARRAY)) return found;
+      if (this.takes(CLOSE_ARRAY)) return parts;
       if (!this.takes(COMMA)) throw invalidJson(this.at);
     }
   }

@@ -30,13 +30,13 @@ function lengthOf({ headers }: FastifyRequest): number | null {
 /** Ends the current file when its request ends early, because its reader would otherwise wait forever. */
 function whileConnected({ raw }: FastifyRequest) {
   let current: Readable | undefined;
-  const end = () => {
+  const destroyBytes = () => {
     if (!raw.complete) current?.destroy(new Error("aborted"));
   };
-  raw.once("close", end);
+  raw.once("close", destroyBytes);
   return (file: Readable): Readable => {
     current = file;
-    if (raw.destroyed) end();
+    if (raw.destroyed) destroyBytes();
     return file;
   };
 }

@@ -77,8 +77,8 @@ function registerQueues(register: Registry): (now: VitalSigns | null) => void {
  */
 function registerVitals(register: Registry, vitals: ReadVitals): () => Promise<void> {
   const gauge = (name: string, help: string, of: (now: VitalSigns) => number) => {
-    const one = new Gauge({ name, help, registers: [register] });
-    return (now: VitalSigns | null) => (now ? one.set(of(now)) : one.remove());
+    const gauge = new Gauge({ name, help, registers: [register] });
+    return (now: VitalSigns | null) => (now ? gauge.set(of(now)) : gauge.remove());
   };
   const instances = new Gauge({
     name: "svc_instances",
@@ -114,13 +114,13 @@ function registerVitals(register: Registry, vitals: ReadVitals): () => Promise<v
 }
 
 function registerRelease(register: Registry): void {
-  const one = new Gauge({
+  const gauge = new Gauge({
     name: "svc_build_info",
     help: "Always 1; its label has the release of this process.",
     labelNames: ["version"],
     registers: [register],
   });
-  one.set({ version: serviceVersion() }, 1);
+  gauge.set({ version: serviceVersion() }, 1);
 }
 
 function registerDatabase(
@@ -171,13 +171,13 @@ function registerDatabase(
   });
 }
 
-function registerAnswers(register: Registry, held: NonNullable<MetricSources["answers"]>): void {
+function registerAnswers(register: Registry, answers: NonNullable<MetricSources["answers"]>): void {
   new Gauge({
     name: "svc_answer_bytes",
     help: "Bytes of responses in progress. Above a tenth of the heap, the process rejects large responses.",
     registers: [register],
     collect() {
-      this.set(held());
+      this.set(answers());
     },
   });
 }
@@ -253,7 +253,7 @@ export function createMetrics(sources: MetricSources): Metrics {
     type: register.contentType,
     async read() {
       await readVitals();
-      const texts = await Promise.all([register, counted, ofThisProcess].map((one) => one.metrics()));
+      const texts = await Promise.all([register, counted, ofThisProcess].map((registry) => registry.metrics()));
       return texts.join("");
     },
   };

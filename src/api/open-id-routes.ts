@@ -48,8 +48,13 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
     if (!caller) throw new ActionError("UNAUTHORIZED");
     const { personId } = caller;
     if (caller.session !== "full" || personId === null) throw new ActionError("FORBIDDEN");
-    const own = { ...signInRequest(request.context), caller: { ...caller, personId } };
-    const { url, flow } = await openId.startLink(own, providerIn(request), callbackOf(request), nextIn(request));
+    const linkRequest = { ...signInRequest(request.context), caller: { ...caller, personId } };
+    const { url, flow } = await openId.startLink(
+      linkRequest,
+      providerIn(request),
+      callbackOf(request),
+      nextIn(request),
+    );
     beginFlow(reply, flow);
     return { url };
   });

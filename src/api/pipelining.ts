@@ -74,7 +74,7 @@ class RequestFeed {
     this.rest = Buffer.alloc(0);
   }
 
-  private begin(request: IncomingMessage, response: ServerResponse, handle: RequestListener): void {
+  private beginRequest(request: IncomingMessage, response: ServerResponse, handle: RequestListener): void {
     this.current = request;
     this.isAnswered = false;
     const { "transfer-encoding": encoding, "content-length": length } = request.headers;
@@ -85,8 +85,8 @@ class RequestFeed {
 
   /** Handles the request now, or once the previous one has its response. */
   accept(request: IncomingMessage, response: ServerResponse, handle: RequestListener): void {
-    if (this.isAnswered) this.begin(request, response, handle);
-    else this.early.push(() => this.begin(request, response, handle));
+    if (this.isAnswered) this.beginRequest(request, response, handle);
+    else this.early.push(() => this.beginRequest(request, response, handle));
   }
 
   private answered(): void {

@@ -148,16 +148,16 @@ function registerLeaving(app: FastifyInstance, refusalDelay: RefusalDelay): void
     done(null, payload);
   });
   app.addHook("onSend", ({ context }, reply, payload, done) => {
-    const end = () => {
+    const destroyResponse = () => {
       reply.raw.destroy();
     };
     const isLarge = typeof payload === "string" && payload.length > LARGE_CHARACTERS;
-    const leave = () => done(null, isLarge ? sliced([payload], end) : payload);
+    const sendPayload = () => done(null, isLarge ? sliced([payload], destroyResponse) : payload);
     const refused = reply.statusCode >= 400 || context?.refused === true;
-    if (!refused || context?.caller !== null || context.isAnswered) return leave();
+    if (!refused || context?.caller !== null || context.isAnswered) return sendPayload();
     refusalDelay.wait(addressSender(context.address)).then((isAnswered) => {
-      if (!isAnswered) end();
-      leave();
+      if (!isAnswered) destroyResponse();
+      sendPayload();
     }, done);
   });
 }
@@ -173,7 +173,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   const { app, handle } = createFastify(options);
   const addresses: { method: string; path: string }[] = [];
   app.addHook("onRoute", ({ method, url }) => {
-    for (const one of [method].flat()) addresses.push({ method: one, path: url });
+    for (const methodName of [method].flat()) addresses.push({ method: methodName, path: url });
   });
   const cookie = createSessionCookie(baseUrl);
   registerRequestLog(app, log);

@@ -45,7 +45,7 @@ export function registerSignIn(app: FastifyInstance, { credentials, sessions, au
 
   app.delete("/v1/session", async (request, reply) => {
     const { caller } = request.context;
-    if (caller) await sessions.end(caller.credentialId);
+    if (caller) await sessions.endSession(caller.credentialId);
     const endSessionUrl = await auth.signOut(request.context);
     reply.header("cache-control", "no-store");
     return { status: "SIGNED_OUT", ...(endSessionUrl !== null && { endSessionUrl }) };

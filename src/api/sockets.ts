@@ -254,7 +254,7 @@ export function createSockets({
       async onSubscribe(context, id, { query: input, variables, operationName, extensions }) {
         const { extra } = context;
         // The operation counts before the first await, so that messages that arrive meanwhile do not count.
-        const operation = extra.operations.begin();
+        const operation = extra.operations.beginOperation();
         if (extra.operations.count > SUBSCRIPTIONS_PER_SOCKET) {
           return [new GraphQLError(`a socket carries at most ${SUBSCRIPTIONS_PER_SOCKET} subscriptions`)];
         }
@@ -281,8 +281,9 @@ export function createSockets({
         result.errors && { ...result, errors: result.errors.map(format) },
     },
     {
-      rate: (link) => rate.take(String(link.id), ratedSenders(link), () => link.socket.readyState === link.socket.OPEN),
-      turn: (link, handle) => turns.take(senderOf(callerOf(link)), handle),
+      rate: (link) =>
+        rate.takeMessage(String(link.id), ratedSenders(link), () => link.socket.readyState === link.socket.OPEN),
+      turn: (link, handle) => turns.takeTurn(senderOf(callerOf(link)), handle),
       enter: (link) => socketBound.enter(addressSender(addressOf(link.request)), link),
     },
     log,

@@ -22,12 +22,12 @@ export function registerTraces(app: FastifyInstance, tracing: RequestTracing): v
     const { method, routeOptions } = request;
     const route = routeOptions.url ?? "none";
     const values = { "http.request.method": method, "http.route": route };
-    const span = tracing.begin(`${method} ${route}`, "server", parentOf(request), values);
+    const span = tracing.beginSpan(`${method} ${route}`, "server", parentOf(request), values);
     request.context.span = span;
     whenOver(request.raw, reply.raw, () => {
       const { statusCode } = reply.raw;
       span.set({ "http.response.status_code": statusCode });
-      span.end(statusCode >= 500);
+      span.endSpan(statusCode >= 500);
     });
   });
 }
@@ -40,10 +40,10 @@ export function traceRequest<T>(tracing: RequestTracing, { span }: Pick<RequestC
 /** Runs the work of one websocket operation within its own span. */
 export async function tracedOperation<T>(tracing: RequestTracing, work: () => Promise<T>): Promise<T> {
   if (!tracing.isOn) return work();
-  const span: TraceSpan = tracing.begin("websocket operation", "server", null);
+  const span: TraceSpan = tracing.beginSpan("websocket operation", "server", null);
   try {
     return await tracing.within(span, work);
   } finally {
-    span.end();
+    span.endSpan();
   }
 }

@@ -22,7 +22,7 @@ export interface Turns {
    * garbage collection.
    * @throws RATE_LIMIT_EXCEEDED if too much work of that key is waiting; errors of the work
    */
-  take<T>(key: string, work: () => T, most?: number): Promise<T>;
+  takeTurn<T>(key: string, work: () => T, most?: number): Promise<T>;
   /** Counts work that cannot run in a turn, or runs later. The key pauses for it as well. */
   owe(key: string, ms: number): void;
 }
@@ -115,7 +115,7 @@ export function createTurns(clock: TurnsClock = REAL_CLOCK): Turns {
   }
 
   return {
-    async take(key, work, most = Number.POSITIVE_INFINITY) {
+    async takeTurn(key, work, most = Number.POSITIVE_INFINITY) {
       const sender = senderOf(key);
       const now = clock.now();
       const isFree = sender.waiting.length === 0 && sender.restsUntil <= now && allRestUntil <= now;

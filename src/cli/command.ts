@@ -47,11 +47,11 @@ const LOG = () => pino({ level: "warn" }, pino.destination(2));
 export async function withDatabaseUrl<T>(config: Config, work: (url: string) => Promise<T>): Promise<T> {
   const { databaseUrl, databaseDirectUrl, dataDir } = config;
   const runningUrl = databaseDirectUrl ?? databaseUrl ?? (await attachEmbeddedPostgres(dataDir));
-  const own = runningUrl === null ? await startEmbeddedPostgres({ dataDir, log: LOG() }) : null;
+  const embedded = runningUrl === null ? await startEmbeddedPostgres({ dataDir, log: LOG() }) : null;
   try {
-    return await work(runningUrl ?? own!.url);
+    return await work(runningUrl ?? embedded!.url);
   } finally {
-    await own?.stop();
+    await embedded?.stop();
   }
 }
 

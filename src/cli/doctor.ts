@@ -11,9 +11,9 @@ const USAGE = "Usage: npm run doctor, without arguments";
 
 await runCommand(async () => {
   readArguments({}, USAGE);
-  const found = await findings();
-  for (const one of found) process.stdout.write(`${written(one)}\n`);
-  const wrong = found.filter(({ advice }) => advice !== null).length;
+  const diagnostics = await findings();
+  for (const finding of diagnostics) process.stdout.write(`${written(finding)}\n`);
+  const wrong = diagnostics.filter(({ advice }) => advice !== null).length;
   process.stdout.write(wrong === 0 ? "Nothing is wrong.\n" : `${wrong} to fix.\n`);
   if (wrong > 0) process.exitCode = 1;
 });

@@ -131,7 +131,7 @@ export function readTask(words: string[]): Task {
   if (word === "revoke" && more.length === 0) return revokeTask(id);
   if (id !== undefined) throw new StartError(`${id} is an unexpected argument. ${USAGE}`);
   if (word === "list") return listTask(values);
-  const kind = CREDENTIAL_KINDS.find((one) => one === word);
+  const kind = CREDENTIAL_KINDS.find((kindName) => kindName === word);
   if (kind) return createTask(kind, values);
   throw new StartError(`${word ?? "nothing"} is not a kind of token. ${USAGE}`);
 }

@@ -38,7 +38,7 @@ export const integer = (min: number, max: number) =>
   });
 
 export const oneOf = <const T extends string>(...allowed: readonly T[]) =>
-  parsedBy(`one of ${allowed.join(", ")}`, (input) => allowed.find((one) => one === input));
+  parsedBy(`one of ${allowed.join(", ")}`, (input) => allowed.find((value) => value === input));
 
 /** Parses `on`, or the given word for true. */
 export const flag = (on: string, off: string) => oneOf(on, off).transform((value) => value === on);

@@ -25,14 +25,14 @@ export interface VariableDescription {
 
 const descriptions = z.registry<VariableDescription>();
 
-/** @param shown the default in words, if the value itself is not clear */
-function variable<T>(schema: z.ZodType<T>, initial: T, meaning: string, shown = `\`${initial}\``): z.ZodType<T> {
+/** @param shownInitial the default in words, if the value itself is not clear */
+function variable<T>(schema: z.ZodType<T>, initial: T, meaning: string, shownInitial = `\`${initial}\``): z.ZodType<T> {
   const withDefault = schema.default(initial as z.util.NoUndefined<T>);
-  return withDefault.register(descriptions, { meaning, initial: shown }) as unknown as z.ZodType<T>;
+  return withDefault.register(descriptions, { meaning, initial: shownInitial }) as unknown as z.ZodType<T>;
 }
 
-const optionalVariable = <T>(schema: z.ZodType<T>, meaning: string, shown = "unset"): z.ZodType<T | null> =>
-  variable<T | null>(schema.nullable(), null, meaning, shown);
+const optionalVariable = <T>(schema: z.ZodType<T>, meaning: string, shownInitial = "unset"): z.ZodType<T | null> =>
+  variable<T | null>(schema.nullable(), null, meaning, shownInitial);
 
 const VARIABLE_SCHEMAS = {
   PORT: variable(values.integer(0, 65_535), 4000, "port on which the service listens"),

@@ -38,7 +38,7 @@ async function estimateRows(db: DataSource, from: string, parameters: unknown[])
 export async function countUpTo(db: DataSource, from: string, parameters: unknown[]): Promise<Count> {
   const countLimit = COUNT_EXACT_MAX + 1;
   const countSql = `SELECT count(*) FROM (SELECT FROM ${from} LIMIT ${countLimit}) AS counted`;
-  const [found] = await preparedRows<{ count: number }>(db, statementName(countSql), countSql, parameters);
-  if (found!.count < countLimit) return { count: found!.count, exact: true };
+  const [countRow] = await preparedRows<{ count: number }>(db, statementName(countSql), countSql, parameters);
+  if (countRow!.count < countLimit) return { count: countRow!.count, exact: true };
   return { count: Math.max(countLimit, await estimateRows(db, from, parameters)), exact: false };
 }

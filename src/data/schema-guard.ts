@@ -23,14 +23,14 @@ export const versionOf = (migration: string): number => Number(migration.slice(-
 
 /** Returns why this release cannot run with the schema, null if it can. `own` and `applied` are names of migrations. */
 export function schemaFault(
-  own: readonly string[],
+  releaseMigrations: readonly string[],
   applied: readonly string[],
   schemaDeclaration: SchemaDeclaration | null,
 ): string | null {
-  const unknownMigrations = applied.filter((name) => !own.includes(name));
+  const unknownMigrations = applied.filter((name) => !releaseMigrations.includes(name));
   if (unknownMigrations.length === 0) return null;
-  const last = Math.max(...own.map(versionOf));
-  const isComplete = own.every((name) => applied.includes(name));
+  const last = Math.max(...releaseMigrations.map(versionOf));
+  const isComplete = releaseMigrations.every((name) => applied.includes(name));
   const isDeclared = (name: string) => versionOf(name) > last && versionOf(name) <= schemaDeclaration!.newest;
   if (
     schemaDeclaration !== null &&
@@ -39,7 +39,9 @@ export function schemaFault(
     unknownMigrations.every(isDeclared)
   )
     return null;
-  const newestUnknown = unknownMigrations.reduce((one, other) => (versionOf(other) > versionOf(one) ? other : one));
+  const newestUnknown = unknownMigrations.reduce((newest, other) =>
+    versionOf(other) > versionOf(newest) ? other : newest,
+  );
   return `the database's schema is of a newer release (it has the migration ${newestUnknown}); this release runs with schemas up to version ${last}, and with the next release's`;
 }
 
@@ -59,22 +61,24 @@ const NEWER_SCHEMA_REMEDY = "start the newer release, or restore a backup that t
  * Returns the names of the migrations that the schema has.
  * @throws StartError if this release cannot run with the schema
  */
-export async function checkSchema(query: Query, own: readonly string[]): Promise<string[]> {
-  const [found] = await query<{ isMigrated: boolean }>(`SELECT to_regclass('migration') IS NOT NULL AS "isMigrated"`);
-  if (!found!.isMigrated) return [];
+export async function checkSchema(query: Query, releaseMigrations: readonly string[]): Promise<string[]> {
+  const [stateRow] = await query<{ isMigrated: boolean }>(
+    `SELECT to_regclass('migration') IS NOT NULL AS "isMigrated"`,
+  );
+  if (!stateRow!.isMigrated) return [];
   const { applied, declared } = await readSchema(query);
-  const fault = schemaFault(own, applied, declared);
+  const fault = schemaFault(releaseMigrations, applied, declared);
   if (fault !== null) throw new StartError(`${fault}: ${NEWER_SCHEMA_REMEDY}`);
   return applied;
 }
 
 /** Declares in the database, for older releases, which of them run with the schema. Call it once the schema is this release's. */
-export async function declareSchema(query: Query, own: readonly string[]): Promise<void> {
+export async function declareSchema(query: Query, releaseMigrations: readonly string[]): Promise<void> {
   const { applied, declared } = await readSchema(query);
   // The declaration of a newer release is not replaced.
-  if (applied.some((name) => !own.includes(name))) return;
+  if (applied.some((name) => !releaseMigrations.includes(name))) return;
   const declaration: SchemaDeclaration = {
-    newest: Math.max(...own.map(versionOf)),
+    newest: Math.max(...releaseMigrations.map(versionOf)),
     oldest: versionOf(LAST_OF_RELEASE_BEFORE),
   };
   if (declared?.newest === declaration.newest && declared.oldest === declaration.oldest) return;

@@ -35,12 +35,12 @@ export function createBatches<Item, Result>(options: {
       const results = await work(batch.map(({ item }) => item));
       for (const [place, { resolve }] of batch.entries()) resolve(results[place]!);
     } catch (error) {
-      if (batch.length > 1 && isOfOne(error)) await Promise.all(batch.map((one) => workOn([one])));
+      if (batch.length > 1 && isOfOne(error)) await Promise.all(batch.map((waiter) => workOn([waiter])));
       else for (const { reject } of batch) reject(error);
     }
   }
 
-  function begin(): void {
+  function startBatch(): void {
     called = false;
     while (waiting.length > 0 && underWay < atOnce) {
       const batch = waiting.slice(0, most);
@@ -49,7 +49,7 @@ export function createBatches<Item, Result>(options: {
       runInBackground(
         workOn(batch).then(() => {
           underWay -= 1;
-          begin();
+          startBatch();
         }),
       );
     }
@@ -62,7 +62,7 @@ export function createBatches<Item, Result>(options: {
         // The call is deferred, so that other items of this turn of the event loop are included.
         if (called || underWay >= atOnce) return;
         called = true;
-        setImmediate(begin);
+        setImmediate(startBatch);
       });
     },
   };

@@ -130,16 +130,16 @@ export function createBundler(options: {
   function watch(child: ChildProcess, { ms, bytes }: Bounds, refuse: (why: Error) => void): () => void {
     const { pid } = child;
     if (pid === undefined) return () => undefined;
-    const end = (why: Error) => {
+    const killChild = (why: Error) => {
       refuse(why);
       kill(child);
     };
     const endIfOverTime = async () => {
       const isStarved = (await processorTime(pid)) * 1_000 < ms * SLOWED_DOWN_SHARE;
-      end(isStarved ? new BundlerBusyError("the machine is too busy to bundle it") : takesMore(inSeconds(ms)));
+      killChild(isStarved ? new BundlerBusyError("the machine is too busy to bundle it") : takesMore(inSeconds(ms)));
     };
     const checkMemory = async () => {
-      if ((await memoryOf(pid)) > bytes) end(takesMore(inMegabytes(bytes)));
+      if ((await memoryOf(pid)) > bytes) killChild(takesMore(inMegabytes(bytes)));
     };
     const timer = setTimeout(() => runInBackground(endIfOverTime()), ms);
     const looks = setInterval(() => runInBackground(checkMemory()), LOOK_EVERY_MS);
@@ -150,7 +150,7 @@ export function createBundler(options: {
   }
 
   /** @throws PackageFault or BundlerBusyError if the process ends without a response */
-  async function ask(job: BundleJob, archives: Buffer[], child: ChildProcess, most: Bounds): Promise<Answer> {
+  async function askChild(job: BundleJob, archives: Buffer[], child: ChildProcess, most: Bounds): Promise<Answer> {
     let refusal: Error = takesMore(`${inSeconds(most.ms)} or ${inMegabytes(most.bytes)}`);
     // A process that could not start has ended, and gives no response.
     const closed = once(child, "close").catch(() => undefined);
@@ -177,7 +177,7 @@ export function createBundler(options: {
 
   async function answers(room: BundlerSandbox): Promise<boolean> {
     try {
-      await ask(EMPTY_JOB, [], start(room), BOUNDS);
+      await askChild(EMPTY_JOB, [], start(room), BOUNDS);
       return true;
     } catch (error) {
       if (error instanceof BundlerBusyError) throw error;
@@ -222,7 +222,7 @@ export function createBundler(options: {
         subpath,
       };
       const archives = packages.map(({ archive }) => archive);
-      const answer = await ask(job, archives, child, bounds);
+      const answer = await askChild(job, archives, child, bounds);
       if ("script" in answer) return answer.script;
       if (!("fault" in answer)) throw new PackageFault("it cannot be read");
       if (answer.reason) log.warn({ package: packages[0]!.name, reason: answer.reason }, "a package could not be read");
@@ -232,7 +232,7 @@ export function createBundler(options: {
     /** Builds the files of an action. @throws PackageFault, BundlerBusyError, UncontainedError */
     async bundleSource(source: SourceJob): Promise<SourceScript> {
       const child = start(await room());
-      const answer = await ask({ packages: [], maxBytes: 0, subpath: "", source }, [], child, bounds);
+      const answer = await askChild({ packages: [], maxBytes: 0, subpath: "", source }, [], child, bounds);
       if ("built" in answer) return answer.built;
       if ("fault" in answer && answer.reason)
         log.warn({ reason: answer.reason }, "an action's source could not be built");
@@ -245,7 +245,7 @@ export function createBundler(options: {
      */
     async readRepository(repository: RepositoryJob, pack: Buffer): Promise<unknown> {
       const child = start(await room());
-      const answer = await ask({ packages: [], maxBytes: 0, subpath: "", repository }, [pack], child, bounds);
+      const answer = await askChild({ packages: [], maxBytes: 0, subpath: "", repository }, [pack], child, bounds);
       if ("document" in answer) return JSON.parse(answer.document);
       if ("fault" in answer && answer.reason) log.warn({ reason: answer.reason }, "a repository could not be read");
       throw new PackageFault("fault" in answer ? answer.fault : "it cannot be read");

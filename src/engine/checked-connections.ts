@@ -110,7 +110,7 @@ function pinned(addresses: LookupAddress[]): LookupFunction {
 }
 
 /** Resolves when the socket is connected, or its TLS handshake is finished. */
-function opened(socket: Socket, event: "connect" | "secureConnect", limitMs: number): Promise<Socket> {
+function whenOpen(socket: Socket, event: "connect" | "secureConnect", limitMs: number): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const fail = (error: NodeJS.ErrnoException) => {
       clearTimeout(timer);
@@ -202,13 +202,13 @@ export function createCheckedConnections(options: CheckedOptions): CheckedConnec
     }
     const local = !isTrusted && localAddress !== null ? { localAddress, family: isIP(localAddress) } : {};
     const socket = connectTo({ host: bare(host), port, lookup: pinned(addresses), ...local });
-    return opened(socket, "connect", connectLimitMs);
+    return whenOpen(socket, "connect", connectLimitMs);
   }
 
   async function secured(socket: Socket, host: string): Promise<Socket> {
     const servername = isIP(bare(host)) === 0 ? host : undefined;
     const secure = connectTls({ socket, host: bare(host), ...(servername && { servername }) });
-    return opened(secure, "secureConnect", connectLimitMs);
+    return whenOpen(secure, "secureConnect", connectLimitMs);
   }
 
   async function openTo(url: URL): Promise<Socket> {

@@ -57,9 +57,9 @@ function beginsWith(text: string, root: RegExp, preambles: readonly Preamble[]):
   while (!matchesAt(text, at, root)) {
     const preamble = preambles.find(({ open }) => text.slice(at, at + open.length).toLowerCase() === open);
     if (preamble === undefined) return false;
-    const end = text.indexOf(preamble.close, at + preamble.closesFrom);
-    if (end === -1) return false;
-    at = afterSpace(text, end + preamble.close.length);
+    const preambleEnd = text.indexOf(preamble.close, at + preamble.closesFrom);
+    if (preambleEnd === -1) return false;
+    at = afterSpace(text, preambleEnd + preamble.close.length);
   }
   return true;
 }
@@ -86,8 +86,8 @@ function typeByStart(head: Buffer): string | undefined {
 export async function contentTypeOf(head: Buffer): Promise<string> {
   const text = textOf(head);
   // A file that the library cannot read is of an unknown type.
-  const found = await fileTypeFromBuffer(head).catch(() => undefined);
+  const fileType = await fileTypeFromBuffer(head).catch(() => undefined);
   // Markup counts as markup, even if it also matches another type.
-  if (text !== null && (found === undefined || /xml|html/.test(found.mime))) return typeOfText(text);
-  return found?.mime ?? typeByStart(head) ?? "application/octet-stream";
+  if (text !== null && (fileType === undefined || /xml|html/.test(fileType.mime))) return typeOfText(text);
+  return fileType?.mime ?? typeByStart(head) ?? "application/octet-stream";
 }

@@ -41,7 +41,7 @@ export function createDiskSpace(options: {
     return bytes < minimumBytes / 2 ? "spent" : "low";
   };
 
-  async function look(): Promise<void> {
+  async function measureDisk(): Promise<void> {
     try {
       const bytes = await free();
       const now = levelOf(bytes);
@@ -52,12 +52,12 @@ export function createDiskSpace(options: {
       // The last level stays in effect.
       log.warn({ err: error }, `the free space of ${what} could not be measured`);
     }
-    if (!stopped) timer = setTimeout(() => runInBackground(look()), everyMs).unref();
+    if (!stopped) timer = setTimeout(() => runInBackground(measureDisk()), everyMs).unref();
   }
 
   return {
     level: () => level,
-    start: look,
+    start: measureDisk,
     stop() {
       stopped = true;
       clearTimeout(timer);

@@ -79,8 +79,8 @@ export function isPublicAddress(address: string): boolean {
   const parsed = ipaddr.process(address);
   if (parsed.range() !== "unicast") return false;
   if (parsed instanceof ipaddr.IPv6 && !parsed.match(GLOBAL_UNICAST_V6)) return false;
-  const own = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
-  return !own.some((one) => ipaddr.process(one.address).toString() === parsed.toString());
+  const ownAddresses = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
+  return !ownAddresses.some((ownAddress) => ipaddr.process(ownAddress.address).toString() === parsed.toString());
 }
 
 function bare(hostname: string): string {
@@ -112,11 +112,11 @@ async function destinationOf(hostname: string, port: number, options: EgressOpti
   const { allowPrivateNetwork, ports = WEB_PORTS, localAddress = null } = options;
   if (!allowPrivateNetwork && !ports.includes(port))
     throw new RequestError(`port ${port} is not allowed: runs can connect to ${ports.join(" and ")}`, 403);
-  const found = await addressesOf(hostname, options);
-  if (!allowPrivateNetwork && !found.every(({ address }) => isPublicAddress(address))) {
+  const lookup = await addressesOf(hostname, options);
+  if (!allowPrivateNetwork && !lookup.every(({ address }) => isPublicAddress(address))) {
     throw new RequestError(`${hostname} is not a public address: runs can connect to public addresses only`, 403);
   }
-  const addresses = found.filter(({ family }) => localAddress === null || family === isIP(localAddress));
+  const addresses = lookup.filter(({ family }) => localAddress === null || family === isIP(localAddress));
   if (addresses.length === 0) throw new RequestError(`${hostname} has no address`, 502);
   return { hostname, port, addresses, localAddress };
 }
@@ -128,7 +128,7 @@ const ENDED = ended();
 class ProxyPort implements EgressPort {
   private client: EgressClient | null = null;
   private hosts = new Set<string>();
-  private asked = false;
+  private isAsked = false;
   private askedLate = false;
   private readonly known = new WeakSet<Socket>();
   private closed = false;
@@ -173,7 +173,7 @@ class ProxyPort implements EgressPort {
     const { port, isHttp, request } = call;
     const { client } = this;
     await this.knows(request.socket);
-    this.asked = true;
+    this.isAsked = true;
     const host = bare(call.hostname);
     if (client === null) {
       this.askedLate = true;
@@ -211,7 +211,7 @@ class ProxyPort implements EgressPort {
 
   startRun(client: EgressClient): void {
     this.endRun();
-    this.asked = false;
+    this.isAsked = false;
     this.askedLate = false;
     this.hosts = new Set();
     this.client = client;
@@ -219,14 +219,14 @@ class ProxyPort implements EgressPort {
 
   endRun(): void {
     this.client = null;
-    if (!this.asked) return;
+    if (!this.isAsked) return;
     this.outgoing.abort(ENDED);
     this.outgoing = new AbortController();
     this.server.closeConnections();
   }
 
   wasUsed(): boolean {
-    return this.asked;
+    return this.isAsked;
   }
 
   wasUsedLate(): boolean {

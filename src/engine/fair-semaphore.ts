@@ -3,8 +3,8 @@
 export type SemaphoreKey = number | string;
 
 /** True if a key with `own` units may have `more`: never more than half of what the other keys leave, so that the next key finds some. */
-export function leavesHalf(total: number, taken: number, own: number, more: number): boolean {
-  return own + more <= Math.ceil((total - (taken - own)) / 2);
+export function leavesHalf(total: number, taken: number, keyCount: number, more: number): boolean {
+  return keyCount + more <= Math.ceil((total - (taken - keyCount)) / 2);
 }
 
 export class FairSemaphore {
@@ -25,12 +25,12 @@ export class FairSemaphore {
   ) {}
 
   private mayEnter(key: SemaphoreKey): boolean {
-    const own = this.perKey.get(key) ?? 0;
-    if (this.taken >= this.slots || own >= this.slotsOfKey) return false;
-    return this.shares === "equal" || leavesHalf(this.slots, this.taken, own, 1);
+    const keyCount = this.perKey.get(key) ?? 0;
+    if (this.taken >= this.slots || keyCount >= this.slotsOfKey) return false;
+    return this.shares === "equal" || leavesHalf(this.slots, this.taken, keyCount, 1);
   }
 
-  private take(key: SemaphoreKey): () => void {
+  private takeSlot(key: SemaphoreKey): () => void {
     this.taken += 1;
     this.perKey.set(key, (this.perKey.get(key) ?? 0) + 1);
     let isFree = false;
@@ -61,7 +61,7 @@ export class FairSemaphore {
       const calls = this.waiting.get(key) ?? new Set();
       const call = () => {
         signal?.removeEventListener("abort", drop);
-        resolve(this.take(key));
+        resolve(this.takeSlot(key));
       };
       const drop = () => {
         const line = this.waiting.get(key);
@@ -76,7 +76,7 @@ export class FairSemaphore {
 
   /** Takes a slot now. Returns a function that frees it; null if none is free or others of the key wait. */
   tryEnter(key: SemaphoreKey): (() => void) | null {
-    return this.mayEnter(key) && !this.waiting.has(key) ? this.take(key) : null;
+    return this.mayEnter(key) && !this.waiting.has(key) ? this.takeSlot(key) : null;
   }
 
   /**

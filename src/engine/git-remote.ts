@@ -190,9 +190,9 @@ export async function openGitRemote(send: SendGit): Promise<GitRemote> {
     async find(name) {
       const packets = await requestPackets(send, headOf("ls-refs"), ["peel", `ref-prefix ${name}`], checkListSize);
       const refs = packets.slice(0, REFS_MAX).map((received) => refOf(lineOf(received) ?? ""));
-      const found = refs.find((ref) => ref?.name === name);
-      if (!found) throw new GitRemoteFault(`the repository has no ${name}`);
-      return found;
+      const matchingRef = refs.find((ref) => ref?.name === name);
+      if (!matchingRef) throw new GitRemoteFault(`the repository has no ${name}`);
+      return matchingRef;
     },
     async fetch({ target }) {
       const filter = features.includes("filter") ? [FILTER] : [];

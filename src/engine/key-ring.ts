@@ -94,8 +94,8 @@ export function createKeyRing({ keys, path }: { keys: readonly Buffer[] | null; 
       return known[0]!;
     },
     find(fits) {
-      const found = known.find(fits);
-      if (found || keys || !existsSync(path)) return found ?? null;
+      const knownKey = known.find(fits);
+      if (knownKey || keys || !existsSync(path)) return knownKey ?? null;
       const read = readKeyFile(path);
       known = [...read, ...known.filter((key) => !read.some((other) => other.equals(key)))];
       return known.find(fits) ?? null;

@@ -82,10 +82,11 @@ export function createNotifications(options: {
     }
     client = next;
     timer = setTimeout(() => runInBackground(check()), CHECK_MS);
-    for (const [channel, one] of follows) if (one.followers.size > 0) runInBackground(notifyListeners(channel, one));
+    for (const [channel, channelState] of follows)
+      if (channelState.followers.size > 0) runInBackground(notifyListeners(channel, channelState));
   }
 
-  function ask(whom: pg.Client, text: string): Promise<unknown> {
+  function runStatement(whom: pg.Client, text: string): Promise<unknown> {
     asking = asking.then(() => whom.query(text)).catch((error: Error) => lose(whom, error));
     return asking;
   }
@@ -93,19 +94,19 @@ export function createNotifications(options: {
   /**
    * Starts to listen to the channel. Its followers then read what they missed. Without a connection, the next connection starts to listen.
    */
-  async function notifyListeners(channel: string, one: Followed): Promise<void> {
+  async function notifyListeners(channel: string, channelState: Followed): Promise<void> {
     const requested = client;
-    if (!requested || one.askedOf === requested) return;
-    one.askedOf = requested;
-    await ask(requested, `LISTEN ${pg.escapeIdentifier(channel)}`);
-    if (requested === client) for (const { onGap } of one.followers) onGap();
+    if (!requested || channelState.askedOf === requested) return;
+    channelState.askedOf = requested;
+    await runStatement(requested, `LISTEN ${pg.escapeIdentifier(channel)}`);
+    if (requested === client) for (const { onGap } of channelState.followers) onGap();
   }
 
-  function removeListener(channel: string, one: Followed): void {
-    const requested = one.askedOf;
-    one.askedOf = null;
+  function removeListener(channel: string, channelState: Followed): void {
+    const requested = channelState.askedOf;
+    channelState.askedOf = null;
     if (requested === null || requested !== client) return;
-    runInBackground(ask(requested, `UNLISTEN ${pg.escapeIdentifier(channel)}`));
+    runInBackground(runStatement(requested, `UNLISTEN ${pg.escapeIdentifier(channel)}`));
   }
 
   function lose(lost: pg.Client, error: Error): void {
@@ -136,7 +137,7 @@ export function createNotifications(options: {
     if (!requested) return;
     const silence = setTimeout(() => lose(requested, new Error("no answer in time")), CHECK_MS);
     try {
-      await ask(requested, "SELECT 1");
+      await runStatement(requested, "SELECT 1");
       if (client === requested) timer = setTimeout(() => runInBackground(check()), CHECK_MS);
     } finally {
       clearTimeout(silence);
@@ -161,15 +162,15 @@ export function createNotifications(options: {
       return () => set.delete(listener);
     },
     follow(channel, onNotice, onGap) {
-      const one = follows.get(channel);
-      if (!one) throw new Error(`the channel ${channel} does not support subscriptions`);
+      const channelState = follows.get(channel);
+      if (!channelState) throw new Error(`the channel ${channel} does not support subscriptions`);
       const follower = { hear: onNotice, onGap };
-      one.followers.add(follower);
-      clearTimeout(one.leaving);
-      runInBackground(notifyListeners(channel, one));
+      channelState.followers.add(follower);
+      clearTimeout(channelState.leaving);
+      runInBackground(notifyListeners(channel, channelState));
       return () => {
-        if (!one.followers.delete(follower) || one.followers.size > 0 || stopped) return;
-        one.leaving = setTimeout(removeListener, lingerMs, channel, one).unref();
+        if (!channelState.followers.delete(follower) || channelState.followers.size > 0 || stopped) return;
+        channelState.leaving = setTimeout(removeListener, lingerMs, channel, channelState).unref();
       };
     },
     onGap(listener) {

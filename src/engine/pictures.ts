@@ -133,7 +133,7 @@ export function createPictures({ log }: { log: Logger }) {
   }
 
   /** Sends the picture to the process and passes the response to `take`. @throws PictureFault */
-  async function ask<T>(source: Readable, job: Job, take: (frames: Frames) => Promise<T>): Promise<T> {
+  async function runJob<T>(source: Readable, job: Job, readFrames: (frames: Frames) => Promise<T>): Promise<T> {
     const child = start(job);
     const kill = () => child.kill("SIGKILL");
     const timer = setTimeout(kill, TIME_LIMIT_MS);
@@ -144,7 +144,7 @@ export function createPictures({ log }: { log: Logger }) {
     try {
       // If the process ends before it has read everything, its response has the reason.
       const sent = pipeline(source, child.stdin!).catch(() => undefined);
-      const taken = await take(new Frames(answer));
+      const taken = await readFrames(new Frames(answer));
       await sent;
       return taken;
     } finally {
@@ -159,7 +159,9 @@ export function createPictures({ log }: { log: Logger }) {
   async function probe(): Promise<void> {
     if (account === null) return;
     const job = { contentType: "image/gif", maxPixels: 1, resize: { width: 1, format: "png", quality: 1 } } as const;
-    const answers = await ask(Readable.from([Buffer.from("GIF")]), job, (frames) => frames.header()).catch(undecoded);
+    const answers = await runJob(Readable.from([Buffer.from("GIF")]), job, (frames) => frames.header()).catch(
+      undecoded,
+    );
     if (answers !== null) return;
     account = null;
     log.warn("pictures are decoded under the service's own account: another may not read this installation's folder");
@@ -180,16 +182,16 @@ export function createPictures({ log }: { log: Logger }) {
       contentType: string,
       thumbnail: { edge: number; quality: number; maxBytes: number },
       keep: (clean: AsyncIterable<Buffer>) => Promise<T>,
-    ): Promise<Inspection & { kept: T }> {
+    ): Promise<Inspection & { storedCopy: T }> {
       await ready();
       const job = { contentType, maxPixels: PICTURE_MAX_PIXELS, thumbnail };
-      return ask(source, job, async (frames) => {
+      return runJob(source, job, async (frames) => {
         const clean = await frames.header();
         if (clean.fault !== undefined) throw new PictureFault(clean.fault);
         const stored = await keep(frames.stream(clean.bytes));
         const small = await frames.header().catch(undecoded);
         const bytes = small?.size ? await frames.whole(small.bytes, thumbnail.maxBytes).catch(undecoded) : null;
-        return { size: bytes && small!.size!, thumbnail: bytes, kept: stored };
+        return { size: bytes && small!.size!, thumbnail: bytes, storedCopy: stored };
       });
     },
 
@@ -197,7 +199,7 @@ export function createPictures({ log }: { log: Logger }) {
     async resize(source: Readable, contentType: string, resizing: Resizing, maxBytes: number): Promise<Buffer> {
       await ready();
       const job = { contentType, maxPixels: PICTURE_MAX_PIXELS, resize: resizing };
-      return ask(source, job, async (frames) => {
+      return runJob(source, job, async (frames) => {
         const { fault, bytes } = await frames.header();
         if (fault !== undefined) throw new PictureFault(fault);
         return frames.whole(bytes, maxBytes);

@@ -40,13 +40,13 @@ export function createPublicLookup(options: { servers?: readonly string[]; limit
     const timer = setTimeout(() => limit.reject(late()), limitMs);
     const within = (answers: Promise<string[]>) => Promise.race([answers, limit.promise]);
     // Connecting shows which address families this machine can use.
-    const found = await Promise.allSettled([
+    const lookups = await Promise.allSettled([
       within(requested.resolve4(hostname)),
       within(requested.resolve6(hostname)),
     ]);
     clearTimeout(timer);
-    const addresses = found.flatMap((one) => (one.status === "fulfilled" ? one.value : []));
-    if (addresses.length === 0) for (const one of found) if (one.status === "rejected") throw one.reason;
+    const addresses = lookups.flatMap((lookup) => (lookup.status === "fulfilled" ? lookup.value : []));
+    if (addresses.length === 0) for (const lookup of lookups) if (lookup.status === "rejected") throw lookup.reason;
     return addresses.map((address) => ({ address, family: isIP(address) }));
   };
 }

@@ -34,14 +34,18 @@ const COUNT = `
 
 export interface RateWindow {
   /** Counts one call against the limit of (appId, rateClass), or refuses it. Each class has one window. */
-  take(appId: number, rateClass: string, { limit, windowMs }: { limit: number; windowMs: number }): Promise<RateAnswer>;
+  takeTokens(
+    appId: number,
+    rateClass: string,
+    { limit, windowMs }: { limit: number; windowMs: number },
+  ): Promise<RateAnswer>;
   /** Returns the number of calls that count at this moment, at most their limit. */
   count(appId: number, rateClass: string, windowMs: number): Promise<number>;
 }
 
 export function createRateWindow(db: DataSource): RateWindow {
   return {
-    async take(appId, rateClass, { limit, windowMs }) {
+    async takeTokens(appId, rateClass, { limit, windowMs }) {
       const leaves = (hit: Date): Date => new Date(hit.getTime() + windowMs);
       const parameters = [appId, rateClass, limit];
       const [row]: { hits: Date[] }[] = await db.query(ADD_HIT, [...parameters, windowMs]);

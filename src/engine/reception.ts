@@ -173,8 +173,8 @@ export function createReception(folder: string, turns: Turns) {
       let removed = 0;
       for (const name of await readdir(folder).catch(() => [])) {
         // Removed since the folder was read.
-        const found = await stat(join(folder, name)).catch(() => null);
-        if (!found || Date.now() - found.mtimeMs < olderThanMs) continue;
+        const stats = await stat(join(folder, name)).catch(() => null);
+        if (!stats || Date.now() - stats.mtimeMs < olderThanMs) continue;
         await rm(join(folder, name), { force: true });
         removed += 1;
       }

@@ -62,17 +62,17 @@ export function createSecretScans(): SecretScans {
       const characters = secrets.reduce((sum, { value }) => sum + value.length, 0);
       const isSmall = secrets.length <= INLINE_SECRETS && characters <= INLINE_SECRET_CHARACTERS;
       // biome-ignore lint/suspicious/noExplicitAny: what a task answers is its kind's
-      async function ask(task: Task): Promise<any> {
-        if (!isSmall || sizeOfTask(task) > INLINE_TEXT_CHARACTERS) return thread.ask(asker, key, secrets, task);
+      async function runTask(task: Task): Promise<any> {
+        if (!isSmall || sizeOfTask(task) > INLINE_TEXT_CHARACTERS) return thread.runTask(asker, key, secrets, task);
         return perform(inline.find(key) ?? inline.make(key, secrets), task);
       }
       return {
-        find: (texts) => ask({ kind: "find", texts }),
-        findInUrl: (text) => ask({ kind: "url", text }),
-        mask: (texts) => ask({ kind: "mask", texts }),
-        maskJson: (text) => ask({ kind: "maskJson", text }),
-        maskBeginning: (part) => ask({ kind: "maskBeginning", ...part }),
-        findInJson: (text) => ask({ kind: "json", text }),
+        find: (texts) => runTask({ kind: "find", texts }),
+        findInUrl: (text) => runTask({ kind: "url", text }),
+        mask: (texts) => runTask({ kind: "mask", texts }),
+        maskJson: (text) => runTask({ kind: "maskJson", text }),
+        maskBeginning: (part) => runTask({ kind: "maskBeginning", ...part }),
+        findInJson: (text) => runTask({ kind: "json", text }),
       };
     },
   };

@@ -7,14 +7,14 @@
 export function sharedReads<Key, Result>(read: (key: Key) => Promise<Result>): (key: Key) => Promise<Result> {
   const requested = new Map<Key, Promise<Result>>();
 
-  async function ask(key: Key): Promise<Result> {
+  async function startRead(key: Key): Promise<Result> {
     await new Promise((resolve) => setImmediate(resolve));
     requested.delete(key);
     return read(key);
   }
 
   return (key) => {
-    const answer = requested.get(key) ?? ask(key);
+    const answer = requested.get(key) ?? startRead(key);
     requested.set(key, answer);
     return answer;
   };

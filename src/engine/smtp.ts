@@ -92,13 +92,13 @@ async function open(server: SmtpServer, times: SmtpTimes): Promise<SMTPConnectio
 /** Resolves with the callback of `ask`, or rejects when the connection ends. */
 function received<T>(
   connection: SMTPConnection,
-  ask: (done: (error?: Error | null, value?: T) => void) => void,
+  start: (done: (error?: Error | null, value?: T) => void) => void,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
     const lost = (error?: Error) => reject(error ?? new Error("the connection was lost"));
     connection.once("error", lost).once("end", lost);
     const stop = () => connection.off("error", lost).off("end", lost);
-    ask((error, value) => {
+    start((error, value) => {
       stop();
       if (error) reject(error);
       else resolve(value as T);
@@ -122,13 +122,13 @@ export function createSmtp({ times = TIMES }: { times?: SmtpTimes } = {}): Smtp 
   /** Closes the connection if the attempt is aborted, so that nothing of it is sent later. */
   async function within<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
     const { promise, reject } = Promise.withResolvers<never>();
-    const end = () => reject(new Error("the server did not answer in time"));
-    signal.addEventListener("abort", end, { once: true });
-    if (signal.aborted) end();
+    const onTimeout = () => reject(new Error("the server did not answer in time"));
+    signal.addEventListener("abort", onTimeout, { once: true });
+    if (signal.aborted) onTimeout();
     try {
       return await Promise.race([work, promise]);
     } finally {
-      signal.removeEventListener("abort", end);
+      signal.removeEventListener("abort", onTimeout);
       // After an abort nothing awaits it.
       work.catch(() => undefined);
     }
@@ -138,7 +138,7 @@ export function createSmtp({ times = TIMES }: { times?: SmtpTimes } = {}): Smtp 
     const started = { value: false };
     let session: PooledSession | null = null;
     try {
-      session = await pool.take(server, signal);
+      session = await pool.takeSession(server, signal);
       return await within(signal, attempt(session, handover, started));
     } catch (error) {
       // An envelope may be open on the connection: the next message must not use it.

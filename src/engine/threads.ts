@@ -40,7 +40,7 @@ export function createThreads<I, O>(options: ThreadsOptions): Threads<I, O> {
   }
 
   /** Takes an idle thread, or starts one. Threads that ended while idle are skipped. */
-  function take(): Worker {
+  function takeWorker(): Worker {
     for (const [worker, timer] of idle) {
       clearTimeout(timer);
       idle.delete(worker);
@@ -49,14 +49,14 @@ export function createThreads<I, O>(options: ThreadsOptions): Threads<I, O> {
     return open();
   }
 
-  function end(worker: Worker): void {
+  function endWorker(worker: Worker): void {
     idle.delete(worker);
     runInBackground(worker.terminate());
   }
 
   return {
     async call(input) {
-      const worker = take();
+      const worker = takeWorker();
       const { promise, resolve, reject } = Promise.withResolvers<Called<O>>();
       const timer = setTimeout(() => resolve({ ok: false, limit: "time" }), timeoutMs);
       const answer = (value: O) => resolve({ ok: true, value });
@@ -69,8 +69,8 @@ export function createThreads<I, O>(options: ThreadsOptions): Threads<I, O> {
         clearTimeout(timer);
         worker.off("message", answer).off("error", fail);
       });
-      if (called.ok) idle.set(worker, setTimeout(end, IDLE_MS, worker).unref());
-      else end(worker);
+      if (called.ok) idle.set(worker, setTimeout(endWorker, IDLE_MS, worker).unref());
+      else endWorker(worker);
       return called;
     },
   };

@@ -46,7 +46,7 @@ export function createTicker(options: {
     }
   }
 
-  function look(): void {
+  function checkDue(): void {
     if (stopped) return;
     clearTimeout(timer);
     again = working !== null;
@@ -54,17 +54,17 @@ export function createTicker(options: {
     working = once().then((sleep) => {
       working = null;
       if (stopped) return;
-      timer = setTimeout(look, again ? 0 : sleep);
+      timer = setTimeout(checkDue, again ? 0 : sleep);
       again = false;
     });
   }
 
   return {
     async start() {
-      look();
+      checkDue();
       await working;
     },
-    wake: look,
+    wake: checkDue,
     healthy: () => performance.now() - lastDone < STALE_MS,
     async stop() {
       stopped = true;

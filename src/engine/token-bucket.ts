@@ -6,7 +6,7 @@ const OTHERS = Symbol("others");
 
 export interface TokenBucket {
   /** Counts a call of `cost` for `key`. Returns 0 if it is allowed, otherwise the seconds after which a retry would be. */
-  take(key: string, cost?: number): number;
+  takeTokens(key: string, cost?: number): number;
   /** Counts something that has already happened: further calls wait until it is compensated, at most one window. */
   charge(key: string, cost: number): void;
 }
@@ -44,7 +44,7 @@ export function createTokenBucket(options: { limit: number; windowMs: number; ke
   }
 
   return {
-    take(key, cost = 1) {
+    takeTokens(key, cost = 1) {
       const now = performance.now();
       const bucket = bucketOf(key, now);
       const left = leftFor(bucket, now);

@@ -25,7 +25,7 @@ export function createRunningDeliveries(maxDeliveries: number) {
     },
 
     /** @param sending promise that never rejects, because the sender reports its errors itself */
-    take({ id, appId }: { id: number; appId: number }, sending: Promise<void>): void {
+    trackDelivery({ id, appId }: { id: number; appId: number }, sending: Promise<void>): void {
       const done = sending.finally(() => {
         heldWork.delete(id);
         onFree();

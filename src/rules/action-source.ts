@@ -24,7 +24,10 @@ export const SOURCE_SHAPE: Shape = flatShape(["language", "files"], ["map"]);
 export function isSourcePath(path: string): boolean {
   const segments = path.split("/");
   const isValidPath = path.length <= PATH_MAX_CHARACTERS && segments.length <= SEGMENTS_MAX;
-  return isValidPath && segments.every((one) => SEGMENT.test(one) && one !== "__proto__" && one !== "node_modules");
+  return (
+    isValidPath &&
+    segments.every((segment) => SEGMENT.test(segment) && segment !== "__proto__" && segment !== "node_modules")
+  );
 }
 
 /** Describes what is wrong with the value; null if it is valid. */

@@ -40,7 +40,7 @@ export interface AlertInput {
 }
 
 function oneOf<T extends string>(value: unknown, allowed: readonly T[], field: string): T {
-  return allowed.find((one) => one === value) ?? refuseField(field, `one of ${allowed.join(", ")}`, value);
+  return allowed.find((word) => word === value) ?? refuseField(field, `one of ${allowed.join(", ")}`, value);
 }
 
 function wholeNumberIn(value: unknown, field: string, min: number, max: number): number {
@@ -57,8 +57,10 @@ function nameIn(value: unknown): string {
 function recipientsIn(value: unknown): string[] {
   const isValid = Array.isArray(value) && value.length > 0 && value.length <= RECIPIENTS_MAX;
   if (!isValid) return refuseField("to", `a list of 1 to ${RECIPIENTS_MAX} e-mail addresses`, value);
-  return value.map((one: unknown, at) =>
-    typeof one === "string" && isEmailAddress(one) ? one : refuseField(`to[${at}]`, "an e-mail address", one),
+  return value.map((element: unknown, at) =>
+    typeof element === "string" && isEmailAddress(element)
+      ? element
+      : refuseField(`to[${at}]`, "an e-mail address", element),
   );
 }
 

@@ -153,7 +153,7 @@ const holdsValue = (value: unknown, expected: ScalarValue): boolean =>
   value === expected || (Array.isArray(value) && value.includes(expected));
 
 function holdsPart(value: unknown, part: string): boolean {
-  if (Array.isArray(value)) return value.some((one) => holdsPart(one, part));
+  if (Array.isArray(value)) return value.some((element) => holdsPart(element, part));
   return typeof value === "string" && holdsText(value, part);
 }
 

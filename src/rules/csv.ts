@@ -45,7 +45,7 @@ export class CsvParser {
   private cell = "";
   private rows = 0;
   /** Characters since the end of the last row. */
-  held = 0;
+  heldCharacters = 0;
 
   /** @param delimiter one character, see `isDelimiter` */
   constructor(delimiter: string) {
@@ -58,7 +58,7 @@ export class CsvParser {
    * @throws CsvError
    */
   write(text: string): string[][] {
-    const found: string[][] = [];
+    const rows: string[][] = [];
     let fieldStart = 0;
     let rowFrom = 0;
     for (let at = 0; at < text.length; at += 1) {
@@ -76,9 +76,9 @@ export class CsvParser {
         fieldStart = at + 1;
         this.endCell(code === this.delimiter);
         if (code === this.delimiter) continue;
-        this.held = 0;
+        this.heldCharacters = 0;
         rowFrom = fieldStart;
-        this.endRow(found);
+        this.endRow(rows);
       } else if (this.state === "start" && code === QUOTE_CODE) {
         this.state = "quoted";
         fieldStart = at + 1;
@@ -89,17 +89,17 @@ export class CsvParser {
       }
     }
     if (this.state === "start" || this.state === "bare") this.cell += text.slice(fieldStart);
-    this.held += text.length - rowFrom;
-    return found;
+    this.heldCharacters += text.length - rowFrom;
+    return rows;
   }
 
   /** Returns the last row if the text does not end with a line break. @throws CsvError */
   end(): string[][] {
-    const found: string[][] = [];
+    const rows: string[][] = [];
     if (this.state === "quoted") throw this.quoteFault();
     this.endCell(false);
-    this.endRow(found);
-    return found;
+    this.endRow(rows);
+    return rows;
   }
 
   /** Number of the current row. */
@@ -131,9 +131,9 @@ export class CsvParser {
     this.cell = "";
   }
 
-  private endRow(found: string[][]): void {
+  private endRow(rows: string[][]): void {
     if (this.cells.length === 0) return;
-    found.push(this.cells);
+    rows.push(this.cells);
     this.cells = [];
     this.rows += 1;
   }
@@ -180,9 +180,9 @@ export function detectDelimiter(sample: string, isWhole: boolean): CsvStart {
   if (separatorLine) return { delimiter: separatorLine[1]!, skip: separatorLine[0].length };
   let bestFit: { delimiter: string; fit: number; columns: number } = { delimiter: ",", fit: 0, columns: 0 };
   for (const delimiter of DETECTED_DELIMITERS) {
-    const found = fitOf(sampleRows(sample, delimiter, isWhole));
-    if (found.fit > bestFit.fit || (found.fit === bestFit.fit && found.fit > 0 && found.columns > bestFit.columns)) {
-      bestFit = { delimiter, ...found };
+    const fit = fitOf(sampleRows(sample, delimiter, isWhole));
+    if (fit.fit > bestFit.fit || (fit.fit === bestFit.fit && fit.fit > 0 && fit.columns > bestFit.columns)) {
+      bestFit = { delimiter, ...fit };
     }
   }
   if (bestFit.fit > 0) return { delimiter: bestFit.delimiter, skip: 0 };

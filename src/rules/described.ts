@@ -46,10 +46,10 @@ export function nestsDeeperThan(value: unknown, levels: number): boolean {
 export function holdsInfinity(value: unknown): boolean {
   const pendingValues = [value];
   while (pendingValues.length > 0) {
-    const one = pendingValues.pop();
-    if (typeof one === "number" && !Number.isFinite(one)) return true;
-    if (typeof one === "object" && one !== null)
-      for (const innerValue of Object.values(one)) pendingValues.push(innerValue);
+    const pending = pendingValues.pop();
+    if (typeof pending === "number" && !Number.isFinite(pending)) return true;
+    if (typeof pending === "object" && pending !== null)
+      for (const innerValue of Object.values(pending)) pendingValues.push(innerValue);
   }
   return false;
 }

@@ -135,9 +135,9 @@ export function fitsPattern(name: string, pattern: string): boolean {
   if (!name.startsWith(first) || name.length < first.length + last.length || !name.endsWith(last)) return false;
   let at = first.length;
   for (const part of rest) {
-    const found = name.indexOf(part, at);
-    if (found < 0 || found + part.length > name.length - last.length) return false;
-    at = found + part.length;
+    const index = name.indexOf(part, at);
+    if (index < 0 || index + part.length > name.length - last.length) return false;
+    at = index + part.length;
   }
   return true;
 }

@@ -16,8 +16,8 @@ const SIGNED_BY: Record<Exclude<GitProvider, "gitlab">, Omit<SignatureAuth, "set
 
 /** GitLab sends the secret itself. Compares in constant time. */
 function hasToken({ header }: SignedRequest, secret: string): boolean {
-  const [input, wanted] = [Buffer.from(header("x-gitlab-token") ?? ""), Buffer.from(secret)];
-  return input.length === wanted.length && timingSafeEqual(input, wanted);
+  const [input, expected] = [Buffer.from(header("x-gitlab-token") ?? ""), Buffer.from(secret)];
+  return input.length === expected.length && timingSafeEqual(input, expected);
 }
 
 /** True if the request comes from the git server. */

@@ -50,16 +50,16 @@ function skipScalar(text: string, at: number): number {
   const code = text.charCodeAt(at);
   if (code === QUOTE) return skipString(text, at);
   if (code === MINUS || (code >= ZERO && code <= NINE)) return skipNumber(text, at);
-  const foundWord = JSON_WORDS.find((one) => text.startsWith(one, at));
+  const foundWord = JSON_WORDS.find((word) => text.startsWith(word, at));
   return foundWord ? at + foundWord.length : NOT_FOUND;
 }
 
 /** Returns the start of the value of a key. */
 function skipKey(text: string, at: number): number {
   if (text.charCodeAt(at) !== QUOTE) return NOT_FOUND;
-  const end = skipString(text, at);
-  if (end === NOT_FOUND) return NOT_FOUND;
-  const colonIndex = skipBlank(text, end);
+  const stringEnd = skipString(text, at);
+  if (stringEnd === NOT_FOUND) return NOT_FOUND;
+  const colonIndex = skipBlank(text, stringEnd);
   return text.charCodeAt(colonIndex) === COLON ? skipBlank(text, colonIndex + 1) : NOT_FOUND;
 }
 
@@ -137,9 +137,9 @@ function skipValue(text: string, from: number, nesting: NestingStack, levels: nu
 /** Fault of an untrusted text: not JSON, or nested deeper than `levels`; null if there is none. */
 export function jsonFault(text: string, levels: number): "invalid" | "deep" | null {
   const nesting = new NestingStack();
-  const end = skipValue(text, skipBlank(text, 0), nesting, levels);
+  const valueEnd = skipValue(text, skipBlank(text, 0), nesting, levels);
   if (nesting.deepest > levels) return "deep";
-  return end !== NOT_FOUND && skipBlank(text, end) === text.length ? null : "invalid";
+  return valueEnd !== NOT_FOUND && skipBlank(text, valueEnd) === text.length ? null : "invalid";
 }
 
 /** `jsonFault` of a run's result, with one argument, so that it can run on a thread. */
@@ -154,10 +154,10 @@ export function memberTexts(text: string): Map<string, string> {
   while (text.charCodeAt(at) === QUOTE) {
     const key = JSON.parse(text.slice(at, skipString(text, at))) as string;
     const valueStart = skipKey(text, at);
-    const end = skipValue(text, valueStart, new NestingStack(), Number.POSITIVE_INFINITY);
-    if (end === NOT_FOUND) return memberTextsFound;
-    memberTextsFound.set(key, text.slice(valueStart, end));
-    at = skipBlank(text, end);
+    const valueEnd = skipValue(text, valueStart, new NestingStack(), Number.POSITIVE_INFINITY);
+    if (valueEnd === NOT_FOUND) return memberTextsFound;
+    memberTextsFound.set(key, text.slice(valueStart, valueEnd));
+    at = skipBlank(text, valueEnd);
     if (text.charCodeAt(at) === COMMA) at = skipBlank(text, at + 1);
   }
   return memberTextsFound;

@@ -29,16 +29,16 @@ export class JsonText {
 /** JSON text of a value that may contain `JsonText` anywhere, in parts: joining megabytes takes a while. */
 export function jsonParts(value: unknown): string[] {
   const outerWrite = currentWrite;
-  const own: { places: TextPlaceholders | null } = { places: null };
-  currentWrite = own;
+  const ownPlaces: { places: TextPlaceholders | null } = { places: null };
+  currentWrite = ownPlaces;
   let jsonShell: string;
   try {
     jsonShell = JSON.stringify(value);
   } finally {
     currentWrite = outerWrite;
   }
-  if (!own.places) return [jsonShell];
-  const { mark, texts } = own.places;
+  if (!ownPlaces.places) return [jsonShell];
+  const { mark, texts } = ownPlaces.places;
   return jsonShell.split(`"${mark}"`).flatMap((part, index) => (index < texts.length ? [part, texts[index]!] : [part]));
 }
 

@@ -61,9 +61,9 @@ export function eventBytes(event: unknown, name: string): number {
 /** @throws REQUEST_INVALID naming the field */
 export function parseLogEvent(body: unknown): LogEventInput {
   if (!isObject(body)) refuseField("the body", "an object", body);
-  const own = (field: string) => (Object.hasOwn(body, field) ? body[field] : undefined);
-  const ids = IDS.map((field) => [field, optionalId(own(field), field)]);
-  const event = { type: eventType(own("type")), data: eventData(own("data")), ...Object.fromEntries(ids) };
+  const ownField = (field: string) => (Object.hasOwn(body, field) ? body[field] : undefined);
+  const ids = IDS.map((field) => [field, optionalId(ownField(field), field)]);
+  const event = { type: eventType(ownField("type")), data: eventData(ownField("data")), ...Object.fromEntries(ids) };
   refuseUnknownFields(body, EVENT_SHAPE);
   return event;
 }

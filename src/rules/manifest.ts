@@ -277,8 +277,9 @@ export function dropAbsent(document: unknown): void {
     const name = path.at(-1);
     if (isObject(parent) && typeof name === "string" && parent[name] === null) delete parent[name];
   }
-  for (const one of objectsOf(document["settings"]))
-    if (one["value"] === null && (one["tier"] === "private" || one["tier"] === "protected")) delete one["value"];
+  for (const setting of objectsOf(document["settings"]))
+    if (setting["value"] === null && (setting["tier"] === "private" || setting["tier"] === "protected"))
+      delete setting["value"];
   for (const { where } of objectsOf(document["actions"]).flatMap(({ triggers }) => objectsOf(triggers)))
     for (const [name, value] of Object.entries(isObject(where) ? where : {}))
       if (value === null) delete (where as Record<string, unknown>)[name];

@@ -14,7 +14,7 @@ const ACTIVE_ENDS = ["xml", "json", "javascript"];
 
 const isActive = (contentType: string): boolean =>
   ACTIVE_TYPE.test(contentType) ||
-  (contentType.startsWith("application/") && ACTIVE_ENDS.some((end) => contentType.endsWith(end)));
+  (contentType.startsWith("application/") && ACTIVE_ENDS.some((ending) => contentType.endsWith(ending)));
 
 /** An SVG keeps its type, because `<img>` accepts no other; opened directly it is downloaded, and runs no scripts. */
 const SVG = "image/svg+xml";
@@ -38,7 +38,7 @@ export function contentDisposition(disposition: ServingHeaders["disposition"], n
   const asciiName = name.replaceAll(/[^\x20-\x7e]|["\\%]/g, "_");
   const encodedName = encodeURIComponent(name.toWellFormed()).replaceAll(
     /['()*]/g,
-    (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
   );
   return `${disposition}; filename="${asciiName}"; filename*=UTF-8''${encodedName}`;
 }
@@ -46,7 +46,9 @@ export function contentDisposition(disposition: ServingHeaders["disposition"], n
 /** True if the tags of If-None-Match or If-Range contain this one (RFC 9110; the former compares weakly). */
 export function namesTag(header: string | undefined, tag: string): boolean {
   if (header === undefined) return false;
-  return header.split(",").some((one) => one.trim() === "*" || one.trim().replace(/^W\//, "") === tag);
+  return header
+    .split(",")
+    .some((listedTag) => listedTag.trim() === "*" || listedTag.trim().replace(/^W\//, "") === tag);
 }
 
 /**

@@ -75,7 +75,7 @@ function recipient(value: unknown, field: string): EmailRecipient {
   if (typeof email !== "string" || !isEmailAddress(email)) {
     return refuseField(`${field}.email`, "an e-mail address such as ann@example.com", email);
   }
-  if (!RECIPIENT_TYPES.some((one) => one === type)) refuseField(`${field}.type`, "to, cc or bcc", type);
+  if (!RECIPIENT_TYPES.some((known) => known === type)) refuseField(`${field}.type`, "to, cc or bcc", type);
   return { email, name: optionalLine(name, `${field}.name`), type: type as RecipientType };
 }
 
@@ -84,16 +84,16 @@ export function emailRecipients(value: unknown): EmailRecipient[] {
   if (!Array.isArray(value) || value.length === 0 || value.length > RECIPIENTS_MAX) {
     return refuseField("to", `an array of 1 to ${RECIPIENTS_MAX} recipients {email, name, type}`, value);
   }
-  const all = value.map((one, index) => recipient(one, `to[${index}]`));
-  return [...new Map(all.map((one) => [one.email.toLowerCase(), one])).values()];
+  const all = value.map((element, index) => recipient(element, `to[${index}]`));
+  return [...new Map(all.map((recipient) => [recipient.email.toLowerCase(), recipient])).values()];
 }
 
 /** Converts `[{name, value}]` or an object to `[name, value]` pairs. */
 function headerEntries(value: unknown): [string, unknown][] {
   if (!Array.isArray(value))
     return isObject(value) ? Object.entries(value) : refuseField("headers", "an object of texts", value);
-  return value.map((one, index) => {
-    const recipientObject = isObject(one) ? one : {};
+  return value.map((element, index) => {
+    const recipientObject = isObject(element) ? element : {};
     return [oneLine(recipientObject["name"], `headers[${index}].name`), recipientObject["value"]];
   });
 }
@@ -119,7 +119,7 @@ function readAttachment(value: unknown, field: string): MessageAttachment {
   if (name === "" || /[\\/]/.test(name)) refuseField(`${field}.name`, "a file name without slashes", name);
   if (typeof type !== "string" || !MEDIA_TYPE.test(type))
     return refuseField(`${field}.type`, "a type such as text/csv", type);
-  if (!ATTACHMENT_ENCODINGS.some((one) => one === encoding))
+  if (!ATTACHMENT_ENCODINGS.some((known) => known === encoding))
     refuseField(`${field}.encoding`, "base64 or utf8", encoding);
   if (typeof content !== "string" || unstorableAt(content) >= 0)
     return refuseField(`${field}.content`, "a text", typeof content);
@@ -136,7 +136,7 @@ export function readAttachments(value: unknown): MessageAttachment[] {
   if (!Array.isArray(value) || value.length > ATTACHMENTS_MAX) {
     return refuseField("attachments", `an array of at most ${ATTACHMENTS_MAX}`, value);
   }
-  return value.map((one, index) => readAttachment(one, `attachments[${index}]`));
+  return value.map((element, index) => readAttachment(element, `attachments[${index}]`));
 }
 
 /**

@@ -108,7 +108,7 @@ export function parseSms(input: unknown, path = ""): Sms {
   const messageFields = record(input, "the message");
   const data = isObject(messageFields["data"]) ? messageFields["data"] : messageFields;
   const provider = messageFields["provider"] ?? null;
-  if (provider !== null && !SMS_PROVIDERS.some((one) => one === provider)) {
+  if (provider !== null && !SMS_PROVIDERS.some((known) => known === provider)) {
     refuseField("provider", "twilio or webhook", provider);
   }
   const body = optionalBody(data["body"], "body") ?? "";
@@ -127,11 +127,11 @@ export function parseSms(input: unknown, path = ""): Sms {
 }
 
 /** Parses a batch; reports the fault of the first faulty message. @throws REQUEST_INVALID */
-export function parseBatch<T>(body: unknown, parse: (one: unknown, path: string) => T): T[] {
+export function parseBatch<T>(body: unknown, parse: (message: unknown, path: string) => T): T[] {
   const list = isObject(body) && Array.isArray(body["messages"]) ? body["messages"] : body;
   if (!Array.isArray(list) || list.length === 0 || list.length > BATCH_MAX) {
     const message = `the batch must be an array of 1 to ${BATCH_MAX} messages (got ${describeValue(list)})`;
     throw new ActionError("REQUEST_INVALID", message);
   }
-  return list.map((one, index) => prefixField(`[${index}]`, () => parse(one, `[${index}]`)));
+  return list.map((message, index) => prefixField(`[${index}]`, () => parse(message, `[${index}]`)));
 }

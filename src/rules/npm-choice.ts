@@ -51,13 +51,13 @@ export interface VersionQuery {
   /** The registry document, JSON. */
   document: Uint8Array;
   /** A version, a range or a tag; "" is the newest. */
-  wanted: string;
+  range: string;
   /** Time after which published versions are not chosen for a range or a tag, ISO 8601; null for no minimum age. */
   publishedBefore: string | null;
 }
 
 /** If a registry does not state publication times, any version is chosen. */
-export function chooseVersion({ document, wanted, publishedBefore }: VersionQuery): VersionResult {
+export function chooseVersion({ document, range, publishedBefore }: VersionQuery): VersionResult {
   let packument: unknown;
   try {
     packument = JSON.parse(new TextDecoder().decode(document));
@@ -67,16 +67,15 @@ export function chooseVersion({ document, wanted, publishedBefore }: VersionQuer
   if (!isObject(packument) || !isObject(packument["versions"])) return { fault: "has no version in the registry" };
   let manifest: ReturnType<typeof pickManifest>;
   try {
-    const isAgeChecked = publishedBefore !== null && isObject(packument["time"]) && valid(wanted) === null;
-    manifest = pickManifest(packument, wanted, isAgeChecked ? { before: new Date(publishedBefore) } : {});
+    const isAgeChecked = publishedBefore !== null && isObject(packument["time"]) && valid(range) === null;
+    manifest = pickManifest(packument, range, isAgeChecked ? { before: new Date(publishedBefore) } : {});
   } catch {
     manifest = null;
   }
   if (!isObject(manifest)) {
-    const isYoung =
-      publishedBefore !== null && !("fault" in chooseVersion({ document, wanted, publishedBefore: null }));
-    if (isYoung) return { fault: `has only versions of ${wanted || "latest"} that are younger than NPM_MIN_AGE_DAYS` };
-    return { fault: `has no version ${wanted || "latest"} in the registry` };
+    const isYoung = publishedBefore !== null && !("fault" in chooseVersion({ document, range, publishedBefore: null }));
+    if (isYoung) return { fault: `has only versions of ${range || "latest"} that are younger than NPM_MIN_AGE_DAYS` };
+    return { fault: `has no version ${range || "latest"} in the registry` };
   }
   const { version, dist } = manifest as NonNullable<typeof manifest>;
   const tarball = isObject(dist) ? dist["tarball"] : undefined;

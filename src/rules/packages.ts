@@ -83,7 +83,8 @@ function packageEntry(value: unknown, where: string): PackageEntry {
   expectField((path === undefined) !== (url === undefined), "path", "given, or url, and not both", path);
   expectField(path === undefined || matchesPattern(path, SERVED_PATH), "path", "an absolute path", path);
   expectField(url === undefined || externalFault(url) === null, "url", "an https URL", url);
-  const areNames = (list: unknown) => Array.isArray(list) && list.every((one) => matchesPattern(one, NAMESPACE_NAME));
+  const areNames = (list: unknown) =>
+    Array.isArray(list) && list.every((element) => matchesPattern(element, NAMESPACE_NAME));
   const isStandalone = typeof standalone === "boolean" || areNames(standalone);
   expectField(isStandalone, "standalone", "true, false or an array of function names", standalone);
   expectField(PACKAGE_MODES.includes(mode as PackageMode), "mode", PACKAGE_MODES.join(", "), mode);
@@ -98,7 +99,7 @@ function packageEntry(value: unknown, where: string): PackageEntry {
 export type Dependency =
   | { kind: "served"; asset: StoredAsset }
   /** `subpath` is "" or starts with a slash: the module of the package that is loaded. */
-  | { kind: "npm"; name: string; wanted: string; subpath: string }
+  | { kind: "npm"; name: string; range: string; subpath: string }
   | { kind: "address"; url: string };
 
 /** Names reserved for the service: they are never requested from a registry. */
@@ -133,7 +134,7 @@ const WITH_SUBPATH = /^((?:@[^/@]+\/)?[^/@]+(?:@[^/@]+)?)((?:\/[\w.-]+)+)$/;
  * A name with an optional version, range or tag and subpath. Excludes forms that a registry client would resolve to a
  * folder or another host.
  */
-function npmSpecOf(dependency: string): { name: string; wanted: string; subpath: string } {
+function npmSpecOf(dependency: string): { name: string; range: string; subpath: string } {
   const refusal =
     "is no package of the catalogue, no name of an npm package such as lodash or @scope/name@^2, and no https URL";
   const isPlain = dependency.length <= SPEC_MAX_CHARACTERS && !/[\s\\%]/.test(dependency.trim());
@@ -144,7 +145,7 @@ function npmSpecOf(dependency: string): { name: string; wanted: string; subpath:
     const { type, name, rawSpec } = npa(spec, "/");
     const isOfRegistry = type === "version" || type === "range" || type === "tag";
     if (isOfRegistry && name && !climbsUp)
-      return { name, wanted: rawSpec === "*" && !spec.endsWith("@*") ? "" : rawSpec, subpath };
+      return { name, range: rawSpec === "*" && !spec.endsWith("@*") ? "" : rawSpec, subpath };
   } catch {
     // The spec is invalid for any registry.
   }
@@ -232,10 +233,10 @@ export function needsLibrary(code: string, dependencies: readonly string[], cata
   if (!code.includes("Svc")) return false;
   const entries = dependencies.flatMap((name) => catalogue.get(name) ?? []).filter(({ standalone }) => standalone);
   if (entries.length < dependencies.length) return true;
-  const own = entries.map(({ namespace, standalone }) =>
+  const ownNames = entries.map(({ namespace, standalone }) =>
     Array.isArray(standalone) ? `${namespace}\\.(?:${standalone.join("|")})` : `${namespace}`,
   );
-  return usesMore(code, [...REQUEST_FUNCTIONS, ...own]);
+  return usesMore(code, [...REQUEST_FUNCTIONS, ...ownNames]);
 }
 
 /** Mode of the client library for code that uses it: code that uses more of `Svc` than its packages runs in a document. */

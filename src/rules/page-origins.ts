@@ -23,11 +23,11 @@ export function parsePageOrigins(value: unknown, allowHttp: boolean): string[] {
     const expected = `an array of at most ${PAGE_ORIGINS_MAX} origins`;
     refuseField("origins", expected, value);
   }
-  const origins = value.map((one, index) => {
-    const origin = readOrigin(one, allowHttp);
+  const origins = value.map((element, index) => {
+    const origin = readOrigin(element, allowHttp);
     if (origin !== null) return origin;
     const expected = 'an https origin such as "https://shop.example", or an http origin of localhost, without a path';
-    return refuseField(`origins[${index}]`, expected, one);
+    return refuseField(`origins[${index}]`, expected, element);
   });
   return [...new Set(origins)];
 }

@@ -12,8 +12,8 @@ const BEHIND_STATE = ";";
  * The strong entity tag of a state. `shown` are displayed facts that no author changes, such as the firing state of an
  * alert: they affect `If-None-Match` and not `If-Match`. Runs do not change the tag of an action.
  */
-export const entityTag = (updatedAt: string, shown: string | null = null): string =>
-  `"${updatedAt}${shown === null ? "" : BEHIND_STATE + shown}"`;
+export const entityTag = (updatedAt: string, shownVariant: string | null = null): string =>
+  `"${updatedAt}${shownVariant === null ? "" : BEHIND_STATE + shownVariant}"`;
 
 /* Matches an entity tag. W/ is accepted, because a proxy that compresses weakens the tag, and the state is compared, not its bytes. */
 const ENTITY_TAG = /^(?:W\/)?"([\x21\x23-\x7e\x80-\xff]*)"$/;

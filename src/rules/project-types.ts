@@ -29,16 +29,16 @@ const HASH_PREFIX = "sha256-";
  * saved.
  */
 export function importedPackages(actions: readonly DependentDefinition[]): Map<string, string | null> {
-  const found = new Map<string, string | null>();
+  const typesByName = new Map<string, string | null>();
   for (const { dependencies, assets = [] } of actions) {
     for (const dependency of Array.isArray(dependencies) ? dependencies : []) {
       if (typeof dependency !== "string" || URL.canParse(dependency)) continue;
       const { integrity } = assets.find(({ name }) => name === dependency) ?? {};
       const hashed = integrity?.startsWith(HASH_PREFIX) ? integrity : null;
-      found.set(importName(dependency), hashed ?? found.get(importName(dependency)) ?? null);
+      typesByName.set(importName(dependency), hashed ?? typesByName.get(importName(dependency)) ?? null);
     }
   }
-  return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)));
+  return new Map([...typesByName].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 const FILE_HEAD = `/** Types of this app. \`svc dev\` and \`svc check\` write this file; changes to it are lost. */`;
@@ -209,7 +209,7 @@ export function projectTypes(
     ),
     typeBlock(
       "interface SvcPublicSettings",
-      publicSettings.map((one) => propertyLine(one["key"], settingType(one))),
+      publicSettings.map((setting) => propertyLine(setting["key"], settingType(setting))),
     ),
     typeBlock("interface SvcDataSources", sources),
     GLOBAL_DECLARATIONS,

@@ -89,7 +89,8 @@ export function jitterFault(value: unknown, triggers: unknown): string | null {
   if (isAbsent(value)) return null;
   const fault = numberFault(value, "jitterSeconds", [0, JITTER_MAX_SECONDS]);
   if (fault !== null || value === 0) return fault;
-  const isScheduled = Array.isArray(triggers) && triggers.some((one) => isObject(one) && one["trigger"] === "schedule");
+  const isScheduled =
+    Array.isArray(triggers) && triggers.some((trigger) => isObject(trigger) && trigger["trigger"] === "schedule");
   return isScheduled
     ? null
     : `jitterSeconds is for actions with a schedule trigger (got ${describeValue(value)}); set it to null`;

@@ -53,8 +53,8 @@ const betweenTest =
 
 function isOneOf(operand: unknown): ValueTest {
   const listedValues =
-    typeof operand === "string" ? operand.split(",").map((one) => one.trim()) : (operand as unknown[]);
-  return (value) => listedValues.some((one) => sameText(value, textOf(one)));
+    typeof operand === "string" ? operand.split(",").map((part) => part.trim()) : (operand as unknown[]);
+  return (value) => listedValues.some((listed) => sameText(value, textOf(listed)));
 }
 
 const isEmpty: ValueTest = (value) =>

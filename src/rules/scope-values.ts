@@ -19,7 +19,7 @@ export class TooManyLooks extends Error {}
 export class LookBudget {
   private left = LOOKS_MAX;
 
-  take(count = 1): void {
+  countStep(count = 1): void {
     this.left -= count;
     if (this.left < 0) throw new TooManyLooks();
   }
@@ -32,16 +32,16 @@ function childValue(value: FoundValue, name: string): FoundValue {
 
 /** Returns the values at the path. If the path leads through an array, returns the values of each element. */
 export function valuesAt(document: FoundValue, segments: readonly string[], looks: LookBudget): FoundValue[] {
-  let found = [document];
+  let values = [document];
   for (const [at, name] of segments.entries()) {
-    found = found.flatMap((value) => {
+    values = values.flatMap((value) => {
       const isLookedThrough = at > 0 && Array.isArray(value) && !INDEX.test(name);
       const items = isLookedThrough ? value : [value];
-      looks.take(items.length);
+      looks.countStep(items.length);
       return items.map((item) => childValue(item, name));
     });
   }
-  return found;
+  return values;
 }
 
 /** The values, and after each array its elements. */

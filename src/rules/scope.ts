@@ -34,10 +34,10 @@ const LIST_MAX = 1_000;
  * in PostgreSQL.
  */
 function refuseRegex(value: unknown, place: string): void {
-  if (Array.isArray(value)) for (const [at, one] of value.entries()) refuseRegex(one, `${place}[${at}]`);
+  if (Array.isArray(value)) for (const [at, element] of value.entries()) refuseRegex(element, `${place}[${at}]`);
   if (!isObject(value)) return;
   if ("$regex" in value) refuseField(place, "tested by another operator than $regex, $iLike perhaps", "$regex");
-  for (const [name, one] of Object.entries(value)) refuseRegex(one, `${place}.${name}`);
+  for (const [name, field] of Object.entries(value)) refuseRegex(field, `${place}.${name}`);
 }
 
 /** Validates the `where` with the same function as queries of data sources. */
@@ -53,9 +53,12 @@ export function parseScope(value: unknown): Scope | null {
   if (nestsDeeperThan(value, SCOPE_MAX_DEPTH) || Buffer.byteLength(JSON.stringify(value)) > SCOPE_MAX_BYTES) {
     return refuseField("scope", `at most ${SCOPE_MAX_BYTES} bytes of JSON and ${SCOPE_MAX_DEPTH} levels`, value);
   }
-  const list = (Array.isArray(value) ? value : [value]).map((one) => (Number.isSafeInteger(one) ? { id: one } : one));
+  const list = (Array.isArray(value) ? value : [value]).map((element) =>
+    Number.isSafeInteger(element) ? { id: element } : element,
+  );
   if (list.length > LIST_MAX) refuseField("scope", `a list of at most ${LIST_MAX}`, value);
-  for (const [index, one] of list.entries()) checkWhere(one, Array.isArray(value) ? `scope[${index}]` : "scope");
+  for (const [index, element] of list.entries())
+    checkWhere(element, Array.isArray(value) ? `scope[${index}]` : "scope");
   return (Array.isArray(value) ? list : list[0]) as Scope;
 }
 
@@ -68,9 +71,9 @@ class ScopeTrial {
       if (!name.startsWith("$")) return this.field(document, parsePathOf(name), inner);
       if (name === "$not") return !this.fits(inner as ScopeWhere, document);
       const all = inner as ScopeWhere[];
-      if (name === "$filters") return all.every((one) => this.filter(one, document));
-      if (name === "$and") return all.every((one) => this.fits(one, document));
-      return all.some((one) => this.fits(one, document)) !== (name === "$nor");
+      if (name === "$filters") return all.every((filter) => this.filter(filter, document));
+      if (name === "$and") return all.every((conditions) => this.fits(conditions, document));
+      return all.some((conditions) => this.fits(conditions, document)) !== (name === "$nor");
     });
   }
 
@@ -90,23 +93,24 @@ class ScopeTrial {
     if (name === "$elemMatch") return this.elementFits(expected as ScopeWhere, values);
     if (name === "$all") {
       const all = expected as unknown[];
-      return all.length > 0 && all.every((one) => this.isAmong(one, values, isElement));
+      return all.length > 0 && all.every((element) => this.isAmong(element, values, isElement));
     }
     const { test, ofElements, negated = false } = SCOPE_OPERATORS[name]!;
     const isMatch = this.any(ofElements && !isElement ? withElements(values) : values, test(expected), expected);
     return isMatch !== (negated || (name === "$exists" && expected === false));
   }
 
-  private isAmong(one: unknown, values: readonly FoundValue[], isElement: boolean): boolean {
-    const isMatch = isObject(one) && Object.keys(one).join() === "$elemMatch";
+  private isAmong(element: unknown, values: readonly FoundValue[], isElement: boolean): boolean {
+    const isMatch = isObject(element) && Object.keys(element).join() === "$elemMatch";
     return isMatch
-      ? this.elementFits(one["$elemMatch"] as ScopeWhere, values)
-      : this.passes("$eq", one, values, isElement);
+      ? this.elementFits(element["$elemMatch"] as ScopeWhere, values)
+      : this.passes("$eq", element, values, isElement);
   }
 
   private elementFits(where: ScopeWhere, values: readonly FoundValue[]): boolean {
     const isOfElement = Object.keys(where).some((name) => name.startsWith("$") && !OF_ENTRIES.includes(name));
-    const fitsElement = (one: FoundValue) => (isOfElement ? this.field(one, [], where) : this.fits(where, one));
+    const fitsElement = (element: FoundValue) =>
+      isOfElement ? this.field(element, [], where) : this.fits(where, element);
     return values.some((value) => Array.isArray(value) && this.any(value, fitsElement));
   }
 
@@ -120,7 +124,7 @@ class ScopeTrial {
   private any(values: readonly FoundValue[], test: ValueTest, expected?: unknown): boolean {
     const stepCount = Array.isArray(expected) ? 1 + expected.length : 1;
     return values.some((value) => {
-      this.looks.take(stepCount);
+      this.looks.countStep(stepCount);
       return test(value);
     });
   }

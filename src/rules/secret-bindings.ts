@@ -166,7 +166,7 @@ export function readSecretBindings(body: unknown, allowPrivateNetwork: boolean):
       `bindings must be an array of at most ${SECRET_BINDINGS_MAX} bindings (got ${describeValue(list)})`,
     );
   }
-  const bindings = list.map((one, at) => readBinding(one, `bindings[${at}]`, allowPrivateNetwork));
+  const bindings = list.map((binding, at) => readBinding(binding, `bindings[${at}]`, allowPrivateNetwork));
   for (const [at, { key, origin, sealed }] of bindings.entries()) {
     const before = bindings.slice(0, at).filter((other) => other.key === key);
     if (before.some((other) => other.origin === origin))
@@ -193,10 +193,10 @@ export function keyWithoutValue(
   after: readonly BindingInput[],
 ): string | null {
   for (const key of sealedKeys) {
-    const own = after.filter((binding) => binding.key === key);
+    const keyBindings = after.filter((binding) => binding.key === key);
     const knownDestinations = new Set(before.filter((binding) => binding.key === key).map(destinationOf));
-    const isWider = own.some((binding) => !binding.sealed || !knownDestinations.has(destinationOf(binding)));
-    if (isWider && !own.some(({ value }) => value !== undefined)) return key;
+    const isWider = keyBindings.some((binding) => !binding.sealed || !knownDestinations.has(destinationOf(binding)));
+    if (isWider && !keyBindings.some(({ value }) => value !== undefined)) return key;
   }
   return null;
 }

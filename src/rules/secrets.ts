@@ -119,14 +119,14 @@ function* secretsIn(setting: unknown, tier: SettingTier): Generator<string> {
  */
 export function secretsOfSetting(name: string, input: unknown): NamedSecret[] {
   const setting = name === AI_SETTING && isObject(input) ? input["key"] : input;
-  const found: NamedSecret[] = Array.from(new Set(secretsIn(setting, tierOf(name))), (value) => ({
+  const secrets: NamedSecret[] = Array.from(new Set(secretsIn(setting, tierOf(name))), (value) => ({
     name,
     value,
     whole: false,
   }));
   const isShort = typeof setting === "string" && setting !== "" && !isLong(setting, LONG_CHARACTERS);
-  if (isShort && tierOf(name) === "protected") found.push({ name, value: setting, whole: true });
-  return found;
+  if (isShort && tierOf(name) === "protected") secrets.push({ name, value: setting, whole: true });
+  return secrets;
 }
 
 /** Number of secrets, and their total size in bytes. */

@@ -52,7 +52,7 @@ export function triggersFault(value: unknown): string | null {
 
 /** Returns the `where` of each HTTP trigger, with its position in the list. */
 function httpWheres(triggers: unknown): { at: number; where: HttpWhere }[] {
-  const httpTriggers = triggerElements(triggers).filter(([, element]) => own(element, "trigger") === "http");
+  const httpTriggers = triggerElements(triggers).filter(([, element]) => ownField(element, "trigger") === "http");
   return httpTriggers.map(([at, element]) => ({ at, where: element["where"] as HttpWhere }));
 }
 
@@ -65,7 +65,7 @@ export function parseLogWhere(where: unknown): { fault: string } | { where: LogW
 /** Returns the fault TRIGGER_TYPE_INVALID. Another status reports elements that are not objects. */
 export function triggerTypeFault(value: unknown): string | null {
   for (const [index, element] of triggerElements(value)) {
-    const type = own(element, "trigger");
+    const type = ownField(element, "trigger");
     if (isTriggerType(type)) continue;
     const expected = `${SPECIFIED_TRIGGER_TYPES.join(", ")}, or of this service ${ADDED_TRIGGER_TYPES.join(", ")}`;
     return `triggers[${index}].trigger must be one of ${expected} (got ${describeValue(type)})`;
@@ -77,7 +77,7 @@ export function triggerTypeFault(value: unknown): string | null {
 export function triggerNotAllowedFault(value: unknown, environment: unknown): string | null {
   if (!isEnvironment(environment)) return null;
   for (const [index, element] of triggerElements(value)) {
-    const type = own(element, "trigger");
+    const type = ownField(element, "trigger");
     if (!isTriggerType(type) || !NOT_ALLOWED[environment].includes(type)) continue;
     return `triggers[${index}].trigger must not be ${type} (got environment ${environment})`;
   }
@@ -107,37 +107,37 @@ function triggerElements(value: unknown): [number, Record<string, unknown>][] {
   return Array.isArray(value) ? [...value.entries()].filter(([, element]) => isObject(element)) : [];
 }
 
-function own(object: Record<string, unknown>, key: string): unknown {
+function ownField(object: Record<string, unknown>, key: string): unknown {
   return Object.hasOwn(object, key) ? object[key] : undefined;
 }
 
 function whereFault(element: Record<string, unknown>): string | null {
-  const type = own(element, "trigger");
-  if (type === "http") return httpWhereFault(own(element, "where"));
+  const type = ownField(element, "trigger");
+  if (type === "http") return httpWhereFault(ownField(element, "where"));
   if (type !== "log" && type !== "analytics") return null;
-  const where = own(element, "where");
+  const where = ownField(element, "where");
   if (!isObject(where)) return `where must be an object for a ${type} trigger (got ${describeValue(where)})`;
   return type === "log" ? logWhereFault(where) : analyticsWhereFault(where);
 }
 
 function logWhereFault(where: Record<string, unknown>): string | null {
-  const type = own(where, "type");
+  const type = ownField(where, "type");
   const length = `1 to ${EVENT_TYPE_MAX_CHARACTERS} characters`;
   if (typeof type !== "string") return `where.type must be a log event type (got ${describeValue(type)})`;
   if (type === "" || type.length > EVENT_TYPE_MAX_CHARACTERS || unstorableAt(type) >= 0) {
     return `where.type must be a log event type of ${length} (got ${describeValue(type)})`;
   }
-  const id = own(where, "dataSourceId") ?? null;
+  const id = ownField(where, "dataSourceId") ?? null;
   if (id === null || (Number.isSafeInteger(id) && (id as number) > 0)) return null;
   return `where.dataSourceId must be a positive integer (got ${describeValue(id)})`;
 }
 
 function analyticsWhereFault(where: Record<string, unknown>): string | null {
-  const type = own(where, "type");
+  const type = ownField(where, "type");
   if (!(ANALYTICS_EVENT_TYPES as readonly unknown[]).includes(type)) {
     return `where.type must be one of ${ANALYTICS_EVENT_TYPES.join(", ")} (got ${describeValue(type)})`;
   }
-  const data = own(where, "data") ?? null;
+  const data = ownField(where, "data") ?? null;
   if (data === null) return null;
   if (!isObject(data)) return `where.data must be an object (got ${describeValue(data)})`;
   if (nestsDeeperThan(data, WHERE_DATA_MAX_DEPTH)) return `where.data must nest at most ${WHERE_DATA_MAX_DEPTH} levels`;
@@ -147,13 +147,13 @@ function analyticsWhereFault(where: Record<string, unknown>): string | null {
 }
 
 function storedLogWhere(where: Record<string, unknown>): LogWhere {
-  const id = own(where, "dataSourceId") ?? null;
+  const id = ownField(where, "dataSourceId") ?? null;
   const type = where["type"] as string;
   return id === null ? { type } : { type, dataSourceId: id as number };
 }
 
 function storedAnalyticsWhere(where: Record<string, unknown>): AnalyticsWhere {
-  const data = own(where, "data") ?? null;
+  const data = ownField(where, "data") ?? null;
   const type = where["type"] as AnalyticsWhere["type"];
   return data === null ? { type } : { type, data: data as Record<string, unknown> };
 }

@@ -43,7 +43,7 @@ function editDistance(a: string, b: string): number {
 /** The known name that is closest to another one. */
 export function nearestName(name: string, knownFields: readonly string[]): string {
   const lower = name.slice(0, COMPARED_CHARACTERS).toLowerCase();
-  const rankedNames = knownFields.map((one) => ({ one, far: editDistance(lower, one.toLowerCase()) }));
+  const rankedNames = knownFields.map((field) => ({ one: field, far: editDistance(lower, field.toLowerCase()) }));
   return rankedNames.reduce((best, next) => (next.far < best.far ? next : best)).one;
 }
 
@@ -70,8 +70,8 @@ function firstUnknown(value: unknown, shapeOf: ShapeOf, path: string): UnknownFi
     }
     const shape = fields[name];
     if (!shape) continue;
-    const found = firstInField(inner, shape, childPath(path, name));
-    if (found) return found;
+    const unknown = firstInField(inner, shape, childPath(path, name));
+    if (unknown) return unknown;
   }
   return null;
 }
@@ -79,16 +79,16 @@ function firstUnknown(value: unknown, shapeOf: ShapeOf, path: string): UnknownFi
 function firstInField(value: unknown, shape: Exclude<FieldShape, null>, path: string): UnknownField | null {
   if (isList(shape)) {
     if (!Array.isArray(value)) return null;
-    for (const [at, one] of value.entries()) {
-      const found = firstUnknown(one, shape[0], `${path}[${at}]`);
-      if (found) return found;
+    for (const [at, element] of value.entries()) {
+      const unknown = firstUnknown(element, shape[0], `${path}[${at}]`);
+      if (unknown) return unknown;
     }
     return null;
   }
   if (!("each" in shape)) return firstUnknown(value, shape, path);
-  for (const [name, one] of isObject(value) ? Object.entries(value) : []) {
-    const found = firstUnknown(one, shape.each, childPath(path, name));
-    if (found) return found;
+  for (const [name, field] of isObject(value) ? Object.entries(value) : []) {
+    const unknown = firstUnknown(field, shape.each, childPath(path, name));
+    if (unknown) return unknown;
   }
   return null;
 }

@@ -90,7 +90,7 @@ function codeOf(value: unknown): string | null {
 export function verificationRequest(body: unknown): VerificationRequest {
   const input = isObject(body) ? body : {};
   const { email = null, sms = null, secondFactor = null } = input;
-  const namedRules = [email, sms, secondFactor].filter((one) => one !== null);
+  const namedRules = [email, sms, secondFactor].filter((rule) => rule !== null);
   if (namedRules.length !== 1) {
     const message = `one of email, sms and secondFactor is required (got ${describeValue(body)})`;
     throw new ActionError("REQUEST_INVALID", message);

@@ -214,11 +214,11 @@ export class Starting {
     // The outcome of an aborted run still reaches its caller.
     releases.add("last answers", () => Promise.race([door.idle(), delay(LAST_ANSWERS_MS, undefined, { ref: false })]));
     let longestWaitMs = 0;
-    const look = async () => {
+    const claimRuns = async () => {
       longestWaitMs = await dispatcher.claimQueued();
       return null;
     };
-    const ticker = createTicker({ work: look, msUntil: () => 0, log });
+    const ticker = createTicker({ work: claimRuns, msUntil: () => 0, log });
     const admitting = createTicker({ work: debouncer.releaseDue, msUntil: (time) => time - Date.now(), log });
     const graceOver = new Promise((resolve) => impatience.addEventListener("abort", resolve, { once: true }));
     releases.add("runs", () =>
@@ -250,7 +250,7 @@ export class Starting {
     const answers = config.roles.has("api") ? this.answers.held : null;
     const sockets = this.sockets?.figures ?? null;
     const database = () => poolUse(db);
-    door.tell(
+    door.publishMetrics(
       createMetrics({
         vitals: vitals.read,
         database,
@@ -264,6 +264,6 @@ export class Starting {
         runner,
       }),
     );
-    releases.add("metrics", () => door.tell(null));
+    releases.add("metrics", () => door.publishMetrics(null));
   }
 }

@@ -47,10 +47,10 @@ export async function startMessages(
   releases.add("mail", () => communicate.stop());
   const { sender } = communicate;
   const isScheduler = config.roles.has("scheduler");
-  const sendIfNoScheduler = async () => ((await vitals.living("scheduler")) ? null : sender.look());
+  const sendIfNoScheduler = async () => ((await vitals.living("scheduler")) ? null : sender.sendDue());
   const tickerOptions = isScheduler ? {} : { sleepMaxMs: ALERTS_EVERY_MS };
   const ticker = createTicker({
-    work: isScheduler ? sender.look : sendIfNoScheduler,
+    work: isScheduler ? sender.sendDue : sendIfNoScheduler,
     msUntil: clock.msUntil,
     ...tickerOptions,
     log,
@@ -70,7 +70,7 @@ export async function startAlerts(
 ): Promise<void> {
   const { clock, log, releases, impatience } = plan;
   const tickerOptions = { msUntil: clock.msUntil, sleepMaxMs: ALERTS_EVERY_MS, log };
-  const tickers = [watch.look, delivery.look].map((work) => createTicker({ work, ...tickerOptions }));
+  const tickers = [watch.checkRules, delivery.deliverDue].map((work) => createTicker({ work, ...tickerOptions }));
   const [, delivering] = tickers;
   delivery.whenFree(() => delivering!.wake());
   for (const ticker of tickers) {
@@ -85,7 +85,7 @@ export async function startNotifications(plan: Plan, notices: Notifications, { n
   const { config, clock, log, releases, impatience } = plan;
   if (!config.roles.has("scheduler")) return;
   const { service, push } = notify;
-  const tickers = [service.publishDue, push.look].map((work) => createTicker({ work, msUntil: clock.msUntil, log }));
+  const tickers = [service.publishDue, push.sendDue].map((work) => createTicker({ work, msUntil: clock.msUntil, log }));
   const [, pushing] = tickers;
   push.whenFree(() => pushing!.wake());
   const wake = () => tickers.map((ticker) => ticker.wake());
@@ -99,7 +99,7 @@ export async function startNotifications(plan: Plan, notices: Notifications, { n
 export async function startGitPulls({ config, clock, log, releases, impatience }: Plan, { git }: Operations) {
   if (!config.roles.has("api")) return;
   const { webhooks } = git;
-  const ticker = createTicker({ work: webhooks.look, msUntil: clock.msUntil, sleepMaxMs: GIT_EVERY_MS, log });
+  const ticker = createTicker({ work: webhooks.deliverDue, msUntil: clock.msUntil, sleepMaxMs: GIT_EVERY_MS, log });
   webhooks.whenWaiting(ticker.wake);
   await ticker.start();
   releases.add("git pulls", () => ticker.stop().then(() => webhooks.drain(impatience)));
@@ -124,7 +124,7 @@ export function startCleaner(
     tokens.warnOfExpiry,
     stages.expire,
   ];
-  const tickers = periodicWork.map((one) => createTicker({ work: one, ...tickerOptions }));
+  const tickers = periodicWork.map((work) => createTicker({ work: work, ...tickerOptions }));
   for (const ticker of tickers) runInBackground(ticker.start());
   store.start();
   releases.add("cleaner", () => {

@@ -31,7 +31,7 @@ describe("turns on the main thread", () => {
   it("give one sender at most a tenth of the time, however much it requests", async () => {
     const clock = createClock();
     const turns = createTurns(clock);
-    const pieces = Array.from({ length: 20 }, () => turns.take("a", () => clock.pass(5)));
+    const pieces = Array.from({ length: 20 }, () => turns.takeTurn("a", () => clock.pass(5)));
     await clock.run();
     await Promise.all(pieces);
     expect((20 * 5) / clock.now()).to.be.within(0.09, 0.12);
@@ -40,7 +40,7 @@ describe("turns on the main thread", () => {
   it("leave half of the time to all other work, however many senders there are", async () => {
     const clock = createClock();
     const turns = createTurns(clock);
-    const pieces = Array.from({ length: 200 }, (_, n) => turns.take(`sender ${n}`, () => clock.pass(5)));
+    const pieces = Array.from({ length: 200 }, (_, n) => turns.takeTurn(`sender ${n}`, () => clock.pass(5)));
     await clock.run();
     await Promise.all(pieces);
     expect((200 * 5) / clock.now()).to.be.at.most(0.51);
@@ -51,7 +51,7 @@ describe("turns on the main thread", () => {
     const turns = createTurns(clock);
     const done: string[] = [];
     const ask = (key: string) =>
-      turns.take(key, () => {
+      turns.takeTurn(key, () => {
         clock.pass(1);
         done.push(key);
       });
@@ -65,24 +65,24 @@ describe("turns on the main thread", () => {
     const clock = createClock();
     const turns = createTurns(clock);
     turns.owe("a", 10);
-    const begun = await Promise.all([turns.take("a", clock.now), clock.run()]);
+    const begun = await Promise.all([turns.takeTurn("a", clock.now), clock.run()]);
     expect(begun[0]).to.equal(90);
   });
 
   it("count the limit of bounded work, and not a pause that falls into it", async () => {
     const clock = createClock();
     const turns = createTurns(clock);
-    await Promise.all([turns.take("a", () => clock.pass(30), 8), clock.run()]);
-    const begun = await Promise.all([turns.take("a", clock.now), clock.run()]);
+    await Promise.all([turns.takeTurn("a", () => clock.pass(30), 8), clock.run()]);
+    const begun = await Promise.all([turns.takeTurn("a", clock.now), clock.run()]);
     expect(begun[0]).to.equal(30 + 8 * 9);
   });
 
   it("start at once for a sender with few requests, and return or throw what the work does", async () => {
     const turns = createTurns(createClock());
-    expect(await turns.take("a", () => 7)).to.equal(7);
+    expect(await turns.takeTurn("a", () => 7)).to.equal(7);
     const fault = new Error("no");
     const thrown = await turns
-      .take("a", () => {
+      .takeTurn("a", () => {
         throw fault;
       })
       .catch((error: unknown) => error);
@@ -92,8 +92,8 @@ describe("turns on the main thread", () => {
   it("are rejected if too much work of one sender waits; another sender still gets turns", async () => {
     const clock = createClock();
     const turns = createTurns(clock);
-    const asked = Promise.allSettled(Array.from({ length: 300 }, () => turns.take("a", () => clock.pass(1))));
-    const other = turns.take("b", () => "served");
+    const asked = Promise.allSettled(Array.from({ length: 300 }, () => turns.takeTurn("a", () => clock.pass(1))));
+    const other = turns.takeTurn("b", () => "served");
     await clock.run();
     const refused = (await asked).filter((one) => one.status === "rejected").map(({ reason }) => reason as ActionError);
     expect(refused.length).to.be.within(30, 60);

@@ -14,7 +14,7 @@ describe("a request that was blocked for a secret in its host", () => {
   faults.watch(session as unknown as CDPSession);
   beforeEach(() => {
     said.length = 0;
-    faults.begin((fault) => said.push(fault));
+    faults.beginRun((fault) => said.push(fault));
   });
 
   const fail = (url: string, more: object) => {

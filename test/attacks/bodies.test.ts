@@ -31,7 +31,7 @@ describe("the memory for request bodies", () => {
     await room.enter("b", 40, null);
     leave();
     leave();
-    expect(room.held()).to.equal(40);
+    expect(room.reservedBytes()).to.equal(40);
   });
 
   it("rotates over addresses, however often each one asks", async () => {
@@ -50,7 +50,7 @@ describe("the memory for request bodies", () => {
       await settled();
     }
     expect(order).to.deep.equal(["a", "b", "c", "a", "b", "a"]);
-    expect(room.held()).to.equal(0);
+    expect(room.reservedBytes()).to.equal(0);
   });
 
   it("is used only by half by one app with any number of addresses, so that the next app gets some", async () => {

@@ -62,7 +62,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
 
   /** Sends one request in a separate run. */
   async function send(options: object, origins = [origin], by = sender) {
-    const run = createRequests({ sender: by, bindings }).begin({
+    const run = createRequests({ sender: by, bindings }).beginRun({
       appId: 1,
       environment: "server",
       origins,

@@ -24,7 +24,7 @@ describe("requests that try to leave the origins of an action", () => {
   /** Sends each request in a separate run, because one run can send at most 100 requests. */
   const send = (options: object) =>
     createRequests({ sender, bindings })
-      .begin({
+      .beginRun({
         appId: 1,
         environment: "server",
         origins: ORIGINS,

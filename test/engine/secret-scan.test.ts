@@ -54,7 +54,7 @@ describe("the secret scan", () => {
     for (let at = 0; at < text.length; at += size) {
       await parts.push(Buffer.from(`data: ${JSON.stringify(text.slice(at, at + size))}\n\n`));
     }
-    await parts.end();
+    await parts.finishCompletion();
     return passed;
   }
 
@@ -137,7 +137,7 @@ describe("the secret scan", () => {
       passed.push(part);
     });
     for (let at = 0; at < 10_000; at += 1) await parts.push(Buffer.from(`data: "abcdefghij"\n\n`));
-    await parts.end();
+    await parts.finishCompletion();
     expect(passed.join("")).to.have.length(100_000);
     expect(scanned).to.be.below(10 * 100_000);
   });

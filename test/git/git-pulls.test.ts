@@ -166,7 +166,7 @@ describe("webhooks of git servers", () => {
       ["OVERLOADED", ["stored the outcome"]],
     ] as const) {
       const { webhooks, events } = webhooksWith(() => Promise.reject(new ActionError(status)));
-      await webhooks.look();
+      await webhooks.deliverDue();
       await webhooks.drain(new AbortController().signal);
       expect(events).to.deep.equal(stored);
     }
@@ -175,7 +175,7 @@ describe("webhooks of git servers", () => {
   it("stay if the grace period of a stop ends during the pull, with their attempt, and without an outcome", async () => {
     const held = Promise.withResolvers<never>();
     const { webhooks, events } = webhooksWith(() => held.promise);
-    await webhooks.look();
+    await webhooks.deliverDue();
     const impatience = new AbortController();
     const drained = webhooks.drain(impatience.signal);
     impatience.abort();

@@ -292,7 +292,7 @@ describe("git repositories", () => {
     const body = Buffer.from(JSON.stringify({ ref: "refs/heads/main", after: "1".repeat(40) }));
     const header = (name: string) => (name === "x-gitlab-token" ? "secret" : undefined);
     await webhooks.receive(1, { address: undefined, header, body, urls: [] });
-    await webhooks.look();
+    await webhooks.deliverDue();
     const over = new AbortController();
     const order: string[] = [];
     const impatient = webhooks.drain(over.signal).then(() => order.push("time is over"));
@@ -306,7 +306,7 @@ describe("git repositories", () => {
     // The pull that was still in progress when the time was over keeps its attempt, in case that the process ends first.
     expect(returned).to.deep.equal([0]);
     await webhooks.receive(1, { address: undefined, header, body, urls: [] });
-    await webhooks.look();
+    await webhooks.deliverDue();
     expect(waiting).to.have.length(1);
   });
 

@@ -32,7 +32,7 @@ describe("the content of a message", () => {
     };
     const content = { kind: "email", subject: "s" };
     const id = await outbox.accept(db, { ...message, content } as unknown as Parameters<typeof outbox.accept>[1], now);
-    const [held] = await outbox.claim(holder, { held: [[], []], share: 1, count: 1, now });
+    const [held] = await outbox.claim(holder, { sendingByApp: [[], []], share: 1, count: 1, now });
     expect(held?.id).to.equal(id);
     expect(await outbox.handOver(other, id)).to.equal(false);
     expect(await outbox.handOver(holder, id)).to.equal(true);

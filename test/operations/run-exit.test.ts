@@ -82,7 +82,9 @@ function createApp(onEnd: () => void = () => {}) {
       console: { writer: () => writer as unknown as ConsoleWriter },
       timeoutMs: 1_000,
       measures: { runEnded: () => {}, requestEnded: () => {} },
-      traces: { begin: async () => ({ page: (run, request) => run(request), request: () => () => {}, end: () => {} }) },
+      traces: {
+        beginTrace: async () => ({ page: (run, request) => run(request), request: () => () => {}, endTrace: () => {} }),
+      },
       serviceRequests: null,
       requests: null as unknown as RunRequests,
       log: pino({ level: "silent" }),

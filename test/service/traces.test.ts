@@ -150,7 +150,7 @@ describe("traces", function () {
 describe("traces without a configured collector", () => {
   it("are not created", async () => {
     expect(await createTracing(null, "one", pino({ level: "silent" }))).to.equal(NO_TRACING);
-    const span = NO_TRACING.begin("run", "internal", parentOf(CLIENT_TRACE_ID), { a: 1 });
+    const span = NO_TRACING.beginSpan("run", "internal", parentOf(CLIENT_TRACE_ID), { a: 1 });
     expect(span.traceparent).to.equal(null);
     expect(NO_TRACING.within(span, () => NO_TRACING.current())).to.equal(null);
   });

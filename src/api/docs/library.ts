@@ -52,8 +52,8 @@ function summaryOf(markdown: string): string {
   const blocks = markdown.replaceAll(/^<!--.*-->$/gm, "").split(/\n{2,}/);
   const paragraph = blocks.map((block) => block.trim()).find((block) => /^[\w"'`*[]/.test(block)) ?? "";
   const text = withoutMarkup(paragraph);
-  const end = text.search(/[.:](?:\s|$)/);
-  return (end < 0 ? text : text.slice(0, end)).slice(0, SUMMARY_MAX_CHARACTERS);
+  const sentenceEnd = text.search(/[.:](?:\s|$)/);
+  return (sentenceEnd < 0 ? text : text.slice(0, sentenceEnd)).slice(0, SUMMARY_MAX_CHARACTERS);
 }
 
 function readPage(root: string, file: string): DocsPage {

@@ -33,7 +33,7 @@ export class AiResolver {
     @AppId() appId: number,
     @Arg("options", () => AiCompletionInput, { description: "The request." }) options: unknown,
   ): Promise<object> {
-    return this.ask(context, appId, "completions", options);
+    return this.callModel(context, appId, "completions", options);
   }
 
   @Mutation(() => AiEmbeddingsReply, { description: "Computes embeddings." })
@@ -42,7 +42,7 @@ export class AiResolver {
     @AppId() appId: number,
     @Arg("options", () => AiEmbeddingInput, { description: "The texts." }) options: unknown,
   ): Promise<object> {
-    return this.ask(context, appId, "embeddings", options);
+    return this.callModel(context, appId, "embeddings", options);
   }
 
   @Mutation(() => AiImagesReply, { description: "Generates an image." })
@@ -51,7 +51,7 @@ export class AiResolver {
     @AppId() appId: number,
     @Arg("options", () => AiImageInput, { description: "Description of the image." }) options: unknown,
   ): Promise<object> {
-    return this.ask(context, appId, "image", options);
+    return this.callModel(context, appId, "image", options);
   }
 
   @Mutation(() => AiTranscriptionReply, { description: "Transcribes speech." })
@@ -60,18 +60,18 @@ export class AiResolver {
     @AppId() appId: number,
     @Arg("options", () => AiTranscriptionInput, { description: "The recording." }) options: unknown,
   ): Promise<object> {
-    return this.ask(context, appId, "transcribe", options);
+    return this.callModel(context, appId, "transcribe", options);
   }
 
   /** Performs a call with the options of a REST request. */
-  async ask(context: RequestContext, appId: number, call: AiCall, options: unknown): Promise<AiReply | Lines> {
+  async callModel(context: RequestContext, appId: number, call: AiCall, options: unknown): Promise<AiReply | Lines> {
     const caller = await this.gate.enter(context, "useAi", appId);
     const request = { appId, call, options, gone: context.gone };
     if (call !== "completions" || !isObject(options) || options["stream"] !== true) {
-      return this.service.ask(caller, request);
+      return this.service.callModel(caller, request);
     }
     return new Lines(async (send) => {
-      await send(await this.service.ask(caller, { ...request, onText: (text) => send({ text }) }));
+      await send(await this.service.callModel(caller, { ...request, onText: (text) => send({ text }) }));
     });
   }
 }

@@ -184,7 +184,7 @@ export class AuthResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
     const { personId } = this.enterAccount(context);
-    await this.service.sessions.end(personId, id, preconditionOf(ifUpdatedAt));
+    await this.service.sessions.endSession(personId, id, preconditionOf(ifUpdatedAt));
     return true;
   }
 

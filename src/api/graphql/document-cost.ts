@@ -87,7 +87,7 @@ class CostEstimate {
     document: DocumentNode,
     private readonly variables: Record<string, unknown>,
   ) {
-    const fragmentList = document.definitions.filter((one) => one.kind === Kind.FRAGMENT_DEFINITION);
+    const fragmentList = document.definitions.filter((definition) => definition.kind === Kind.FRAGMENT_DEFINITION);
     this.fragments = new Map(fragmentList.map((fragment) => [fragment.name.value, fragment]));
   }
 
@@ -121,11 +121,11 @@ class CostEstimate {
     if (!field || !node.selectionSet) return { cost: 1, levels: 1 };
     const type = getNamedType(field.type);
     const isListField = isListed(field.type);
-    const own = this.limitIn(node.arguments) ?? page;
+    const pageSize = this.limitIn(node.arguments) ?? page;
     const innerMeasure = isCompositeType(type)
-      ? this.set(node.selectionSet, type, isListField ? INNER_LIST : own)
+      ? this.set(node.selectionSet, type, isListField ? INNER_LIST : pageSize)
       : NO_COST;
-    const repeatCount = this.lists[`${parent.name}.${name}`] ?? (isListField ? own : 1);
+    const repeatCount = this.lists[`${parent.name}.${name}`] ?? (isListField ? pageSize : 1);
     return { cost: 1 + repeatCount * (1 + innerMeasure.cost), levels: 1 + innerMeasure.levels };
   }
 
@@ -144,29 +144,29 @@ class CostEstimate {
     let cost = 0;
     let levels = 0;
     for (const selection of selections) {
-      let one: QueryMeasure;
-      if (selection.kind === Kind.FIELD) one = this.field(selection, parent, page);
-      else if (selection.kind === Kind.FRAGMENT_SPREAD) one = this.fragment(selection.name.value, page);
+      let measure: QueryMeasure;
+      if (selection.kind === Kind.FIELD) measure = this.field(selection, parent, page);
+      else if (selection.kind === Kind.FRAGMENT_SPREAD) measure = this.fragment(selection.name.value, page);
       else {
         const on = selection.typeCondition && this.schema.getType(selection.typeCondition.name.value);
-        one = this.set(selection.selectionSet, on ?? parent, page);
+        measure = this.set(selection.selectionSet, on ?? parent, page);
       }
-      cost += one.cost;
-      levels = Math.max(levels, one.levels);
+      cost += measure.cost;
+      levels = Math.max(levels, measure.levels);
     }
     return { cost, levels };
   }
 
   /** Returns the fields of the operation itself, with those of its fragments. Each one is a separate request to the service. */
-  roots({ selections }: SelectionSetNode, seen = new Set<string>()): number {
+  roots({ selections }: SelectionSetNode, visited = new Set<string>()): number {
     let count = 0;
     for (const selection of selections) {
       if (selection.kind === Kind.FIELD) count += 1;
-      else if (selection.kind === Kind.INLINE_FRAGMENT) count += this.roots(selection.selectionSet, seen);
-      else if (!seen.has(selection.name.value)) {
-        seen.add(selection.name.value);
+      else if (selection.kind === Kind.INLINE_FRAGMENT) count += this.roots(selection.selectionSet, visited);
+      else if (!visited.has(selection.name.value)) {
+        visited.add(selection.name.value);
         const fragment = this.fragments.get(selection.name.value);
-        count += fragment ? this.roots(fragment.selectionSet, seen) : 0;
+        count += fragment ? this.roots(fragment.selectionSet, visited) : 0;
       }
     }
     return count;

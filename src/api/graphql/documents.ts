@@ -117,10 +117,10 @@ export function createDocuments(schema: GraphQLSchema, turns: Turns = createTurn
       const isLight = checkedDocuments.has(hash) && bytes <= SMALL_BODY_BYTES;
       const work = () => judge(asked, hash);
       const limitMs = CHECK_MOST_MS * Math.max(1, bytes / SMALL_BODY_BYTES);
-      const { checked, cost } = isLight ? work() : await turns.take(sender, work, limitMs);
+      const { checked, cost } = isLight ? work() : await turns.takeTurn(sender, work, limitMs);
       if (cost <= LIGHT_COST) return checked;
       // The document is executed in the sender's next turn. Its cost delays the turn after that.
-      if (isLight) await turns.take(sender, () => undefined);
+      if (isLight) await turns.takeTurn(sender, () => undefined);
       turns.owe(sender, cost * MS_PER_VALUE);
       return checked;
     },

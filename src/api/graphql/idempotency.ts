@@ -33,7 +33,7 @@ function fieldsUsingKey(schema: GraphQLSchema, document: DocumentNode, operation
       else if (selection.kind === Kind.FRAGMENT_SPREAD) {
         const name = selection.name.value;
         const fragment = document.definitions.find(
-          (one) => one.kind === Kind.FRAGMENT_DEFINITION && one.name.value === name,
+          (definition) => definition.kind === Kind.FRAGMENT_DEFINITION && definition.name.value === name,
         );
         if (fragment?.kind === Kind.FRAGMENT_DEFINITION) visitSelections(fragment.selectionSet);
       } else {

@@ -29,9 +29,9 @@ const AS_TEXT: readonly string[] = ["payload", "result"] satisfies (keyof EntryD
 
 /** Returns one part of an entry's `data`. Only this function depends on how the data is stored. */
 export function partOf({ data }: LogEntry, name: keyof EntryData): unknown {
-  const found = parts.get(data) ?? memberTexts(data.text);
-  parts.set(data, found);
-  const text = found.get(name);
+  const members = parts.get(data) ?? memberTexts(data.text);
+  parts.set(data, members);
+  const text = members.get(name);
   if (text === undefined) return undefined;
   return AS_TEXT.includes(name) ? new JsonText(text) : JSON.parse(text);
 }

@@ -269,7 +269,7 @@ export class MediaResolver {
 
   /** Starts an upload. GraphQL does not support uploads. */
   async beginUpload(context: RequestContext, appId: number, length: number | null): Promise<Upload> {
-    return this.media.uploads.begin(await this.gate.admit(context, "writeMedia", appId), appId, length);
+    return this.media.uploads.beginUpload(await this.gate.admit(context, "writeMedia", appId), appId, length);
   }
 
   async contents(

@@ -186,7 +186,7 @@ export class NotificationResolver {
     },
   })
   notificationAdded(
-    @Root() one: Notification,
+    @Root() notification: Notification,
     @AppId() _appId: number,
     @Arg("after", () => Int, {
       nullable: true,
@@ -195,6 +195,6 @@ export class NotificationResolver {
     })
     _after?: number,
   ): Notification {
-    return one;
+    return notification;
   }
 }

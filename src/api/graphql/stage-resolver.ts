@@ -145,6 +145,8 @@ export class StageResolver {
     @Arg("id", () => Int, { description: "ID of the promotion." }) id: number,
   ): Promise<PromotionResult> {
     const caller = await this.gate.enter(context, "promote", appId);
-    return this.ofStages.rollback(caller, appId, id, (operation, one) => this.gate.recheck(caller, operation, one));
+    return this.ofStages.rollback(caller, appId, id, (operation, stageAppId) =>
+      this.gate.recheck(caller, operation, stageAppId),
+    );
   }
 }

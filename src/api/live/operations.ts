@@ -15,7 +15,7 @@ export class Operation {
     else this.endings.push(call);
   }
 
-  end(): void {
+  endOperation(): void {
     this.hasEnded = true;
     for (const call of this.endings.splice(0)) call();
   }
@@ -30,7 +30,7 @@ export class Operations {
     return this.open.size;
   }
 
-  begin(): Operation {
+  beginOperation(): Operation {
     const operation = new Operation();
     this.open.add(operation);
     this.latest = operation;
@@ -43,7 +43,7 @@ export class Operations {
     this.latest = null;
     const handledMessage = handle();
     const operation = this.latest as Operation | null;
-    await handledMessage.finally(() => operation?.end());
+    await handledMessage.finally(() => operation?.endOperation());
   }
 }
 

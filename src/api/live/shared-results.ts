@@ -58,20 +58,20 @@ function createEndlessSource(onEnd: () => void): EndlessSource {
   const endPromise = Promise.withResolvers<IteratorResult<never, void>>();
   // It may reject before a reader awaits it.
   endPromise.promise.catch(() => undefined);
-  const end = async () => {
+  const closeSource = async () => {
     onEnd();
     endPromise.resolve({ done: true, value: undefined });
     return { done: true, value: undefined } as const;
   };
   const iterable = {
     next: () => endPromise.promise,
-    return: end,
-    throw: end,
+    return: closeSource,
+    throw: closeSource,
     [Symbol.asyncIterator]() {
       return this;
     },
     async [Symbol.asyncDispose]() {
-      await end();
+      await closeSource();
     },
   };
   return {
@@ -184,7 +184,7 @@ function createTexts(answers: Pick<Answers, "share">, log: Logger) {
     },
 
     /** Releases the text for a subscriber that has sent it, or never will. */
-    leave(text: Text): void {
+    releaseText(text: Text): void {
       text.claims -= 1;
       if (text.claims === 0) text.giveBack?.();
     },
@@ -260,11 +260,11 @@ export function createSharedResults(answers: Pick<Answers, "share">, log: Logger
 
     async function handText(text: Text): Promise<void> {
       const written = await text.written.catch((error: unknown) => {
-        texts.leave(text);
+        texts.releaseText(text);
         throw error;
       });
-      if (isOpen && written !== null) return deliver(written, text.giveBack && (() => texts.leave(text)));
-      texts.leave(text);
+      if (isOpen && written !== null) return deliver(written, text.giveBack && (() => texts.releaseText(text)));
+      texts.releaseText(text);
       if (isOpen) miss();
     }
 

@@ -123,7 +123,7 @@ export function createTransport<LinkState extends object>(
       admit: boundUntilAdmitted(socket, request.socket),
     };
     const receive = createInbox(link, pace);
-    const leave = pace.enter(link);
+    const leaveQueue = pace.enter(link);
     const fail = (error: unknown) => {
       // Client libraries reconnect after this close code, and not after the other.
       if (isDatabaseAway(error)) return socket.close(TRY_AGAIN_LATER, "The database is away");
@@ -142,10 +142,10 @@ export function createTransport<LinkState extends object>(
         close(code, reason) {
           setImmediate(() => socket.close(code, reason));
         },
-        onMessage(take) {
+        onMessage(receiveMessage) {
           socket.on("message", (data) =>
             receive(String(data), (text) => {
-              operations.during(() => take(text)).catch(fail);
+              operations.during(() => receiveMessage(text)).catch(fail);
             }),
           );
         },
@@ -154,7 +154,7 @@ export function createTransport<LinkState extends object>(
     );
     socket.once("close", (code, reason) => {
       stopWatching();
-      leave();
+      leaveQueue();
       closed(code, String(reason)).catch(fail);
     });
   };

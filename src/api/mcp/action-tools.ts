@@ -21,7 +21,7 @@ async function findByName(
   name: string,
 ): Promise<Action | undefined> {
   const { actions } = await call("GET", ACTIONS, { params: { appId }, query: { search: name, limit: 1000 } });
-  return (actions as Action[]).find((one) => one.name === name);
+  return (actions as Action[]).find((action) => action.name === name);
 }
 
 const withoutCode = ({ code: _code, source: _source, assets: _assets, ...rest }: Action) => rest;

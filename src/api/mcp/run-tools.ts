@@ -23,9 +23,9 @@ async function readConsole({ call, appId }: ToolContext, runId: number): Promise
 
 /** Returns the run once it has ended. Returns it unfinished when the time is up or the client has disconnected. */
 async function waitForRun(context: ToolContext, runId: number, seconds: number) {
-  const end = Date.now() + seconds * 1000;
+  const deadline = Date.now() + seconds * 1000;
   let run = await readRun(context, runId);
-  while (UNFINISHED_STATES.includes(run.state) && Date.now() < end && !context.gone.aborted) {
+  while (UNFINISHED_STATES.includes(run.state) && Date.now() < deadline && !context.gone.aborted) {
     await delay(POLL_MS);
     run = await readRun(context, runId);
   }

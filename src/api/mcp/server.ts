@@ -126,7 +126,7 @@ export function createMcpServer(request: McpRequest): Server {
     { capabilities: { tools: {} }, instructions: SERVER_INSTRUCTIONS },
   );
   server.setRequestHandler(ListToolsRequestSchema, () => ({
-    tools: ALL_TOOLS.filter((one) => mayUse(one, request)).map((one) => LISTED_TOOLS.get(one)!),
+    tools: ALL_TOOLS.filter((tool) => mayUse(tool, request)).map((tool) => LISTED_TOOLS.get(tool)!),
   }));
   server.setRequestHandler(CallToolRequestSchema, ({ params }) => callTool(params.name, params.arguments, request));
   return server;

@@ -57,13 +57,13 @@ class PathTemplates {
   private readonly byShape = new Map<string, readonly string[]>();
 
   of(path: string): { template: string; nameOf: (name: string) => string } {
-    const own = [...path.matchAll(/:(\w+)/g)].map(([, name]) => name!);
+    const pathNames = [...path.matchAll(/:(\w+)/g)].map(([, name]) => name!);
     const shape = path.replaceAll(/:\w+/g, "{}");
-    const names = this.byShape.get(shape) ?? own;
+    const names = this.byShape.get(shape) ?? pathNames;
     this.byShape.set(shape, names);
     let at = 0;
     const template = path.replaceAll(/:\w+/g, () => `{${names[at++]}}`);
-    return { template, nameOf: (name) => names[own.indexOf(name)] ?? name };
+    return { template, nameOf: (name) => names[pathNames.indexOf(name)] ?? name };
   }
 }
 
@@ -78,7 +78,7 @@ function operationIds(): (name: string | null, route: Route) => string {
     const plainId = name ?? `${method.toLowerCase()}${inCamelCase(path)}`;
     const last = path.split("/").at(-1)!.replaceAll(/\W/g, "");
     const id = [plainId, `${plainId}By${last[0]?.toUpperCase()}${last.slice(1)}`, `${plainId}${usedIds.size}`].find(
-      (one) => !usedIds.has(one),
+      (id) => !usedIds.has(id),
     )!;
     usedIds.add(id);
     return id;

@@ -199,7 +199,10 @@ class RequestRecording {
     const known = this.schemas.components[nullableType.name]?.["properties"] as Record<string, Schema> | undefined;
     const fields = Object.values(nullableType.getFields()).filter(({ name }) => known?.[name]);
     // Fields that only REST has, or has in another form.
-    const rest = Object.entries(REST_FIELDS[nullableType.name] ?? {}).map(([name, one]) => [name, new StandIn(one)]);
+    const rest = Object.entries(REST_FIELDS[nullableType.name] ?? {}).map(([name, schema]) => [
+      name,
+      new StandIn(schema),
+    ]);
     const object = Object.fromEntries([
       ...fields.map((field) => [field.name, this.placeholderFor(field.type, depth - 1)]),
       ...rest,
@@ -218,7 +221,7 @@ class RequestRecording {
     if (wholeSchema) return wholeSchema;
     if (Array.isArray(value)) return { type: "array", items: value.length > 0 ? this.schemaOf(value[0]) : {} };
     if (ANY_NAME in value) return { type: "object", additionalProperties: this.schemaOf(value[ANY_NAME]) };
-    const properties = Object.fromEntries(Object.entries(value).map(([name, one]) => [name, this.schemaOf(one)]));
+    const properties = Object.fromEntries(Object.entries(value).map(([name, field]) => [name, this.schemaOf(field)]));
     const constantNames = Object.keys(properties).filter((name) => "const" in properties[name]!);
     return { type: "object", properties, ...(constantNames.length > 0 && { required: constantNames }) };
   }

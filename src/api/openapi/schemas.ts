@@ -54,7 +54,7 @@ const REST_TOO = ["LogList.nextCursor"];
 
 /** True for the fields that GraphQL's `Page` adds to what the operations return. */
 function isOfPage(type: GraphQLObjectType, name: string): boolean {
-  const page = type.getInterfaces().find((one) => one.name === "Page");
+  const page = type.getInterfaces().find((interfaceType) => interfaceType.name === "Page");
   return (
     page !== undefined && (name === "items" || name in page.getFields()) && !REST_TOO.includes(`${type.name}.${name}`)
   );
@@ -69,7 +69,7 @@ function computedByGraphql(): ReadonlySet<string> {
       .filter(({ target }) => target === computed || Object.getPrototypeOf(target) === computed)
       .map(({ name }) => name);
   return new Set(
-    externalFields.flatMap((one) => namesOf(one.getObjectType?.()).map((name) => `${name}.${one.schemaName}`)),
+    externalFields.flatMap((field) => namesOf(field.getObjectType?.()).map((name) => `${name}.${field.schemaName}`)),
   );
 }
 

@@ -8,7 +8,7 @@ const PRESETS_PATH = "/v3/apps/:appId/actions/:actionId/presets";
 /** @throws REQUEST_INVALID */
 function packages(value: unknown): string[] {
   if (value === undefined || value === null) return [];
-  if (Array.isArray(value) && value.every((one) => typeof one === "string")) return value;
+  if (Array.isArray(value) && value.every((element) => typeof element === "string")) return value;
   refuseField("dependencies", "an array of strings", value);
 }
 

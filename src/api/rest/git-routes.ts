@@ -18,8 +18,8 @@ export const gitRoutes: readonly Route[] = [
     method: "GET",
     path: GIT,
     answer: async ({ git }, q) => {
-      const found = await git.gitConnection(q.context, q.id("appId"));
-      return found ? withGit(q, found, { git: found }) : { git: null };
+      const connection = await git.gitConnection(q.context, q.id("appId"));
+      return connection ? withGit(q, connection, { git: connection }) : { git: null };
     },
   },
   {

@@ -6,7 +6,7 @@ import type { Route } from "./route.js";
 const APP = "/v1/apps/:appId";
 const NOTIFICATIONS_PATH = `${APP}/notifications`;
 
-const withNotification = (q: RestRequest, one: Notification) => q.at(one, one);
+const withNotification = (q: RestRequest, notification: Notification) => q.at(notification, notification);
 
 export const notificationRoutes: readonly Route[] = [
   {

@@ -8,7 +8,7 @@ const SETTINGS = "/v1/apps/:appId/settings";
 /** Returns the settings that are set, by key. */
 const detailsOf = (statusList: readonly SettingStatus[]) =>
   Object.fromEntries(
-    statusList.filter((one) => one.configured).map(({ key, configured: _, ...details }) => [key, details]),
+    statusList.filter((status) => status.configured).map(({ key, configured: _, ...details }) => [key, details]),
   );
 
 export const settingRoutes: readonly Route[] = [
@@ -51,7 +51,7 @@ export const settingRoutes: readonly Route[] = [
     answer: async ({ settings }, q) => {
       const withDetails = q.flag("details");
       const statusList = await settings.settingsStatus(q.context, q.id("appId"), q.strings("keys"));
-      const configured = Object.fromEntries(statusList.map((one) => [one.key, one.configured]));
+      const configured = Object.fromEntries(statusList.map((status) => [status.key, status.configured]));
       return withDetails ? { configured, details: detailsOf(statusList) } : { configured };
     },
   },

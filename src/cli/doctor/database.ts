@@ -89,12 +89,12 @@ async function ofDisk(client: Client): Promise<Finding> {
 
 async function ofSchema(client: Client): Promise<Finding> {
   const { applied, declared } = await readSchema(async (sql) => (await client.query(sql)).rows);
-  const own = MIGRATIONS.map(({ name }) => name);
-  const fault = schemaFault(own, applied, declared);
+  const migrationNames = MIGRATIONS.map(({ name }) => name);
+  const fault = schemaFault(migrationNames, applied, declared);
   if (fault !== null)
     return ill("schema", fault, "start the newer release, or restore a backup that this release can read");
-  const missing = own.filter((name) => !applied.includes(name)).length;
-  const newer = applied.filter((name) => !own.includes(name)).length;
+  const missing = migrationNames.filter((name) => !applied.includes(name)).length;
+  const newer = applied.filter((name) => !migrationNames.includes(name)).length;
   if (newer > 0) return noProblem("schema", `is the next release's, which this release runs with`);
   return noProblem("schema", missing === 0 ? "is this release's" : `${missing} migrations run at the next start`);
 }
@@ -140,8 +140,8 @@ async function ofMediaStore(client: Client, { roles, mediaBucket, dataDir }: Con
   const folder = join(dataDir, "media");
   if (identity === null) return [noProblem("media store", "is recorded at the first start")];
   const path = identityFile(folder, space);
-  const own = existsSync(path) ? readFileSync(path, "utf8").trim() : null;
-  const isSame = mediaBucket === null ? own === identity : identity === bucketIdentity(mediaBucket);
+  const storedIdentity = existsSync(path) ? readFileSync(path, "utf8").trim() : null;
+  const isSame = mediaBucket === null ? storedIdentity === identity : identity === bucketIdentity(mediaBucket);
   const where = mediaBucket === null ? folder : `the bucket ${mediaBucket.bucket}`;
   if (isSame) return [noProblem("media store", `${where} has the files of this database`)];
   const problem = `${where} is not the one that has the files of this database`;
@@ -172,7 +172,7 @@ async function ofConnections(client: Client, config: Config): Promise<Finding> {
     "SELECT roles FROM instance WHERE roles <> '{}' AND lease_until >= now()",
   );
   const needs = living.rows.map(({ roles }) => connectionsOf({ roles: new Set(roles) }));
-  const needed = needs.length > 0 ? needs.reduce((sum, one) => sum + one) : connectionsOf(config);
+  const needed = needs.length > 0 ? needs.reduce((sum, count) => sum + count) : connectionsOf(config);
   const subject = needs.length > 0 ? `the ${needs.length} processes that live need` : "a process of these ROLES needs";
   const says = `${subject} up to ${needed}, PostgreSQL gives ${most}`;
   if (most >= needed) return noProblem("connections", says);
@@ -215,11 +215,11 @@ async function examine(client: Client, config: Config): Promise<Finding[]> {
   const askedAt = Date.now();
   const { rows } = await client.query<Facts>(FACTS);
   const facts = rows[0]!;
-  const found = [...ofServer(facts), ofClock(facts, askedAt, Date.now()), await ofDisk(client)];
-  if (!facts.isMigrated) return [...found, noProblem("schema", "is made at the first start")];
+  const diagnostics = [...ofServer(facts), ofClock(facts, askedAt, Date.now()), await ofDisk(client)];
+  if (!facts.isMigrated) return [...diagnostics, noProblem("schema", "is made at the first start")];
   const users = (await hasColumn(client, "data_source", "is_users")) ? [await ofAppUsers(client)] : [];
   return [
-    ...found,
+    ...diagnostics,
     await ofSchema(client),
     await ofKeys(client, config),
     await ofConnections(client, config),
@@ -232,8 +232,8 @@ async function examine(client: Client, config: Config): Promise<Finding[]> {
 
 /** Checks the database of DATABASE_URL, or the embedded one that a service is running. Changes nothing in it. */
 export async function database(config: Config): Promise<Finding[]> {
-  const own = config.databaseDirectUrl ?? config.databaseUrl;
-  const url = own ?? (await attachEmbeddedPostgres(config.dataDir));
+  const databaseUrl = config.databaseDirectUrl ?? config.databaseUrl;
+  const url = databaseUrl ?? (await attachEmbeddedPostgres(config.dataDir));
   if (url === null) return [noProblem("database", "embedded: starts with the service, and is looked at while it runs")];
   const client = createClient(url, "svc-app-actions doctor");
   try {

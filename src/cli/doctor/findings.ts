@@ -22,8 +22,8 @@ function settings(environment: Environment | undefined): { config: Config | null
 /** Checks the settings, this machine and the database. @param environment by default that of the process */
 export async function findings(environment?: Environment): Promise<Finding[]> {
   const { config, findings: first } = settings(environment);
-  const own = [...first, node(), await isolate()];
-  if (!config) return own;
+  const diagnostics = [...first, node(), await isolate()];
+  if (!config) return diagnostics;
   const ofMachine = [
     ...(await folder(config)),
     ...(await egress(config)),
@@ -31,5 +31,5 @@ export async function findings(environment?: Environment): Promise<Finding[]> {
     await bundling(config),
     ...(await browser(config)),
   ];
-  return [...own, ...ofMachine, ...(await database(config))];
+  return [...diagnostics, ...ofMachine, ...(await database(config))];
 }

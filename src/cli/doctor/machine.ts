@@ -88,10 +88,10 @@ export async function egress({ egressAddress }: Config): Promise<Finding[]> {
 /** True if other users of the machine can read the keys of the settings. */
 export function keyFile({ dataDir, settingsKeys }: Config): Finding {
   const path = settingsKeyFile(dataDir);
-  const found = statSync(path, { throwIfNoEntry: false });
+  const stats = statSync(path, { throwIfNoEntry: false });
   if (settingsKeys !== null) return noProblem("settings key", "in SETTINGS_KEY");
-  if (!found) return noProblem("settings key", `is made at the first start, in ${path}`);
-  if ((found.mode & OTHERS) === 0) return noProblem("settings key", `in ${path}, readable only by its owner`);
+  if (!stats) return noProblem("settings key", `is made at the first start, in ${path}`);
+  if ((stats.mode & OTHERS) === 0) return noProblem("settings key", `in ${path}, readable only by its owner`);
   return ill("settings key", `others on this machine can read ${path}`, `chmod 600 ${path}`);
 }
 

@@ -5,9 +5,9 @@ import type { Surroundings } from "../svc/session.js";
 import { code, page, table } from "./tables.js";
 
 function usageOf(command: Command, before: string): string {
-  const words = command.registeredArguments.map((one) => {
-    const name = one.variadic ? `${one.name()}...` : one.name();
-    return one.required ? `<${name}>` : `[${name}]`;
+  const words = command.registeredArguments.map((argument) => {
+    const name = argument.variadic ? `${argument.name()}...` : argument.name();
+    return argument.required ? `<${name}>` : `[${name}]`;
   });
   return [`${before} ${command.name()}`, ...words].join(" ").trim();
 }
@@ -19,9 +19,9 @@ function rowsOf(command: Command, before: string): string[][] {
   const options = command.options
     .filter(({ flags }) => !isGlobal(flags))
     .map(({ flags, description }) => `${code(flags)}: ${description}`);
-  const own =
+  const commandRows =
     command.commands.length > 0 ? [] : [[code(usageOf(command, before)), command.description(), options.join("; ")]];
-  return [...own, ...command.commands.flatMap((sub) => rowsOf(sub, here))];
+  return [...commandRows, ...command.commands.flatMap((sub) => rowsOf(sub, here))];
 }
 
 export function commandsPage(): string {

@@ -21,13 +21,16 @@ const plainComment = (text: string): string =>
 /** Returns the text without its comments. */
 function withoutComments(text: string): string {
   const start = text.indexOf("/**");
-  const end = text.indexOf("*/", start);
-  if (start < 0 || end < 0) return text;
-  return `${text.slice(0, start)}${withoutComments(text.slice(end + 2).trimStart())}`;
+  const commentEnd = text.indexOf("*/", start);
+  if (start < 0 || commentEnd < 0) return text;
+  return `${text.slice(0, start)}${withoutComments(text.slice(commentEnd + 2).trimStart())}`;
 }
 
 const depthOf = (text: string): number =>
-  [...text].reduce((depth, one) => depth + ("({[".includes(one) ? 1 : ")}]".includes(one) ? -1 : 0), 0);
+  [...text].reduce(
+    (depth, character) => depth + ("({[".includes(character) ? 1 : ")}]".includes(character) ? -1 : 0),
+    0,
+  );
 
 /** A line that begins an interface or a type alias at the top level of a file. */
 function headOf(line: string): { kind: string; name: string; rest: string } | null {
@@ -40,8 +43,8 @@ function bodyOf(source: string, name: string): string[] | null {
   const lines = source.split("\n");
   const start = lines.findIndex((line) => headOf(line)?.kind === "interface" && headOf(line)?.name === name);
   if (start < 0) return null;
-  const end = lines.findIndex((line, at) => at > start && line === "}");
-  return lines.slice(start + 1, end);
+  const bodyEnd = lines.findIndex((line, at) => at > start && line === "}");
+  return lines.slice(start + 1, bodyEnd);
 }
 
 /** Members of an interface in the order of its source; overloads keep their name. @throws Error if no source has the interface */
@@ -81,7 +84,7 @@ export interface Declaration {
 
 /** Interfaces and type aliases of a source. */
 export function declarationsIn(source: string): Declaration[] {
-  const found: Declaration[] = [];
+  const declarations: Declaration[] = [];
   let comment = "";
   let isCommentOpen = false;
   let alias: Declaration | null = null;
@@ -101,12 +104,14 @@ export function declarationsIn(source: string): Declaration[] {
       const isAlias = head.kind === "type";
       const text = isAlias ? head.rest.slice(head.rest.indexOf("=") + 1).trim() : heritageOf(head.rest);
       const declaration = { name: head.name, comment: plainComment(comment), text, isAlias };
-      found.push(declaration);
+      declarations.push(declaration);
       if (isAlias && !line.endsWith(";")) alias = declaration;
     }
     comment = "";
   }
-  return found.map((one) => (one.isAlias ? { ...one, text: aliasText(one.text) } : one));
+  return declarations.map((declaration) =>
+    declaration.isAlias ? { ...declaration, text: aliasText(declaration.text) } : declaration,
+  );
 }
 
 /** The types between `extends` and the brace; "" for none. */

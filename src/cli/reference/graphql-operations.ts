@@ -14,7 +14,7 @@ import { code, page, table } from "./tables.js";
 type Field = GraphQLField<unknown, unknown>;
 
 const signature = ({ name, args, type }: Field): string => {
-  const listed = args.map((one) => `${one.name}: ${one.type}`).join(", ");
+  const listed = args.map((argument) => `${argument.name}: ${argument.type}`).join(", ");
   return `${name}${listed === "" ? "" : `(${listed})`}: ${type}`;
 };
 
@@ -39,10 +39,10 @@ function sectionOf(
 
 function typesOf(schema: GraphQLSchema): string {
   const types = Object.values(schema.getTypeMap()).filter(({ name }) => !name.startsWith("__"));
-  const shown = types.filter(
+  const shownTypes = types.filter(
     (type) => isInputObjectType(type) || (isObjectType(type) && !/^(?:Query|Mutation|Subscription)$/.test(type.name)),
   );
-  const rows = shown
+  const rows = shownTypes
     .sort((a, b) => (a.name < b.name ? -1 : 1))
     .map((type) => {
       const fields = Object.values((type as GraphQLObjectType).getFields());

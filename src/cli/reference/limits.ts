@@ -36,7 +36,7 @@ export function readLimitRows(root: string): Map<string, LimitRow[]> {
   const subjects = new Map<string, LimitRow[]>();
   let rows: LimitRow[] = [];
   const text = readFileSync(join(root, "src/cli/reference/limits.txt"), "utf8");
-  for (const line of text.split("\n").filter((one) => one !== "" && !one.startsWith("# "))) {
+  for (const line of text.split("\n").filter((row) => row !== "" && !row.startsWith("# "))) {
     if (line.startsWith("## ")) {
       rows = [];
       subjects.set(line.slice(3), rows);
@@ -63,7 +63,7 @@ function duration(ms: number): string {
     [60_000, "minute"],
     [1_000, "s"],
   ];
-  const [size, unit] = units.find(([one]) => ms % one === 0 && ms >= one) ?? [1, "ms"];
+  const [size, unit] = units.find(([unitMs]) => ms % unitMs === 0 && ms >= unitMs) ?? [1, "ms"];
   const count = ms / size;
   return `${count} ${unit}${unit.length > 2 && count !== 1 ? "s" : ""}`;
 }

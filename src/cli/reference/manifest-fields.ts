@@ -15,7 +15,7 @@ interface Schema {
 
 function typeOf(schema: Schema): string {
   if (schema.const !== undefined) return JSON.stringify(schema.const);
-  if (schema.enum) return schema.enum.map((one) => JSON.stringify(one)).join(" or ");
+  if (schema.enum) return schema.enum.map((allowed) => JSON.stringify(allowed)).join(" or ");
   if (schema.anyOf) return schema.anyOf.map(typeOf).join(" or ");
   if (schema.items) return `array of ${typeOf(schema.items)}`;
   return [schema.type ?? "any value"].flat().join(" or ");
@@ -28,17 +28,20 @@ function objectIn(schema: Schema): Schema | null {
     [schema.items ?? [], schema.anyOf ?? []]
       .flat()
       .map(objectIn)
-      .find((one) => one !== null) ?? null
+      .find((shape) => shape !== null) ?? null
   );
 }
 
 function rowsOf(schema: Schema, path: string): string[][] {
   const object = objectIn(schema);
   return Object.entries(object?.properties ?? {}).flatMap(([name, field]) => {
-    const own = path === "" ? name : `${path}.${name}`;
+    const fieldPath = path === "" ? name : `${path}.${name}`;
     const isList = field.items !== undefined || field.anyOf?.some(({ items }) => items !== undefined);
     const need = object!.required?.includes(name) ? "yes" : "";
-    return [[code(own), typeOf(field), need, field.description ?? ""], ...rowsOf(field, isList ? `${own}[]` : own)];
+    return [
+      [code(fieldPath), typeOf(field), need, field.description ?? ""],
+      ...rowsOf(field, isList ? `${fieldPath}[]` : fieldPath),
+    ];
   });
 }
 

@@ -148,10 +148,10 @@ function fieldExample(name: string, schema: Schema, document: Document, depth: n
 function objectOf({ properties = {} }: Schema, document: Document, depth: number): object {
   const names = Object.keys(properties);
   if (names.length === 0) return MORE;
-  const shown = names
+  const typeNames = names
     .slice(0, FIELDS_SHOWN)
     .map((name) => [name, fieldExample(name, properties[name]!, document, depth + 1)]);
-  return Object.fromEntries(names.length > FIELDS_SHOWN ? [...shown, ["…", "…"]] : shown);
+  return Object.fromEntries(names.length > FIELDS_SHOWN ? [...typeNames, ["…", "…"]] : typeNames);
 }
 
 const jsonOf = (value: unknown): string => JSON.stringify(value).replaceAll('"…":"…"', "…");
@@ -180,7 +180,9 @@ function routeText(row: Row, document: Document, callers: string): string {
   const body = bodyOf(row, document);
   // The status 200 of a plan stands before the 201 of the change itself.
   const [status = "200", answer] = Object.entries(operation.responses).findLast(([code]) => /^2/.test(code)) ?? [];
-  const query = (operation.parameters ?? []).filter((one) => one.in === "query").map(({ name }) => code(name));
+  const query = (operation.parameters ?? [])
+    .filter((parameter) => parameter.in === "query")
+    .map(({ name }) => code(name));
   const answered = schemaOf(answer?.content);
   const address = path.replaceAll(/\{\w+\}/g, (name) => (/action|name|ds/i.test(name) ? name : "1"));
   const request = `${method} ${BASE}${address}${QUERIES[`${method} ${path}`] ?? ""}${body === null ? "" : `\n${jsonOf(body)}`}`;
@@ -191,8 +193,8 @@ function routeText(row: Row, document: Document, callers: string): string {
   ];
   const response = answered ? ` ${jsonOf(exampleOf(answered, document))}` : "";
   const token = TOKENS[`${method} ${path}`];
-  const shown = `${request}\n\n${status}${token ? response.replace(String(SAMPLES["token"]), token) : response}`;
-  return `### ${method} ${path}\n\n${notes.join("\n")}\n\n\`\`\`text\n${shown}\n\`\`\``;
+  const example = `${request}\n\n${status}${token ? response.replace(String(SAMPLES["token"]), token) : response}`;
+  return `### ${method} ${path}\n\n${notes.join("\n")}\n\n\`\`\`text\n${example}\n\`\`\``;
 }
 
 /** Callers of a route: by its resolver's operations, or anonymous ones. */
@@ -227,8 +229,8 @@ export async function restRoutesPage(
 
 **IDs and names.** Where a path accepts an ID or a name, digits are an ID. With the query parameter \`by=name\` they are a name.`;
   const sections = tags.map((tag) => {
-    const own = rows.filter((row) => tagOf(row) === tag);
-    return `## ${tag}\n\n${own.map((row) => routeText(row, document, routeCallers(row, byField))).join("\n\n")}`;
+    const tagRows = rows.filter((row) => tagOf(row) === tag);
+    return `## ${tag}\n\n${tagRows.map((row) => routeText(row, document, routeCallers(row, byField))).join("\n\n")}`;
   });
   const others = table(
     ["route", "what it does", "page"],

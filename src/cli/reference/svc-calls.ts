@@ -68,7 +68,7 @@ export function svcCallsPage(root: string): string {
 
 If a call fails, its promise rejects with an \`Error\` that has \`status\` and \`error\`. Every call to the service can fail with ${EVERYWHERE_NOTE}. [Errors](errors.md) says what to do.`;
   return page("Calls of Svc", lead, "the declarations of the client library", [
-    ...NAMESPACES.map((one) => sectionOf(one, sources)),
+    ...NAMESPACES.map((namespace) => sectionOf(namespace, sources)),
     typesSection(signatures, sources, described),
   ]);
 }

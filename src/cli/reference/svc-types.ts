@@ -10,19 +10,19 @@ const contentOf = ({ name, text, isAlias }: Declaration, sources: readonly strin
 
 /** Declarations that the signatures need, directly or by another one. */
 function reachable(signatures: readonly string[], all: ReadonlyMap<string, Declaration>, sources: readonly string[]) {
-  const found = new Map<string, Declaration>();
+  const declarationsByName = new Map<string, Declaration>();
   const queue = signatures.flatMap(namesIn);
   for (const name of queue) {
     const declaration = all.get(name);
-    if (!declaration || found.has(name)) continue;
-    found.set(name, declaration);
+    if (!declaration || declarationsByName.has(name)) continue;
+    declarationsByName.set(name, declaration);
     queue.push(...namesIn(contentOf(declaration, sources)));
   }
-  return [...found.values()];
+  return [...declarationsByName.values()];
 }
 
 function sectionOf({ name, comment, text, isAlias }: Declaration, sources: readonly string[]): string {
-  const rows = isAlias ? [] : membersOf(sources, name).map((one) => [code(one.signature), one.comment]);
+  const rows = isAlias ? [] : membersOf(sources, name).map((member) => [code(member.signature), member.comment]);
   return [
     `### ${name}`,
     comment,
@@ -41,7 +41,11 @@ export function typesSection(
   described: ReadonlySet<string>,
 ): string {
   const declarations = sources.flatMap(declarationsIn).filter(({ name }) => !described.has(name));
-  const all = new Map(declarations.map((one) => [one.name, one] as const));
+  const all = new Map(declarations.map((declaration) => [declaration.name, declaration] as const));
   const types = reachable(signatures, all, sources).sort((a, b) => (a.name < b.name ? -1 : 1));
-  return ["## Types", "`?` marks an optional field.", ...types.map((one) => sectionOf(one, sources))].join("\n\n");
+  return [
+    "## Types",
+    "`?` marks an optional field.",
+    ...types.map((declaration) => sectionOf(declaration, sources)),
+  ].join("\n\n");
 }

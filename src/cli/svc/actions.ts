@@ -23,7 +23,7 @@ export async function listActions(client: Client): Promise<ServerAction[]> {
 /** @throws CliError if the app has no action of this name */
 export async function actionNamed(client: Client, name: string): Promise<ServerAction> {
   const { body } = await client.request("GET", ACTIONS, { query: { search: name, limit: PAGE } });
-  const found = (body.actions as ServerAction[]).find((action) => action.name === name);
-  if (!found) throw new CliError(`the app has no action named ${JSON.stringify(name)}`);
-  return found;
+  const serverAction = (body.actions as ServerAction[]).find((action) => action.name === name);
+  if (!serverAction) throw new CliError(`the app has no action named ${JSON.stringify(name)}`);
+  return serverAction;
 }

@@ -72,7 +72,7 @@ function dataFolder(root: string | null, isThrowAway: boolean): string {
 
 /** @throws the reason of `over` if it is aborted first */
 async function untilReady(url: string, failedStart: Promise<never>, over: AbortSignal): Promise<void> {
-  const end = Date.now() + START_LIMIT_MS;
+  const deadline = Date.now() + START_LIMIT_MS;
   for (;;) {
     over.throwIfAborted();
     const isReady = await Promise.race([
@@ -83,7 +83,7 @@ async function untilReady(url: string, failedStart: Promise<never>, over: AbortS
       failedStart,
     ]);
     if (isReady) return;
-    if (Date.now() > end) throw new CliError("the service did not start in three minutes");
+    if (Date.now() > deadline) throw new CliError("the service did not start in three minutes");
     await delay(POLL_MS);
   }
 }

@@ -95,18 +95,18 @@ function itemsOf(manifest: Manifest): Map<string, { kind: string; name: string; 
  */
 export function differences(before: Manifest, after: Manifest, isWhole: boolean): Difference[] {
   const [old, next] = [itemsOf(before), itemsOf(after)];
-  const found: Difference[] = [];
+  const changes: Difference[] = [];
   for (const [key, { kind, name, item }] of next) {
     const known = old.get(key)?.item;
     const [from, to] = [textOf(known), textOf({ ...known, ...item })];
     if (from === to) continue;
     const patch = createTwoFilesPatch(key, key, from, to, undefined, undefined, { context: 3 });
-    found.push({ kind, name, change: known ? "changed" : "created", patch });
+    changes.push({ kind, name, change: known ? "changed" : "created", patch });
   }
   for (const [key, { kind, name, item }] of old) {
     if (!isWhole || next.has(key)) continue;
     const patch = createTwoFilesPatch(key, key, textOf(item), "", undefined, undefined, { context: 3 });
-    found.push({ kind, name, change: "removed", patch });
+    changes.push({ kind, name, change: "removed", patch });
   }
-  return found;
+  return changes;
 }

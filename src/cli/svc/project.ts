@@ -151,8 +151,10 @@ export class Project {
       // The name may also be the end of another file's name.
       if (!"( \n".includes(parts[at]!.slice(-1))) return `${name}.js:${rest}`;
       const line = Number.parseInt(rest, 10);
-      const found = lines[line - 1];
-      return found === undefined ? `${name}.js:${rest}` : `${file}:${found}${rest.slice(String(line).length)}`;
+      const sourceLine = lines[line - 1];
+      return sourceLine === undefined
+        ? `${name}.js:${rest}`
+        : `${file}:${sourceLine}${rest.slice(String(line).length)}`;
     });
     return [parts[0], ...placed].join("");
   }
@@ -191,9 +193,9 @@ export class Project {
         this.#writeIfChanged(text, path);
         continue;
       }
-      const texts: ReadFile = (one) => {
-        const found = [...paths].find(([, other]) => other === one);
-        return found ? files[found[0]]! : null;
+      const texts: ReadFile = (file) => {
+        const fileEntry = [...paths].find(([, other]) => other === file);
+        return fileEntry ? files[fileEntry[0]]! : null;
       };
       // If the configuration of a file cannot be read, a new one is written at its top.
       const written = await readConfigOf(folder, path, texts).catch(() => null);

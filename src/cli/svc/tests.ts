@@ -86,9 +86,9 @@ async function openTestService(session: Session, project: Project, over: AbortSi
   const { client, output, surroundings } = session;
   output.note("Starting a service …");
   const server = await startLocalServer(null, { isThrowAway: true, port: null, env: surroundings.env }, over);
-  const own = session.clientFor({ ...client.target, url: server.url, app: server.app });
+  const localSession = session.clientFor({ ...client.target, url: server.url, app: server.app });
   const send: SendRequest = (method, path, request = {}) =>
-    own.request(method, path, { ...request, token: server.token });
+    localSession.request(method, path, { ...request, token: server.token });
   try {
     await send("PUT", "/v1/apps/:app/manifest", { body: await project.readManifest(), query: { prune: true } });
   } catch (error) {
@@ -111,9 +111,9 @@ async function withTestApp(
 ): Promise<void> {
   const interruption = new AbortController();
   const over = interruption.signal;
-  const end = () => interruption.abort(new InterruptedError("interrupted"));
+  const interrupt = () => interruption.abort(new InterruptedError("interrupted"));
   // Until the end: a second signal must not stop the removal.
-  for (const signal of END_SIGNALS) process.on(signal, end);
+  for (const signal of END_SIGNALS) process.on(signal, interrupt);
   try {
     const app = await openTestApp(session, project, over, options);
     try {
@@ -126,7 +126,7 @@ async function withTestApp(
     if (!over.aborted || error === over.reason) throw error;
     throw new InterruptedError(`interrupted; ${(error as Error).message}`);
   } finally {
-    for (const signal of END_SIGNALS) process.off(signal, end);
+    for (const signal of END_SIGNALS) process.off(signal, interrupt);
   }
 }
 
@@ -171,8 +171,8 @@ async function runOnce(
     const query = { copy: "draft" };
     const { body: started } = await sendRequest("POST", `${ACTIONS}/${made.action.id}/run`, { query, body: {} });
     for (;;) {
-      const { body: found } = await sendRequest("GET", `${RUNS}/${started.runId}`);
-      const { state, log } = found.run;
+      const { body: run } = await sendRequest("GET", `${RUNS}/${started.runId}`);
+      const { state, log } = run.run;
       if (state === "completed") return readResults(sendRequest, started.runId, log.data.result.data);
       if (!["queued", "running"].includes(state))
         throw new CliError(`the test run is ${state}: ${log?.data?.error?.message ?? ""}`);

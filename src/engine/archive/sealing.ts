@@ -61,17 +61,17 @@ const checkOf = ({ check }: Keys, head: Buffer): Buffer =>
 /** Yields pieces of exactly `size` bytes and whether a piece is the last one, which may be shorter or empty. */
 async function* pieces(bytes: AsyncIterable<Buffer>, size: number): AsyncGenerator<{ piece: Buffer; last: boolean }> {
   let rest: Buffer[] = [];
-  let held = 0;
+  let heldBytes = 0;
   for await (const chunk of bytes) {
     rest.push(chunk);
-    held += chunk.length;
-    if (held <= size) continue;
+    heldBytes += chunk.length;
+    if (heldBytes <= size) continue;
     const all = Buffer.concat(rest);
     let at = 0;
     // A piece is not the last one only if there is at least one more byte.
     for (; all.length - at > size; at += size) yield { piece: all.subarray(at, at + size), last: false };
     rest = [all.subarray(at)];
-    held = all.length - at;
+    heldBytes = all.length - at;
   }
   yield { piece: Buffer.concat(rest), last: true };
 }
@@ -89,9 +89,9 @@ export async function* seal(plain: AsyncIterable<Buffer>, secret: Secret): Async
   }
 }
 
-async function opened(header: Buffer, secret: Secret | null): Promise<{ keys: Keys; head: Buffer }> {
+async function openHeader(header: Buffer, secret: Secret | null): Promise<{ keys: Keys; head: Buffer }> {
   const head = header.subarray(0, HEADER_BYTES - CHECK_BYTES);
-  const kind = (["passphrase", "key"] as const).find((one) => KIND[one] === head[MAGIC.length]);
+  const kind = (["passphrase", "key"] as const).find((kindName) => KIND[kindName] === head[MAGIC.length]);
   if (header.length < HEADER_BYTES || !kind) throw damaged("its beginning is not whole");
   if (secret?.kind !== kind) throw new ArchiveError(`the file is encrypted with ${NAMES[kind]}: pass that`);
   const keys = await keysOf(secret, head.subarray(MAGIC.length + 1));
@@ -112,7 +112,7 @@ export async function* unseal(
   sealed: AsyncIterable<Buffer>,
   secret: Secret | null,
 ): AsyncGenerator<Buffer> {
-  const { keys, head } = await opened(header, secret);
+  const { keys, head } = await openHeader(header, secret);
   let number = 0;
   for await (const { piece, last } of pieces(sealed, SEALED_BYTES)) {
     if (piece.length < TAG_BYTES) throw damaged("it ends before its end");

@@ -53,14 +53,14 @@ export async function* record(parts: AsyncIterable<Part>): AsyncGenerator<Buffer
     count += 1;
     yield* blocksOf(part);
   }
-  const end = { parts: count, sha256: hash.digest("hex") };
-  yield* blocksOf({ name: END, content: Buffer.from(`${JSON.stringify(end)}\n`) });
+  const trailer = { parts: count, sha256: hash.digest("hex") };
+  yield* blocksOf({ name: END, content: Buffer.from(`${JSON.stringify(trailer)}\n`) });
   yield Buffer.alloc(2 * BLOCK);
 }
 
 /** Reads a stream in pieces of requested sizes. */
 class Bytes {
-  private held: Buffer[] = [];
+  private buffered: Buffer[] = [];
   private size = 0;
   private readonly source: AsyncIterator<Buffer>;
 
@@ -69,16 +69,16 @@ class Bytes {
   }
 
   /** Returns fewer bytes only at the end of the stream. */
-  async take(count: number): Promise<Buffer> {
+  async takeBytes(count: number): Promise<Buffer> {
     while (this.size < count) {
       const { value, done } = await this.source.next();
       if (done) break;
-      this.held.push(value);
+      this.buffered.push(value);
       this.size += value.length;
     }
-    const all = this.held.length === 1 ? this.held[0]! : Buffer.concat(this.held);
+    const all = this.buffered.length === 1 ? this.buffered[0]! : Buffer.concat(this.buffered);
     const piece = all.subarray(0, count);
-    this.held = [all.subarray(piece.length)];
+    this.buffered = [all.subarray(piece.length)];
     this.size = all.length - piece.length;
     return piece;
   }
@@ -90,7 +90,7 @@ class Bytes {
 
 /** Returns the next part; null at the two empty blocks that end a tar file. */
 async function nextPart(bytes: Bytes): Promise<Part | null> {
-  const block = await bytes.take(BLOCK);
+  const block = await bytes.takeBytes(BLOCK);
   if (block.length < BLOCK) throw damaged("it ends before its end");
   const header = new Header(block, 0);
   if (header.nullBlock) return null;
@@ -100,7 +100,7 @@ async function nextPart(bytes: Bytes): Promise<Part | null> {
   if (!Number.isSafeInteger(size) || size < 0 || size > PART_MAX_BYTES)
     throw damaged(`its part ${path} has no possible size`);
   const padded = Math.ceil(size / BLOCK) * BLOCK;
-  const content = await bytes.take(padded);
+  const content = await bytes.takeBytes(padded);
   if (content.length < padded) throw damaged("it ends before its end");
   return { name: path, content: content.subarray(0, size) };
 }
@@ -127,7 +127,7 @@ export async function* replay(stream: AsyncIterable<Buffer>): AsyncGenerator<Par
       digest(hash, part);
       yield part;
     }
-    if ((await nextPart(bytes)) !== null || (await bytes.take(2 * BLOCK)).length !== BLOCK) {
+    if ((await nextPart(bytes)) !== null || (await bytes.takeBytes(2 * BLOCK)).length !== BLOCK) {
       throw damaged("something follows its end");
     }
   } finally {

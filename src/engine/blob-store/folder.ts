@@ -50,8 +50,8 @@ export function createFolderStore(root: string, space: string): BlobStore {
         if (!/^[0-9a-f]{2}$/.test(name)) continue;
         for (const key of await readdir(join(home, name))) {
           // The file may have been removed since the folder was read.
-          const found = isBlobKey(key) ? await stat(join(home, name, key)).catch(() => null) : null;
-          if (found) yield { key, modifiedAt: found.mtimeMs };
+          const stats = isBlobKey(key) ? await stat(join(home, name, key)).catch(() => null) : null;
+          if (stats) yield { key, modifiedAt: stats.mtimeMs };
         }
       }
     },

@@ -127,7 +127,7 @@ export interface PageRun {
    * Called for each request that `mayRequest` accepted; ignored without `mayRequest`. Returns further headers, and a callback that receives the
    * status at the end, or null if there was no answer. Returns null if the request is not followed.
    */
-  onRequest?(request: PageRequest): { headers: Record<string, string>; end(status: number | null): void } | null;
+  onRequest?(request: PageRequest): { headers: Record<string, string>; endTrace(status: number | null): void } | null;
   /** Available to the scripts of a network isolate as SERVICE_GLOBAL. Requests are checked, followed and counted as all others. */
   service?: ServiceClient;
   /** Available to the scripts of a network isolate and of a document as SERVICE_GLOBAL, for requests to other services. */

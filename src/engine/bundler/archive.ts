@@ -46,7 +46,7 @@ export function filesOf(archive: Buffer): Files {
   const files: Files = new Map();
   let count = 0;
   let fault: Error | null = null;
-  const take = (entry: ReadEntry) => {
+  const extractEntry = (entry: ReadEntry) => {
     count += 1;
     if (count > FILES_MAX) throw new PackageFault(`it holds more than ${FILES_MAX} files`);
     if (entry.type === "Directory" || HEADERS.has(entry.type)) return;
@@ -61,7 +61,7 @@ export function filesOf(archive: Buffer): Files {
     maxDecompressionRatio: Number.POSITIVE_INFINITY,
     onReadEntry(entry) {
       try {
-        if (fault === null) take(entry);
+        if (fault === null) extractEntry(entry);
       } catch (error) {
         fault = error as Error;
       }

@@ -67,13 +67,13 @@ function createFinder(tree: FileTree) {
   });
   const resolved = (specifier: string, folder: string) =>
     new Promise<string | null>((resolve) => {
-      resolver.resolve({}, folder, specifier, {}, (_error, found) => resolve(typeof found === "string" ? found : null));
+      resolver.resolve({}, folder, specifier, {}, (_error, path) => resolve(typeof path === "string" ? path : null));
     });
 
   /** Returns the file that declares the module; null if there is none. */
   function declared(found: string | null): string | null {
     if (found === null) return null;
-    const beside = DECLARATION_EXTENSIONS.map(([end, instead]) => found.replace(end, instead));
+    const beside = DECLARATION_EXTENSIONS.map(([ending, instead]) => found.replace(ending, instead));
     return [found, ...beside].find((path) => isDeclaration(path) && tree.read(path)) ?? null;
   }
 
@@ -96,8 +96,8 @@ function createFinder(tree: FileTree) {
       ...(isThere(typesOf(name), folder) ? [typesOf(specifier)] : []),
     ];
     for (const form of forms) {
-      const found = declared(await resolved(form, folder));
-      if (found !== null) return found;
+      const declarationPath = declared(await resolved(form, folder));
+      if (declarationPath !== null) return declarationPath;
     }
     return null;
   };

@@ -18,8 +18,12 @@ export class FileTree {
   add(folder: string, files: Files): void {
     for (const [path, content] of files) {
       this.files.set(folder + path, content);
-      for (let end = (folder + path).lastIndexOf("/"); end > 0; end = (folder + path).lastIndexOf("/", end - 1)) {
-        const parent = (folder + path).slice(0, end);
+      for (
+        let segmentEnd = (folder + path).lastIndexOf("/");
+        segmentEnd > 0;
+        segmentEnd = (folder + path).lastIndexOf("/", segmentEnd - 1)
+      ) {
+        const parent = (folder + path).slice(0, segmentEnd);
         if (this.folders.has(parent)) break;
         this.folders.add(parent);
       }

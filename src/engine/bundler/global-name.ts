@@ -46,16 +46,16 @@ const isFilled = (value: AnyNode): boolean =>
 
 /** Returns each property that a statement of the build sets on a possible global object, in order. */
 function assignedIn(wrapper: AnyNode): GlobalName[] {
-  const found: GlobalName[] = [];
+  const names: GlobalName[] = [];
   simple(wrapper, {
     AssignmentExpression({ left, operator, right }) {
       if (operator !== "=" || left.type !== "MemberExpression" || ofModule(left.object)) return;
       const name = propertyName(left);
       if (name !== null && isFree(name) && name !== "amd" && name !== "noConflict")
-        found.push({ name, namespace: isFilled(right) });
+        names.push({ name, namespace: isFilled(right) });
     },
   });
-  return found;
+  return names;
 }
 
 /** The functions that a UMD build calls with their factories. */
@@ -69,7 +69,7 @@ function wrappersOf({ body }: Program): AnyNode[] {
   });
 }
 
-const alike = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase();
+const alike = (left: string, right: string): boolean => left.toLowerCase() === right.toLowerCase();
 
 /** Returns the global name that a script for a `<script>` element sets. */
 export function nameInBuild(source: string, packageName: string): GlobalName | null {
@@ -77,7 +77,9 @@ export function nameInBuild(source: string, packageName: string): GlobalName | n
   try {
     const program = parse(source, { ecmaVersion: "latest", sourceType: "script", allowHashBang: true });
     const assigned = wrappersOf(program).flatMap((wrapper) => assignedIn(wrapper).slice(0, 1));
-    const declared = program.body.flatMap((one) => (one.type === "VariableDeclaration" ? one.declarations : []));
+    const declared = program.body.flatMap((statement) =>
+      statement.type === "VariableDeclaration" ? statement.declarations : [],
+    );
     const variables = declared.flatMap(({ id }) =>
       id.type === "Identifier" && isFree(id.name) ? [{ name: id.name, namespace: false }] : [],
     );
@@ -103,11 +105,11 @@ export function nameInReadme(readme: string, packageName: string): GlobalName | 
     [new RegExp(`\\bimport\\s+([\\w$]+)\\s+from\\s*["']${named}["']`), false],
     [new RegExp(`\\bimport\\s+\\*\\s+as\\s+([\\w$]+)\\s+from\\s*["']${named}["']`), true],
   ];
-  const found = forms.flatMap(([form, namespace]) => {
+  const names = forms.flatMap(([form, namespace]) => {
     const match = form.exec(text);
     return match && isFree(match[1]!) ? [{ name: match[1]!, namespace, at: match.index }] : [];
   });
-  const [first] = found.sort((a, b) => a.at - b.at);
+  const [first] = names.sort((a, b) => a.at - b.at);
   if (first) return { name: first.name, namespace: first.namespace };
   // Code that destructures exports from it uses its global name.
   const parts = [

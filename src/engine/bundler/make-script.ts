@@ -61,10 +61,11 @@ const LOADERS: Readonly<Record<string, Loader>> = {
 
 /** The newer form is a string. Older forms are an object, or a list of objects of which one can be chosen. */
 function licenceOf(manifest: Record<string, unknown>): string | null {
-  const typeOf = (one: unknown) => (typeof one === "string" ? one : (one as { type?: unknown } | null)?.type);
+  const typeOf = (licence: unknown) =>
+    typeof licence === "string" ? licence : (licence as { type?: unknown } | null)?.type;
   const { license, licenses } = manifest;
   const all = (Array.isArray(licenses) ? licenses : [license ?? licenses]).map(typeOf);
-  const licences = all.filter((one): one is string => typeof one === "string" && one !== "");
+  const licences = all.filter((licence): licence is string => typeof licence === "string" && licence !== "");
   if (licences.length === 0) return null;
   return (licences.length === 1 ? licences[0]! : `(${licences.join(" OR ")})`).slice(0, 200);
 }
@@ -87,8 +88,8 @@ function globalOf(tree: FileTree, { name, folder }: Placed, subpath: string): Gl
   const builds = [manifest["unpkg"], manifest["jsdelivr"]].filter((path) => typeof path === "string");
   for (const path of builds) {
     const file = tree.read(`${folder}/${path.replace(/^\.?\//, "")}`) ?? tree.read(`${folder}/${path}.js`);
-    const found = file && nameInBuild(String(file), name);
-    if (found) return found;
+    const exported = file && nameInBuild(String(file), name);
+    if (exported) return exported;
   }
   return nameInReadme(readmeOf(tree, folder, manifest), name) ?? { name: nameInCamelCase(name), namespace: false };
 }
@@ -103,14 +104,14 @@ function packagesOf(tree: FileTree, root: Placed): Plugin {
         const isOurs = namespace !== NAMESPACE;
         const from = isOurs ? "/" : importer;
         // The service's own script imports the package, in any form.
-        const found = await resolve(path, from, kind.startsWith("require") && !isOurs ? "require" : "import");
-        if (typeof found === "object") {
-          const packageFolder = /^(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(found.file)?.[1] ?? root.folder;
+        const resolved = await resolve(path, from, kind.startsWith("require") && !isOurs ? "require" : "import");
+        if (typeof resolved === "object") {
+          const packageFolder = /^(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(resolved.file)?.[1] ?? root.folder;
           const sideEffects = tree.manifest(packageFolder)["sideEffects"] !== false;
-          return { path: found.file, namespace: NAMESPACE, sideEffects };
+          return { path: resolved.file, namespace: NAMESPACE, sideEffects };
         }
         // A missing module is no error if it is never used: the check of the finished script decides.
-        return found === "empty" ? { path, namespace: "empty" } : { path, external: true };
+        return resolved === "empty" ? { path, namespace: "empty" } : { path, external: true };
       });
       onLoad({ filter: /.*/, namespace: "empty" }, () => ({ contents: "module.exports = {}", loader: "js" }));
       onLoad({ filter: /.*/, namespace: NAMESPACE }, ({ path }): OnLoadResult => {
@@ -237,7 +238,7 @@ export async function makeScript(
   const inputs = Object.keys(metafile.inputs).map((path) => path.replace(`${NAMESPACE}:`, ""));
   const within = ({ folder }: Placed) =>
     inputs.some((path) => path.startsWith(`${folder}/`) && !path.startsWith(`${folder}/node_modules/`));
-  const used = packages.filter((one) => one === root || within(one));
+  const used = packages.filter((placed) => placed === root || within(placed));
   // ASCII only, as is esbuild's default: one character beyond Latin-1 doubles the size of the text in memory, in
   // transfer and in each run.
   const { code } = await transform(whole, { minify: true, legalComments: "eof", target: TARGET });

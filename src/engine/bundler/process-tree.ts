@@ -18,7 +18,10 @@ export async function processorTimeOf(pid: number): Promise<number> {
       .split(" ")
       .slice(11, 15);
     const theirs = await Promise.all(children.map(processorTimeOf));
-    return [...theirs, ...ticks.map((one) => Number(one) / TICKS_A_SECOND)].reduce((sum, one) => sum + one, 0);
+    return [...theirs, ...ticks.map((tickCount) => Number(tickCount) / TICKS_A_SECOND)].reduce(
+      (sum, seconds) => sum + seconds,
+      0,
+    );
   } catch {
     return Number.POSITIVE_INFINITY;
   }
@@ -28,9 +31,9 @@ export async function processorTimeOf(pid: number): Promise<number> {
 export async function memoryOf(pid: number): Promise<number> {
   try {
     const [status, children] = await Promise.all([readFile(`/proc/${pid}/status`, "utf8"), childrenOf(pid)]);
-    const own = Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024;
+    const ownBytes = Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024;
     const theirs = await Promise.all(children.map(memoryOf));
-    return theirs.reduce((sum, one) => sum + one, own);
+    return theirs.reduce((sum, seconds) => sum + seconds, ownBytes);
   } catch {
     return 0;
   }

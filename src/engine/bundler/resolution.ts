@@ -39,10 +39,9 @@ export function createResolution(tree: FileTree) {
     /** @param importer a file of the tree, or a folder that ends in a slash */
     resolve(specifier: string, importer: string, kind: "import" | "require"): Promise<Resolved> {
       return new Promise((resolve) => {
-        resolvers[kind].resolve({}, dirname(`${importer}x`), specifier, {}, (_error, found) => {
-          if (found === false) resolve("empty");
-          else if (typeof found === "string" && tree.read(found.split("?")[0]!))
-            resolve({ file: found.split("?")[0]! });
+        resolvers[kind].resolve({}, dirname(`${importer}x`), specifier, {}, (_error, path) => {
+          if (path === false) resolve("empty");
+          else if (typeof path === "string" && tree.read(path.split("?")[0]!)) resolve({ file: path.split("?")[0]! });
           else resolve(isBuiltin(specifier.replace(/\/$/, "")) ? "node" : "missing");
         });
       });

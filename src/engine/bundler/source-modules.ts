@@ -20,9 +20,9 @@ function endOfString(text: string, start: number): number {
 function endOfComment(text: string, start: number): number {
   const isLine = text.startsWith("//", start);
   if (!isLine && !text.startsWith("/*", start)) return start;
-  const end = text.indexOf(isLine ? "\n" : "*/", start + 2);
-  if (end === -1) return text.length;
-  return isLine ? end : end + 2;
+  const commentEnd = text.indexOf(isLine ? "\n" : "*/", start + 2);
+  if (commentEnd === -1) return text.length;
+  return isLine ? commentEnd : commentEnd + 2;
 }
 
 /** The text without comments and trailing commas, which a tsconfig.json may have. Reads each character once. */
@@ -37,12 +37,12 @@ function plainJson(text: string): string {
       continue;
     }
     const character = text[at]!;
-    const end = character === '"' ? endOfString(text, at) : at + 1;
+    const tokenEnd = character === '"' ? endOfString(text, at) : at + 1;
     if (comma !== -1 && (character === "]" || character === "}")) pieces[comma] = "";
     if (character === ",") comma = pieces.length;
     else if (character.trim() !== "") comma = -1;
-    pieces.push(text.slice(at, end));
-    at = end;
+    pieces.push(text.slice(at, tokenEnd));
+    at = tokenEnd;
   }
   return pieces.join("");
 }
@@ -61,7 +61,7 @@ export function tsconfigOf(text: string | undefined): { baseUrl: string; paths: 
   const input = typeof paths === "object" && paths !== null ? Object.entries(paths) : [];
   const lists = input.map(([pattern, targets]): [string, string[]] => [
     pattern,
-    (Array.isArray(targets) ? targets : []).filter((one) => typeof one === "string"),
+    (Array.isArray(targets) ? targets : []).filter((target) => typeof target === "string"),
   ]);
   // The longest prefix wins, as in TypeScript.
   lists.sort(([a], [b]) => b.split("*")[0]!.length - a.split("*")[0]!.length);
@@ -97,8 +97,8 @@ export function fileByAlias(has: HasFile, tsconfig: string | undefined, path: st
     const star = after === undefined ? "" : path.slice(before.length, path.length - after.length);
     for (const target of targets) {
       const written = target.replace("*", () => star);
-      const found = fileAt(has, join(baseUrl, written));
-      if (found) return found;
+      const path = fileAt(has, join(baseUrl, written));
+      if (path) return path;
     }
   }
   return baseUrl === "" ? null : fileAt(has, join(baseUrl, path));

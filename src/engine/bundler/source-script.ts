@@ -54,8 +54,8 @@ function filesOf({ entry, files, packages }: SourceJob, appended: string): Plugi
         if (namespace !== NAMESPACE) return { path: entry, namespace: NAMESPACE };
         if (isRelative(path)) {
           const target = join(dirname(importer), path);
-          const found = fileAt(has, isOutside(target) ? join(ACTION_FOLDER, target) : target);
-          if (found) return { path: found, namespace: NAMESPACE };
+          const filePath = fileAt(has, isOutside(target) ? join(ACTION_FOLDER, target) : target);
+          if (filePath) return { path: filePath, namespace: NAMESPACE };
           if (isOutside(target)) return fault(`${JSON.stringify(path)} is outside of the action's files`);
           return fault(`there is no file ${JSON.stringify(target)}`);
         }
@@ -85,13 +85,13 @@ function filesOf({ entry, files, packages }: SourceJob, appended: string): Plugi
 function reasonOf([first]: readonly Message[]): string {
   if (!first) return "it cannot be built";
   const { text, location } = first;
-  const said = text.includes("Top-level await")
+  const message = text.includes("Top-level await")
     ? "top-level await is not supported: an action is a function, so move the await into execute"
     : text;
   const place = location
     ? `${location.file.replace(`${NAMESPACE}:`, "")}, line ${location.line}, column ${location.column + 1}: `
     : "";
-  return `${place}${said.slice(0, REASON_MAX_CHARACTERS).toWellFormed()}`;
+  return `${place}${message.slice(0, REASON_MAX_CHARACTERS).toWellFormed()}`;
 }
 
 /** Appended to the end of the file, so that no line moves: the function may be declared without being exported. */
@@ -148,7 +148,7 @@ export async function makeSourceScript(job: SourceJob): Promise<SourceScript> {
     });
   const code = result.outputFiles.find(({ path }) => path.endsWith(".js"))!.text;
   const { sources, mappings } = JSON.parse(result.outputFiles.find(({ path }) => path.endsWith(".map"))!.text);
-  const named = (sources as string[]).map((one) => one.replace(`${NAMESPACE}:`, ""));
+  const named = (sources as string[]).map((sourcePath) => sourcePath.replace(`${NAMESPACE}:`, ""));
   const bytes = Buffer.byteLength(code);
   if (bytes > job.maxBytes) throw new PackageFault(`the built code has ${bytes} bytes; ${job.maxBytes} is the most`);
   return { code, map: JSON.stringify({ version: 3, sources: named, names: [], mappings }) };

@@ -22,14 +22,14 @@ export function usedNames(program: Program): string[] {
   const members = new Map<unknown, string>();
   let imports = false;
   fullAncestor(program, (node) => {
-    const one = node as AnyNode;
-    if (one.type === "UnaryExpression" && one.operator === "typeof") requested.add(one.argument);
-    imports ||= one.type === "ImportExpression";
-    if (one.type === "MemberExpression" && !one.computed && one.property.type === "Identifier") {
-      if (one.object.type === "Identifier" && one.object.name === NAVIGATOR)
-        members.set(one.object, `${NAVIGATOR}.${one.property.name}`);
+    const syntaxNode = node as AnyNode;
+    if (syntaxNode.type === "UnaryExpression" && syntaxNode.operator === "typeof") requested.add(syntaxNode.argument);
+    imports ||= syntaxNode.type === "ImportExpression";
+    if (syntaxNode.type === "MemberExpression" && !syntaxNode.computed && syntaxNode.property.type === "Identifier") {
+      if (syntaxNode.object.type === "Identifier" && syntaxNode.object.name === NAVIGATOR)
+        members.set(syntaxNode.object, `${NAVIGATOR}.${syntaxNode.property.name}`);
     }
-    const name = ofGlobalObject(one);
+    const name = ofGlobalObject(syntaxNode);
     if (name !== null) reached.add(name);
   });
   const names = scopes.globalScope!.through.filter(({ identifier }) => !requested.has(identifier));
@@ -40,16 +40,20 @@ export function usedNames(program: Program): string[] {
 
 /** True if the script builds code from text without handling a refusal, and not only to get the global object. */
 function buildsCode(program: Program, ofSurroundings: ReadonlySet<unknown>): boolean {
-  let found = false;
+  let isFound = false;
   fullAncestor(program, (node, _state, ancestors) => {
-    const one = node as AnyNode;
-    if ((one.type !== "CallExpression" && one.type !== "NewExpression") || one.callee.type !== "Identifier") return;
-    if (!MAKERS.includes(one.callee.name) || !ofSurroundings.has(one.callee)) return;
-    const [text] = one.arguments;
+    const syntaxNode = node as AnyNode;
+    if (
+      (syntaxNode.type !== "CallExpression" && syntaxNode.type !== "NewExpression") ||
+      syntaxNode.callee.type !== "Identifier"
+    )
+      return;
+    if (!MAKERS.includes(syntaxNode.callee.name) || !ofSurroundings.has(syntaxNode.callee)) return;
+    const [text] = syntaxNode.arguments;
     const forThis = text?.type === "Literal" && /^\s*return this;?\s*$/.test(String(text.value));
-    found ||= !forThis && !isTried(ancestors as AnyNode[]);
+    isFound ||= !forThis && !isTried(ancestors as AnyNode[]);
   });
-  return found;
+  return isFound;
 }
 
 function isTried(ancestors: readonly AnyNode[]): boolean {
@@ -106,15 +110,15 @@ function isWrapper(ancestors: readonly AnyNode[], at: number): boolean {
 
 /** Node modules that are loaded with the script. */
 export function neededModules(program: Program): string[] {
-  const found = new Set<string>();
+  const names = new Set<string>();
   fullAncestor(program, (node, _state, path) => {
     const call = node as AnyNode;
     if (call.type !== "CallExpression" || call.callee.type !== "Identifier" || call.callee.name !== REQUIRE) return;
     const [argument] = call.arguments;
     if (argument?.type !== "Literal" || typeof argument.value !== "string") return;
-    if (isUnconditional(path as AnyNode[])) found.add(argument.value);
+    if (isUnconditional(path as AnyNode[])) names.add(argument.value);
   });
-  return [...found];
+  return [...names];
 }
 
 export const parsedScript = (source: string): Program =>

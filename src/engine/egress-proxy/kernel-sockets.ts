@@ -12,7 +12,7 @@ export interface End {
 }
 
 /** Returns the uid that owns the end `own` of its connection to `other`; null if the kernel does not know it. */
-export type AskKernel = (own: End, other: End) => number | null;
+export type AskKernel = (localEnd: End, remoteEnd: End) => number | null;
 
 const AF_NETLINK = 16;
 const SOCK_RAW_CLOEXEC = 3 | 0o2000000;
@@ -32,11 +32,11 @@ const ANSWER = { bytes: 88, type: 4, number: 8, ends: 20, uid: 80 };
 const ENDS = { bytes: 36, otherPort: 2, address: 4, otherAddress: 20 };
 const ANSWER_MAX_BYTES = 4_096;
 
-function endsOf(own: End, other: End): { family: number; ends: Buffer } {
+function endsOf(localEnd: End, remoteEnd: End): { family: number; ends: Buffer } {
   const ends = Buffer.alloc(ENDS.bytes);
-  const [address, otherAddress] = [ipaddr.process(own.address), ipaddr.process(other.address)];
-  ends.writeUInt16BE(own.port);
-  ends.writeUInt16BE(other.port, ENDS.otherPort);
+  const [address, otherAddress] = [ipaddr.process(localEnd.address), ipaddr.process(remoteEnd.address)];
+  ends.writeUInt16BE(localEnd.port);
+  ends.writeUInt16BE(remoteEnd.port, ENDS.otherPort);
   ends.set(address.toByteArray(), ENDS.address);
   ends.set(otherAddress.toByteArray(), ENDS.otherAddress);
   return { family: FAMILY[address.kind()], ends };
@@ -69,9 +69,9 @@ export async function openKernelSockets(): Promise<AskKernel | null> {
   const answer = Buffer.alloc(ANSWER_MAX_BYTES);
   let number = 0;
 
-  return (own, other) => {
+  return (localEnd, remoteEnd) => {
     number = (number + 1) % ANY;
-    const { family, ends } = endsOf(own, other);
+    const { family, ends } = endsOf(localEnd, remoteEnd);
     if (send(socket, requestOf(number, family, ends), REQUEST.bytes, 0) !== REQUEST.bytes) return null;
     // The kernel responds before `send` returns, so there is no wait.
     const received: number = receive(socket, answer, answer.length, MSG_DONTWAIT);

@@ -17,12 +17,12 @@ function written({ address, port }: End): string {
 }
 
 /** Reads the tables in /proc: slow, but available wherever /proc is. */
-export async function uidByTable(own: End, other: End): Promise<number | null> {
-  const pair = ` ${written(own)} ${written(other)} `;
+export async function uidByTable(localEnd: End, remoteEnd: End): Promise<number | null> {
+  const pair = ` ${written(localEnd)} ${written(remoteEnd)} `;
   // Systems without /proc do not report the owner.
-  const table = await readFile(TABLES[ipaddr.process(own.address).kind()], "latin1").catch(() => null);
+  const table = await readFile(TABLES[ipaddr.process(localEnd.address).kind()], "latin1").catch(() => null);
   if (table === null) return null;
-  const line = table.split("\n").find((one) => one.includes(pair));
+  const line = table.split("\n").find((row) => row.includes(pair));
   return line === undefined ? NO_OWNER : Number(line.trim().split(/\s+/)[UID_COLUMN]);
 }
 
@@ -34,12 +34,12 @@ export async function peerUid(
 ): Promise<number | null> {
   const { remoteAddress, remotePort, localAddress, localPort } = socket;
   if (!remoteAddress || !remotePort || !localAddress || !localPort) return NO_OWNER;
-  const [own, other] = [
+  const [localEnd, remoteEnd] = [
     { address: remoteAddress, port: remotePort },
     { address: localAddress, port: localPort },
   ];
   // Where the kernel refuses such a socket, the tables in /proc are read.
   asking ??= openKernelSockets().catch(() => null);
-  const uid = (await asking)?.(own, other) ?? null;
-  return uid ?? (await uidByTable(own, other));
+  const uid = (await asking)?.(localEnd, remoteEnd) ?? null;
+  return uid ?? (await uidByTable(localEnd, remoteEnd));
 }

@@ -113,6 +113,6 @@ function publicCopy(folder: string): string {
 export function findBinaries(account: SystemAccount | null): Binaries {
   const folder = packageFolder();
   makeLinks(folder);
-  const own = programsOf(folder);
-  return account === null || canRun(own.postgres, account) ? own : programsOf(publicCopy(folder));
+  const ownPrograms = programsOf(folder);
+  return account === null || canRun(ownPrograms.postgres, account) ? ownPrograms : programsOf(publicCopy(folder));
 }

@@ -77,14 +77,14 @@ export function acquireOwnerLock(path: string, folder: string): OwnerLock {
     if (tryCreate(path, mine)) {
       return { release: () => readText(path) === mine && rmSync(path, { force: true }) };
     }
-    const found = readText(path);
-    const owner = livingOwner(found);
+    const lockText = readText(path);
+    const owner = livingOwner(lockText);
     if (owner) {
       throw new EmbeddedPostgresError(
         `The data folder ${folder} is in use by process ${owner.pid}: stop it first, set another DATA_DIR, or share its database by DATABASE_URL.`,
       );
     }
-    removeStale(path, found);
+    removeStale(path, lockText);
   }
   throw new EmbeddedPostgresError(`The data folder ${folder} could not be locked: ${path} keeps changing hands.`);
 }

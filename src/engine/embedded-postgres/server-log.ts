@@ -32,7 +32,7 @@ export function createServerLog(log: Logger, onReady: () => void): ServerLog {
   function line(text: string): void {
     // A tab continues the previous line, which may have been suppressed.
     if (text === "" || text.startsWith("\t")) return;
-    const [, backend, sqlState = "", severity = "", said = ""] = LINE.exec(text) ?? [];
+    const [, backend, sqlState = "", severity = "", logText = ""] = LINE.exec(text) ?? [];
     if (severity === "") {
       fault = text;
       log.warn({ postgres: text }, "PostgreSQL");
@@ -40,7 +40,7 @@ export function createServerLog(log: Logger, onReady: () => void): ServerLog {
     }
     const fatal = severity === "FATAL" || severity === "PANIC";
     const about = fatal || ABOUT_THE_SERVER.test(sqlState);
-    const message = about ? said : "withheld, it may quote data";
+    const message = about ? logText : "withheld, it may quote data";
     if (fatal) fault = message;
     // The sender of a refused statement reports the error; a second report here would be noise.
     const level =

@@ -26,7 +26,7 @@ const CODE = /^[A-Z][A-Z0-9_]{1,60}$/;
 export function transportReason(error: unknown): string {
   const list = error instanceof AggregateError ? error.errors : [error];
   for (const item of list as (NodeJS.ErrnoException | undefined)[]) {
-    for (const { code } of [item, item?.cause as NodeJS.ErrnoException | undefined].filter((one) => one != null)) {
+    for (const { code } of [item, item?.cause as NodeJS.ErrnoException | undefined].filter((cause) => cause != null)) {
       if (typeof code === "string" && CODE.test(code)) return code;
     }
   }

@@ -34,7 +34,7 @@ function numberAt(file: Buffer, at: number, bytes: number): number {
 
 /** Returns the IDs of items that contain Exif or XMP. */
 function privateItems(file: Buffer, { start, end }: Box): Map<number, string> {
-  const found = new Map<number, string>();
+  const items = new Map<number, string>();
   const version = file[start]!;
   const first = start + 4 + (version === 0 ? 2 : 4);
   for (const box of boxesIn(file, first, end)) {
@@ -43,9 +43,9 @@ function privateItems(file: Buffer, { start, end }: Box): Map<number, string> {
     const id = isLong ? file.readUInt32BE(box.start + 4) : file.readUInt16BE(box.start + 4);
     const at = box.start + (isLong ? 10 : 8);
     const type = file.toString("latin1", at, at + 4);
-    if (type === "Exif" || type === "mime" || type === "uri ") found.set(id, type);
+    if (type === "Exif" || type === "mime" || type === "uri ") items.set(id, type);
   }
-  return found;
+  return items;
 }
 
 interface Extent {

@@ -25,7 +25,7 @@ async function standardInput(): Promise<Buffer> {
 }
 
 /** Opens the first page of a picture, upright. */
-const opened = (file: Buffer, maxPixels: number): Sharp =>
+const openPicture = (file: Buffer, maxPixels: number): Sharp =>
   sharp(file, { limitInputPixels: maxPixels, sequentialRead: true, pages: 1 }).autoOrient();
 
 function encoded(picture: Sharp, { format, quality }: { format: string; quality: number }): Sharp {
@@ -49,13 +49,18 @@ interface Shown {
 async function thumbnailOf(file: Buffer, { maxPixels, thumbnail }: Job): Promise<Shown> {
   const { autoOrient } = await sharp(file, { limitInputPixels: maxPixels }).metadata();
   const { edge, quality } = thumbnail!;
-  const small = opened(file, maxPixels).resize({ width: edge, height: edge, fit: "inside", withoutEnlargement: true });
+  const small = openPicture(file, maxPixels).resize({
+    width: edge,
+    height: edge,
+    fit: "inside",
+    withoutEnlargement: true,
+  });
   return { size: [autoOrient.width, autoOrient.height], bytes: await small.webp({ quality }).toBuffer() };
 }
 
 async function resized(file: Buffer, { maxPixels, resize }: Job): Promise<Shown> {
   const { width, format, quality } = resize!;
-  const picture = opened(file, maxPixels);
+  const picture = openPicture(file, maxPixels);
   const sized = width === null ? picture : picture.resize({ width, withoutEnlargement: true });
   const { data, info } = await encoded(sized, { format, quality }).toBuffer({ resolveWithObject: true });
   return { size: [info.width, info.height], bytes: data };
@@ -71,7 +76,7 @@ function* framed(header: FrameHeader, parts: readonly Buffer[]): Generator<Buffe
 }
 
 /** Returns the decoded result. An error is a result too. */
-async function shown(file: Buffer, job: Job): Promise<Generator<Buffer>> {
+async function renderPicture(file: Buffer, job: Job): Promise<Generator<Buffer>> {
   try {
     const { size, bytes } = await (job.resize ? resized(file, job) : thumbnailOf(file, job));
     return framed({ size }, [bytes]);
@@ -82,7 +87,7 @@ async function shown(file: Buffer, job: Job): Promise<Generator<Buffer>> {
 
 /** Sends the file without private metadata first, because that does not depend on a decoder, which may crash this process. */
 async function* answer(file: Buffer, job: Job): AsyncGenerator<Buffer> {
-  if (job.resize) return yield* await shown(file, job);
+  if (job.resize) return yield* await renderPicture(file, job);
   let parts: Buffer[];
   try {
     parts = withoutPrivateMetadata(file, job.contentType);
@@ -91,7 +96,7 @@ async function* answer(file: Buffer, job: Job): AsyncGenerator<Buffer> {
     return yield* framed({ fault: error.message }, []);
   }
   yield* framed({}, parts);
-  yield* await shown(Buffer.concat(parts), job);
+  yield* await renderPicture(Buffer.concat(parts), job);
 }
 
 const job = JSON.parse(process.argv[2]!) as Job;

@@ -55,11 +55,12 @@ function cleanJpeg(file: Buffer): Buffer[] {
       at += marker === 0xff ? 1 : 2;
       continue;
     }
-    const end = at + 2 + file.readUInt16BE(at + 2);
-    if (end > file.length || end < at + 4) throw new DamagedPicture("a JPEG segment is longer than the file");
-    const content = file.subarray(at + 4, end);
+    const segmentEnd = at + 2 + file.readUInt16BE(at + 2);
+    if (segmentEnd > file.length || segmentEnd < at + 4)
+      throw new DamagedPicture("a JPEG segment is longer than the file");
+    const content = file.subarray(at + 4, segmentEnd);
     if (marker === 0xe1 && content.subarray(0, 6).equals(EXIF_MARK)) orientation = orientationIn(content.subarray(6));
-    const scanEnd = marker === 0xda ? endOfScan(file, end) : end;
+    const scanEnd = marker === 0xda ? endOfScan(file, segmentEnd) : segmentEnd;
     if (isOfDisplay(marker, content)) retained.push(file.subarray(at, scanEnd));
     at = scanEnd;
   }
@@ -85,15 +86,15 @@ function cleanPng(file: Buffer): Buffer[] {
   const retained: Buffer[] = [file.subarray(0, 8)];
   for (let at = 8; at + 12 <= file.length; ) {
     const type = file.toString("latin1", at + 4, at + 8);
-    const end = at + 12 + file.readUInt32BE(at);
-    if (end > file.length) throw new DamagedPicture("a PNG chunk is longer than the file");
-    if (PNG_KEPT.has(type)) retained.push(file.subarray(at, end));
+    const chunkEnd = at + 12 + file.readUInt32BE(at);
+    if (chunkEnd > file.length) throw new DamagedPicture("a PNG chunk is longer than the file");
+    if (PNG_KEPT.has(type)) retained.push(file.subarray(at, chunkEnd));
     if (type === "eXIf") {
-      const orientation = orientationIn(file.subarray(at + 8, end - 4));
+      const orientation = orientationIn(file.subarray(at + 8, chunkEnd - 4));
       if (orientation !== 1) retained.splice(2, 0, pngChunk("eXIf", orientationOnly(orientation)));
     }
     if (type === "IEND") break;
-    at = end;
+    at = chunkEnd;
   }
   return retained;
 }
@@ -107,11 +108,11 @@ function webpChunks(file: Buffer): { type: string; whole: Buffer; content: Buffe
   const chunks = [];
   for (let at = 12; at + 8 <= file.length; ) {
     const length = file.readUInt32LE(at + 4);
-    const end = at + 8 + length;
-    if (end > file.length) throw new DamagedPicture("a WebP chunk is longer than the file");
-    const whole = file.subarray(at, Math.min(file.length, end + (length % 2)));
-    chunks.push({ type: file.toString("latin1", at, at + 4), whole, content: file.subarray(at + 8, end) });
-    at = end + (length % 2);
+    const chunkEnd = at + 8 + length;
+    if (chunkEnd > file.length) throw new DamagedPicture("a WebP chunk is longer than the file");
+    const whole = file.subarray(at, Math.min(file.length, chunkEnd + (length % 2)));
+    chunks.push({ type: file.toString("latin1", at, at + 4), whole, content: file.subarray(at + 8, chunkEnd) });
+    at = chunkEnd + (length % 2);
   }
   return chunks;
 }
@@ -155,12 +156,12 @@ function cleanGif(file: Buffer): Buffer[] {
       throw new DamagedPicture("a GIF block is of no known kind");
     }
     const label = file[at + 1]!;
-    const end = isExtension ? blocksEnd(at + 2) : blocksEnd(at + 11 + tableBytes(file[at + 9]!));
-    if (end > file.length) throw new DamagedPicture("a GIF block is longer than the file");
+    const blockEnd = isExtension ? blocksEnd(at + 2) : blocksEnd(at + 11 + tableBytes(file[at + 9]!));
+    if (blockEnd > file.length) throw new DamagedPicture("a GIF block is longer than the file");
     const application = isExtension && label === 0xff ? file.toString("latin1", at + 3, at + 14) : "";
     const isLoop = application === "NETSCAPE2.0" || application === "ANIMEXTS1.0";
-    if (!isExtension || label === 0xf9 || isLoop) retained.push(file.subarray(at, end));
-    at = end;
+    if (!isExtension || label === 0xf9 || isLoop) retained.push(file.subarray(at, blockEnd));
+    at = blockEnd;
   }
   return [...retained, Buffer.from([0x3b])];
 }

@@ -8,7 +8,7 @@ const SIZES = [0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4];
 const DIRECTORIES_MAX = 1_000;
 
 class Tiff {
-  private readonly seen = new Set<number>();
+  private readonly visited = new Set<number>();
   private readonly isLittle: boolean;
 
   constructor(readonly file: Buffer) {
@@ -30,8 +30,9 @@ class Tiff {
 
   /** True if the directory at `at` has not been visited yet. */
   private enters(at: number): boolean {
-    if (at < 8 || at + 6 > this.file.length || this.seen.has(at) || this.seen.size >= DIRECTORIES_MAX) return false;
-    this.seen.add(at);
+    if (at < 8 || at + 6 > this.file.length || this.visited.has(at) || this.visited.size >= DIRECTORIES_MAX)
+      return false;
+    this.visited.add(at);
     return true;
   }
 

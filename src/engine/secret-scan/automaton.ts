@@ -100,8 +100,8 @@ export class Automaton {
         this.depth[size] = at + 1;
         path[at + 1] = size;
       }
-      const end = path[pattern.length]!;
-      if (!this.patternAt.has(end)) this.patternAt.set(end, index);
+      const endNode = path[pattern.length]!;
+      if (!this.patternAt.has(endNode)) this.patternAt.set(endNode, index);
     }
   }
 
@@ -174,7 +174,7 @@ export class Automaton {
    * Reads from a place where a pattern may begin until no prefix of a pattern is matched. Calls `tell` for each place where patterns end,
    * with the longest of them. Returns where the remaining match begins; -1 if `tell` returned true.
    */
-  private pass(bytes: Uint8Array, from: number, tell: (hit: Hit) => boolean): number {
+  private pass(bytes: Uint8Array, from: number, onHit: (hit: Hit) => boolean): number {
     const { first, report, depth } = this;
     let node = 0;
     let at = from;
@@ -187,9 +187,9 @@ export class Automaton {
         // The node is not a child of the previous one: the matched prefix became shorter.
         if (depth[node]! <= SHORT_MATCH_BYTES && depth[node]! <= depth[before]!) break;
       }
-      const found = report[node]!;
-      if (found === 0) continue;
-      if (tell({ pattern: this.patternAt.get(found)!, start: at + 1 - depth[found]!, end: at + 1 })) return -1;
+      const patterns = report[node]!;
+      if (patterns === 0) continue;
+      if (onHit({ pattern: this.patternAt.get(patterns)!, start: at + 1 - depth[patterns]!, end: at + 1 })) return -1;
     }
     this.steps += Math.min(at + 1, bytes.length) - from;
     return at < bytes.length ? at + 1 - depth[node]! : bytes.length;
@@ -200,10 +200,10 @@ export class Automaton {
    * @param words the same bytes as 32-bit words, only complete ones
    * @param spans occurrences without a byte in them may be left out
    */
-  scan(bytes: Uint8Array, words: Int32Array, tell: (hit: Hit) => boolean, spans: Spans = EVERYWHERE): boolean {
+  scan(bytes: Uint8Array, words: Int32Array, onHit: (hit: Hit) => boolean, spans: Spans = EVERYWHERE): boolean {
     let from = 0;
     for (let span = 0; span < spans.length; span += 2) {
-      from = this.scanSpan(bytes, words, Math.max(from, spans[span]! - this.longest + 1), spans[span + 1]!, tell);
+      from = this.scanSpan(bytes, words, Math.max(from, spans[span]! - this.longest + 1), spans[span + 1]!, onHit);
       if (from === -1) return true;
     }
     return false;
@@ -215,15 +215,15 @@ export class Automaton {
     words: Int32Array,
     from: number,
     to: number,
-    tell: (hit: Hit) => boolean,
+    onHit: (hit: Hit) => boolean,
   ): number {
-    const end = Math.min(bytes.length - PATTERN_MIN_BYTES + 1, to);
-    this.steps += Math.max(0, end - from) >> 2;
+    const lastStart = Math.min(bytes.length - PATTERN_MIN_BYTES + 1, to);
+    this.steps += Math.max(0, lastStart - from) >> 2;
     let at = from;
-    while (at !== -1 && at < end) {
-      const started = this.beginnings.next(bytes, words, at, end);
+    while (at !== -1 && at < lastStart) {
+      const started = this.beginnings.next(bytes, words, at, lastStart);
       // Bytes are read only once, although the next span may be near.
-      at = started === -1 ? end : this.pass(bytes, started, tell);
+      at = started === -1 ? lastStart : this.pass(bytes, started, onHit);
     }
     return at;
   }

@@ -53,8 +53,8 @@ export class Beginnings {
   }
 
   private eightBit(first: number, second: number): number {
-    const one = Math.imul(first, HASH);
-    const both = Math.imul((one ^ (one >>> 15)) + second, OTHER_HASH);
+    const hash = Math.imul(first, HASH);
+    const both = Math.imul((hash ^ (hash >>> 15)) + second, OTHER_HASH);
     return Math.imul(both ^ (both >>> 13), HASH) >>> this.eightShift;
   }
 
@@ -65,11 +65,11 @@ export class Beginnings {
    */
   next(bytes: Uint8Array, words: Int32Array, from: number, to: number): number {
     const { words: known, wordShift, eights } = this;
-    const end = Math.min(words.length, (to + WORD + 2) >> 2);
-    for (let word = (from + WORD - 1) >> 2; word < end; word += 1) {
+    const lastWord = Math.min(words.length, (to + WORD + 2) >> 2);
+    for (let word = (from + WORD - 1) >> 2; word < lastWord; word += 1) {
       // Nearly everywhere nothing begins, so four words are checked together.
       while (
-        word + 4 <= end &&
+        word + 4 <= lastWord &&
         (known[Math.imul(words[word]!, HASH) >>> wordShift]! |
           known[Math.imul(words[word + 1]!, HASH) >>> wordShift]! |
           known[Math.imul(words[word + 2]!, HASH) >>> wordShift]! |
@@ -78,7 +78,7 @@ export class Beginnings {
       ) {
         word += 4;
       }
-      if (word === end) break;
+      if (word === lastWord) break;
       let offsets = known[Math.imul(words[word]!, HASH) >>> wordShift]!;
       while (offsets !== 0) {
         const offset = 31 - Math.clz32(offsets);
@@ -90,7 +90,7 @@ export class Beginnings {
       }
       // In a run of equal words, the same surroundings have just been rejected.
       if (words[word - 1] === words[word] && word * WORD - WORD >= from) {
-        while (word + 2 < end && words[word + 1] === words[word] && words[word + 2] === words[word]) word += 1;
+        while (word + 2 < lastWord && words[word + 1] === words[word] && words[word + 2] === words[word]) word += 1;
       }
     }
     return -1;

@@ -27,9 +27,15 @@ function digitsOf(layer: Layer): Digits {
 }
 
 /** Adds the runs of at least `min` such digits within `[begin, end)`, as [from, to, from, to …]. */
-function addRuns(runs: number[], { layer: { bytes }, even }: Digits, kind: Numerals, begin: number, end: number): void {
+function addRuns(
+  runs: number[],
+  { layer: { bytes }, even }: Digits,
+  kind: Numerals,
+  digitsFrom: number,
+  digitsTo: number,
+): void {
   const { values, shortest, bit } = kind;
-  for (let from = begin; from + shortest <= end; ) {
+  for (let from = digitsFrom; from + shortest <= digitsTo; ) {
     // A run that begins here consists of digits up to the shortest length: the last other byte says where the next run may begin.
     let at = from + shortest - 1;
     while (at >= from && values[bytes[at]!]! >= 0) at -= 1;
@@ -38,11 +44,11 @@ function addRuns(runs: number[], { layer: { bytes }, even }: Digits, kind: Numer
       continue;
     }
     let to = (from + shortest) & ~1;
-    for (let pair = to >> 1; to + 8 <= end; pair += 4, to += 8) {
+    for (let pair = to >> 1; to + 8 <= digitsTo; pair += 4, to += 8) {
       const both = PAIRS[even[pair]!]! & PAIRS[even[pair + 1]!]! & PAIRS[even[pair + 2]!]! & PAIRS[even[pair + 3]!]!;
       if ((both & bit) === 0) break;
     }
-    while (to < end && values[bytes[to]!]! >= 0) to += 1;
+    while (to < digitsTo && values[bytes[to]!]! >= 0) to += 1;
     runs.push(from, to);
     from = to + 1;
   }
@@ -60,13 +66,13 @@ function runsNear(runs: readonly number[], spans: Spans, reach: number): readonl
   const near: number[] = [];
   for (let run = 0, span = 0; run < runs.length; run += 2) {
     const [from, to] = [runs[run]!, runs[run + 1]!];
-    const begin = (place: number) => from + (Math.max(0, place - reach - from) & -ALIGNED);
+    const firstByte = (place: number) => from + (Math.max(0, place - reach - from) & -ALIGNED);
     const ofRun: number[] = [];
     while (span < spans.length && spans[span + 1]! < from) span += 2;
     for (let at = span; at < spans.length && spans[at]! <= to; at += 2) {
-      addSpan(ofRun, begin(spans[at]!), Math.min(to, spans[at + 1]! + reach));
+      addSpan(ofRun, firstByte(spans[at]!), Math.min(to, spans[at + 1]! + reach));
     }
-    if (run === runs.length - 2) addSpan(ofRun, begin(to), to);
+    if (run === runs.length - 2) addSpan(ofRun, firstByte(to), to);
     for (const place of ofRun) near.push(place);
   }
   return near;
@@ -85,9 +91,9 @@ function moveBits(words: Int32Array, bits: number, moved: Int32Array): void {
   let word = words[0]!;
   for (let at = 0; at + 1 < words.length; at += 1) {
     const after = words[at + 1]!;
-    const one = skipped === 0 ? word : (word >>> skipped) | (after << (32 - skipped));
+    const shifted = skipped === 0 ? word : (word >>> skipped) | (after << (32 - skipped));
     const next = (word >>> (skipped + 8)) | (after << (24 - skipped));
-    moved[at] = ((one << within) & ~low) | ((next >>> (8 - within)) & low);
+    moved[at] = ((shifted << within) & ~low) | ((next >>> (8 - within)) & low);
     word = after;
   }
 }
@@ -151,17 +157,17 @@ class Runs {
     const pairs = from % 2 === 0 ? even : odd;
     const done = this.numerals.decodeWords(pairs, from >> 1, to - from, words, started >> 2);
     let end = started + ((done * bitsPerDigit) >> 3);
-    let held = 0;
+    let heldBits = 0;
     let count = 0;
     for (let index = from + done; index < to; index += 1) {
-      held = ((held << bitsPerDigit) | values[layer.bytes[index]!]!) & 0xffff;
+      heldBits = ((heldBits << bitsPerDigit) | values[layer.bytes[index]!]!) & 0xffff;
       count += bitsPerDigit;
       if (count < 8) continue;
       count -= 8;
-      bytes[end] = held >> count;
+      bytes[end] = heldBits >> count;
       end += 1;
     }
-    if (count > 0) bytes[end] = held << (8 - count);
+    if (count > 0) bytes[end] = heldBits << (8 - count);
   }
 
   /** Stores for each byte the place of the digit in which it begins. */

@@ -21,10 +21,10 @@ function afterSpace(text: string, from: number): number {
 /** Yields the decoded strings of at most `max` characters, without the names of keys. */
 export function* shortStrings(json: string, max: number): Generator<string> {
   for (let from = json.indexOf('"'); from !== -1; ) {
-    const end = endOfString(json, from);
-    const isShort = end - from - 2 <= max * 6;
-    if (isShort && json[afterSpace(json, end)] !== ":") yield JSON.parse(json.slice(from, end)) as string;
-    from = json.indexOf('"', end);
+    const stringEnd = endOfString(json, from);
+    const isShort = stringEnd - from - 2 <= max * 6;
+    if (isShort && json[afterSpace(json, stringEnd)] !== ":") yield JSON.parse(json.slice(from, stringEnd)) as string;
+    from = json.indexOf('"', stringEnd);
   }
 }
 
@@ -32,10 +32,10 @@ export function* shortStrings(json: string, max: number): Generator<string> {
 export function shortKeys(json: string, min: number): number[] {
   const keys: number[] = [];
   for (let from = json.indexOf('"'); from !== -1; ) {
-    const end = endOfString(json, from);
-    const isKey = end - from - 2 < min * 6 && json[afterSpace(json, end)] === ":";
-    if (isKey && (JSON.parse(json.slice(from, end)) as string).length < min) keys.push(from, end);
-    from = json.indexOf('"', end);
+    const stringEnd = endOfString(json, from);
+    const isKey = stringEnd - from - 2 < min * 6 && json[afterSpace(json, stringEnd)] === ":";
+    if (isKey && (JSON.parse(json.slice(from, stringEnd)) as string).length < min) keys.push(from, stringEnd);
+    from = json.indexOf('"', stringEnd);
   }
   return keys;
 }

@@ -64,8 +64,8 @@ export function pushUnit(out: Writer, unit: number, from: number): void {
 
 /** Returns the index of the first such byte; the length for none. Node uses the C library, which reads many bytes at once. */
 function indexOfByte(bytes: Uint8Array, byte: number): number {
-  const found = Buffer.prototype.indexOf.call(bytes, byte);
-  return found === -1 ? bytes.length : found;
+  const index = Buffer.prototype.indexOf.call(bytes, byte);
+  return index === -1 ? bytes.length : index;
 }
 
 /** For each byte: 1 unless it is a line break. */

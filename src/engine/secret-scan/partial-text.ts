@@ -35,7 +35,7 @@ function afterSpace(text: string, from: number): number {
  * Adds short secrets, which count as the whole of a quoted string that is no name of a key. Returns the index from which such a string may
  * have begun.
  */
-function addQuoted(found: Interval[], text: string, whole: ReadonlyMap<string, string>): number {
+function addQuoted(intervals: Interval[], text: string, whole: ReadonlyMap<string, string>): number {
   let undecided = text.length;
   for (const [value, name] of whole) {
     // As in complete texts, such strings do not count.
@@ -43,7 +43,7 @@ function addQuoted(found: Interval[], text: string, whole: ReadonlyMap<string, s
     const quoted = `"${value}"`;
     for (let at = text.indexOf(quoted); at !== -1; at = text.indexOf(quoted, at + 1)) {
       const next = afterSpace(text, at + quoted.length);
-      if (text[next] !== ":") found.push({ from: at + 1, to: at + quoted.length - 1, name });
+      if (text[next] !== ":") intervals.push({ from: at + 1, to: at + quoted.length - 1, name });
       if (next === text.length) undecided = Math.min(undecided, at);
     }
     const last = text.lastIndexOf('"');
@@ -57,7 +57,7 @@ function addQuoted(found: Interval[], text: string, whole: ReadonlyMap<string, s
 function beforeSecrets(undecided: number, intervals: readonly Interval[]): number {
   let to = undecided;
   // The last one first: each may reach into one that begins before it.
-  for (const one of intervals.toReversed()) if (one.from < to && one.to > to) to = one.from;
+  for (const interval of intervals.toReversed()) if (interval.from < to && interval.to > to) to = interval.from;
   return to;
 }
 
@@ -65,20 +65,20 @@ function beforeSecrets(undecided: number, intervals: readonly Interval[]): numbe
 const neededBefore = (text: string, to: number): number => Math.max(0, Math.min(escapesBefore(text, to), to - 1));
 
 /**
- * @param found intervals of secrets in the text
+ * @param sorted intervals of secrets in the text
  * @param whole names of the secrets that count only as complete strings, by their values
  * @param undecided index from which the text may become a part of another secret; its length if nothing follows
  */
 export function maskBeginning(
   { text, from, isEnd }: TextBeginning,
-  found: readonly Interval[],
+  sorted: readonly Interval[],
   whole: ReadonlyMap<string, string>,
   undecided: number,
 ): MaskedBeginning {
   if (isEnd && from === 0 && whole.has(text)) {
     return { masked: `«${whole.get(text)}»`, to: text.length, neededFrom: text.length };
   }
-  const intervals = [...found];
+  const intervals = [...sorted];
   const quotedFrom = addQuoted(intervals, text, whole);
   intervals.sort((a, b) => a.from - b.from || b.to - a.to);
   // The whole text may become such a string.
@@ -87,11 +87,11 @@ export function maskBeginning(
   const to = isEnd ? text.length : Math.max(from, waiting);
   let masked = "";
   let at = from;
-  for (const one of intervals) {
-    if (one.to <= at || one.to > to) continue;
-    if (one.from >= at) masked += `${text.slice(at, one.from)}«${one.name}»`;
-    else if (at === from) masked += `«${one.name}»`;
-    at = one.to;
+  for (const interval of intervals) {
+    if (interval.to <= at || interval.to > to) continue;
+    if (interval.from >= at) masked += `${text.slice(at, interval.from)}«${interval.name}»`;
+    else if (at === from) masked += `«${interval.name}»`;
+    at = interval.to;
   }
   return { masked: masked + text.slice(at, Math.max(at, to)), to, neededFrom: neededBefore(text, to) };
 }

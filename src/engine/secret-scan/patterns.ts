@@ -82,18 +82,18 @@ export function patternsOf(value: string): Uint8Array[] {
   if (NEVER_ESCAPED.test(value)) {
     return unique([...[value, reversed(value)].map((text) => Buffer.from(text, "latin1")), ...reversedDigits(value)]);
   }
-  const found = writings(value.trim())
+  const texts = writings(value.trim())
     .flatMap((text) => [...peelings(text), bytesOf(unescapedUrl(text)), bytesOf(withoutTaken(text))])
     .filter(({ length }) => length >= PATTERN_MIN_BYTES);
-  return unique([...found, ...reversedDigits(value), ...reversedDigits(value.trim())]);
+  return unique([...texts, ...reversedDigits(value), ...reversedDigits(value.trim())]);
 }
 
 /** Base64 of bytes that begin `shift` bytes after a multiple of three: the digits that do not depend on the surrounding text. */
 function innerDigits(bytes: Buffer, shift: number, encoding: "base64" | "base64url"): string {
   const padded = Buffer.concat([Buffer.alloc(shift), bytes]);
   const first = Math.ceil((shift * 8) / 6);
-  const end = Math.floor(((shift + bytes.length) * 8) / 6);
-  return padded.toString(encoding).slice(first, end);
+  const lastCharacter = Math.floor(((shift + bytes.length) * 8) / 6);
+  return padded.toString(encoding).slice(first, lastCharacter);
 }
 
 /** The same for each of the three possible positions in a longer text. */
@@ -112,10 +112,10 @@ export function addressPatternsOf(value: string): Uint8Array[] {
   if (!ALTERED.test(value)) return [];
   const broken = ["\n", "\r\n", "\r", ""].map((lineBreak) => value.replace(LINE_BREAKS, lineBreak));
   const inJson = [value, ...broken].map((text) => JSON.stringify(text).slice(1, -1));
-  const found = [value, reversed(value), reversedUnits(value), ...inJson]
+  const texts = [value, reversed(value), reversedUnits(value), ...inJson]
     .flatMap((form) => [...peelings(form)].map(asInAddress))
     .filter(({ length }) => length >= PATTERN_MIN_BYTES);
-  return unique(found);
+  return unique(texts);
 }
 
 /** Host names are in lower case and cannot be decoded. Therefore the encoded forms are searched, with and without dots and hyphens. */

@@ -70,8 +70,8 @@ function createFinder(secrets: readonly Secret[], patternsOfOne: (value: string)
     automaton,
     name: (hit: Hit): string => names[hit.pattern]!,
     /** Reports occurrences that are in no earlier layer, until `tell` returns true. */
-    scan: ({ bytes, fresh }: Layer, tell: (hit: Hit) => boolean): boolean =>
-      automaton.scan(bytes, wordsOf(bytes), tell, fresh),
+    scan: ({ bytes, fresh }: Layer, onHit: (hit: Hit) => boolean): boolean =>
+      automaton.scan(bytes, wordsOf(bytes), onHit, fresh),
   };
 }
 
@@ -85,13 +85,13 @@ export function createSecretScan(secrets: readonly Secret[]) {
   let addressFinder: ReturnType<typeof createFinder> | null = null;
 
   function findLong(text: string, cut = false): string | null {
-    let found: string | null = null;
-    const tell = (hit: Hit): boolean => {
-      found = finder.name(hit);
+    let secretName: string | null = null;
+    const onHit = (hit: Hit): boolean => {
+      secretName = finder.name(hit);
       return true;
     };
     for (const { layer } of layersOf(text, false, finder.automaton.longest)) {
-      if (finder.scan(layer, tell)) return found;
+      if (finder.scan(layer, onHit)) return secretName;
       const started = cut ? finder.automaton.begunAtEnd(layer.bytes) : null;
       if (started) return finder.name(started);
     }
@@ -99,20 +99,20 @@ export function createSecretScan(secrets: readonly Secret[]) {
   }
 
   function intervalsIn(text: string, cut: boolean): Interval[] {
-    const found: Interval[] = [];
+    const intervals: Interval[] = [];
     for (const { layer, isDecoded } of layersOf(text, true, finder.automaton.longest)) {
       const at = layer.at!;
-      const tell = (hit: Hit): boolean => {
+      const onHit = (hit: Hit): boolean => {
         // A byte may end within a base64 digit, which is masked as well.
         const to = hit.end < at.length ? at[hit.end]! + (isDecoded ? 1 : 0) : text.length;
-        found.push({ from: at[hit.start]!, to, name: finder.name(hit) });
+        intervals.push({ from: at[hit.start]!, to, name: finder.name(hit) });
         return false;
       };
-      finder.scan(layer, tell);
+      finder.scan(layer, onHit);
       const started = cut ? finder.automaton.begunAtEnd(layer.bytes) : null;
-      if (started) found.push({ from: at[started.start]!, to: text.length, name: finder.name(started) });
+      if (started) intervals.push({ from: at[started.start]!, to: text.length, name: finder.name(started) });
     }
-    return found.sort((a, b) => a.from - b.from || b.to - a.to);
+    return intervals.sort((a, b) => a.from - b.from || b.to - a.to);
   }
 
   /**
@@ -152,15 +152,15 @@ export function createSecretScan(secrets: readonly Secret[]) {
   /** Finds a secret in JSON text outside of short names of keys, which do not count. */
   function findBesideKeys(json: string): string | null {
     const keys = shortKeys(json, KEY_MIN_CHARACTERS);
-    let found: string | null = null;
+    let secretName: string | null = null;
     for (const { layer } of layersOf(json, true, finder.automaton.longest)) {
       const at = layer.at!;
-      const tell = (hit: Hit): boolean => {
+      const onHit = (hit: Hit): boolean => {
         const isInKey = isWithin(keys, at[hit.start]!, at[hit.end - 1]!);
-        if (!isInKey) found = finder.name(hit);
+        if (!isInKey) secretName = finder.name(hit);
         return !isInKey;
       };
-      if (finder.scan(layer, tell)) return found;
+      if (finder.scan(layer, onHit)) return secretName;
     }
     return null;
   }
@@ -175,13 +175,13 @@ export function createSecretScan(secrets: readonly Secret[]) {
 
   function findInHost({ hostname }: URL): string | null {
     hostFinder ??= createFinder(long, hostPatternsOf);
-    let found: string | null = null;
-    const tell = (hit: Hit): boolean => {
-      found = hostFinder!.name(hit);
+    let secretName: string | null = null;
+    const onHit = (hit: Hit): boolean => {
+      secretName = hostFinder!.name(hit);
       return true;
     };
     for (const text of [hostname, domainToUnicode(hostname)].flatMap(hostTexts)) {
-      if (hostFinder.scan(plainLayer(text, false), tell)) return found;
+      if (hostFinder.scan(plainLayer(text, false), onHit)) return secretName;
     }
     return null;
   }
@@ -192,14 +192,15 @@ export function createSecretScan(secrets: readonly Secret[]) {
     if (escaped !== null) return escaped;
     addressFinder ??= createFinder(long, addressPatternsOf);
     if (addressFinder.automaton.longest === 0) return null;
-    let found: string | null = null;
-    const tell = (hit: Hit): boolean => {
-      found = addressFinder!.name(hit);
+    let secretName: string | null = null;
+    const onHit = (hit: Hit): boolean => {
+      secretName = addressFinder!.name(hit);
       return true;
     };
     for (const { layer, isDecoded } of layersOf(url, false, finder.automaton.longest)) {
       if (isDecoded) return null;
-      if (addressFinder.scan({ ...layer, bytes: asInAddress(layer.bytes), fresh: EVERYWHERE }, tell)) return found;
+      if (addressFinder.scan({ ...layer, bytes: asInAddress(layer.bytes), fresh: EVERYWHERE }, onHit))
+        return secretName;
     }
     return null;
   }
@@ -242,8 +243,8 @@ export function createSecretScan(secrets: readonly Secret[]) {
      */
     findInUrl(url: string): string | null {
       const parsed = URL.parse(url);
-      const held = findLong(url) ?? findAltered(url) ?? (parsed && findInHost(parsed));
-      if (held !== null || parsed === null || whole.size === 0) return held;
+      const secretName = findLong(url) ?? findAltered(url) ?? (parsed && findInHost(parsed));
+      if (secretName !== null || parsed === null || whole.size === 0) return secretName;
       for (const value of parsed.searchParams.values()) if (whole.has(value)) return whole.get(value)!;
       return null;
     },

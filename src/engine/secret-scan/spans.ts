@@ -15,14 +15,14 @@ export function addSpan(spans: number[], from: number, to: number): void {
 }
 
 /** Union of both. */
-export function joinedSpans(one: Spans, other: Spans): Spans {
-  if (one.length === 0 || other.length === 0) return one.length === 0 ? other : one;
+export function joinedSpans(left: Spans, right: Spans): Spans {
+  if (left.length === 0 || right.length === 0) return left.length === 0 ? right : left;
   const joined: number[] = [];
-  for (let a = 0, b = 0; a < one.length || b < other.length; ) {
-    const isOne = b >= other.length || (a < one.length && one[a]! <= other[b]!);
-    if (isOne) addSpan(joined, one[a]!, one[a + 1]!);
-    else addSpan(joined, other[b]!, other[b + 1]!);
-    if (isOne) a += 2;
+  for (let a = 0, b = 0; a < left.length || b < right.length; ) {
+    const isLeftNext = b >= right.length || (a < left.length && left[a]! <= right[b]!);
+    if (isLeftNext) addSpan(joined, left[a]!, left[a + 1]!);
+    else addSpan(joined, right[b]!, right[b + 1]!);
+    if (isLeftNext) a += 2;
     else b += 2;
   }
   return joined;

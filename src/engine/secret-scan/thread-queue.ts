@@ -20,7 +20,7 @@ const THREAD = new URL("./thread.js", import.meta.url);
 
 export interface ThreadQueue {
   /** Requests of different `asker`s take turns. Rejects if the thread ends. */
-  ask(asker: string, key: string, secrets: readonly Secret[], task: Task): Promise<unknown>;
+  runTask(asker: string, key: string, secrets: readonly Secret[], task: Task): Promise<unknown>;
 }
 
 export function createThreadQueue(): ThreadQueue {
@@ -87,7 +87,7 @@ export function createThreadQueue(): ThreadQueue {
   }
 
   return {
-    ask: (asker, key, secrets, task) =>
+    runTask: (asker, key, secrets, task) =>
       new Promise((resolve, reject) => {
         const queue = queues.get(asker) ?? [];
         queue.push({ key, secrets, task, resolve, reject });

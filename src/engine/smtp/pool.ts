@@ -40,10 +40,10 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
     if (place.open === 0 && place.waiting.length === 0) places.delete(key);
   }
 
-  function end(pooled: KeptSession): void {
+  function closeSession(pooled: KeptSession): void {
     clearTimeout(pooled.timer);
     const place = places.get(pooled.key);
-    if (place) place.idle = place.idle.filter((one) => one !== pooled);
+    if (place) place.idle = place.idle.filter((session) => session !== pooled);
     if (pooled.broken || stopped) pooled.connection.close();
     else pooled.connection.quit();
     freeSlot(pooled.key);
@@ -65,12 +65,12 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
       place.waiting.push(resolve);
       signal.addEventListener("abort", () => resolve(), { once: true });
       await promise;
-      place.waiting = place.waiting.filter((one) => one !== resolve);
+      place.waiting = place.waiting.filter((waiter) => waiter !== resolve);
     }
   }
 
   return {
-    async take(server: Server, signal: AbortSignal): Promise<PooledSession> {
+    async takeSession(server: Server, signal: AbortSignal): Promise<PooledSession> {
       const key = keyOf(server);
       const idle = await enter(key, signal);
       if (idle) {
@@ -83,7 +83,7 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
         const pooled: KeptSession = { key, connection, reused: false, broken: false, served: 0, timer: undefined };
         connection.once("end", () => {
           pooled.broken = true;
-          if (places.get(key)?.idle.includes(pooled)) end(pooled);
+          if (places.get(key)?.idle.includes(pooled)) closeSession(pooled);
         });
         return pooled;
       } catch (error) {
@@ -96,19 +96,19 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
       const pooled = session as KeptSession;
       pooled.served += 1;
       if (stopped || pooled.broken || pooled.served >= MESSAGES_PER_CONNECTION) {
-        end(pooled);
+        closeSession(pooled);
         return;
       }
       const place = places.get(pooled.key)!;
       place.idle.push(pooled);
-      pooled.timer = setTimeout(() => end(pooled), IDLE_MS).unref();
+      pooled.timer = setTimeout(() => closeSession(pooled), IDLE_MS).unref();
       place.waiting.shift()?.();
     },
 
     /** Closes idle connections, and the others when they are returned. */
     stop(): void {
       stopped = true;
-      for (const { idle } of places.values()) for (const pooled of [...idle]) end(pooled);
+      for (const { idle } of places.values()) for (const pooled of [...idle]) closeSession(pooled);
     },
   };
 }

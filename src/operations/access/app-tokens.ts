@@ -138,8 +138,8 @@ export function createAppTokens(options: { db: DataSource; credentials: Credenti
       const expiresAt = expiryOf(data["expiresAt"]);
       return db.transaction(async (manager) => {
         await rows(manager, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
-        const [held] = await rows<{ count: number }>(manager, COUNT, [appId]);
-        if (held!.count >= TOKENS_PER_APP) {
+        const [tokenCount] = await rows<{ count: number }>(manager, COUNT, [appId]);
+        if (tokenCount!.count >= TOKENS_PER_APP) {
           throw new ActionError("REQUEST_INVALID", `an app has at most ${TOKENS_PER_APP} tokens; revoke unused ones`);
         }
         const fields = { kind: kind as CredentialKind, appId, personId, name, scopes, expiresAt };
@@ -155,7 +155,7 @@ export function createAppTokens(options: { db: DataSource; credentials: Credenti
     async revoke(caller: Caller, { appId, id, precondition }: TokenTarget): Promise<void> {
       if (precondition) {
         const tokens = (await listWhere(db, "app_id = $1", appId)).map(withState);
-        const token = tokens.find((one) => one.id === id);
+        const token = tokens.find((token) => token.id === id);
         if (token) mustBeInList(token, [tokens], precondition);
       }
       await credentials.revoke(id, appId);

@@ -176,7 +176,7 @@ function createUnknownTokens() {
     add(key: string): void {
       lately.set(key, true);
     },
-    found(key: string): void {
+    markFound(key: string): void {
       once.set(key, true);
     },
     clear: () => lately.clear(),
@@ -184,7 +184,7 @@ function createUnknownTokens() {
     /** @throws RATE_LIMIT_EXCEEDED if the address has sent too many unknown tokens and this one was never valid here */
     checkRate(key: string, address: string | undefined): void {
       if (address === undefined || once.has(key)) return;
-      const retryAfter = unknownTokenBucket.take(addressBlock(address), 0);
+      const retryAfter = unknownTokenBucket.takeTokens(addressBlock(address), 0);
       if (retryAfter > 0) throw tooOften("too many unknown tokens from this address", retryAfter);
     },
     /** Counts an unknown token. Lookups in flight and failed queries are not counted, because their tokens may be valid. */
@@ -247,7 +247,7 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       const credentialValues = [kind, hashToken(token), name, appId, personId, runId, expiresAt];
       const values = [...credentialValues, pageSession, parentId, actionId, visitorBlock, scopes];
       const [row] = await preparedRows<{ id: number }>(executor, "issue-credential", INSERT_CREDENTIAL, values);
-      unknownTokens.found(keyOf(token));
+      unknownTokens.markFound(keyOf(token));
       if (kind === "task") ofRuns.set(row!.id, "");
       return { id: row!.id, token };
     },
@@ -276,7 +276,7 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
         if (epochBefore === epoch) unknownTokens.add(key);
         return null;
       }
-      unknownTokens.found(key);
+      unknownTokens.markFound(key);
       if (row.isSessionDue && address !== undefined) row.expiresAt = await renewExpiry(row, address);
       // Nothing waits for this write. It is lost if the database rejects writes.
       if (row.isUseDue) rows(db, MARK_CREDENTIAL_USED, [row.id, address ?? null]).catch(() => undefined);

@@ -139,12 +139,13 @@ export function createGate(options: {
     { name, limit, windowMs, isVisitor }: { name: string; limit: number; windowMs: number; isVisitor: boolean },
   ): Promise<void> {
     const ofVisitors = `${name} of visitors`;
-    let windowState = await window.take(appId, name, { limit, windowMs });
-    if (isVisitor && windowState.accepted) await window.take(appId, ofVisitors, { limit, windowMs });
+    let windowState = await window.takeTokens(appId, name, { limit, windowMs });
+    if (isVisitor && windowState.accepted) await window.takeTokens(appId, ofVisitors, { limit, windowMs });
     if (!isVisitor && !windowState.accepted) {
       const visitorShare = Math.max(1, Math.floor(limit * VISITORS_SHARE));
       const visitorExcess = (await window.count(appId, ofVisitors, windowMs)) - visitorShare;
-      if (visitorExcess > 0) windowState = await window.take(appId, name, { limit: limit + visitorExcess, windowMs });
+      if (visitorExcess > 0)
+        windowState = await window.takeTokens(appId, name, { limit: limit + visitorExcess, windowMs });
     }
     // A document with several limited fields reports the smallest remaining quota.
     const remaining = Math.min(limit, windowState.remaining);
@@ -184,8 +185,8 @@ export function createGate(options: {
     return exists;
   }
 
-  const isVisitorOf = ({ kind, appId: own }: Caller, appId: number) =>
-    (kind === "live" || kind === "viewer") && own === appId;
+  const isVisitorOf = ({ kind, appId: visitorAppId }: Caller, appId: number) =>
+    (kind === "live" || kind === "viewer") && visitorAppId === appId;
 
   return {
     appExists,
@@ -269,13 +270,15 @@ export function createGate(options: {
     async enterOrganization(visitor, operation, organizationId) {
       const { caller } = visitor;
       if (!caller) throw new ActionError("UNAUTHORIZED");
-      const own = [...caller.organizations.keys()].filter((id) => mayEnterOrganization(caller, operation, id));
-      const id = organizationId ?? (own.length > 0 ? Math.min(...own) : null);
+      const organizationIds = [...caller.organizations.keys()].filter((id) =>
+        mayEnterOrganization(caller, operation, id),
+      );
+      const id = organizationId ?? (organizationIds.length > 0 ? Math.min(...organizationIds) : null);
       if (caller.kind === "admin") {
-        const [found] = await rows<{ id: number }>(db, FIND_ORGANIZATION, [id]);
-        if (!found) throw new ActionError("NOT_FOUND", "there is no organization with this ID");
+        const [organization] = await rows<{ id: number }>(db, FIND_ORGANIZATION, [id]);
+        if (!organization) throw new ActionError("NOT_FOUND", "there is no organization with this ID");
         reportDeferred(visitor);
-        return { caller: callerOf(caller, visitor), organizationId: found.id };
+        return { caller: callerOf(caller, visitor), organizationId: organization.id };
       }
       if (id === null || !mayEnterOrganization(caller, operation, id)) throw new ActionError("FORBIDDEN");
       reportDeferred(visitor);

@@ -14,7 +14,7 @@ export function createMessageRate(
   const senders = createTokenBucket(rates.sender);
 
   async function waitForTokens(bucket: TokenBucket, key: string, isOpen: () => boolean): Promise<void> {
-    for (let waitSeconds = bucket.take(key); waitSeconds > 0 && isOpen(); waitSeconds = bucket.take(key))
+    for (let waitSeconds = bucket.takeTokens(key); waitSeconds > 0 && isOpen(); waitSeconds = bucket.takeTokens(key))
       await wait(waitSeconds);
   }
 
@@ -27,9 +27,9 @@ export function createMessageRate(
      * Counts one message for its socket and for its senders.
      * @returns null if it can be handled now, else a promise that resolves when it can, or when the socket has closed
      */
-    take(socket: string, by: readonly string[], isOpen: () => boolean): Promise<void> | null {
+    takeMessage(socket: string, by: readonly string[], isOpen: () => boolean): Promise<void> | null {
       const counts = [[sockets, socket] as const, ...by.map((sender) => [senders, sender] as const)];
-      const fullBucketIndex = counts.findIndex(([bucket, key]) => bucket.take(key) > 0);
+      const fullBucketIndex = counts.findIndex(([bucket, key]) => bucket.takeTokens(key) > 0);
       return fullBucketIndex === -1 ? null : passAll(counts.slice(fullBucketIndex), isOpen);
     },
   };

@@ -25,10 +25,10 @@ export function createRefusalDelay(bounds = REFUSAL_BOUNDS) {
   return {
     /** Waits until one more refusal of that sender can be sent. @returns false if too many wait already: the connection is closed then */
     async wait(sender: string): Promise<boolean> {
-      if (refusalBucket.take(sender) === 0) return true;
-      const own = waitingBySender.get(sender) ?? 0;
-      if (own >= bounds.waitingPerSender || all >= bounds.waiting) return false;
-      waitingBySender.set(sender, own + 1);
+      if (refusalBucket.takeTokens(sender) === 0) return true;
+      const waitingCount = waitingBySender.get(sender) ?? 0;
+      if (waitingCount >= bounds.waitingPerSender || all >= bounds.waiting) return false;
+      waitingBySender.set(sender, waitingCount + 1);
       all += 1;
       await delay(bounds.waitMs, undefined, { ref: false });
       all -= 1;

@@ -151,7 +151,7 @@ export function createAccounts(options: {
         await manager.query(MAKE_OWNER, [organizationId, user.id]);
         refuseUnknownFields(body, SETUP_FIELDS);
         const how = { replaced: request.caller, isProvisional: passphraseHash === null };
-        const session = await sessions.begin(user.id, request, how, manager);
+        const session = await sessions.beginSession(user.id, request, how, manager);
         const { address } = request;
         await recordAccess(manager, { type: "person.setup", personId: user.id, subjectId: user.id, address });
         return { user, session };
@@ -177,7 +177,7 @@ export function createAccounts(options: {
         const user = await insertPerson([organizationId, ...names, email, passphraseHash, false], manager);
         await welcome(user, manager);
         const how = { replaced: request.caller, isProvisional: passphraseHash === null };
-        return { user, session: await sessions.begin(user.id, request, how, manager) };
+        return { user, session: await sessions.beginSession(user.id, request, how, manager) };
       });
     },
 
@@ -201,20 +201,20 @@ export function createAccounts(options: {
         throw new ActionError("SIGN_IN_FAILED");
       }
       refuseUnknownFields(body, SIGN_IN);
-      return this.begin(request, user, { by: "passphrase" });
+      return this.beginSession(request, user, { by: "passphrase" });
     },
 
     /** Starts a session for a person who has proven their identity. Pass the executor of a transaction to include it. */
-    async begin(
+    async beginSession(
       request: SignInRequest,
       user: User,
       proof: PassphraseProof,
       executor?: EntityManager,
     ): Promise<SignedIn> {
-      if (!executor) return db.transaction((manager) => this.begin(request, user, proof, manager));
+      if (!executor) return db.transaction((manager) => this.beginSession(request, user, proof, manager));
       const { address, caller: replaced } = request;
       const { by, provider = null } = proof;
-      const session = await sessions.begin(user.id, request, { replaced, provider }, executor);
+      const session = await sessions.beginSession(user.id, request, { replaced, provider }, executor);
       const data = provider === null ? { by } : { by, provider };
       await recordAccess(executor, { type: "person.signIn", personId: user.id, subjectId: user.id, address, data });
       return { user, session };
@@ -224,7 +224,7 @@ export function createAccounts(options: {
     async signOut({ caller, address }: SignInRequest): Promise<void> {
       if (!caller?.session || caller.personId === null) return;
       const { personId } = caller;
-      await sessions.end(personId, caller.credentialId);
+      await sessions.endSession(personId, caller.credentialId);
       await recordAccess(db, { type: "person.signOut", personId, subjectId: personId, address });
     },
 
@@ -235,7 +235,7 @@ export function createAccounts(options: {
     requestReset({ address }: SignInRequest, body: Record<string, unknown>): void {
       const email = requiredEmail(body["email"], "email");
       refuseUnknownFields(body, RESET_FIELDS);
-      const retryAfter = resetBucket.take(addressBlock(address ?? ""));
+      const retryAfter = resetBucket.takeTokens(addressBlock(address ?? ""));
       if (retryAfter > 0) throw tooOften("too many requests for a reset from this address", retryAfter);
       runInBackground(sendResetTo(email, address));
     },

@@ -131,7 +131,7 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
       await db.transaction(async (manager) => {
         await lockSignInMethods(manager, personId);
         const identities = await list(personId, manager);
-        const identity = identities.find((one) => one.id === id);
+        const identity = identities.find((identity) => identity.id === id);
         if (identity) mustBeInList(identity, [identities], precondition);
         const [removed] = await rows<{ provider: string }>(manager, DELETE_IDENTITY, [id, personId]);
         if (!removed) throw new ActionError("NOT_FOUND", "no such identity");

@@ -101,7 +101,7 @@ export function createOpenId(options: {
 
   /** @throws NOT_FOUND */
   function providerOf(id: string): OpenIdProvider {
-    const provider = providers.find((one) => one.id === id);
+    const provider = providers.find((provider) => provider.id === id);
     if (!provider) throw new ActionError("NOT_FOUND", "there is no such provider");
     return provider;
   }
@@ -203,7 +203,7 @@ export function createOpenId(options: {
       const user = owner ? await accounts.user(owner.personId) : await create(manager, provider, identity);
       const managesRoles = owner ? owner.managesRoles : true;
       if (managesRoles && provider.roles.size > 0) await identities.setRole(manager, user, identity.role);
-      return accounts.begin(request, user, { by: "openid", provider: provider.id }, manager);
+      return accounts.beginSession(request, user, { by: "openid", provider: provider.id }, manager);
     });
   }
 
@@ -232,7 +232,7 @@ export function createOpenId(options: {
      */
     async finish(request: SignInRequest, id: string, flow: OpenIdFlow | null, callback: URL): Promise<OpenIdOutcome> {
       const provider = providerOf(id);
-      const retryAfter = answerBucket.take(addressBlock(request.address ?? ""));
+      const retryAfter = answerBucket.takeTokens(addressBlock(request.address ?? ""));
       if (retryAfter > 0) throw tooOften("too many answers of providers from this address", retryAfter);
       const next = flow?.next ?? "";
       try {
@@ -257,7 +257,7 @@ export function createOpenId(options: {
 
     /** Returns the URL at which a browser also signs out at the provider, or null if the provider has none. */
     async endSessionUrl(id: string, returnTo: string): Promise<string | null> {
-      const provider = providers.find((one) => one.id === id);
+      const provider = providers.find((provider) => provider.id === id);
       if (!provider) return null;
       // If the provider does not answer, the browser signs out here only.
       const configuration = await configurationOf(provider).catch(() => null);

@@ -123,7 +123,7 @@ export function createPasskeys(options: {
     sessionId: number | null,
     address: string | undefined,
   ): Promise<void> {
-    const retryAfter = challengeLimit.take(addressBlock(address ?? ""));
+    const retryAfter = challengeLimit.takeTokens(addressBlock(address ?? ""));
     if (retryAfter > 0) throw tooOften("too many passkey challenges", retryAfter);
     await rows(db, DELETE_OLD_CHALLENGES);
     await rows(db, INSERT_CHALLENGE, [digest(challenge), sessionId]);
@@ -156,9 +156,9 @@ export function createPasskeys(options: {
       counter: number;
       transports: AuthenticatorTransport[];
     };
-    const [found] = await rows<FoundPasskey>(db, SELECT_PASSKEY, [body["id"]]);
-    if (!found) return null;
-    const { publicKey, counter, transports } = found;
+    const [passkey] = await rows<FoundPasskey>(db, SELECT_PASSKEY, [body["id"]]);
+    if (!passkey) return null;
+    const { publicKey, counter, transports } = passkey;
     const verification = await (await loadWebAuthn())
       .verifyAuthenticationResponse({
         response: body as unknown as AuthenticationResponseJSON,
@@ -170,8 +170,8 @@ export function createPasskeys(options: {
       .catch(() => null);
     if (!verification?.verified) return null;
     refuseUnknownFields(body, CREDENTIAL_FIELDS);
-    await rows(db, MARK_PASSKEY_USED, [found.id, verification.authenticationInfo.newCounter]);
-    return accounts.user(found.personId);
+    await rows(db, MARK_PASSKEY_USED, [passkey.id, verification.authenticationInfo.newCounter]);
+    return accounts.user(passkey.personId);
   }
 
   return {
@@ -254,7 +254,7 @@ export function createPasskeys(options: {
         await recordAccess(db, { type: "person.signInFailed", address, data: { by: "passkey" } });
         throw new ActionError("SIGN_IN_FAILED");
       }
-      return accounts.begin(request, user, { by: "passkey" });
+      return accounts.beginSession(request, user, { by: "passkey" });
     },
 
     /** @throws NOT_FOUND; RESOURCE_CHANGED; REQUEST_INVALID for the person's last way to sign in */
@@ -263,7 +263,7 @@ export function createPasskeys(options: {
       await db.transaction(async (manager) => {
         await lockSignInMethods(manager, personId);
         const passkeys = (await rows<Row>(manager, LIST, [personId, null])).map(toPasskey);
-        const passkey = passkeys.find((one) => one.id === id);
+        const passkey = passkeys.find((passkey) => passkey.id === id);
         if (passkey) mustBeInList(passkey, [passkeys], precondition);
         if ((await rows(manager, DELETE_PASSKEY, [id, personId])).length === 0) {
           throw new ActionError("NOT_FOUND", "no such passkey");

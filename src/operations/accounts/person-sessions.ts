@@ -92,7 +92,12 @@ export type PersonSessions = ReturnType<typeof createPersonSessions>;
 
 export function createPersonSessions({ db, credentials }: { db: DataSource; credentials: Credentials }) {
   /** Ends the person's session with this ID, or all except one. Returns the number of ended sessions. */
-  async function end(personId: number, id: number | null, except: number | null, executor: Executor): Promise<number> {
+  async function endSessions(
+    personId: number,
+    id: number | null,
+    except: number | null,
+    executor: Executor,
+  ): Promise<number> {
     const endedSessions = await rows(executor, END, [personId, id, except]);
     if (endedSessions.length > 0) await credentials.announce(executor);
     return endedSessions.length;
@@ -114,14 +119,14 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
 
   return {
     /** Starts a session and ends the caller's current one, so that an earlier token is useless after the sign-in. */
-    async begin(
+    async beginSession(
       personId: number,
       { address, userAgent }: SessionOrigin,
       { replaced = null, isProvisional = false, provider = null }: SignInRecord = {},
       executor: Executor = db,
     ): Promise<BegunSession> {
       if (replaced?.session && replaced.personId !== null) {
-        await end(replaced.personId, replaced.credentialId, null, executor);
+        await endSessions(replaced.personId, replaced.credentialId, null, executor);
       }
       const expiresAt = new Date(Date.now() + SESSION_IDLE_MS);
       const { id, token } = await credentials.issue({ kind: "editor", personId, name: "session", expiresAt }, executor);
@@ -146,18 +151,18 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
     },
 
     /** Ends one session of the person in every process. @throws NOT_FOUND, RESOURCE_CHANGED */
-    async end(personId: number, id: number, precondition?: ExpectedTags): Promise<void> {
+    async endSession(personId: number, id: number, precondition?: ExpectedTags): Promise<void> {
       if (precondition) {
         const sessions = await list(personId, id);
-        const session = sessions.find((one) => one.id === id);
+        const session = sessions.find((session) => session.id === id);
         if (session) mustBeInList(session, [sessions], precondition);
       }
-      if ((await end(personId, id, null, db)) === 0) throw new ActionError("NOT_FOUND", "no such session");
+      if ((await endSessions(personId, id, null, db)) === 0) throw new ActionError("NOT_FOUND", "no such session");
     },
 
     /** Ends all sessions of the person, except one if `except` is set. */
     async endAll(personId: number, except: number | null = null, executor: Executor = db): Promise<void> {
-      await end(personId, null, except, executor);
+      await endSessions(personId, null, except, executor);
     },
 
     /** Ends all sessions of the person, the tokens that act for the person, and the access of programs. */

@@ -72,8 +72,8 @@ export function createActionFeed({
   const byApp = new Map<number, Set<(change: ActionChange) => void>>();
 
   async function readChange(appId: number, id: number, removed: boolean): Promise<ActionChange> {
-    const [found] = await rows<FoundAction>(db, SELECT_CHANGED_ACTION, [appId, id]);
-    const { updatedAt, type, data, user } = found!;
+    const [changedAction] = await rows<FoundAction>(db, SELECT_CHANGED_ACTION, [appId, id]);
+    const { updatedAt, type, data, user } = changedAction!;
     return {
       ...{ reset: false, id, removed, type, user, fields: data?.fields ?? [] },
       updatedAt: updatedAt?.toISOString() ?? null,

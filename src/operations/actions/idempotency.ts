@@ -40,18 +40,18 @@ export async function runOnce<T extends object>(
   const keyColumns = [credentialId, appId, key];
   const digest = createHash("sha256").update(JSON.stringify(request)).digest();
   await rows(manager, DELETE_EXPIRED_KEYS);
-  const own = "credential_id = $1 AND app_id = $2 AND key = $3";
-  await rows(manager, `DELETE FROM idempotency WHERE ${own} AND ${IS_EXPIRED}`, keyColumns);
+  const keyCondition = "credential_id = $1 AND app_id = $2 AND key = $3";
+  await rows(manager, `DELETE FROM idempotency WHERE ${keyCondition} AND ${IS_EXPIRED}`, keyColumns);
   for (;;) {
     if ((await rows(manager, CLAIM_KEY, [...keyColumns, digest])).length > 0) {
       const firstAnswer = await work();
-      await rows(manager, `UPDATE idempotency SET answer = $4 WHERE ${own}`, [
+      await rows(manager, `UPDATE idempotency SET answer = $4 WHERE ${keyCondition}`, [
         ...keyColumns,
         JSON.stringify(firstAnswer),
       ]);
       return firstAnswer;
     }
-    const sql = `SELECT request, answer FROM idempotency WHERE ${own}`;
+    const sql = `SELECT request, answer FROM idempotency WHERE ${keyCondition}`;
     const [first] = await rows<{ request: Buffer; answer: T }>(manager, sql, keyColumns);
     if (first?.request.equals(digest)) return first.answer;
     if (first) throw new ActionError("REQUEST_INVALID", "this Idempotency-Key was sent with another request before");

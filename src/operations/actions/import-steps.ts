@@ -53,7 +53,8 @@ export const exportedAction = (row: ActionRow): ExportedAction => ({
 
 const scriptsOf = (assets: readonly StoredAsset[]) =>
   assets.map(({ name, sha256 = "" }) => `${name} ${sha256}`).join("\n");
-const sameScripts = (one: readonly StoredAsset[], other: readonly StoredAsset[]) => scriptsOf(one) === scriptsOf(other);
+const sameScripts = (left: readonly StoredAsset[], right: readonly StoredAsset[]) =>
+  scriptsOf(left) === scriptsOf(right);
 
 export const nameOf = (data: unknown): string | null =>
   isObject(data) && typeof data["name"] === "string" ? data["name"] : null;

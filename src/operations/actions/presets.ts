@@ -62,7 +62,7 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
     precondition: ExpectedTags,
   ): Promise<void> {
     if (!precondition) return;
-    const preset = (await list(appId, actionId, executor)).find((one) => one.name === name);
+    const preset = (await list(appId, actionId, executor)).find((preset) => preset.name === name);
     if (!preset) throw new ActionError("RESOURCE_CHANGED", "the payload with this name no longer exists");
     requireCurrent(preset, precondition);
   }

@@ -34,7 +34,7 @@ const propertyOf = (data: Record<string, unknown>, key: string): unknown =>
 
 function dependenciesIn(data: Record<string, unknown>, current: ActionRow | null): string[] {
   const input = propertyOf(data, "dependencies") ?? current?.dependencies;
-  return Array.isArray(input) ? input.filter((one): one is string => typeof one === "string") : [];
+  return Array.isArray(input) ? input.filter((element): element is string => typeof element === "string") : [];
 }
 
 /** Returns the source to build, or undefined if the data leaves code and source unchanged. */

@@ -68,8 +68,8 @@ function entriesOf(document: unknown): unknown[] {
 }
 
 function reportOf({ steps, faults }: ImportPlan, dryRun: boolean): ImportReport {
-  const namesOfSteps = (wanted: (step: ImportStep) => boolean) =>
-    steps.filter(wanted).map(({ judged }) => judged.input.name);
+  const namesOfSteps = (isListed: (step: ImportStep) => boolean) =>
+    steps.filter(isListed).map(({ judged }) => judged.input.name);
   return {
     dryRun,
     created: namesOfSteps(({ current }) => current === null),

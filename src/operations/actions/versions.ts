@@ -242,8 +242,8 @@ export function createVersions({ db, addressed }: { db: DataSource; addressed: A
       await findAction(db.manager, appId, actionId);
       const { data, ...head } = await findVersion(db, actionId, versionId);
       const { source, ...snapshot } = data;
-      const shown = presentSource(source ? shownSource(source) : null);
-      return { ...head, data: { ...snapshot, ...shown, assets: addressed(data.assets) } };
+      const shownSourceOrNull = presentSource(source ? shownSource(source) : null);
+      return { ...head, data: { ...snapshot, ...shownSourceOrNull, assets: addressed(data.assets) } };
     },
   };
 }

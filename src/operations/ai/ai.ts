@@ -105,7 +105,7 @@ function refusedBy(response: OutgoingResponse): AiError {
   try {
     const body: unknown = JSON.parse(response.body.toString("utf8"));
     name = [at(body, "error", "type"), at(body, "error", "code")].find(
-      (one) => typeof one === "string" && ERROR_NAME.test(one),
+      (element) => typeof element === "string" && ERROR_NAME.test(element),
     );
   } catch {
     // The body is not JSON, so the error has only the status.
@@ -160,14 +160,14 @@ export function createAi(options: {
       {
         pool: `${appId} ai`,
         budget: budgetOf(runId),
-        mayUse: (one) => one === origin,
+        mayUse: (requested) => requested === origin,
         originOf: normalOrigin,
         hasCredential: true,
         signal,
       },
     );
     if (response.status < 200 || response.status > 299) throw refusedBy(response);
-    return parts ? parts.end() : PROVIDER_APIS[setting.provider].read(requested, model, response.body);
+    return parts ? parts.finishCompletion() : PROVIDER_APIS[setting.provider].read(requested, model, response.body);
   }
 
   /** Returns the scan for the secrets of the app, because a provider, or a server that imitates one, may send the key back. */
@@ -222,7 +222,7 @@ export function createAi(options: {
 
   return {
     /** Sends a request. Does not reject for faults of the provider, the setting or the options: code gets their error code and message. */
-    async ask(caller: Caller, request: AiRequest): Promise<AiReply> {
+    async callModel(caller: Caller, request: AiRequest): Promise<AiReply> {
       try {
         return { answer: await performCall(caller, request) };
       } catch (error) {

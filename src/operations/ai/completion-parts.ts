@@ -35,10 +35,10 @@ export class CompletionParts {
   }
 
   /** @throws AiError TRANSPORT if the response ended early */
-  async end(): Promise<AiCompletion> {
+  async finishCompletion(): Promise<AiCompletion> {
     this.hasStarted = true;
     for (const event of this.events.end()) await this.read(event);
-    await this.take("", true);
+    await this.addText("", true);
     return this.stream.end();
   }
 
@@ -49,7 +49,7 @@ export class CompletionParts {
 
   private async read(event: unknown): Promise<void> {
     const text = this.stream.push(event);
-    if (text !== "") await this.take(text, false);
+    if (text !== "") await this.addText(text, false);
   }
 
   /** Characters that the provider has sent as text and as arguments of tools; null if it has not answered with success. */
@@ -57,7 +57,7 @@ export class CompletionParts {
     return this.hasStarted ? this.stream.characters() : null;
   }
 
-  private async take(added: string, isEnd: boolean): Promise<void> {
+  private async addText(added: string, isEnd: boolean): Promise<void> {
     this.text += added;
     if (!isEnd && this.text.length < this.scannedFrom) return;
     const { masked, to, neededFrom } = await this.scan.maskBeginning({ text: this.text, from: this.from, isEnd });

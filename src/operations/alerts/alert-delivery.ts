@@ -100,9 +100,9 @@ export function createAlertDelivery(options: {
     return { status: isForGood ? "failed" : "queued", detail: `HTTP ${status}` };
   }
 
-  async function outcomeOf(one: ClaimedDelivery): Promise<DeliveryOutcome> {
+  async function outcomeOf(delivery: ClaimedDelivery): Promise<DeliveryOutcome> {
     try {
-      return await postAlert(one, await readDestination(one.appId, one.setting, one.channel));
+      return await postAlert(delivery, await readDestination(delivery.appId, delivery.setting, delivery.channel));
     } catch (error) {
       if (error instanceof ActionError) return { status: "failed", detail: error.message };
       if (error instanceof NotConnectedError && error.forbidden) return { status: "failed", detail: error.message };
@@ -112,18 +112,26 @@ export function createAlertDelivery(options: {
     }
   }
 
-  async function sendDelivery(one: ClaimedDelivery): Promise<void> {
-    const outcome = await outcomeOf(one);
-    const status = outcome.status === "queued" && one.isLast ? "failed" : outcome.status;
-    const nextPauseSeconds = Math.min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** Math.min(one.attempts - 1, 10));
+  async function sendDelivery(delivery: ClaimedDelivery): Promise<void> {
+    const outcome = await outcomeOf(delivery);
+    const status = outcome.status === "queued" && delivery.isLast ? "failed" : outcome.status;
+    const nextPauseSeconds = Math.min(
+      LONGEST_PAUSE_SECONDS,
+      FIRST_PAUSE_SECONDS * 2 ** Math.min(delivery.attempts - 1, 10),
+    );
     // A process that stops releases its running deliveries, so that the next process need not wait for the lease.
-    await rows(db, SETTLE_DELIVERY, [one.id, status, outcome.detail, deliveries.signal.aborted ? 0 : nextPauseSeconds]);
+    await rows(db, SETTLE_DELIVERY, [
+      delivery.id,
+      status,
+      outcome.detail,
+      deliveries.signal.aborted ? 0 : nextPauseSeconds,
+    ]);
   }
 
-  function startDelivery(one: ClaimedDelivery): void {
+  function startDelivery(delivery: ClaimedDelivery): void {
     const logUnsettled = (err: unknown) =>
-      log.warn({ err, deliveryId: one.id }, "the outcome of an alert could not be stored");
-    deliveries.take(one, sendDelivery(one).catch(logUnsettled));
+      log.warn({ err, deliveryId: delivery.id }, "the outcome of an alert could not be stored");
+    deliveries.trackDelivery(delivery, sendDelivery(delivery).catch(logUnsettled));
   }
 
   return {
@@ -132,10 +140,10 @@ export function createAlertDelivery(options: {
     whenFree: deliveries.whenFree,
 
     /** Starts due deliveries while slots are free. Returns null, because the time of the next one is unknown. */
-    async look(): Promise<null> {
+    async deliverDue(): Promise<null> {
       for (let freeSlots = deliveries.free(); freeSlots > 0; freeSlots = deliveries.free()) {
         const claimedDeliveries = await rows<ClaimedDelivery>(db, CLAIM_DELIVERIES, [freeSlots, ...deliveries.byApp()]);
-        for (const one of claimedDeliveries) startDelivery(one);
+        for (const delivery of claimedDeliveries) startDelivery(delivery);
         if (claimedDeliveries.length === 0) break;
       }
       return null;

@@ -69,7 +69,7 @@ type Row = Omit<AlertRule, "createdAt" | "updatedAt"> & { createdAt: Date; updat
 function ruleOf({ createdAt, updatedAt, firing, ...row }: Row): AlertRule {
   return {
     ...row,
-    firing: firing.map((one) => ({ ...one, firedAt: new Date(one.firedAt).toISOString() })),
+    firing: firing.map((alert) => ({ ...alert, firedAt: new Date(alert.firedAt).toISOString() })),
     createdAt: createdAt.toISOString(),
     updatedAt: updatedAt.toISOString(),
   };
@@ -110,7 +110,7 @@ export async function readDeliveries(executor: Executor, ruleId: number, limit: 
   const sql = `SELECT id, status, body->>'text' AS text, detail, attempts, created_at AS "createdAt"
     FROM alert_delivery WHERE rule_id = $1 ORDER BY id DESC LIMIT $2`;
   const deliveryRows = await rows<AlertDelivery & { createdAt: Date }>(executor, sql, [ruleId, limit]);
-  return deliveryRows.map((one) => ({ ...one, createdAt: one.createdAt.toISOString() }));
+  return deliveryRows.map((row) => ({ ...row, createdAt: row.createdAt.toISOString() }));
 }
 
 /**
@@ -129,11 +129,11 @@ export async function readRuleStates(executor: Executor, ruleIds: readonly numbe
   return rows(executor, sql, [ruleIds]);
 }
 
-export async function storeRuleState(executor: Executor, one: StoredRuleState): Promise<void> {
+export async function storeRuleState(executor: Executor, ruleState: StoredRuleState): Promise<void> {
   const sql = `INSERT INTO alert_state (rule_id, action_id, outcomes, last_success, firing, told, fired_at, reason, run_id)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
     ON CONFLICT (rule_id, action_id) DO UPDATE SET outcomes = excluded.outcomes, last_success = excluded.last_success,
       firing = excluded.firing, told = excluded.told, fired_at = excluded.fired_at, reason = excluded.reason, run_id = excluded.run_id`;
-  const { ruleId, actionId, outcomes, lastSuccess, firing, told, firedAt, reason, runId } = one;
+  const { ruleId, actionId, outcomes, lastSuccess, firing, told, firedAt, reason, runId } = ruleState;
   await rows(executor, sql, [ruleId, actionId, outcomes, lastSuccess, firing, told, firedAt, reason, runId]);
 }

@@ -35,10 +35,10 @@ export type AlertRules = ReturnType<typeof createAlertRules>;
 export function createAlertRules(options: {
   db: DataSource;
   delivery: Pick<Delivery, "destination">;
-  tell: SendAlert;
+  sendAlert: SendAlert;
   now: () => number;
 }) {
-  const { db, delivery, tell, now } = options;
+  const { db, delivery, sendAlert, now } = options;
 
   async function findRule(appId: number, id: number): Promise<AlertRule> {
     const [rule] = await readRules(db, appId, id);
@@ -153,7 +153,7 @@ export function createAlertRules(options: {
       await writeRule(caller, appId, "test", async (manager) => {
         const namedRule = { ...rule, appName: app!.name };
         const testFacts = { rule: namedRule, action: null, reason: "", runId: null, at: new Date(now()) };
-        await tell(manager, rule, { ...testFacts, state: "test" });
+        await sendAlert(manager, rule, { ...testFacts, state: "test" });
         // The response has the state at acceptance, because the message may be sent at once.
         [delivery] = (await readDeliveries(manager, id, 1)) as [AlertDelivery];
         return id;

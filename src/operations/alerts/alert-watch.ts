@@ -107,9 +107,9 @@ class AlertCases {
   }
 
   private open(rule: WatchedRule, actionId: number, before: StoredRuleState): AlertCase {
-    const one = { rule, actionId, before, standing: before, fired: null };
-    this.all.set(keyOf(rule.id, actionId), one);
-    return one;
+    const alertCase = { rule, actionId, before, standing: before, fired: null };
+    this.all.set(keyOf(rule.id, actionId), alertCase);
+    return alertCase;
   }
 
   private of(rule: WatchedRule, actionId: number): AlertCase {
@@ -119,17 +119,17 @@ class AlertCases {
     );
   }
 
-  private change(one: AlertCase, next: AlertState): void {
-    if (next.firing && !one.standing.firing) one.fired ??= next;
-    one.standing = next;
+  private change(alertCase: AlertCase, next: AlertState): void {
+    if (next.firing && !alertCase.standing.firing) alertCase.fired ??= next;
+    alertCase.standing = next;
   }
 
   run(run: EndedAppRun): void {
     for (const rule of this.rules) {
       const subject = rule.appId === run.appId && run.finishedAt >= rule.since ? subjectOf(rule, run.actionId) : null;
       if (subject === null) continue;
-      const one = this.of(rule, subject);
-      this.change(one, afterRun(rule, one.standing, run));
+      const alertCase = this.of(rule, subject);
+      this.change(alertCase, afterRun(rule, alertCase.standing, run));
     }
   }
 
@@ -138,8 +138,8 @@ class AlertCases {
       for (const rule of this.rules)
         if (rule.appId === appId && rule.actionId === null) this.of(rule, subjectOf(rule, actionId)!);
     }
-    for (const one of this.all.values()) {
-      const { rule, actionId } = one;
+    for (const alertCase of this.all.values()) {
+      const { rule, actionId } = alertCase;
       const isOverdue = overdue.some(
         (of) => of.appId === rule.appId && (actionId === WHOLE_APP || of.actionId === actionId),
       );
@@ -149,7 +149,7 @@ class AlertCases {
         overdue: isOverdue,
         oldestMs: oldest.get(rule.appId) ?? 0,
       };
-      this.change(one, afterTime(rule, one.standing, alertMoment));
+      this.change(alertCase, afterTime(rule, alertCase.standing, alertMoment));
     }
   }
 
@@ -158,8 +158,8 @@ class AlertCases {
   }
 }
 
-export function createAlertWatch(options: { db: DataSource; tell: SendAlert; now: () => number; log: Logger }) {
-  const { db, tell, now, log } = options;
+export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert; now: () => number; log: Logger }) {
+  const { db, sendAlert, now, log } = options;
 
   async function readScheduleState(manager: EntityManager, appIds: readonly number[]): Promise<ScheduleState> {
     const checkedAt = new Date(now());
@@ -175,15 +175,15 @@ export function createAlertWatch(options: { db: DataSource; tell: SendAlert; now
   }
 
   /** Sends messages that have not been sent, if the rule has any left for this hour. @returns true if people know that it fires */
-  async function settleCase(manager: EntityManager, one: AlertCase, name: string | undefined): Promise<boolean> {
-    const { rule, actionId, before, standing, fired } = one;
+  async function settleCase(manager: EntityManager, alertCase: AlertCase, name: string | undefined): Promise<boolean> {
+    const { rule, actionId, before, standing, fired } = alertCase;
     const at = new Date(now());
     const action = actionId === WHOLE_APP || name === undefined ? null : { id: actionId, name };
     let { told: isReported } = before;
     const reportAlert = async (state: "firing" | "recovered", { reason, runId }: AlertState) => {
       rule.reportedAt = rule.reportedAt.filter((sentAt) => at.getTime() - sentAt.getTime() < HOUR_MS);
       if (rule.reportedAt.length >= MESSAGES_PER_HOUR) return;
-      await tell(manager, rule, { rule, state, action, reason: reason ?? "", runId, at });
+      await sendAlert(manager, rule, { rule, state, action, reason: reason ?? "", runId, at });
       rule.reportedAt.push(at);
       isReported = state === "firing";
       await rows(manager, "UPDATE alert_rule SET told_at = $2 WHERE id = $1", [rule.id, rule.reportedAt]);
@@ -219,19 +219,23 @@ export function createAlertWatch(options: { db: DataSource; tell: SendAlert; now
       manager,
       all.map(({ actionId }) => actionId),
     );
-    for (const one of all) await storeCase(manager, one, names);
+    for (const alertCase of all) await storeCase(manager, alertCase, names);
   }
 
   /** If one app's settings make its message impossible, alerts of other apps are not affected. The next check tries again. */
-  async function storeCase(manager: EntityManager, one: AlertCase, names: ReadonlyMap<number, string>): Promise<void> {
-    const { rule, actionId, before, standing, fired } = one;
+  async function storeCase(
+    manager: EntityManager,
+    alertCase: AlertCase,
+    names: ReadonlyMap<number, string>,
+  ): Promise<void> {
+    const { rule, actionId, before, standing, fired } = alertCase;
     if (actionId !== WHOLE_APP && !names.has(actionId)) {
       const sql = "DELETE FROM alert_state WHERE rule_id = $1 AND action_id = $2";
       await rows(manager, sql, [rule.id, actionId]);
       return;
     }
     const isReported = await manager
-      .transaction((inner) => settleCase(inner, one, names.get(actionId)))
+      .transaction((inner) => settleCase(inner, alertCase, names.get(actionId)))
       .catch((error: unknown) => {
         log.warn({ err: error, ruleId: rule.id }, "an alert could not be sent");
         return before.told;
@@ -243,7 +247,7 @@ export function createAlertWatch(options: { db: DataSource; tell: SendAlert; now
 
   return {
     /** Checks all rules, unless another process has just done so or is doing so. */
-    async look(): Promise<null> {
+    async checkRules(): Promise<null> {
       await db.transaction(async (manager) => {
         if ((await rows(manager, LOCK_CURSOR)).length === 0) return;
         const rules = await watchedRules(manager);

@@ -33,8 +33,8 @@ export function createAlerts(options: {
   const sendAlert = createAlertSender({ notice, baseUrl });
   const delivery = createAlertDelivery({ db, settings, connections, allowHttp: allowPrivateNetwork, log });
   return {
-    rules: createAlertRules({ db, delivery, tell: sendAlert, now }),
-    watch: createAlertWatch({ db, tell: sendAlert, now, log }),
+    rules: createAlertRules({ db, delivery, sendAlert: sendAlert, now }),
+    watch: createAlertWatch({ db, sendAlert: sendAlert, now, log }),
     delivery,
   };
 }

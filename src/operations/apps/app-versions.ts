@@ -196,7 +196,7 @@ export function createAppVersions(options: {
     /** Creates a snapshot on request. @throws RATE_LIMIT_EXCEEDED, OVERLOADED */
     async create(caller: Caller, appId: number): Promise<AppVersion> {
       const [size] = await rows<{ bytes: number }>(db, SIZE, [appId]);
-      intake.take(caller, appId, size?.bytes ?? 0);
+      intake.takeRows(caller, appId, size?.bytes ?? 0);
       const id = await db.transaction(async (manager) => {
         await lockApp(manager, appId);
         const versionId = await snapshotApp(manager, caller, appId, "create");

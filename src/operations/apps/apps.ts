@@ -99,7 +99,7 @@ export function createApps(options: {
     const fields = Object.keys(changes);
     if (fields.length > 0) {
       // The replaced version occupies disk space for a while.
-      intake.take(caller, appId, Buffer.byteLength(JSON.stringify(changes)));
+      intake.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(changes)));
       await applyChanges(manager, appId, changes);
       await recordChange(manager, caller, { appId, type: "app.update", data: { fields } });
     }

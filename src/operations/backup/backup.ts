@@ -84,7 +84,7 @@ class Snapshot {
    * Starts the snapshot of the database. Tables are locked before the first row is read, because dropped partitions and
    * added columns are not part of a snapshot.
    */
-  private async begin(): Promise<Manifest> {
+  private async beginBackup(): Promise<Manifest> {
     const { client } = this;
     if ((await readMigrations(client)) === null)
       throw new StartError("the database does not belong to this service: there is nothing to back up");
@@ -165,7 +165,7 @@ class Snapshot {
   }
 
   async *parts(): AsyncGenerator<Part> {
-    const manifest = await this.begin();
+    const manifest = await this.beginBackup();
     yield jsonPart(MANIFEST, manifest);
     const { keys } = this.options;
     if (keys !== null && keys.length > 0) yield jsonPart(KEYS, { keys: keys.map((key) => key.toString("base64")) });

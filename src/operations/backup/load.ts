@@ -73,9 +73,9 @@ export class ArchiveLoader {
    */
   private async compare(): Promise<void> {
     const { client, manifest, warn } = this.options;
-    const own = await readTables(client);
+    const targetTables = await readTables(client);
     const text = new Map(manifest.tables.map((table) => [table.name, table]));
-    for (const { name, columns } of own) {
+    for (const { name, columns } of targetTables) {
       const archivedTable = text.get(name);
       if (!archivedTable) throw foreignArchive(`it has no table ${name}`);
       const hasSameColumns =
@@ -83,7 +83,7 @@ export class ArchiveLoader {
         columns.every((column) => archivedTable.columns.includes(column));
       if (!hasSameColumns) throw foreignArchive(`its table ${name} has other columns`);
     }
-    const names = new Set(own.map(({ name }) => name));
+    const names = new Set(targetTables.map(({ name }) => name));
     const unknownTables = manifest.tables.filter(({ name }) => !names.has(name)).map(({ name }) => name);
     if (unknownTables.length > 0)
       warn(`tables that do not belong to the service are left out: ${unknownTables.join(", ")}`);
@@ -176,7 +176,7 @@ export class ArchiveLoader {
   }
 
   /** @returns the last part */
-  private async take(parts: AsyncIterator<Part>): Promise<BackupSummary> {
+  private async loadParts(parts: AsyncIterator<Part>): Promise<BackupSummary> {
     const byName = new Map(this.tables.map((table) => [`tables/${table.name}`, table]));
     const { value, done } = await parts.next();
     for (let part: Part | null = done ? null : value; part !== null; ) {
@@ -204,12 +204,13 @@ export class ArchiveLoader {
         ])
       : null;
     if (missingBlobs?.rowCount) throw foreignArchive("files of apps are not in it");
-    const own = new Set((await readSequences(client)).map(({ name }) => name));
+    const targetSequences = new Set((await readSequences(client)).map(({ name }) => name));
     for (const { name, last, called } of sequences) {
-      if (own.has(name)) await client.query("SELECT setval($1, $2, $3)", [`public.${quoteName(name)}`, last, called]);
+      if (targetSequences.has(name))
+        await client.query("SELECT setval($1, $2, $3)", [`public.${quoteName(name)}`, last, called]);
     }
     const foundSequences = new Set(sequences.map(({ name }) => name));
-    const missingSequences = [...own].filter((name) => !foundSequences.has(name));
+    const missingSequences = [...targetSequences].filter((name) => !foundSequences.has(name));
     if (missingSequences.length > 0)
       throw foreignArchive(`it does not say where ${missingSequences.join(", ")} stands`);
   }
@@ -219,7 +220,7 @@ export class ArchiveLoader {
     const { client } = this.options;
     try {
       await this.prepare();
-      const summary = await this.take(parts);
+      const summary = await this.loadParts(parts);
       // The file is complete only if it ends after its summary.
       if (!(await parts.next()).done) throw foreignArchive("something follows its end");
       await this.check(summary);

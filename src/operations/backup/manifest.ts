@@ -38,7 +38,7 @@ export interface BackupSummary {
 const MIGRATION_NAME = /^\w{1,100}$/;
 
 const isId = (value: unknown): boolean => Number.isSafeInteger(value);
-const isList = <T>(value: unknown, judge: (one: unknown) => boolean): value is T[] =>
+const isList = <T>(value: unknown, judge: (element: unknown) => boolean): value is T[] =>
   Array.isArray(value) && value.every(judge);
 const isText = (value: unknown): boolean => typeof value === "string" && value.length < 200;
 
@@ -50,8 +50,8 @@ const isSequence = (value: unknown): boolean =>
   isObject(value) && isName(value["name"]) && isId(value["last"]) && typeof value["called"] === "boolean";
 
 /** True if all values of an object pass `judge`. */
-const isRecord = (value: unknown, judge: (one: unknown) => boolean): boolean =>
-  isObject(value) && Object.entries(value).every(([name, one]) => isName(name) && judge(one));
+const isRecord = (value: unknown, judge: (field: unknown) => boolean): boolean =>
+  isObject(value) && Object.entries(value).every(([name, field]) => isName(name) && judge(field));
 
 function isManifest(text: Record<string, unknown>): boolean {
   return (

@@ -76,8 +76,8 @@ async function readThrough(path: string, secret: Secret | null): Promise<BackupC
 /** Returns the migrations of the backup's schema. @throws ArchiveError if this release lacks one */
 function migrationsOf({ migrations, service }: Manifest): typeof MIGRATIONS {
   const text = new Set(migrations);
-  const own = MIGRATIONS.filter(({ name }) => text.has(name));
-  if (own.length === text.size) return own;
+  const knownMigrations = MIGRATIONS.filter(({ name }) => text.has(name));
+  if (knownMigrations.length === text.size) return knownMigrations;
   throw new ArchiveError(`a newer release made the backup (${service}): restore it with that release`);
 }
 

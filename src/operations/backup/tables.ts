@@ -45,11 +45,11 @@ const SELECT_REFERENCES = `
 /** Sorts referenced tables first. */
 function inOrder(tables: readonly Table[], references: readonly { from: string; to: string }[]): Table[] {
   const doneTables = new Set<Table>();
-  const put = (table: Table, way: readonly Table[]): void => {
-    if (doneTables.has(table) || way.includes(table)) return;
+  const put = (table: Table, path: readonly Table[]): void => {
+    if (doneTables.has(table) || path.includes(table)) return;
     for (const { from, to } of references) {
       const referencedTable = from === table.name && tables.find(({ name }) => name === to);
-      if (referencedTable) put(referencedTable, [...way, table]);
+      if (referencedTable) put(referencedTable, [...path, table]);
     }
     doneTables.add(table);
   };

@@ -55,7 +55,7 @@ export function createAnalytics(options: {
       bound(caller);
       // All events are accepted or none, because a client would send a partly rejected batch again as a whole.
       const bytes = parsedEvents.reduce((sum, event) => sum + event.bytes, 0);
-      intake.take(caller, appId, bytes, parsedEvents.length);
+      intake.takeRows(caller, appId, bytes, parsedEvents.length);
       await Promise.all(parsedEvents.map(({ input }) => logEvents.store(caller, appId, input)));
       return { count: parsedEvents.length };
     },

@@ -137,7 +137,7 @@ export function createClientRuns(options: {
   async function acceptReport(manager: Executor, caller: Caller, report: ClientRunReport, payload: string) {
     const { appId, actionId, idempotencyKey } = report;
     const { triggers } = await findReported(manager, caller, appId, actionId);
-    const trigger: TriggerType = triggers.some((one) => one.trigger === "analytics") ? "analytics" : "manual";
+    const trigger: TriggerType = triggers.some((trigger) => trigger.trigger === "analytics") ? "analytics" : "manual";
     const { copy, personId, credentialId } = caller;
     const run = { appId, actionId, copy, trigger, payload, personId, credentialId, idempotencyKey };
     return { ...(await repository.insert(run, BROWSER_HOLDER, manager)), trigger };
@@ -158,7 +158,7 @@ export function createClientRuns(options: {
         );
       }
       bound(caller);
-      intake.take(caller, run.appId, Buffer.byteLength(payload), ROWS_OF_A_RUN);
+      intake.takeRows(caller, run.appId, Buffer.byteLength(payload), ROWS_OF_A_RUN);
       const refusal = await clientActions.accessRefusal(caller, run.appId, run.actionId);
       if (refusal) throw refusal;
       return db.transaction(async (manager) => {
@@ -177,7 +177,7 @@ export function createClientRuns(options: {
       const { payload, duration: durationMs, outcome: reported } = readReport(report.body);
       const outcome = limitOutcome(reported, durationMs);
       bound(caller);
-      intake.take(caller, report.appId, Buffer.byteLength(payload) + sizeOf(outcome), ROWS_OF_A_RUN);
+      intake.takeRows(caller, report.appId, Buffer.byteLength(payload) + sizeOf(outcome), ROWS_OF_A_RUN);
       const refusal = await clientActions.accessRefusal(caller, report.appId, report.actionId);
       return db.transaction(async (manager) => {
         // A started run can end, whatever happened to its action meanwhile.

@@ -25,7 +25,7 @@ import { createVisitors } from "./visitors.js";
 function createSenderLimit(): (caller: Caller) => void {
   const requestBucket = createTokenBucket({ limit: CLIENT_REQUESTS_PER_CREDENTIAL, windowMs: RATE_WINDOW_MS });
   return (caller) => {
-    const retryAfter = requestBucket.take(holderOf(caller));
+    const retryAfter = requestBucket.takeTokens(holderOf(caller));
     if (retryAfter > 0) throw tooOften("this client sends too much", retryAfter);
   };
 }
@@ -54,7 +54,7 @@ export function createClients(options: {
   const sessions = createPageSessions({ db, credentials, logEvents, room });
   const { boundVisits, startVisit } = sessions;
   return {
-    visitors: createVisitors({ db, begin: startVisit, bound: boundVisits, allowHttp }),
+    visitors: createVisitors({ db, beginVisit: startVisit, bound: boundVisits, allowHttp }),
     clientActions,
     clientFeed: createClientFeed({ clientActions, notifications, log }),
     sessions,

@@ -68,7 +68,11 @@ export function createPageSessions(options: {
    * served.
    */
   async function emitView(executor: Executor, emitter: Emitter, appId: number, viewer: string): Promise<void> {
-    if (room.level() !== "enough" || viewerBucket.take(`${appId} ${viewer}`) > 0 || viewBucket.take(String(appId)) > 0)
+    if (
+      room.level() !== "enough" ||
+      viewerBucket.takeTokens(`${appId} ${viewer}`) > 0 ||
+      viewBucket.takeTokens(String(appId)) > 0
+    )
       return;
     await logEvents.emit(executor, emitter, appId, appView(emitter.kind === "live" ? "live" : "viewer"));
   }
@@ -80,7 +84,7 @@ export function createPageSessions(options: {
   }
 
   function boundMinting(by: string): void {
-    const retryAfter = sessionBucket.take(by);
+    const retryAfter = sessionBucket.takeTokens(by);
     if (retryAfter > 0) throw tooOften("too many new sessions", retryAfter);
   }
 
@@ -185,7 +189,7 @@ export function createPageSessions(options: {
     },
 
     /** Ends every page that was opened from a sign-in. */
-    async end(credentialId: number): Promise<void> {
+    async endSession(credentialId: number): Promise<void> {
       const sql =
         "UPDATE credential SET revoked_at = now() WHERE parent_id = $1 AND page_session AND revoked_at IS NULL RETURNING id";
       if ((await rows(db, sql, [credentialId])).length > 0) await credentials.announce();

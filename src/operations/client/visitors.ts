@@ -104,12 +104,12 @@ export type Visitors = ReturnType<typeof createVisitors>;
 export function createVisitors(options: {
   db: DataSource;
   /** Creates a visitor's session for that app and address. @throws RATE_LIMIT_EXCEEDED */
-  begin: (appId: number, address: string, expiresAt: Date) => Promise<string>;
+  beginVisit: (appId: number, address: string, expiresAt: Date) => Promise<string>;
   /** Counts a request for a session. @throws RATE_LIMIT_EXCEEDED */
   bound: (address: string) => void;
   allowHttp: boolean;
 }) {
-  const { db, begin, bound, allowHttp } = options;
+  const { db, beginVisit, bound, allowHttp } = options;
 
   const listedOrigins = new LRUCache<string, boolean>({ max: LISTED_MAX, ttl: LISTED_MS });
 
@@ -172,7 +172,7 @@ export function createVisitors(options: {
       const renewedVisit = current?.caller.kind === "live" ? await renewVisitor(appId, current) : null;
       if (renewedVisit) return renewedVisit;
       const expiresAt = new Date(Date.now() + VISIT_MS);
-      return { token: await begin(appId, address, expiresAt), expiresAt: expiresAt.toISOString() };
+      return { token: await beginVisit(appId, address, expiresAt), expiresAt: expiresAt.toISOString() };
     },
   };
 }

@@ -89,7 +89,7 @@ export function createAcceptance(options: {
   ): Promise<(executor: Executor) => Promise<MessageReceipt[]>> {
     const status = await statusFor(appId, messages[0]!.kind);
     const rows = messages.map((message) => ({ content: contentOf(message), recipients: recipientsOf(message) }));
-    intake.take(emitter, appId, Buffer.byteLength(JSON.stringify(rows)), 2 * rows.length);
+    intake.takeRows(emitter, appId, Buffer.byteLength(JSON.stringify(rows)), 2 * rows.length);
     return async (executor) => {
       const receipts: MessageReceipt[] = [];
       for (const row of rows) {

@@ -202,7 +202,7 @@ export function createDeliveryReports(options: { db: DataSource; destinations: D
   return {
     /** Returns the number of new reports. @throws RATE_LIMIT_EXCEEDED per address, UNAUTHORIZED, REQUEST_INVALID */
     async report(appId: number, request: ReportRequest): Promise<{ taken: number }> {
-      const retryAfter = reportBucket.take(addressBlock(request.address));
+      const retryAfter = reportBucket.takeTokens(addressBlock(request.address));
       if (retryAfter > 0) throw new ActionError("RATE_LIMIT_EXCEEDED", "too many reports", { retryAfter });
       const isTwilio = request.twilioSignature !== null;
       const kinds: MessageKind[] = isTwilio ? ["sms"] : await signedKinds(appId, request);

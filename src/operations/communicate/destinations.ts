@@ -48,7 +48,7 @@ export function createDestinations(options: { settings: Settings; scans: SecretS
 
   function secretsIn(key: string, value: unknown): { name: string; value: string; whole: boolean }[] {
     const fields = (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
-    const secretTexts = SECRET_FIELDS.map((field) => fields[field]).filter((one) => typeof one === "string");
+    const secretTexts = SECRET_FIELDS.map((field) => fields[field]).filter((text) => typeof text === "string");
     return secretTexts
       .filter((text) => text.length >= SECRET_MIN_CHARACTERS)
       .map((text) => ({ name: key, value: text, whole: false }));
@@ -57,8 +57,8 @@ export function createDestinations(options: { settings: Settings; scans: SecretS
   return {
     /** Returns the mail server of the app, or null if none is configured. @throws DestinationFault that names the field of the setting */
     async mail(appId: number): Promise<MailDestination | null> {
-      const own = smtpDestination(await setting(appId, "__smtp"), operator.from);
-      if (own) return { ...own, ours: false };
+      const appDestination = smtpDestination(await setting(appId, "__smtp"), operator.from);
+      if (appDestination) return { ...appDestination, ours: false };
       if (operator.server === null || operator.from === null) return null;
       return { ...smtpDestination({ ...operator.server, from: operator.from }, null)!, ours: true };
     },

@@ -12,7 +12,7 @@ import { failedOutcome, type TryOutcome } from "./try-outcome.js";
 export type DeliveryControl = { mayBegin: () => Promise<boolean>; signal: AbortSignal };
 
 const addressesOf = (recipients: readonly Recipient[], type: string) =>
-  recipients.filter((one) => one.type === type).map(({ name, address }) => ({ name: name ?? "", address }));
+  recipients.filter((recipient) => recipient.type === type).map(({ name, address }) => ({ name: name ?? "", address }));
 
 /** Composes the message. All content is in the message; nothing is read from a file or a URL. */
 async function composeMail(
@@ -53,17 +53,17 @@ function withOutcome(
 ): Recipient[] {
   const acceptedAddresses = new Set(delivery.kind === "taken" ? delivery.accepted : []);
   const refusedRecipients = new Map(
-    "refused" in delivery ? delivery.refused.map((one) => [one.address, one] as const) : [],
+    "refused" in delivery ? delivery.refused.map((recipient) => [recipient.address, recipient] as const) : [],
   );
-  return recipients.map((one) => {
-    if (one.status) return one;
-    const refusal = refusedRecipients.get(one.address);
+  return recipients.map((recipient) => {
+    if (recipient.status) return recipient;
+    const refusal = refusedRecipients.get(recipient.address);
     if (refusal) {
       const detail = maskedTexts.get(refusal.detail) ?? "";
-      return { ...one, detail, ...(refusal.permanent && { status: "rejected" as const }) };
+      return { ...recipient, detail, ...(refusal.permanent && { status: "rejected" as const }) };
     }
-    if (acceptedAddresses.has(one.address)) return { ...one, status: "sent" as const };
-    return one;
+    if (acceptedAddresses.has(recipient.address)) return { ...recipient, status: "sent" as const };
+    return recipient;
   });
 }
 

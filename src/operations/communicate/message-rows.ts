@@ -65,7 +65,7 @@ interface Row extends Omit<MessageSummary, "to" | "dueAt" | "createdAt" | "updat
 function summaryOf({ to, dueAt, createdAt, updatedAt, ...row }: Row): MessageSummary {
   return {
     ...row,
-    to: to.map((one) => ({ ...one, status: one.status ?? null, detail: one.detail ?? null })),
+    to: to.map((recipient) => ({ ...recipient, status: recipient.status ?? null, detail: recipient.detail ?? null })),
     dueAt: dueAt?.toISOString() ?? null,
     createdAt: createdAt.toISOString(),
     updatedAt: updatedAt.toISOString(),
@@ -74,7 +74,7 @@ function summaryOf({ to, dueAt, createdAt, updatedAt, ...row }: Row): MessageSum
 
 function oneOf(value: unknown, allowed: readonly string[], name: string): string | null {
   if (value === undefined || value === null) return null;
-  if (allowed.some((one) => one === value)) return value as string;
+  if (allowed.some((word) => word === value)) return value as string;
   refuseField(name, `one of ${allowed.join(", ")}`, value);
 }
 

@@ -172,13 +172,13 @@ export function createOutbox(db: DataSource) {
     async claim(
       holder: string,
       {
-        held,
+        sendingByApp,
         share,
         count,
         now,
-      }: { held: [apps: number[], counts: number[]]; share: number; count: number; now: Date },
+      }: { sendingByApp: [apps: number[], counts: number[]]; share: number; count: number; now: Date },
     ): Promise<ClaimedMessage[]> {
-      return rows(db, CLAIM_MESSAGES, [holder, ...held, share, count, now]);
+      return rows(db, CLAIM_MESSAGES, [holder, ...sendingByApp, share, count, now]);
     },
 
     /** Records that the content is being sent now. Returns false if another process holds the message; then nothing may be sent. */

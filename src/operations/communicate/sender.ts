@@ -49,7 +49,7 @@ export function createSender(options: {
     if (outcome.kind === "done") return outcome;
     const dueAt = new Date(now() + pauseAfter(message.attempts));
     if (dueAt <= message.giveUpAt) return { status: "queued", dueAt, recipients, detail };
-    const status = recipients.some((one) => one.status === "sent") ? "sent" : "failed";
+    const status = recipients.some((recipient) => recipient.status === "sent") ? "sent" : "failed";
     return { status, recipients, detail };
   }
 
@@ -96,7 +96,7 @@ export function createSender(options: {
     // No outcome is written. When the lease expires, the message is released according to its stored state.
     const logUnsettled = (err: unknown) =>
       log.warn({ err, messageId: message.id }, "the outcome of a message could not be stored");
-    deliveries.take(message, sendMessage(message).catch(logUnsettled));
+    deliveries.trackDelivery(message, sendMessage(message).catch(logUnsettled));
   }
 
   return {
@@ -105,11 +105,11 @@ export function createSender(options: {
     whenFree: deliveries.whenFree,
 
     /** Claims due messages while slots are free. Returns the Unix time in milliseconds of the next due message, or null. */
-    async look(): Promise<number | null> {
+    async sendDue(): Promise<number | null> {
       for (let freeSlots = deliveries.free(); freeSlots > 0; freeSlots = deliveries.free()) {
         const appShare = Math.max(1, Math.floor(freeSlots * APP_SHARE));
         const claimedMessages = await outbox.claim(holder, {
-          held: deliveries.byApp(),
+          sendingByApp: deliveries.byApp(),
           share: appShare,
           count: freeSlots,
           now: new Date(now()),

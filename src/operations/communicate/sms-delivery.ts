@@ -88,7 +88,7 @@ export function createSmsDelivery(options: {
     const { status } = answer;
     const detail = await detailOf(appId, `${status} ${answer.body}`);
     if (status >= 200 && status < 300) {
-      const sent = recipients.map((one) => ({ ...one, status: "sent" as const }));
+      const sent = recipients.map((recipient) => ({ ...recipient, status: "sent" as const }));
       return { kind: "done", status: "sent", recipients: sent, detail, providerId: providerIdOf(answer, idField) };
     }
     if (REFUSED_FOR_NOW.includes(status)) return { kind: "later", recipients, detail };

@@ -40,14 +40,16 @@ export async function emitStatus(
   const { id, appId, content, recipients: before, wasDelayed } = message;
   if (content.kind !== "email") return;
   const { status, recipients, detail } = settlement;
-  const settledBefore = new Set(before.filter((one) => one.status).map(({ address }) => address));
-  const newlyRejected = recipients.filter((one) => one.status === "rejected" && !settledBefore.has(one.address));
+  const settledBefore = new Set(before.filter((recipient) => recipient.status).map(({ address }) => address));
+  const newlyRejected = recipients.filter(
+    (recipient) => recipient.status === "rejected" && !settledBefore.has(recipient.address),
+  );
   const emitEvent = (type: string, of: readonly Recipient[]) =>
     logEvents.emit(executor, emitterOf(message), appId, { type, data: eventData(id, of, detail) });
   if (status === "queued" && !wasDelayed)
     await emitEvent(
       "email.delayed",
-      recipients.filter((one) => !one.status),
+      recipients.filter((recipient) => !recipient.status),
     );
   if (newlyRejected.length > 0) await emitEvent("email.rejected", newlyRejected);
   else if (status === "rejected") await emitEvent("email.rejected", recipients);

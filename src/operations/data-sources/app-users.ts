@@ -104,10 +104,10 @@ export function createAppUsers(options: {
   const { db, attempts, needsSecondFactor } = options;
 
   /** True if every secret matches the entry. All hashes are computed, even for a missing entry, so that both take as long. */
-  async function provesIdentity(secrets: EntryData, found: EntryData | undefined, turn: HashTurn): Promise<boolean> {
-    let isProven = found !== undefined;
+  async function provesIdentity(secrets: EntryData, appUser: EntryData | undefined, turn: HashTurn): Promise<boolean> {
+    let isProven = appUser !== undefined;
     for (const [column, value] of Object.entries(secrets)) {
-      const stored = found && Object.hasOwn(found, column) ? found[column] : undefined;
+      const stored = appUser && Object.hasOwn(appUser, column) ? appUser[column] : undefined;
       if (!(await matchesHash(String(value), stored, turn))) isProven = false;
     }
     return isProven;
@@ -122,9 +122,9 @@ export function createAppUsers(options: {
     appId: number,
   ): Promise<(AppUser & { pending: boolean }) | null> {
     if (credentialId === null) return null;
-    const [found] = await preparedRows<AppUserRow>(db, "app-user", SELECT_APP_USER, [credentialId, appId]);
-    if (!found?.proof.equals(proofOf(found.data, found.columns))) return null;
-    const { id, dataSourceId, data, hashed, verified, pending: needsCode } = found;
+    const [appUser] = await preparedRows<AppUserRow>(db, "app-user", SELECT_APP_USER, [credentialId, appId]);
+    if (!appUser?.proof.equals(proofOf(appUser.data, appUser.columns))) return null;
+    const { id, dataSourceId, data, hashed, verified, pending: needsCode } = appUser;
     const visibleData = visibleColumns(data, (column) => !hashed.includes(column));
     return {
       id,
@@ -137,9 +137,9 @@ export function createAppUsers(options: {
 
   /** Returns the user of the page with that credential. */
   async function userOfCredential(credentialId: number | null, appId: number): Promise<AppUser | null> {
-    const found = await signedIn(credentialId, appId);
-    if (!found || found.pending) return null;
-    const { pending: _, ...user } = found;
+    const appUser = await signedIn(credentialId, appId);
+    if (!appUser || appUser.pending) return null;
+    const { pending: _, ...user } = appUser;
     return user;
   }
 
@@ -184,20 +184,20 @@ export function createAppUsers(options: {
     async signIn(caller: Caller, { source, known, secrets, subjects }: SignInRequest): Promise<AppUser> {
       const normalize = textHooks(source.hooks, null);
       const normalizedNames = normalize(known);
-      const guessedSubjects = subjects.map((one) => [source.id, normalize(one)]);
-      let found: { id: number; data: EntryData } | undefined;
+      const guessedSubjects = subjects.map((subject) => [source.id, normalize(subject)]);
+      let appUser: { id: number; data: EntryData } | undefined;
       const isProven = await attempts.counted(source.appId, guessedSubjects, caller, async () => {
         const values = [source.appId, source.id, JSON.stringify(normalizedNames)];
-        [found] = await rows<{ id: number; data: EntryData }>(db, SELECT_CANDIDATE, values);
-        return provesIdentity(normalize(secrets), found?.data, hashTurn(source.appId, caller));
+        [appUser] = await rows<{ id: number; data: EntryData }>(db, SELECT_CANDIDATE, values);
+        return provesIdentity(normalize(secrets), appUser?.data, hashTurn(source.appId, caller));
       });
       if (!isProven) throw wrongValuesError();
-      await beginSession(caller, source, found!, Object.keys(secrets));
+      await beginSession(caller, source, appUser!, Object.keys(secrets));
       const hashed = source.hashedColumns;
       return {
-        id: found!.id,
+        id: appUser!.id,
         dataSourceId: source.id,
-        data: visibleColumns(found!.data, (column) => !hashed.includes(column)),
+        data: visibleColumns(appUser!.data, (column) => !hashed.includes(column)),
       };
     },
 

@@ -76,16 +76,16 @@ export function createDataSources(options: {
   }
 
   async function checkCount(appId: number): Promise<void> {
-    const [held] = await rows<{ count: number }>(db, "SELECT count(*) FROM data_source WHERE app_id = $1", [appId]);
-    if (held!.count < DATA_SOURCES_PER_APP) return;
+    const [countRow] = await rows<{ count: number }>(db, "SELECT count(*) FROM data_source WHERE app_id = $1", [appId]);
+    if (countRow!.count < DATA_SOURCES_PER_APP) return;
     throw new ActionError("REQUEST_INVALID", `an app has at most ${DATA_SOURCES_PER_APP} data sources`);
   }
 
   return {
     /** Lists data sources. @throws errors of `reserve`, which is called before the data sources are read */
     async list(appId: number, reserve?: ReserveBytes): Promise<DataSourceView[]> {
-      const [held] = await rows<{ bytes: number }>(db, SIZE, [appId]);
-      await reserve?.(held!.bytes);
+      const [sizeRow] = await rows<{ bytes: number }>(db, SIZE, [appId]);
+      await reserve?.(sizeRow!.bytes);
       return (await rows<StoredDataSource>(db, LIST, [appId])).map(viewOf);
     },
 
@@ -104,7 +104,7 @@ export function createDataSources(options: {
       checkUsersMark(isUsers, { before: false, mayMark: isPerson(caller), hashed: hashedColumns });
       await checkCount(appId);
       const first = await validatedEntries({ hooks, hashedColumns }, entries, hashTurn(appId, caller));
-      intake.take(caller, appId, Buffer.byteLength(JSON.stringify(body)), entries.length + 1);
+      intake.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)), entries.length + 1);
       const met = new MetColumns(columns);
       for (const { data } of first) met.meet(data);
       checkPlaceholders(hooks, [...columns, ...met.added]);
@@ -143,7 +143,7 @@ export function createDataSources(options: {
       checkUnique(wishes ?? before, hashed);
       checkPlaceholders(fields.hooks ?? [], fields.columns ?? columns);
       checkUsersMark(fields.isUsers, { before: isUsers, mayMark: isPerson(caller), hashed });
-      intake.take(caller, appId, Buffer.byteLength(JSON.stringify(body)));
+      intake.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)));
       const target = { appId, id, precondition };
       const saveDefinition = () => db.transaction((manager) => definitions.change(manager, caller, target, fields));
       try {

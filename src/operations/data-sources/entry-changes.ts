@@ -262,7 +262,7 @@ export function createEntryChanges(options: {
       sends: readonly HookVerb[] = [],
     ): Promise<T> {
       let columnsAdded = false;
-      const messages = await messenger.begin(source, sends, writer.emitter);
+      const messages = await messenger.createCollector(source, sends, writer.emitter);
       const change = async (manager: EntityManager) => {
         const made = new EntryChange(manager, source, messages);
         const done = await work(made);

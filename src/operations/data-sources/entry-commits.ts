@@ -75,13 +75,13 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
   const { changes, intake, versions } = options;
 
   /** Collects entries for the response, up to a limit. */
-  function createReturned(rights: Rights, source: StoredDataSource, wanted: boolean) {
+  function createReturned(rights: Rights, source: StoredDataSource, isWanted: boolean) {
     const entries: Entry[] = [];
     let bytes = 0;
     return {
       entries,
       add(entry: Parameters<typeof viewFor>[2], text: string, dataToWrite: readonly string[]) {
-        if (!wanted) return;
+        if (!isWanted) return;
         bytes += text.length;
         if (bytes > RETURNED_MAX_BYTES) {
           const message = `a commit gives back ${RETURNED_MAX_BYTES} bytes at most: leave returnEntries out`;
@@ -242,7 +242,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     /** @throws as an insert, an update and a removal: then nothing is written */
     async commit(rights: Rights, source: StoredDataSource, commit: CommitInput): Promise<CommitResult> {
       const judged = await validateCommit(rights, source, commit);
-      intake.take(rights.writer.emitter, source.appId, judged.bytes, commit.inserts.length + commit.updates.length);
+      intake.takeRows(rights.writer.emitter, source.appId, judged.bytes, commit.inserts.length + commit.updates.length);
       return changes.commit(
         source,
         rights.writer,

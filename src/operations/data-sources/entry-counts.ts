@@ -76,9 +76,10 @@ export function createEntryCounts(read: ReadRows) {
       const all = new Statement();
       const wholeQuery = `SELECT 1 FROM data_source_entry e WHERE ${entriesOf(key, { scope: { sees: () => true, filter: null }, where: null }, all, "e")}`;
       const { rows } = await explainPlan(key.appId, wholeQuery, all.values);
-      const { seen, matching: matched } = await sampleEntries(key, conditions.join(" AND "), statement);
+      const { seen: sampled, matching: matched } = await sampleEntries(key, conditions.join(" AND "), statement);
       // A sample without a match is less precise than the planner's estimate.
-      const total = matched === 0 ? Math.min(matchingPlan.rows, rows / Math.max(1, seen)) : (rows * matched) / seen;
+      const total =
+        matched === 0 ? Math.min(matchingPlan.rows, rows / Math.max(1, sampled)) : (rows * matched) / sampled;
       return { total: Math.round(total), about: true };
     },
   };

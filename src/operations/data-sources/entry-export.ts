@@ -33,10 +33,10 @@ function toCell(value: unknown): unknown {
 }
 
 interface RowWriter {
-  begin: string;
+  opening: string;
   /** @param data JSON texts; at least one */
   some(data: readonly string[], first: boolean): string;
-  end: string;
+  closing: string;
 }
 
 /** Matches the start of a formula. Papa Parse's own expression misses formulas of several lines. */
@@ -50,7 +50,7 @@ function csv(columns: readonly string[], spreadsheet: boolean): RowWriter {
     return `${text === "" ? '""' : text}\r\n`;
   };
   return {
-    begin: columns.length === 0 ? "" : line(columns),
+    opening: columns.length === 0 ? "" : line(columns),
     some: (data) =>
       data
         .map((text) => {
@@ -58,16 +58,16 @@ function csv(columns: readonly string[], spreadsheet: boolean): RowWriter {
           return line(columns.map((column) => toCell(Object.hasOwn(entry, column) ? entry[column] : undefined)));
         })
         .join(""),
-    end: "",
+    closing: "",
   };
 }
 
 const JSON_LIST: RowWriter = {
-  begin: "[",
+  opening: "[",
   some: (data, first) => `${first ? "" : ","}\n${data.join(",\n")}`,
-  end: "\n]\n",
+  closing: "\n]\n",
 };
-const JSON_LINES: RowWriter = { begin: "", some: (data) => `${data.join("\n")}\n`, end: "" };
+const JSON_LINES: RowWriter = { opening: "", some: (data) => `${data.join("\n")}\n`, closing: "" };
 
 export type EntryExport = ReturnType<typeof createEntryExport>;
 
@@ -103,13 +103,13 @@ export function createEntryExport({ read }: { read: ReadRows }) {
       const visibleColumns = columns.filter((column) => scope.sees(column));
       const rowWriter =
         format === "csv" ? csv(visibleColumns, spreadsheet) : format === "json" ? JSON_LIST : JSON_LINES;
-      yield rowWriter.begin;
+      yield rowWriter.opening;
       let first = true;
       for await (const data of pages(key, scope)) {
         yield rowWriter.some(data, first);
         first = false;
       }
-      yield rowWriter.end;
+      yield rowWriter.closing;
     },
   };
 }

@@ -51,9 +51,9 @@ interface FeedSubscriber {
   /** Position from which the subscriber resumes; null: from now. */
   since: Position | null;
   /** Fingerprint of the columns and entries that the subscriber can see. */
-  shown: string;
+  visibleColumns: string;
   push: (groupNews: EntryNews) => void;
-  end: (reason: ActionError) => void;
+  endFeed: (reason: ActionError) => void;
 }
 
 /** The subscribers of one data source. */
@@ -117,17 +117,17 @@ export function createEntryFeed(options: {
   function newsOf(
     room: SourceFeed,
     { visit, position }: Pick<FeedSubscriber, "visit" | "position">,
-    found: EntryDifferences | null,
+    differences: EntryDifferences | null,
   ) {
     const text = positions.textOf(room, position!, visit.isTrusted);
-    return { ...(found ?? NO_DIFFERENCES), reset: found === null, position: text };
+    return { ...(differences ?? NO_DIFFERENCES), reset: differences === null, position: text };
   }
 
   const startedFollowers = ({ followers }: SourceFeed): FeedSubscriber[] =>
     [...followers].filter(({ position }) => position !== null);
 
-  function end(room: SourceFeed, follower: FeedSubscriber, reason: ActionError): void {
-    if (room.followers.has(follower)) follower.end(reason);
+  function endFeed(room: SourceFeed, follower: FeedSubscriber, reason: ActionError): void {
+    if (room.followers.has(follower)) follower.endFeed(reason);
   }
 
   /** Returns the data source; if it is gone, ends all subscriptions and returns null. */
@@ -137,7 +137,7 @@ export function createEntryFeed(options: {
       throw error;
     });
     if (source) return source;
-    for (const follower of [...room.followers]) end(room, follower, new ActionError("DATA_SOURCE_NOT_FOUND"));
+    for (const follower of [...room.followers]) endFeed(room, follower, new ActionError("DATA_SOURCE_NOT_FOUND"));
     return null;
   }
 
@@ -149,11 +149,11 @@ export function createEntryFeed(options: {
     try {
       rights.scope(source, follower.where);
       const visibilityKey = visibilityKeyOf(rights, source);
-      const hasChanged = visibilityKey !== follower.shown;
-      follower.shown = visibilityKey;
+      const hasChanged = visibilityKey !== follower.visibleColumns;
+      follower.visibleColumns = visibilityKey;
       if (hasChanged && follower.position !== null) follower.push(newsOf(room, follower, null));
     } catch (error) {
-      end(room, follower, refusalIn(error));
+      endFeed(room, follower, refusalIn(error));
     }
   }
 
@@ -177,16 +177,16 @@ export function createEntryFeed(options: {
 
   /** Groups subscribers with the same current rights, the same where and the same position. */
   async function groups(followers: readonly FeedSubscriber[]): Promise<Iterable<Group>> {
-    const found = new Map<string, Group>();
+    const groups = new Map<string, Group>();
     for (const follower of followers) {
       const rights = await options.rights.of(follower.visit);
       const who = rights.as.trusted ? "trusted" : JSON.stringify(rights.as.user);
       const key = JSON.stringify([who, follower.where, follower.position]);
-      const group = found.get(key) ?? { rights, position: follower.position!, where: follower.where, followers: [] };
+      const group = groups.get(key) ?? { rights, position: follower.position!, where: follower.where, followers: [] };
       group.followers.push(follower);
-      found.set(key, group);
+      groups.set(key, group);
     }
-    return found.values();
+    return groups.values();
   }
 
   /** Returns the changes as the group sees them. Null means that the group must read again. @throws as `scope` */
@@ -209,16 +209,16 @@ export function createEntryFeed(options: {
     changes: readonly StoredChange[],
   ) {
     try {
-      const found = await differencesFor(source, group, changes);
+      const differences = await differencesFor(source, group, changes);
       const followers = group.followers.filter((follower) => room.followers.has(follower));
       for (const follower of followers) follower.position = changes.at(-1)!.id;
-      if (followers.length === 0 || (found && isEmpty(found))) return;
+      if (followers.length === 0 || (differences && isEmpty(differences))) return;
       // All subscribers of the group get one object, so that it is serialized once.
-      const groupNews = newsOf(room, followers[0]!, found);
+      const groupNews = newsOf(room, followers[0]!, differences);
       for (const follower of followers) follower.push(groupNews);
     } catch (error) {
       const refusal = refusalIn(error);
-      for (const follower of group.followers) end(room, follower, refusal);
+      for (const follower of group.followers) endFeed(room, follower, refusal);
     }
   }
 
@@ -314,16 +314,16 @@ export function createEntryFeed(options: {
       const requested = { scope, where, onlyVisible: true };
       await readDifferences(read, source, requested, [{ id: 0, bulk: false, inserted: [0], replaced: [] }]);
       const visibilityKey = visibilityKeyOf(rights, source);
-      return liveSource<EntryNews>(source.appId, (push, end) => {
+      return liveSource<EntryNews>(source.appId, (push, endFollow) => {
         const room = roomOf(source.appId, source.id);
         const follower: FeedSubscriber = {
           visit,
           where,
           position: null,
           since: position,
-          shown: visibilityKey,
+          visibleColumns: visibilityKey,
           push,
-          end,
+          endFeed: endFollow,
         };
         room.followers.add(follower);
         roomOfFollower.set(follower, room);

@@ -108,7 +108,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
       met.meet(data);
       const bytes = Buffer.byteLength(readyEntry.text);
       // The app's own imports are limited by the disk and its quota, those of pages by the page's quota.
-      if (!trusted) intake.take(rights.writer.emitter, source.appId, bytes);
+      if (!trusted) intake.takeRows(rights.writer.emitter, source.appId, bytes);
       uncheckedEntries += bytes;
       if (uncheckedEntries > QUEUE_BYTES) {
         intake.checkRoom();

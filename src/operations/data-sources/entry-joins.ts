@@ -85,8 +85,8 @@ export function createEntryJoins(read: ReadRows) {
     const rows = await read<{ id: number; texts: (string | null)[] }>(key.appId, sql, statement.values);
     const byId = new Map(rows.map(({ id, texts }) => [id, texts]));
     return entries.map(({ id }) => {
-      const found = byId.get(id);
-      return found && !found.includes(null) ? (found as string[]) : null;
+      const joinKeys = byId.get(id);
+      return joinKeys && !joinKeys.includes(null) ? (joinKeys as string[]) : null;
     });
   }
 
@@ -98,11 +98,11 @@ export function createEntryJoins(read: ReadRows) {
     const paths = join.on.map(([left, right]) => parsePath(right, `${place}.on.${left}`, source, true));
     const values = paths.map((path) => keyAt(path, source, statement));
     const requested = values.map((value, pair) => {
-      const texts = [...new Set(keys.flatMap((found) => (found ? [found[pair]!] : [])))];
+      const texts = [...new Set(keys.flatMap((joinKeys) => (joinKeys ? [joinKeys[pair]!] : [])))];
       // Uses the primary key instead of its text.
       if (paths[pair]!.own === "id")
         return `j.id = ANY(${statement.bind(
-          texts.filter((one) => ID.test(one)),
+          texts.filter((text) => ID.test(text)),
           "bigint[]",
         )})`;
       const all = new Set(texts.flatMap(forms));
@@ -128,15 +128,15 @@ export function createEntryJoins(read: ReadRows) {
       JOIN data_source_entry j ON ${equal.join(" AND ")} WHERE ${[condition, ...requested].join(" AND ")}`;
   }
 
-  async function entriesFor(opened: Opened, keys: Keys): Promise<unknown[]> {
-    const { join, key, scope } = opened;
+  async function entriesFor(joinedSource: Opened, keys: Keys): Promise<unknown[]> {
+    const { join, key, scope } = joinedSource;
     const statement = new Statement();
-    const from = matching(opened, keys, statement);
+    const from = matching(joinedSource, keys, statement);
     const source = sourceOf("j", scope.sees);
     const order = parseOrder(join.order, source, `join.${join.name}.order`);
     const sorted = orderBy(
       order,
-      order.map((one) => keySql(one, source, statement)),
+      order.map((key) => keySql(key, source, statement)),
     );
     const numbered = `SELECT k.at, ${rowColumns("j")}, row_number() OVER (PARTITION BY k.at ORDER BY ${sorted}) AS nth ${from}`;
     const select = `SELECT * FROM (${numbered}) found WHERE nth <= ${statement.bind(join.limit, "bigint")} ORDER BY at, nth`;
@@ -147,15 +147,15 @@ export function createEntryJoins(read: ReadRows) {
     );
     if (rows.length > 0 && rows[0]!.found > rows.length)
       refuseMore(`join.${join.name} is more than 8 MB together: ask for fewer entries or a smaller limit`);
-    const found: unknown[][] = keys.map(() => []);
-    for (const row of rows) found[row.at]!.push(viewOf(row, key.id, scope, join.attributes));
-    return found;
+    const joined: unknown[][] = keys.map(() => []);
+    for (const row of rows) joined[row.at]!.push(viewOf(row, key.id, scope, join.attributes));
+    return joined;
   }
 
-  async function figuresFor(opened: Opened, keys: Keys): Promise<unknown[]> {
-    const { join, key, scope } = opened;
+  async function figuresFor(joinedSource: Opened, keys: Keys): Promise<unknown[]> {
+    const { join, key, scope } = joinedSource;
     const statement = new Statement();
-    const from = matching(opened, keys, statement);
+    const from = matching(joinedSource, keys, statement);
     const { shows } = join;
     let figure = "count(*)";
     if (shows.as === "sum") {
@@ -179,16 +179,16 @@ export function createEntryJoins(read: ReadRows) {
       statement: Statement,
     ): Promise<string[]> {
       const conditions: string[] = [];
-      for (const join of joins.filter((one) => one.required)) {
-        const opened = await open(key, join, sources);
-        const [left, right] = [sourceOf("e", sources.scope.sees), sourceOf("j", opened.scope.sees)];
-        const equal = join.on.map(([one, two]) => {
+      for (const join of joins.filter((requiredJoin) => requiredJoin.required)) {
+        const joinedSource = await open(key, join, sources);
+        const [left, right] = [sourceOf("e", sources.scope.sees), sourceOf("j", joinedSource.scope.sees)];
+        const equal = join.on.map(([leftColumn, rightColumn]) => {
           const place = `join.${join.name}.on`;
-          const ours = valueAt(parsePath(one, place, left, true), left, statement);
-          const theirs = valueAt(parsePath(two, place, right, true), right, statement);
+          const ours = valueAt(parsePath(leftColumn, place, left, true), left, statement);
+          const theirs = valueAt(parsePath(rightColumn, place, right, true), right, statement);
           return `${isShown(ours)} AND ${isShown(theirs)} AND ${textOf(ours)} = ${textOf(theirs)}`;
         });
-        const condition = entriesOf(opened.key, { scope: opened.scope, where: join.where }, statement, "j");
+        const condition = entriesOf(joinedSource.key, { scope: joinedSource.scope, where: join.where }, statement, "j");
         conditions.push(`EXISTS (SELECT FROM data_source_entry j WHERE ${condition} AND ${equal.join(" AND ")})`);
       }
       return conditions;
@@ -203,9 +203,10 @@ export function createEntryJoins(read: ReadRows) {
     ): Promise<Record<string, unknown>[]> {
       const results: Record<string, unknown>[] = entries.map(() => ({}));
       for (const join of joins) {
-        const opened = await open(key, join, sources);
+        const joinedSource = await open(key, join, sources);
         const keys = await keysOf(key, entries, join, sources.scope);
-        const values = join.shows.as === "entries" ? await entriesFor(opened, keys) : await figuresFor(opened, keys);
+        const values =
+          join.shows.as === "entries" ? await entriesFor(joinedSource, keys) : await figuresFor(joinedSource, keys);
         for (const [at, value] of values.entries()) results[at]![join.name] = value;
       }
       return results;

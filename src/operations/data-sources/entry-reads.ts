@@ -107,7 +107,7 @@ function readsBy(read: ReadRows) {
     const source = sourceOf("e", reader.scope.sees);
     const where = [entriesOf(key, { scope: reader.scope, where: options.where, ids: reader.ids }, statement, "e")];
     where.push(...(await entryJoins.required(key, options.joins, reader, statement)));
-    const sql = keys.map((one) => keySql(one, source, statement));
+    const sql = keys.map((key) => keySql(key, source, statement));
     const at = typeof options.cursor === "string" ? readCursor(options.cursor, keys, key.id) : null;
     const isReversed = at?.reversed ?? false;
     if (at) where.push(afterPosition(keys, sql, at.values, isReversed, statement));
@@ -156,13 +156,13 @@ function readsBy(read: ReadRows) {
     const entries = rows.map((row) => viewOf(row, key.id, reader.scope, options.attributes));
     const joinedEntries = await entryJoins.of(key, entries, options.joins, reader);
     for (const [at, entry] of entries.entries()) if (options.joins.length > 0) entry.joins = joinedEntries[at]!;
-    const found: FoundEntries = { entries };
-    if (pages) found.cursor = pages;
+    const page: FoundEntries = { entries };
+    if (pages) page.cursor = pages;
     const knownTotal = options.mayPaginate ? knownTotalOf(options, rows) : null;
     const { limit, offset } = options;
-    if (knownTotal !== null) found.pagination = { total: knownTotal, limit, offset };
-    else if (options.includePagination) found.pagination = await readPagination(key, options, reader);
-    return found;
+    if (knownTotal !== null) page.pagination = { total: knownTotal, limit, offset };
+    else if (options.includePagination) page.pagination = await readPagination(key, options, reader);
+    return page;
   }
 
   async function readPagination<Source extends DataSourceKey>(
@@ -215,7 +215,7 @@ function readsBy(read: ReadRows) {
 
     /** Returns the sorted distinct values of columns, at most ten thousand of at most 160 KB each, without missing values and null. */
     async distinct(key: DataSourceKey, columns: unknown, scope: EntryScope): Promise<Record<string, JsonText[]>> {
-      const found: Record<string, JsonText[]> = {};
+      const groups: Record<string, JsonText[]> = {};
       for (const [at, column] of list(columns, "columns", FIELDS_MAX, 1).entries()) {
         const statement = new Statement();
         const source = sourceOf("e", scope.sees);
@@ -227,9 +227,9 @@ function readsBy(read: ReadRows) {
         const sql = `SELECT value FROM (SELECT value, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS held FROM (${values}) sorted) sized
           WHERE held <= ${PAGE_MAX_BYTES / FIELDS_MAX}`;
         const rows = await read<{ value: string }>(key.appId, sql, statement.values);
-        found[String(column)] = rows.map((row) => new JsonText(row.value));
+        groups[String(column)] = rows.map((row) => new JsonText(row.value));
       }
-      return found;
+      return groups;
     },
   };
 }
@@ -250,7 +250,7 @@ function knownTotalOf({ cursor, limit, offset }: FindOptions, rows: readonly Raw
 
 /** Returns the rows of a page and the cursors at its ends. A backward page is reversed. */
 function pageOf(
-  found: KeyedRow[],
+  foundRows: KeyedRow[],
   limit: number,
   keys: readonly OrderKey[],
   dataSourceId: number,
@@ -258,9 +258,9 @@ function pageOf(
 ): { rows: KeyedRow[]; pages: Pages } {
   const isReversed = at?.reversed ?? false;
   // The additional row, and rows beyond 8 MB, belong to the next page.
-  const total = Number((found[0] as { found?: number } | undefined)?.found ?? 0);
-  const rows = found.slice(0, limit);
-  const hasMore = total > rows.length || found.length > limit;
+  const total = Number((foundRows[0] as { found?: number } | undefined)?.found ?? 0);
+  const rows = foundRows.slice(0, limit);
+  const hasMore = total > rows.length || foundRows.length > limit;
   if (isReversed) rows.reverse();
   const cursor = (row: KeyedRow | undefined, back: boolean) =>
     row ? writeCursor(keys, dataSourceId, { values: row.keys!, reversed: back }) : null;

@@ -99,8 +99,8 @@ function rightsOf(
   };
   const scopeOfSingleEntry: Rights["scopeOfOne"] = (source) => {
     try {
-      const found = grant(source, "select");
-      return mayNameById(found) ? scopeFor(found, hashedOf(source)) : null;
+      const accessGrant = grant(source, "select");
+      return mayNameById(accessGrant) ? scopeFor(accessGrant, hashedOf(source)) : null;
     } catch {
       return null;
     }
@@ -113,21 +113,21 @@ function rightsOf(
     grant,
     may,
     scope(source, where) {
-      const found = grant(source, "select");
-      requireColumns(found, demandedColumns(where), "where");
-      requireValues(found, where);
-      return scopeFor(found, hashedOf(source));
+      const accessGrant = grant(source, "select");
+      requireColumns(accessGrant, demandedColumns(where), "where");
+      requireValues(accessGrant, where);
+      return scopeFor(accessGrant, hashedOf(source));
     },
     scopeOfRemoval(source, where) {
-      const found = grant(source, "delete");
-      requireColumns(found, demandedColumns(where), "where");
-      requireValues(found, where);
-      const { sees, filter } = scopeFor(found, hashedOf(source));
+      const accessGrant = grant(source, "delete");
+      requireColumns(accessGrant, demandedColumns(where), "where");
+      requireValues(accessGrant, where);
+      const { sees, filter } = scopeFor(accessGrant, hashedOf(source));
       if (as.trusted) return { sees, filter };
       // The number of removed entries must not reveal columns that the caller cannot read.
       const readableScope = scopeOfSingleEntry(source);
       return {
-        sees: (column) => sees(column) && (readableScope?.sees(column) ?? found.required.includes(column)),
+        sees: (column) => sees(column) && (readableScope?.sees(column) ?? accessGrant.required.includes(column)),
         filter,
       };
     },

@@ -71,11 +71,11 @@ export function boundBySize(select: string, limit: number, more: readonly string
 /** Cuts a page of few rows that were read completely. */
 export function fittingRows<Row extends { data: string }>(rows: Row[]): Row[] {
   let heldBytes = 0;
-  const end = rows.findIndex(({ data }, at) => {
+  const rowCount = rows.findIndex(({ data }, at) => {
     heldBytes += Buffer.byteLength(data);
     return at > 0 && heldBytes > PAGE_MAX_BYTES;
   });
-  return end < 0 ? rows : rows.slice(0, end);
+  return rowCount < 0 ? rows : rows.slice(0, rowCount);
 }
 
 export const rowColumns = (entry: string): string =>

@@ -103,8 +103,8 @@ export function createEntrySearches(options: {
     scope: EntryScope,
     ids: number[] | undefined,
   ): EntryReader<StoredDataSource> {
-    const joinedSource = async (wanted: JoinOptions["dataSource"]) => {
-      const joinedSourceRow = await sources.find(source.appId, wanted).catch((error: unknown) => {
+    const joinedSource = async (dataSource: JoinOptions["dataSource"]) => {
+      const joinedSourceRow = await sources.find(source.appId, dataSource).catch((error: unknown) => {
         throw rights.as.trusted ? error : rights.refused();
       });
       return joinedSourceRow;

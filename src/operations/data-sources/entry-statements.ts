@@ -128,7 +128,7 @@ export async function updateTexts(
 ): Promise<Map<number, Date>> {
   const timesById = new Map<number, Date>();
   for (const batch of batches(changes, ({ text }) => text.length)) {
-    const values = [appId, id, batch.map((one) => one.id), batch.map(({ text }) => text)];
+    const values = [appId, id, batch.map((entry) => entry.id), batch.map(({ text }) => text)];
     for (const row of await rows<{ id: number; updatedAt: Date }>(executor, UPDATE_ENTRIES, values))
       timesById.set(row.id, row.updatedAt);
   }

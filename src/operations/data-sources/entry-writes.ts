@@ -73,7 +73,7 @@ export function replacementData(source: StoredDataSource, before: EntryData, inp
 
 export function createEntryWrites({ changes, intake }: { changes: EntryChanges; intake: IntakeLimiter }) {
   function countBytes(rights: Rights, source: StoredDataSource, bytes: number): void {
-    intake.take(rights.writer.emitter, source.appId, bytes);
+    intake.takeRows(rights.writer.emitter, source.appId, bytes);
   }
 
   /**

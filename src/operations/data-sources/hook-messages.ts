@@ -71,16 +71,16 @@ export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet;
    * prevent the write.
    */
   async function statusesFor(appId: number, hooks: readonly SendingHook[]): Promise<HookStatuses> {
-    const found = new Map<SendingHook["type"], Status | ActionError>();
+    const statusByType = new Map<SendingHook["type"], Status | ActionError>();
     for (const { type } of hooks) {
-      if (found.has(type)) continue;
+      if (statusByType.has(type)) continue;
       const status = await outlet.statusFor(appId, type).catch((error: unknown) => {
         if (error instanceof ActionError) return error;
         throw error;
       });
-      found.set(type, status);
+      statusByType.set(type, status);
     }
-    return found;
+    return statusByType;
   }
 
   function makeMessage(hook: SendingHook, data: EntryData, status: Status | ActionError): WantedMessage["made"] | null {
@@ -104,17 +104,17 @@ export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet;
 
     /** Returns the entries that match each hook's where, in their current state. */
     async function chooseMessages(executor: Executor): Promise<WantedMessage[]> {
-      const found: WantedMessage[] = [];
+      const messages: WantedMessage[] = [];
       for (const hook of hooks) {
-        const own = wantedMessages.filter((one) => one.hook === hook);
-        if (own.length === 0) continue;
+        const hookMessages = wantedMessages.filter((message) => message.hook === hook);
+        if (hookMessages.length === 0) continue;
         if (hook.where === undefined) {
-          found.push(...own);
+          messages.push(...hookMessages);
           continue;
         }
         const statement = new Statement();
         const scope = { sees: (column: string) => !source.hashedColumns.includes(column), filter: null };
-        const ids = own.map(({ entryId }) => entryId);
+        const ids = hookMessages.map(({ entryId }) => entryId);
         const condition = entriesOf(source, { scope, where: hook.where, ids }, statement, "e");
         await rows(executor, `SET LOCAL statement_timeout = ${QUERY_TIMEOUT_MS}`);
         const matching = await rows<{ id: number }>(
@@ -124,9 +124,9 @@ export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet;
         );
         await rows(executor, "SET LOCAL statement_timeout = DEFAULT");
         const matchingIds = new Set(matching.map(({ id }) => id));
-        found.push(...own.filter(({ entryId }) => matchingIds.has(entryId)));
+        messages.push(...hookMessages.filter(({ entryId }) => matchingIds.has(entryId)));
       }
-      return found;
+      return messages;
     }
 
     return {
@@ -134,10 +134,10 @@ export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet;
         const visibleData = visibleColumns(data, (column) => !source.hashedColumns.includes(column));
         for (const hook of hooks) {
           if (!hook.runOn.includes(verb)) continue;
-          const one = makeMessage(hook, visibleData, statuses.get(hook.type)!);
-          if (!one) continue;
-          wantedMessages.push({ hook, entryId, made: one });
-          bytes += JSON.stringify(one).length;
+          const hookMessage = makeMessage(hook, visibleData, statuses.get(hook.type)!);
+          if (!hookMessage) continue;
+          wantedMessages.push({ hook, entryId, made: hookMessage });
+          bytes += JSON.stringify(hookMessage).length;
           if (bytes > MESSAGES_MAX_BYTES) {
             const message = `the hooks of one request may send ${MESSAGES_MAX_BYTES} bytes; write fewer entries at once`;
             throw new ActionError("REQUEST_INVALID", message);
@@ -150,11 +150,11 @@ export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet;
           const message = `the hooks of one request may send ${messagesMax} messages; write fewer entries at once`;
           throw new ActionError("REQUEST_INVALID", message);
         }
-        if (messages.length > 0) intake.take(emitter, source.appId, bytes, 2 * messages.length);
-        for (const { hook, entryId, made: one } of messages) {
+        if (messages.length > 0) intake.takeRows(emitter, source.appId, bytes, 2 * messages.length);
+        for (const { hook, entryId, made: message } of messages) {
           const entry = { appId: source.appId, dataSourceId: source.id, dataSourceEntryId: entryId };
-          if ("message" in one) await outlet.accept(executor, emitter, entry, one.message, one.status);
-          else await outlet.refuse(executor, emitter, entry, hook.type, one.fault);
+          if ("message" in message) await outlet.accept(executor, emitter, entry, message.message, message.status);
+          else await outlet.refuse(executor, emitter, entry, hook.type, message.fault);
         }
       },
     };
@@ -166,7 +166,11 @@ export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet;
      * sends.
      * @throws RATE_LIMIT_EXCEEDED
      */
-    async begin(source: StoredDataSource, verbs: readonly HookVerb[], emitter: Emitter): Promise<HookMessages> {
+    async createCollector(
+      source: StoredDataSource,
+      verbs: readonly HookVerb[],
+      emitter: Emitter,
+    ): Promise<HookMessages> {
       const hooks = source.hooks.filter(isSending).filter(({ runOn }) => runOn.some((verb) => verbs.includes(verb)));
       if (hooks.length === 0) return NO_MESSAGES;
       await outlet.count(source.appId, emitter);

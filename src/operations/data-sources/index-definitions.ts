@@ -93,7 +93,7 @@ export function uniqueColumns(
   wishes: readonly IndexWish[],
   name: string | undefined,
 ): readonly string[] | null {
-  const uniqueWish = wishes.find((one) => isUnique(one) && uniqueNameOf(key, one) === name);
+  const uniqueWish = wishes.find((wish) => isUnique(wish) && uniqueNameOf(key, wish) === name);
   return uniqueWish ? columnsOf(uniqueWish) : null;
 }
 

@@ -44,9 +44,9 @@ function refusalOf({ code = "" }: Partial<pg.DatabaseError>): string | undefined
 
 /** Runs the statements of one query, which share the time limit of one statement. */
 export function withinTime(read: ReadRows, now: () => number = performance.now.bind(performance)): ReadRows {
-  const end = now() + QUERY_TIMEOUT_MS;
+  const deadline = now() + QUERY_TIMEOUT_MS;
   return async (appId, text, values, name) => {
-    if (now() > end) throw new ActionError("REQUEST_INVALID", TOO_LONG);
+    if (now() > deadline) throw new ActionError("REQUEST_INVALID", TOO_LONG);
     return read(appId, text, values, name);
   };
 }

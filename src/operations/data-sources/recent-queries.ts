@@ -73,13 +73,13 @@ export function createRecentQueries(now: () => number = Date.now) {
     list(source: StoredDataSource): RecentQuery[] {
       const stored = [...(bySource.get(keyOf(source))?.values() ?? [])].reverse();
       const mayIndex = (column: string) => !source.hashedColumns.includes(column);
-      return stored.flatMap((one) => {
-        const { shape, count, lastAt } = one;
+      return stored.flatMap((storedQuery) => {
+        const { shape, count, lastAt } = storedQuery;
         const { where, order, aggregate } = shape;
         if (where.length + order.length === 0) return [];
         const index = source.indexes.find((wish) => servesShape(columnsOf(wish), shape));
         return {
-          ...{ where, order, aggregate, count, p95Ms: p95(one), lastAt: new Date(lastAt).toISOString() },
+          ...{ where, order, aggregate, count, p95Ms: p95(storedQuery), lastAt: new Date(lastAt).toISOString() },
           index: index === undefined ? null : columnsOf(index),
           suggestion: index === undefined ? suggestionFor(shape, mayIndex) : null,
         };

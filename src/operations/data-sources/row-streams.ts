@@ -119,7 +119,7 @@ async function* csvRows(bytes: Readable, layout: CsvLayout): AsyncGenerator<stri
       text = part.slice(skip);
     }
     yield* csvParser.write(text);
-    if (csvParser.held > ROW_MAX_CHARACTERS) throw tooLong();
+    if (csvParser.heldCharacters > ROW_MAX_CHARACTERS) throw tooLong();
   }
   if (csvParser) yield* csvParser.end();
 }
@@ -200,7 +200,7 @@ export function columnTypesOf(text: string | undefined): ColumnTypes {
   if (!isObject(parsed))
     throw invalidRows(`types must be an object of columns and their types (got ${describeValue(parsed)})`);
   for (const [name, type] of Object.entries(parsed)) {
-    const known = CELL_TYPES.find((one) => one === type);
+    const known = CELL_TYPES.find((cellType) => cellType === type);
     if (!known)
       throw invalidRows(`types[${describeValue(name)}] must be ${CELL_TYPES.join(", ")} (got ${describeValue(type)})`);
     types[name] = known;

@@ -53,9 +53,9 @@ export function createSessions(options: {
   const { db, sources, appUsers, logEvents, intake, person, userChanged } = options;
 
   const sessionOf: SessionOf = async (whom) => {
-    const [session, found] = await Promise.all([person(whom), appUsers.signedIn(whom.credentialId, whom.appId)]);
-    if (!found) return session;
-    const { pending, ...dataSource } = found;
+    const [session, appUser] = await Promise.all([person(whom), appUsers.signedIn(whom.credentialId, whom.appId)]);
+    if (!appUser) return session;
+    const { pending, ...dataSource } = appUser;
     return pending ? { ...session, awaits: "secondFactor" } : { ...session, entries: { dataSource } };
   };
 
@@ -102,7 +102,7 @@ export function createSessions(options: {
     /** Sets the language of the page, with the log event `session.locale.updated`. @throws REQUEST_INVALID */
     async set(caller: Caller, appId: number, body: unknown): Promise<AppSession> {
       const locale = localeOf(isObject(body) ? body["locale"] : undefined);
-      intake.take(caller, appId, locale.length);
+      intake.takeRows(caller, appId, locale.length);
       reportUnknownField(caller);
       const user = await appUsers.userOf(caller);
       const eventSubject = user === null ? {} : { dataSourceId: user.dataSourceId, dataSourceEntryId: user.id };

@@ -54,7 +54,7 @@ export function checkUnique(wishes: readonly IndexWish[], hashed: readonly strin
   const column = wishes
     .filter(isUnique)
     .flatMap(topColumnsOf)
-    .find((one) => hashed.includes(one));
+    .find((column) => hashed.includes(column));
   if (column === undefined) return;
   throw new ActionError("REQUEST_INVALID", `${JSON.stringify(column)} is hashed: its values cannot be unique`);
 }

@@ -105,7 +105,7 @@ export function createVerificationCodes({ db }: { db: Database }) {
     goodFor: GOOD_FOR_SECONDS,
 
     /** Counts one more request. @throws ActionError RATE_LIMIT_EXCEEDED if there were too many; then the request is not counted */
-    async ask(asking: CodeRequest): Promise<void> {
+    async sendCode(asking: CodeRequest): Promise<void> {
       const subjects = CODE_LIMITS.map(({ subject }) => digest("ask", ...subject(asking)));
       const knownSubjects = CODE_LIMITS.map(({ unlessNew }) => unlessNew && digest("ask", ...unlessNew(asking)));
       const limitColumns = [
@@ -136,14 +136,14 @@ export function createVerificationCodes({ db }: { db: Database }) {
       code: string,
     ): Promise<{ entryId: number; address: string } | null> {
       const hash = hashOf(credentialId, code);
-      const [found] = await rows<{ isRight: boolean; entryId: number | null; address: string }>(db, TRY, [
+      const [codeRow] = await rows<{ isRight: boolean; entryId: number | null; address: string }>(db, TRY, [
         credentialId,
         subject,
         hash,
       ]);
-      if (!found?.isRight || found.entryId === null) return null;
+      if (!codeRow?.isRight || codeRow.entryId === null) return null;
       const usedCodes = await rows(db, USE, [credentialId, subject, hash]);
-      return usedCodes.length > 0 ? { entryId: found.entryId, address: found.address } : null;
+      return usedCodes.length > 0 ? { entryId: codeRow.entryId, address: codeRow.address } : null;
     },
   };
 }

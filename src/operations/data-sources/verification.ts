@@ -132,12 +132,12 @@ export function createVerification(options: {
     });
   }
 
-  async function ask(caller: Caller, rules: VerificationRules, subject: Subject): Promise<CodeSentAnswer> {
+  async function sendSubjectCode(caller: Caller, rules: VerificationRules, subject: Subject): Promise<CodeSentAnswer> {
     const { appId } = subject.source;
     // The address is checked before the request counts, so that an invalid address is rejected in the same way for all users.
     codeMessage(rules, subject.by, subject.address, "000000");
     const requester = caller.address === undefined ? `credential ${caller.credentialId}` : addressBlock(caller.address);
-    await codes.ask({ appId, from: requester, to: [subject.by, subject.address] });
+    await codes.sendCode({ appId, from: requester, to: [subject.by, subject.address] });
     await store(caller, rules, subject);
     return { status: "CODE_SENT", expiresAt: new Date(Date.now() + codes.goodFor * 1_000).toISOString() };
   }
@@ -182,7 +182,7 @@ export function createVerification(options: {
       if (!rules) throw new ActionError("REQUEST_INVALID", `the app has no verification: set ${VERIFY_SETTING}`);
       const subject = await subjectOf(caller, appId, rules, request);
       refuseUnknownFields(body, VERIFICATION_SHAPE);
-      if (request.code === null) return ask(caller, rules, subject);
+      if (request.code === null) return sendSubjectCode(caller, rules, subject);
       await use(caller, subject, request.code);
       return null;
     },

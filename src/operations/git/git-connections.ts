@@ -191,20 +191,20 @@ export function createGitConnections(options: {
      * @throws ActionError FORBIDDEN
      */
     async callerOf(appId: number, { personId, credentialId }: GitRow): Promise<Caller> {
-      const [found] = await rows<{ isAdministrator: boolean; roles: Role[] }>(db, RIGHTS, [
+      const [rights] = await rows<{ isAdministrator: boolean; roles: Role[] }>(db, RIGHTS, [
         personId,
         appId,
         credentialId,
       ]);
-      const role = found && highestOf(found.roles);
-      if (!found || credentialId === null || !(role || found.isAdministrator))
+      const role = rights && highestOf(rights.roles);
+      if (!rights || credentialId === null || !(role || rights.isAdministrator))
         throw new ActionError(
           "FORBIDDEN",
           "the person who connected the repository has no right on the app any more, or a new passphrase; connect it again",
         );
       return {
         credentialId,
-        kind: found.isAdministrator ? "admin" : "editor",
+        kind: rights.isAdministrator ? "admin" : "editor",
         ...{ personId, appId: null, roles: new Map(role ? [[appId, role]] : []), organizations: new Map() },
         ...{
           scopes: null,

@@ -57,8 +57,8 @@ export function createGitPullOrder(db: DataSource) {
      */
     async check(manager: EntityManager | null, turn: PullTurn): Promise<void> {
       const sql = `SELECT FROM app_git WHERE ${CONNECTION} AND ${counterOf(turn)} = $3${manager ? " FOR NO KEY UPDATE" : ""}`;
-      const found = await rows(manager ?? db, sql, [turn.appId, turn.credentialId, turn.number]);
-      if (found.length === 0) throw outdated();
+      const turnRows = await rows(manager ?? db, sql, [turn.appId, turn.credentialId, turn.number]);
+      if (turnRows.length === 0) throw outdated();
     },
 
     /** True if the tag was published with this target before. */

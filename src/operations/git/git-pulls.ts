@@ -184,19 +184,19 @@ export function createGitPulls(options: {
     const { ref, publishes } = pulledRef;
     const author = await checkedAuthor(pull);
     if (!isPlan) await order.start(turn);
-    const found = await repository.find(appId, row, await connections.tokenOf(appId, row), ref);
-    if (publishes && skipsPublished && (await order.isPublished(turn, ref, found.target))) return null;
-    if (request.reviewedCommit !== null && found.commit !== request.reviewedCommit)
-      throw new ActionError("MANIFEST_CHANGED", `${ref} has another commit (got ${found.commit})`);
-    pull.commit = found.commit;
-    const pack = await found.fetch();
+    const remoteCommit = await repository.find(appId, row, await connections.tokenOf(appId, row), ref);
+    if (publishes && skipsPublished && (await order.isPublished(turn, ref, remoteCommit.target))) return null;
+    if (request.reviewedCommit !== null && remoteCommit.commit !== request.reviewedCommit)
+      throw new ActionError("MANIFEST_CHANGED", `${ref} has another commit (got ${remoteCommit.commit})`);
+    pull.commit = remoteCommit.commit;
+    const pack = await remoteCommit.fetch();
     const free = await applySlots.enter(appId);
     try {
-      const document = await repository.read(found.commit, row.folder, pack);
-      const { plan, drafts } = await apply(pull, author, found.commit, document);
-      await publishDrafts(pull, found.commit, drafts);
-      if (publishes && !isPlan) await order.addPublished(turn, ref, found.target);
-      return { ref, commit: found.commit, plan, published: pull.published };
+      const document = await repository.read(remoteCommit.commit, row.folder, pack);
+      const { plan, drafts } = await apply(pull, author, remoteCommit.commit, document);
+      await publishDrafts(pull, remoteCommit.commit, drafts);
+      if (publishes && !isPlan) await order.addPublished(turn, ref, remoteCommit.target);
+      return { ref, commit: remoteCommit.commit, plan, published: pull.published };
     } finally {
       free();
     }

@@ -79,12 +79,12 @@ export function createGitRepository({
     async find(appId: number, fields: GitFields, token: string | null, ref: string): Promise<FoundCommit> {
       try {
         const remote = await openGitRemote(senderTo(appId, fields, token));
-        const found = await remote.find(ref);
+        const remoteCommit = await remote.find(ref);
         const fetch = () =>
-          remote.fetch(found).catch((error: unknown) => {
+          remote.fetch(remoteCommit).catch((error: unknown) => {
             throw failureOf(error);
           });
-        return { commit: found.commit, target: found.target, fetch };
+        return { commit: remoteCommit.commit, target: remoteCommit.target, fetch };
       } catch (error) {
         throw failureOf(error);
       }

@@ -62,13 +62,13 @@ export function createGitWebhooks(options: {
     // The row stays, and is released by `recover`.
     const logFailure = (err: unknown) =>
       log.warn({ err, appId: webhook.appId, ref: webhook.ref }, "a pull after a webhook failed in the service");
-    runningPulls.take(webhook, pulling.catch(logFailure));
+    runningPulls.trackDelivery(webhook, pulling.catch(logFailure));
   }
 
   return {
     /** Counts a request by its network address, before its body is read. @throws RATE_LIMIT_EXCEEDED */
     countAddress(address: string | undefined, appId: number): void {
-      const wait = addresses.take(`${appId} ${addressBlock(address ?? "")}`);
+      const wait = addresses.takeTokens(`${appId} ${addressBlock(address ?? "")}`);
       if (wait > 0) throw tooOften("too many requests from this address", wait);
     },
 
@@ -79,7 +79,7 @@ export function createGitWebhooks(options: {
     },
 
     /** Starts the pulls of accepted webhooks, as many as there are slots. Returns null: the next one comes with its webhook. */
-    async look(): Promise<null> {
+    async deliverDue(): Promise<null> {
       for (let free = runningPulls.free(); free > 0; free = runningPulls.free()) {
         const claimed = await deliveries.claim(free);
         for (const webhook of claimed) startPull(webhook);

@@ -110,8 +110,8 @@ export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; b
     async mayOpen({ masterId, sealed: sealedSecret }: Route, appId: number, segment: string): Promise<boolean> {
       const secret = sealedSecret && (await openSecret(appId, masterId, sealedSecret));
       if (!secret) return false;
-      const [wanted, input] = [Buffer.from(secret), Buffer.from(segment)];
-      return wanted.length === input.length && timingSafeEqual(wanted, input);
+      const [expected, input] = [Buffer.from(secret), Buffer.from(segment)];
+      return expected.length === input.length && timingSafeEqual(expected, input);
     },
 
     /** Replaces the secret of a draft and its live version. The old secret stops working. Resolves to false if there is none. */

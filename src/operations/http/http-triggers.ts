@@ -172,7 +172,7 @@ export function createHttpTriggers(options: {
   return {
     /** Counts a request by its network address, whatever its outcome. @throws RATE_LIMIT_EXCEEDED */
     countAddress(address: string | undefined, appId: number): void {
-      const wait = limit === 0 ? 0 : addresses.take(`${appId} ${addressBlock(address ?? "")}`);
+      const wait = limit === 0 ? 0 : addresses.takeTokens(`${appId} ${addressBlock(address ?? "")}`);
       if (wait > 0) throw tooOften("too many requests from this address", wait);
     },
 

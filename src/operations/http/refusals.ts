@@ -57,7 +57,7 @@ export function createRefusals({ db, log }: { db: DataSource; log: Logger }) {
     const pendingRefusals = [...pending.values()];
     pending = new Map();
     if (pendingRefusals.length === 0 || !db.isInitialized) return;
-    const column = <K extends keyof CountedRefusals>(name: K) => pendingRefusals.map((one) => one[name]);
+    const column = <K extends keyof CountedRefusals>(name: K) => pendingRefusals.map((refusal) => refusal[name]);
     const values = [
       column("actionId"),
       column("status"),
@@ -95,7 +95,7 @@ export function createRefusals({ db, log }: { db: DataSource; log: Logger }) {
       if (actionRows.length === 0) throw new ActionError("ACTION_NOT_FOUND");
       await storePending();
       const refusalRows = await rows<RefusedRequests & { lastAt: Date }>(db, LIST, [appId, actionId]);
-      return refusalRows.map((one) => ({ ...one, lastAt: one.lastAt.toISOString() }));
+      return refusalRows.map((row) => ({ ...row, lastAt: row.lastAt.toISOString() }));
     },
   };
 }

@@ -28,7 +28,7 @@ export interface Route {
 }
 
 export const httpWheres = (triggers: readonly Trigger[]): HttpWhere[] =>
-  triggers.flatMap((one) => (one.trigger === "http" ? [one.where] : []));
+  triggers.flatMap((trigger) => (trigger.trigger === "http" ? [trigger.where] : []));
 
 const nameOf = ({ method, path }: HttpWhere): string => `${method ?? "every method"} ${path}`;
 
@@ -52,7 +52,7 @@ export async function addressTakenFault(
   const [taken] = await rows<{ at: number; name: string }>(executor, SELECT_TAKEN_ADDRESS, values);
   if (!taken) return null;
   const takenCondition = httpConditions[taken.at - 1]!;
-  const at = triggers.findIndex((one) => one.trigger === "http" && one.where === takenCondition);
+  const at = triggers.findIndex((trigger) => trigger.trigger === "http" && trigger.where === takenCondition);
   const message = `triggers[${at}].where has the method and path of another trigger: the action ${taken.name} answers ${nameOf(takenCondition)}`;
   return new ActionError("TRIGGERS_INVALID", message);
 }

@@ -61,7 +61,7 @@ export function planAlerts(
 ): PartPlan {
   const plan: PartPlan = { changes: [], faults: [], needs: [], apply: async () => undefined };
   if (items === undefined) return plan;
-  const currentByName = new Map(current.map((one) => [one.rule.name, one]));
+  const currentByName = new Map(current.map((namedRule) => [namedRule.rule.name, namedRule]));
   const writes: AlertWrite[] = [];
   plan.faults = repeatedNames("alerts", "name", items);
   for (const [at, item] of items.entries()) {

@@ -50,11 +50,11 @@ export async function planBindings(
 ): Promise<PartPlan> {
   const plan: PartPlan = { changes: [], faults: [], needs: [], apply: async () => undefined };
   if (items === undefined) return plan;
-  const currentByName = new Map(before.map((one) => [nameOf(one), one]));
+  const currentByName = new Map(before.map((binding) => [nameOf(binding), binding]));
   const namesInManifest = new Set(items.map(normalNameOf));
   // A promotion keeps bindings that only its target has, as it keeps settings.
   const isPruned = prune && !keepsData;
-  const keptBindings = isPruned ? [] : before.filter((one) => !namesInManifest.has(nameOf(one)));
+  const keptBindings = isPruned ? [] : before.filter((binding) => !namesInManifest.has(nameOf(binding)));
   let bindingsAfter: SecretBinding[];
   try {
     const mergedBindings = items.map((item) => {
@@ -66,28 +66,33 @@ export async function planBindings(
     plan.faults.push(bindingFault(error));
     return plan;
   }
-  const changedBindings = bindingsAfter.filter((one) => !isDeepStrictEqual(currentByName.get(nameOf(one)), one));
+  const changedBindings = bindingsAfter.filter(
+    (binding) => !isDeepStrictEqual(currentByName.get(nameOf(binding)), binding),
+  );
   const names = new Set(bindingsAfter.map(nameOf));
-  const removedBindings = before.filter((one) => !names.has(nameOf(one)));
-  const bindingChange = (verb: "created" | "changed" | "removed") => (one: SecretBinding) => ({
+  const removedBindings = before.filter((binding) => !names.has(nameOf(binding)));
+  const bindingChange = (verb: "created" | "changed" | "removed") => (binding: SecretBinding) => ({
     ...{ kind: "secretBinding" as const, verb },
-    name: nameOf(one),
+    name: nameOf(binding),
   });
   plan.changes = [
-    ...changedBindings.map((one) => bindingChange(currentByName.has(nameOf(one)) ? "changed" : "created")(one)),
+    ...changedBindings.map((binding) =>
+      bindingChange(currentByName.has(nameOf(binding)) ? "changed" : "created")(binding),
+    ),
     ...removedBindings.map(bindingChange("removed")),
   ];
   const configuredSettings = await configuredKeys(manager, appId);
-  const unsealedKeys = new Set(bindingsAfter.filter((one) => !one.sealed).map(({ key }) => key));
+  const unsealedKeys = new Set(bindingsAfter.filter((binding) => !binding.sealed).map(({ key }) => key));
   const isGuarded = (key: string) => configuredSettings.has(key) || unsealedKeys.has(key);
   const sealedKeys = (await definitions.sealedKeys(manager, appId)).filter(isGuarded);
   const keysWithoutValue = sealedKeys.filter((key) => keyWithoutValue(before, [key], bindingsAfter) !== null);
   plan.missing = bindingsAfter
     .filter(
-      (one) =>
-        !configuredSettings.has(one.key) || (keysWithoutValue.includes(one.key) && changedBindings.includes(one)),
+      (binding) =>
+        !configuredSettings.has(binding.key) ||
+        (keysWithoutValue.includes(binding.key) && changedBindings.includes(binding)),
     )
-    .map((one) => ({ kind: "secretBinding", name: nameOf(one) }));
+    .map((binding) => ({ kind: "secretBinding", name: nameOf(binding) }));
   plan.needs = plan.changes.length === 0 ? [] : ["writeSecretBindings"];
   plan.apply = async () => {
     if (keysWithoutValue.length > 0) {

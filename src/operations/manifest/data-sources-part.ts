@@ -90,7 +90,7 @@ export async function planSources(
   reserved: ReadonlyMap<string, number>,
 ): Promise<SourcesPlan> {
   const { manager, caller, appId, prune } = context;
-  const currentByName = new Map(current.map((one) => [one.name, one]));
+  const currentByName = new Map(current.map((dataSource) => [dataSource.name, dataSource]));
   const { writes, faults } = writesOf(context, items ?? [], currentByName);
   const removedSources = items && prune ? await removableSources(context, items, current) : [];
   const createdSources = writes.filter(({ before }) => before === null);
@@ -99,7 +99,7 @@ export async function planSources(
     const error = `an app has at most ${DATA_SOURCES_PER_APP} data sources (got ${count})`;
     faults.push({ path: "dataSources", status: "REQUEST_INVALID", error });
   }
-  const remainingSources = current.filter((one) => !removedSources.includes(one));
+  const remainingSources = current.filter((dataSource) => !removedSources.includes(dataSource));
   const ids = new Map([...reserved, ...remainingSources.map(({ name, id }): [string, number] => [name, id])]);
   const changes = writes.map(({ before, after: { name } }) => ({
     ...{ kind: "dataSource" as const, name },

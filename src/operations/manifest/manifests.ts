@@ -128,8 +128,8 @@ function manifestError(faults: readonly PathFault[]): ActionError {
 }
 
 function planOf(changes: readonly PartChange[]): ManifestPlan {
-  const namesByVerb = (wanted: PartChange["verb"]) =>
-    changes.filter(({ verb }) => verb === wanted).map(({ kind, name }) => ({ kind, name }));
+  const namesByVerb = (listedVerb: PartChange["verb"]) =>
+    changes.filter(({ verb }) => verb === listedVerb).map(({ kind, name }) => ({ kind, name }));
   return { created: namesByVerb("created"), changed: namesByVerb("changed"), removed: namesByVerb("removed") };
 }
 
@@ -178,13 +178,20 @@ export function createManifests(options: {
 
   type Stored = Awaited<ReturnType<typeof stored>>;
 
-  function documentOf({ app, held: heldSources, drafts, rules, bindings, settings: found }: Stored): TaggedManifest {
+  function documentOf({
+    app,
+    held: heldSources,
+    drafts,
+    rules,
+    bindings,
+    settings: settingDefinitions,
+  }: Stored): TaggedManifest {
     const sourceNames = new Map(heldSources.map(({ id, name }) => [id, name]));
     const actions = [...drafts.values()].filter(({ actionVersion }) => actionVersion === "v3");
     const manifest: Manifest = {
       version: MANIFEST_VERSION,
       app,
-      settings: found,
+      settings: settingDefinitions,
       secretBindings: bindings,
       dataSources: heldSources.map(sourceItem),
       actions: actions.map((row) => actionItem(row, sourceNames)).sort((a, b) => (a.name < b.name ? -1 : 1)),
@@ -313,7 +320,7 @@ export function createManifests(options: {
       const plannedResult = await runInTransaction(caller, manifestRead, { ...options, isPlan: true }, preparedParts);
       if (isPlan) return { plan: plannedResult.plan, tag: plannedResult.tag };
       const writtenSources = manifestRead.manifest.dataSources ?? [];
-      intake.take(caller, appId, Buffer.byteLength(JSON.stringify(writtenSources)), writtenSources.length + 1);
+      intake.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(writtenSources)), writtenSources.length + 1);
       const outcome = await saveManifest(caller, manifestRead, options, preparedParts, plannedResult.sources);
       sources.forget();
       for (const { id } of outcome.sources.removed) definitions.dropIndexes({ appId, id });

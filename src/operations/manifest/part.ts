@@ -79,12 +79,12 @@ export function faultAt(place: string, error: unknown, fields: readonly string[]
 
 /** Returns a fault for each name that an earlier item of the list has. */
 export function repeatedNames(field: string, key: string, items: readonly Record<string, unknown>[]): PathFault[] {
-  const seen = new Set<unknown>();
+  const names = new Set<unknown>();
   return items.flatMap((item, at) => {
     const name = item[key];
     if (typeof name !== "string") return [];
-    if (!seen.has(name)) {
-      seen.add(name);
+    if (!names.has(name)) {
+      names.add(name);
       return [];
     }
     const error = `${key} must be unique in ${field} (got ${JSON.stringify(name.slice(0, 60)).toWellFormed()} twice)`;

@@ -69,7 +69,7 @@ export function planSettings(
   const { manager, caller, appId, prune, keepsData } = context;
   const plan: PartPlan = { changes: [], faults: [], needs: [], apply: async () => undefined };
   if (items === undefined) return plan;
-  const currentByKey = new Map(current.map((one) => [one.key, one]));
+  const currentByKey = new Map(current.map((definition) => [definition.key, definition]));
   const writes: SettingWrites = { values: [], declared: { secret: [], shown: [] }, removed: [] };
   const faults: PathFault[] = repeatedNames("settings", "key", items);
   for (const [at, item] of items.entries()) {

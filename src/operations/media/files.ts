@@ -57,7 +57,7 @@ export function createFiles(options: {
       grants.need(target, "create");
       grants.needNoMore(ownRules ?? target, rules);
     }
-    intake.take(emitterOf(admission), appId, change.name?.length ?? 0);
+    intake.takeRows(emitterOf(admission), appId, change.name?.length ?? 0);
     return db.transaction(async (manager) => {
       await lockApp(manager, appId);
       const before = await requireFile(grants, appId, id, manager);

@@ -142,10 +142,12 @@ export function createFolders(options: {
   }
 
   async function checkCount(manager: EntityManager, appId: number): Promise<void> {
-    const [held] = await rows<{ count: number }>(manager, "SELECT count(*) FROM media_folder WHERE app_id = $1", [
-      appId,
-    ]);
-    if (held!.count >= FOLDERS_MAX)
+    const [folderCount] = await rows<{ count: number }>(
+      manager,
+      "SELECT count(*) FROM media_folder WHERE app_id = $1",
+      [appId],
+    );
+    if (folderCount!.count >= FOLDERS_MAX)
       throw new ActionError("REQUEST_INVALID", `an app has at most ${FOLDERS_MAX} folders`);
   }
 
@@ -217,7 +219,7 @@ export function createFolders(options: {
     const parentId = namedFolder(grants, fields["parentId"], "parentId");
     grants.need(await rulesAt(grants, appId, parentId), "create");
     const name = mediaName(fields["name"]);
-    intake.take(emitterOf(admission), appId, name.length);
+    intake.takeRows(emitterOf(admission), appId, name.length);
     return db
       .transaction(async (manager) => {
         await lockApp(manager, appId);
@@ -253,7 +255,7 @@ export function createFolders(options: {
       grants.need(target, "create");
       grants.needNoMore(before.ownRules ?? target, before.rules);
     }
-    intake.take(emitterOf(admission), appId, change.name?.length ?? 0);
+    intake.takeRows(emitterOf(admission), appId, change.name?.length ?? 0);
     return db
       .transaction(async (manager) => {
         await lockApp(manager, appId);
@@ -281,7 +283,7 @@ export function createFolders(options: {
   /** Checks every file and folder inside, because they may have their own rules. */
   async function checkDeletable(grants: MediaGrants, manager: EntityManager, appId: number, id: number): Promise<void> {
     if (grants.isTrusted) return;
-    const own = await rows<{ rules: MediaRules }>(
+    const folderRules = await rows<{ rules: MediaRules }>(
       manager,
       `${TREE}
        SELECT access_rules AS rules FROM media_folder WHERE access_rules IS NOT NULL AND id IN (SELECT id FROM tree)
@@ -289,7 +291,7 @@ export function createFolders(options: {
        SELECT access_rules FROM media_file WHERE access_rules IS NOT NULL AND app_id = $1 AND folder_id IN (SELECT id FROM tree)`,
       [appId, id],
     );
-    for (const { rules } of own) grants.need(rules, "delete");
+    for (const { rules } of folderRules) grants.need(rules, "delete");
   }
 
   async function removeFolder(admission: AdmittedRequest, { appId, id, precondition }: MediaTarget): Promise<void> {

@@ -29,16 +29,16 @@ export function createMediaPictures({ pictures }: { pictures: Pictures }) {
   let allWaiting = 0;
 
   function countWaiting(appId: number, count: 1 | -1): void {
-    const own = (waitingByApp.get(appId) ?? 0) + count;
+    const waitingCount = (waitingByApp.get(appId) ?? 0) + count;
     allWaiting += count;
-    if (own > 0) waitingByApp.set(appId, own);
+    if (waitingCount > 0) waitingByApp.set(appId, waitingCount);
     else waitingByApp.delete(appId);
   }
 
   /** @throws OVERLOADED if too many wait */
   async function resizeInTurn<T>(appId: number, work: () => Promise<T>): Promise<T> {
-    const own = waitingByApp.get(appId) ?? 0;
-    if (!leavesHalf(PICTURES_WAITING_MAX, allWaiting, own, 1)) {
+    const waitingCount = waitingByApp.get(appId) ?? 0;
+    if (!leavesHalf(PICTURES_WAITING_MAX, allWaiting, waitingCount, 1)) {
       const details = { retryAfter: OVERLOADED_RETRY_SECONDS };
       throw new ActionError("OVERLOADED", "too many pictures are waiting to be checked; try again shortly", details);
     }
@@ -58,7 +58,7 @@ export function createMediaPictures({ pictures }: { pictures: Pictures }) {
       open: () => Readable,
       contentType: string,
       keep: (clean: AsyncIterable<Buffer>) => Promise<T>,
-    ): Promise<Inspection & { kept: T }> {
+    ): Promise<Inspection & { storedCopy: T }> {
       return resizeInTurn(appId, () => pictures.inspect(open(), contentType, THUMBNAIL, keep)).catch(
         (error: unknown) => {
           if (!(error instanceof PictureFault)) throw error;

@@ -48,8 +48,8 @@ export async function createMedia(options: {
 }) {
   const { config, db, ring, instance, intake, logEvents, appUserOf, baseUrl, log } = options;
   const folder = join(config.dataDir, "media");
-  const [own] = await rows<{ space: string }>(db, "SELECT space FROM media_store");
-  const store = await openBlobStore({ folder, bucket: config.mediaBucket, space: own!.space });
+  const [storeRow] = await rows<{ space: string }>(db, "SELECT space FROM media_store");
+  const store = await openBlobStore({ folder, bucket: config.mediaBucket, space: storeRow!.space });
   const reception = createReception(join(folder, "incoming"), new FairSemaphore(READ_AT_ONCE, READ_AT_ONCE));
   const pictures = createMediaPictures({ pictures: createPictures({ log }) });
   const blobs = createBlobs({ db, quotaBytes: config.mediaQuotaMb * MB, log });

@@ -19,8 +19,8 @@ const REMEDY =
 
 /** Returns the recorded identity of the database's media store; null before the first API process has started. */
 export async function recordedIdentity(db: DataSource): Promise<string | null> {
-  const [own] = await rows<{ identity: string | null }>(db, "SELECT identity FROM media_store");
-  return own!.identity;
+  const [storeRow] = await rows<{ identity: string | null }>(db, "SELECT identity FROM media_store");
+  return storeRow!.identity;
 }
 
 /**

@@ -92,9 +92,9 @@ class UploadSlots {
   }
 
   add(appId: number, count: 1 | -1): void {
-    const own = (this.byApp.get(appId) ?? 0) + count;
+    const uploadCount = (this.byApp.get(appId) ?? 0) + count;
     this.taken += count;
-    if (own > 0) this.byApp.set(appId, own);
+    if (uploadCount > 0) this.byApp.set(appId, uploadCount);
     else this.byApp.delete(appId);
   }
 }
@@ -164,16 +164,16 @@ export function createUploads(options: UploadsOptions) {
     const cleanKey = newBlobKey();
     keys.push(cleanKey);
     const open = () => createReadStream(raw.path);
-    const { size, thumbnail, kept } = await pictures.inspect(appId, open, contentType, (clean) =>
+    const { size, thumbnail, storedCopy } = await pictures.inspect(appId, open, contentType, (clean) =>
       receiveBytes(appId, cleanKey, clean, raw.bytes),
     );
     await giveBack(appId, key);
-    if (thumbnail === null) return { ...kept, key: cleanKey, size, thumbnail: null };
+    if (thumbnail === null) return { ...storedCopy, key: cleanKey, size, thumbnail: null };
     const thumbnailKey = newBlobKey();
     keys.push(thumbnailKey);
     const storedThumbnail = await receiveBytes(appId, thumbnailKey, asStream(thumbnail), thumbnail.length);
     await store.put(thumbnailKey, storedThumbnail.path);
-    return { ...kept, key: cleanKey, size, thumbnail: { key: thumbnailKey, bytes: storedThumbnail.bytes } };
+    return { ...storedCopy, key: cleanKey, size, thumbnail: { key: thumbnailKey, bytes: storedThumbnail.bytes } };
   }
 
   async function* asStream(bytes: Buffer): AsyncGenerator<Buffer> {
@@ -221,12 +221,12 @@ export function createUploads(options: UploadsOptions) {
   /** @returns a function that frees the slot @throws OVERLOADED */
   function enterUpload(appId: number, isTrusted: boolean): () => void {
     const slots = isTrusted ? [openUploads.all] : [openUploads.all, openUploads.visitors];
-    if (!slots.every((one) => one.hasRoom(appId))) {
+    if (!slots.every((slot) => slot.hasRoom(appId))) {
       throw overloadedError("too many uploads at once, try again shortly", OVERLOADED_RETRY_SECONDS);
     }
-    for (const one of slots) one.add(appId, 1);
+    for (const slot of slots) slot.add(appId, 1);
     return () => {
-      for (const one of slots) one.add(appId, -1);
+      for (const slot of slots) slot.add(appId, -1);
     };
   }
 
@@ -236,7 +236,7 @@ export function createUploads(options: UploadsOptions) {
     appId: number,
     grants: MediaGrants,
     length: number | null,
-    leave: () => void,
+    releaseSlots: () => void,
   ): Upload {
     const files: Stored[] = [];
     const keys: string[] = [];
@@ -257,11 +257,11 @@ export function createUploads(options: UploadsOptions) {
       if (length !== null) missingBytes = Math.max(0, missingBytes - raw.bytes);
       const contentType = await contentTypeOf(raw.head);
       const isPicture = CLEANABLE.includes(contentType);
-      const found = isPicture
+      const inspection = isPicture
         ? await asPicture(appId, keys, raw, key, contentType)
         : { ...raw, key, size: null, thumbnail: null };
-      await store.put(found.key, found.path);
-      files.push({ ...found, name: uploadName(filename), contentType });
+      await store.put(inspection.key, inspection.path);
+      files.push({ ...inspection, name: uploadName(filename), contentType });
     }
 
     return {
@@ -287,7 +287,7 @@ export function createUploads(options: UploadsOptions) {
       async close() {
         if (!isOpen) return;
         isOpen = false;
-        leave();
+        releaseSlots();
         // The sweep finds what cannot be released now, by the lease in the row.
         for (const key of keys) {
           blobs.let(key);
@@ -304,9 +304,9 @@ export function createUploads(options: UploadsOptions) {
 
   return {
     /** @param length Content-Length as an estimate of the files' size, or null @throws ActionError RATE_LIMIT_EXCEEDED, OVERLOADED */
-    async begin(admission: AdmittedRequest, appId: number, length: number | null): Promise<Upload> {
+    async beginUpload(admission: AdmittedRequest, appId: number, length: number | null): Promise<Upload> {
       const grants = await callers.of(admission);
-      intake.take(emitterOf(admission), appId, 0);
+      intake.takeRows(emitterOf(admission), appId, 0);
       return upload(admission, appId, grants, length, enterUpload(appId, grants.isTrusted));
     },
   };

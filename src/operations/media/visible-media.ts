@@ -41,7 +41,7 @@ export async function visibleTo(
   { appId, files, value }: MediaFilter,
 ): Promise<VisibleMedia> {
   if (grants.isTrusted) return null;
-  const [folders, own] = await Promise.all([
+  const [folders, fileRules] = await Promise.all([
     rows<{ rules: MediaRules; ids: number[] }>(db, FOLDERS_BY_RULES, [appId]),
     rows<{ rules: MediaRules }>(
       db,
@@ -51,7 +51,7 @@ export async function visibleTo(
   ]);
   const isReadable = ({ rules }: { rules: MediaRules }) => grants.has(rules, "read");
   return [
-    own.filter(isReadable).map(({ rules }) => JSON.stringify(rules)),
+    fileRules.filter(isReadable).map(({ rules }) => JSON.stringify(rules)),
     folders.filter(isReadable).flatMap(({ ids }) => ids),
   ];
 }

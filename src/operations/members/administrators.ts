@@ -49,8 +49,8 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
   /** Checks the caller's right in the database, because the request's caller may be some seconds old. */
   async function mustAdministrate(manager: EntityManager, { personId, session }: Caller): Promise<void> {
     if (session === undefined) return;
-    const [own] = await rows<FoundAdministrator>(manager, SELECT_ADMINISTRATOR, [personId]);
-    if (!own?.isAdministrator) throw new ActionError("FORBIDDEN");
+    const [administrator] = await rows<FoundAdministrator>(manager, SELECT_ADMINISTRATOR, [personId]);
+    if (!administrator?.isAdministrator) throw new ActionError("FORBIDDEN");
   }
 
   /** @throws RESOURCE_CHANGED if the person's right or the list has changed since */

@@ -121,7 +121,7 @@ export function createEditors({
           await rows(manager, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
           const before = await listEditors(appId, manager);
           mustBeInList(
-            before.find((one) => one.id === id),
+            before.find((editor) => editor.id === id),
             [before],
             precondition,
           );

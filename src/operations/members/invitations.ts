@@ -112,13 +112,14 @@ export function createInvitations(options: {
       const email = requiredEmail(data["email"], "email");
       const role = parseRole(data["role"], "role");
       const lifetimeMs = hoursOf(data["expiresInHours"]) * HOUR_MS;
-      const retryAfter = invitationBucket.take(String(scope.organizationId));
+      const retryAfter = invitationBucket.takeTokens(String(scope.organizationId));
       if (retryAfter > 0) throw tooOften("too many invitations of this organization", retryAfter);
       const { personId, address } = caller;
       const issuedInvitation = await db.transaction(async (manager) => {
         await members.lock(manager, scope);
-        const own = await members.rankOf(manager, caller, scope);
-        if (isAbove(role, own)) throw new ActionError("FORBIDDEN", "permission denied: the role is above your own");
+        const callerRank = await members.rankOf(manager, caller, scope);
+        if (isAbove(role, callerRank))
+          throw new ActionError("FORBIDDEN", "permission denied: the role is above your own");
         const { organizationId } = scope;
         const pending = await pendingInvitations(manager, { organizationId, appId: null });
         if (pending.length >= INVITATIONS_MAX) {
@@ -149,7 +150,9 @@ export function createInvitations(options: {
       const { id, organizationId, email, role, appId } = invitation;
       await db.transaction(async (manager) => {
         if (precondition) {
-          const pendingLists = [null, appId].map((one) => pendingInvitations(manager, { organizationId, appId: one }));
+          const pendingLists = [null, appId].map((invitedTo) =>
+            pendingInvitations(manager, { organizationId, appId: invitedTo }),
+          );
           mustBeInList(invitation, await Promise.all(pendingLists), precondition);
         }
         await revokeInvitation(manager, id);

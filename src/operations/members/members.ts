@@ -134,9 +134,9 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
       return true;
     type HeldRoles = { organizationId: number; roles: (Role | null)[] };
     for (const { organizationId, roles } of await rows<HeldRoles>(manager, ROLES_EVERYWHERE, [personId])) {
-      const own = await roleAt(manager, { organizationId, appId: null }, caller.personId);
-      const isManager = own === "owner" || own === "admin";
-      if (!isManager || roles.some((role) => role !== null && !isAbove(own, role))) return false;
+      const callerRole = await roleAt(manager, { organizationId, appId: null }, caller.personId);
+      const isManager = callerRole === "owner" || callerRole === "admin";
+      if (!isManager || roles.some((role) => role !== null && !isAbove(callerRole, role))) return false;
     }
     return true;
   }
@@ -240,13 +240,13 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     async set(caller: Caller, { scope, personId, precondition }: MemberTarget, value: unknown): Promise<void> {
       await db.transaction(async (manager) => {
         await lockOrganization(manager, scope);
-        const own = await rankOf(manager, caller, scope);
+        const callerRank = await rankOf(manager, caller, scope);
         const role = parseRole(value, "role");
         const membershipRows = await rows(manager, SELECT_MEMBERSHIP, [scope.organizationId, personId]);
         if (membershipRows.length === 0)
           throw new ActionError("NOT_FOUND", "there is no such person in this organization");
         const before = await roleAt(manager, scope, personId);
-        if (isAbove(role, own) || (before !== null && isAbove(before, own))) {
+        if (isAbove(role, callerRank) || (before !== null && isAbove(before, callerRank))) {
           throw new ActionError("FORBIDDEN", "permission denied: the role is above your own");
         }
         await requireUnchangedMember(manager, scope, personId, precondition);
@@ -269,11 +269,11 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
       const { organizationId, appId } = scope;
       await db.transaction(async (manager) => {
         await lockOrganization(manager, scope);
-        const own = await rankOf(manager, caller, scope);
+        const callerRank = await rankOf(manager, caller, scope);
         const heldRoles = await rows<{ role: Role }>(manager, SELECT_HELD_ROLES, [organizationId, appId, personId]);
         const before = highestOf(heldRoles.map(({ role }) => role));
         if (before === null) throw new ActionError("NOT_FOUND", "there is no such member");
-        if (isAbove(before, own)) {
+        if (isAbove(before, callerRank)) {
           throw new ActionError("FORBIDDEN", "permission denied: the role is above your own");
         }
         await requireUnchangedMember(manager, scope, personId, precondition);

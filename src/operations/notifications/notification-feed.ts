@@ -19,7 +19,7 @@ import { type NotificationReader, READER_CHANNEL, type ReaderOf, usersOf } from 
 
 const RETRY_MS = 1_000;
 
-type NotificationListener = (one: Notification) => void;
+type NotificationListener = (notification: Notification) => void;
 
 interface FeedFollower {
   caller: Caller;
@@ -65,7 +65,7 @@ export function createNotificationFeed(options: {
   async function* after(appId: number, place: number, reader: string, until: number): AsyncGenerator<Notification> {
     for (let last = place; last < until; ) {
       const newNotifications = await publishedAfter(db, appId, last, reader);
-      for (const one of newNotifications) if (one.cursor! <= until) yield one;
+      for (const notification of newNotifications) if (notification.cursor! <= until) yield notification;
       if (newNotifications.length === 0) return;
       last = newNotifications.at(-1)!.cursor!;
     }
@@ -86,11 +86,12 @@ export function createNotificationFeed(options: {
   async function readOn(room: AppFeed): Promise<void> {
     if (room.place === null) return;
     let areKnown = false;
-    for await (const one of after(room.appId, room.place, "", Number.POSITIVE_INFINITY)) {
-      if (one.scope !== null && !areKnown) await readAgain(room);
-      areKnown ||= one.scope !== null;
-      room.place = one.cursor!;
-      for (const { reader, listener } of room.followers) if (inScope(one.scope, reader.user)) listener(one);
+    for await (const notification of after(room.appId, room.place, "", Number.POSITIVE_INFINITY)) {
+      if (notification.scope !== null && !areKnown) await readAgain(room);
+      areKnown ||= notification.scope !== null;
+      room.place = notification.cursor!;
+      for (const { reader, listener } of room.followers)
+        if (inScope(notification.scope, reader.user)) listener(notification);
     }
   }
 
@@ -132,7 +133,7 @@ export function createNotificationFeed(options: {
     appId: number,
     caller: Caller,
     reader: NotificationReader,
-    seen: number | null,
+    seenCursor: number | null,
   ): LiveSource<Notification> {
     return liveSource<Notification>(appId, (listener) => {
       const since = new Date();
@@ -140,14 +141,14 @@ export function createNotificationFeed(options: {
       const follower: FeedFollower = { caller, reader, listener };
       room.members += 1;
       let open = true;
-      let from = seen;
+      let from = seenCursor;
       inOrder(room, async () => {
         from ??= await positionBefore(db, appId, since);
         room.place ??= await lastPosition(db, appId);
-        for await (const one of after(appId, from, reader.key, room.place)) {
+        for await (const notification of after(appId, from, reader.key, room.place)) {
           if (!open) return;
-          if (inScope(one.scope, reader.user)) listener(one);
-          from = one.cursor!;
+          if (inScope(notification.scope, reader.user)) listener(notification);
+          from = notification.cursor!;
         }
         if (!open) return;
         room.followers.add(follower);
@@ -164,6 +165,6 @@ export function createNotificationFeed(options: {
   }
 
   return {
-    follow: async (appId, caller, seen) => sourceFor(appId, caller, await readerOf(caller, appId), seen),
+    follow: async (appId, caller, seenCursor) => sourceFor(appId, caller, await readerOf(caller, appId), seenCursor),
   };
 }

@@ -70,7 +70,7 @@ export interface NotificationPage {
   pagination: { total: number; hasMore: boolean };
 }
 
-const paginationOf = (total: number, seen: number) => ({ total, hasMore: seen < total });
+const paginationOf = (total: number, end: number) => ({ total, hasMore: end < total });
 
 export type NotificationsService = ReturnType<typeof createNotificationsService>;
 
@@ -146,7 +146,7 @@ export function createNotificationsService(options: {
     pathOf: (at: number) => string,
   ): Promise<Notification[]> {
     const all = bodies.map((body, at) => parseNotification(body, pathOf(at)));
-    intake.take(caller, appId, Buffer.byteLength(JSON.stringify(bodies)), all.length);
+    intake.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(bodies)), all.length);
     const { key } = await readerOf(caller, appId);
     const ids = await db.transaction(async (manager) => {
       const insertedIds: number[] = [];
@@ -163,7 +163,7 @@ export function createNotificationsService(options: {
   }
 
   /** Returns the newest published notifications for the reader. */
-  async function own(
+  async function listNotifications(
     appId: number,
     { key, user }: NotificationReader,
   ): Promise<Pick<Notification, "id" | "readStatus">[]> {
@@ -173,7 +173,7 @@ export function createNotificationsService(options: {
   /** Returns the reader; rejects a visitor that sends too many requests. @throws RATE_LIMIT_EXCEEDED */
   async function enterReader(caller: Caller, appId: number): Promise<NotificationReader> {
     const reader = await readerOf(caller, appId);
-    const retryAfter = reader.seesAll ? 0 : requestBucket.take(holderOf(caller));
+    const retryAfter = reader.seesAll ? 0 : requestBucket.takeTokens(holderOf(caller));
     if (retryAfter > 0)
       throw new ActionError("RATE_LIMIT_EXCEEDED", "too many requests from this client", { retryAfter });
     return reader;
@@ -223,7 +223,7 @@ export function createNotificationsService(options: {
     async update(caller: Caller, target: NotificationTarget, body: unknown): Promise<Notification> {
       const { appId, id } = target;
       const fields = parseNotification(body);
-      intake.take(caller, appId, Buffer.byteLength(JSON.stringify(body)));
+      intake.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)));
       const { key } = await readerOf(caller, appId);
       await db.transaction(async (manager) => {
         const before = await lockNotification(manager, target, key);
@@ -275,12 +275,12 @@ export function createNotificationsService(options: {
     ): Promise<NotificationPage> {
       const { limit, offset } = page(query);
       const { status = null } = query;
-      if (status !== null && !NOTIFICATION_STATUSES.some((one) => one === status)) {
+      if (status !== null && !NOTIFICATION_STATUSES.some((known) => known === status)) {
         refuseField("status", NOTIFICATION_STATUSES.join(", "), status);
       }
       const reader = await enterReader(caller, appId);
       if (!reader.seesAll) {
-        const all = status === null || status === "published" ? await own(appId, reader) : [];
+        const all = status === null || status === "published" ? await listNotifications(appId, reader) : [];
         const ids = all.slice(offset, offset + limit).map(({ id }) => id);
         const entries = await pageOfReader(appId, reader, ids, reserve);
         return { entries, pagination: paginationOf(all.length, offset + entries.length) };
@@ -298,21 +298,23 @@ export function createNotificationsService(options: {
     async mark(caller: Caller, appId: number, body: unknown): Promise<{ count: number }> {
       const ids = parseMarked(body);
       const reader = await enterReader(caller, appId);
-      const byId = new Map((await own(appId, reader)).map((one) => [one.id, one]));
+      const byId = new Map(
+        (await listNotifications(appId, reader)).map((notification) => [notification.id, notification]),
+      );
       const unreadNotifications = [...byId.values()].filter(({ readStatus }) => !readStatus);
       if (ids === EVERY_ONE) {
-        intake.take(caller, appId, 0, 1);
+        intake.takeRows(caller, appId, 0, 1);
         await db.query(MARK_ALL, [appId, reader.key]);
         return { count: unreadNotifications.length };
       }
       const markedIds = ids.filter((id) => byId.has(id) && !byId.get(id)!.readStatus);
-      intake.take(caller, appId, 0, markedIds.length);
+      intake.takeRows(caller, appId, 0, markedIds.length);
       return { count: (await rows(db, MARK_READ, [appId, reader.key, markedIds])).length };
     },
 
     /** Returns the number of unread notifications among the caller's newest 1,000. */
     async unread(caller: Caller, appId: number): Promise<{ count: number }> {
-      const all = await own(appId, await enterReader(caller, appId));
+      const all = await listNotifications(appId, await enterReader(caller, appId));
       return { count: all.filter(({ readStatus }) => !readStatus).length };
     },
 

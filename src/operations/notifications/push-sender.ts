@@ -159,14 +159,14 @@ export function createPushSender(options: {
   function startPush(delivery: PushDelivery): void {
     // The lease then expires, and the delivery is released.
     const logUnsettled = (err: unknown) => log.warn({ err }, "the outcome of a push message could not be stored");
-    deliveries.take(delivery, sendPush(delivery).catch(logUnsettled));
+    deliveries.trackDelivery(delivery, sendPush(delivery).catch(logUnsettled));
   }
 
   return {
     whenFree: deliveries.whenFree,
 
     /** Sends due messages. Returns the Unix time in milliseconds of the next one, or null. */
-    async look(): Promise<number | null> {
+    async sendDue(): Promise<number | null> {
       while (await spreadNotification());
       for (let freeSlots = deliveries.free(); freeSlots > 0; freeSlots = deliveries.free()) {
         const claimedDeliveries = await rows<PushDelivery>(db, CLAIM_DELIVERIES, [

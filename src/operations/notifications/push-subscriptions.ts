@@ -66,7 +66,7 @@ export function createPushSubscriptions(options: {
         throw new ActionError("REQUEST_INVALID", "endpoint must be an address of a public host");
       }
       refuseUnknownFields(body, PUSH_TARGET_SHAPE);
-      intake.take(caller, appId, endpoint.length);
+      intake.takeRows(caller, appId, endpoint.length);
       const { key } = await readerOf(caller, appId);
       return db.transaction(async (manager) => {
         const values = [appId, key, caller.credentialId, endpoint, p256dh, auth];

@@ -71,12 +71,12 @@ export class OauthClients {
   }
 
   async find(id: string): Promise<OauthClient | null> {
-    const [found] = await rows<OauthClient>(
+    const [client] = await rows<OauthClient>(
       this.#db,
       `SELECT id, name, redirect_uris AS "redirectUris", grant_types AS "grantTypes" FROM oauth_client WHERE id = $1`,
       [id],
     );
-    return found ?? null;
+    return client ?? null;
   }
 
   /** @throws OauthFailure; RATE_LIMIT_EXCEEDED */
@@ -100,7 +100,7 @@ export class OauthClients {
     if (knownGrantTypes.includes("authorization_code") && data.redirect_uris.length === 0) {
       throw new OauthFailure("invalid_redirect_uri", "redirect_uris must name at least one address");
     }
-    const retryAfter = this.#registrations.take(addressBlock(address ?? ""));
+    const retryAfter = this.#registrations.takeTokens(addressBlock(address ?? ""));
     if (retryAfter > 0) throw tooOften("too many registrations from this address", retryAfter);
     const client: OauthClient = {
       id: `svc_client_${randomBytes(16).toString("base64url")}`,

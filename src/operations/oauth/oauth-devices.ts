@@ -56,14 +56,14 @@ export class OauthDevices {
 
   /** Finds a code that waits for a decision. Returns null for a code that is unknown, expired or decided. */
   async find(userCode: string): Promise<DeviceRequest | null> {
-    const [found] = await rows<DeviceRequest>(
+    const [device] = await rows<DeviceRequest>(
       this.#db,
       `SELECT d.client_id AS "clientId", c.name AS "clientName", d.scopes, d.app_id AS "appId"
          FROM oauth_device d JOIN oauth_client c ON c.id = d.client_id
         WHERE d.user_code = $1 AND d.expires_at > now() AND d.grant_id IS NULL AND NOT d.is_denied`,
       [normalizeCode(userCode)],
     );
-    return found ?? null;
+    return device ?? null;
   }
 
   /** Records the person's decision once. @returns false if the code was decided before */
@@ -79,7 +79,7 @@ export class OauthDevices {
 
   /** Handles one poll of the program. Returns the ID of the grant once. @throws OauthFailure */
   async redeem(deviceCode: string, clientId: string): Promise<number> {
-    const [found] = await rows<{ grantId: number | null; isDenied: boolean; isExpired: boolean; isFast: boolean }>(
+    const [device] = await rows<{ grantId: number | null; isDenied: boolean; isExpired: boolean; isFast: boolean }>(
       this.#db,
       `WITH before AS (SELECT hash, polled_at FROM oauth_device WHERE hash = $1 AND client_id = $2 FOR UPDATE)
        UPDATE oauth_device d SET polled_at = now() FROM before WHERE d.hash = before.hash
@@ -87,15 +87,15 @@ export class OauthDevices {
                  before.polled_at > now() - interval '1 second' * $3 AS "isFast"`,
       [hashToken(deviceCode), clientId, POLL_SECONDS - 1],
     );
-    if (!found) throw new OauthFailure("invalid_grant", "the device code is unknown or was used");
-    if (found.isExpired) throw new OauthFailure("expired_token", "the device code has expired");
-    if (found.isDenied) throw new OauthFailure("access_denied", "the person refused");
-    if (found.isFast) throw new OauthFailure("slow_down", `poll every ${POLL_SECONDS} seconds`);
-    if (found.grantId === null) throw new OauthFailure("authorization_pending", "the person has not decided yet");
+    if (!device) throw new OauthFailure("invalid_grant", "the device code is unknown or was used");
+    if (device.isExpired) throw new OauthFailure("expired_token", "the device code has expired");
+    if (device.isDenied) throw new OauthFailure("access_denied", "the person refused");
+    if (device.isFast) throw new OauthFailure("slow_down", `poll every ${POLL_SECONDS} seconds`);
+    if (device.grantId === null) throw new OauthFailure("authorization_pending", "the person has not decided yet");
     const takenRows = await rows(this.#db, "DELETE FROM oauth_device WHERE hash = $1 RETURNING 1 AS one", [
       hashToken(deviceCode),
     ]);
     if (takenRows.length === 0) throw new OauthFailure("invalid_grant", "the device code is unknown or was used");
-    return found.grantId;
+    return device.grantId;
   }
 }

@@ -13,13 +13,13 @@ export class OauthLimits {
 
   /** @throws RATE_LIMIT_EXCEEDED */
   countRequest(address: string | undefined): void {
-    const retryAfter = this.#requests.take(addressBlock(address ?? ""));
+    const retryAfter = this.#requests.takeTokens(addressBlock(address ?? ""));
     if (retryAfter > 0) throw tooOften("too many requests from this address", retryAfter);
   }
 
   /** @throws RATE_LIMIT_EXCEEDED */
   countDecision(personId: number): void {
-    const retryAfter = this.#decisions.take(String(personId));
+    const retryAfter = this.#decisions.takeTokens(String(personId));
     if (retryAfter > 0) throw tooOften("too many requests of this person", retryAfter);
   }
 }

@@ -53,7 +53,7 @@ export function checkResource({ resource }: Parameters, issuer: string): void {
   if (resource === undefined) return;
   const resourceUrl = URL.parse(resource)?.href ?? "";
   const isOwnResource = [issuer, `${issuer}/mcp`].some(
-    (own) => withoutSlash(new URL(own).href) === withoutSlash(resourceUrl),
+    (resource) => withoutSlash(new URL(resource).href) === withoutSlash(resourceUrl),
   );
   if (!isOwnResource) throw new OauthFailure("invalid_target", `resource must be ${issuer} or ${issuer}/mcp`);
 }

@@ -85,7 +85,7 @@ export function createAddresses(options: {
         return unreached;
       }
       await room.take(author, dependency, sha256Of(source), source.length);
-      intake.take(author.caller, author.appId, source.length);
+      intake.takeRows(author.caller, author.appId, source.length);
       const noFacts = { package: null, version: null, licence: null, global: null, names: null, parts: [] };
       return assetOf(dependency, await scripts.keep(source, noFacts));
     },

@@ -229,7 +229,7 @@ export function createStoredScripts(db: DataSource) {
         const expected = "integrity must be sha256- and a hash in base64, as the action's assets have it";
         throw new ActionError("REQUEST_INVALID", `${expected} (got ${describeValue(integrity)})`);
       }
-      const waitSeconds = declarationBucket.take(String(appId), 1);
+      const waitSeconds = declarationBucket.takeTokens(String(appId), 1);
       if (waitSeconds > 0) {
         const limit = `this app may read what packages declare ${DECLARATIONS_PER_APP} times in a minute`;
         throw tooOften(`${limit}; try again in ${waitSeconds} s`, waitSeconds);
@@ -253,9 +253,9 @@ export function createStoredScripts(db: DataSource) {
     async bytesWith(
       appId: number,
       brought: readonly string[],
-      one: { sha256: string; bytes: number },
+      script: { sha256: string; bytes: number },
     ): Promise<number> {
-      const [total] = await rows<{ bytes: number }>(db, TOTAL, [appId, brought, one.sha256, one.bytes]);
+      const [total] = await rows<{ bytes: number }>(db, TOTAL, [appId, brought, script.sha256, script.bytes]);
       return total!.bytes;
     },
 

@@ -152,18 +152,18 @@ export async function gatherPackages(
     for (let at = 0; at < nodes.length; at += DOWNLOADS_AT_ONCE) {
       const fetchedNodes = nodes
         .slice(at, at + DOWNLOADS_AT_ONCE)
-        .map(async ({ origin, choice: { version }, folder, choice: one }) => {
+        .map(async ({ origin, choice: { version }, folder, choice }) => {
           const archive = await registry.archive(
             asking,
             origin,
-            one,
+            choice,
             Math.min(ARCHIVE_MAX_BYTES, ARCHIVES_MAX_BYTES - bytes),
           );
           return { name: origin, version, folder, archive };
         });
-      for (const one of await Promise.all(fetchedNodes)) {
-        bytes += one.archive.length;
-        all.push(one);
+      for (const node of await Promise.all(fetchedNodes)) {
+        bytes += node.archive.length;
+        all.push(node);
       }
       if (bytes > ARCHIVES_MAX_BYTES)
         throw unresolved(

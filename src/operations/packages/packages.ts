@@ -78,11 +78,11 @@ export interface ResolvedPackages {
 
 /** Resolved dependencies in an export: known scripts, and exact versions of others. */
 export interface PromisedAssets {
-  kept: readonly KeptAsset[];
+  storedAssets: readonly KeptAsset[];
   versions: ReadonlyMap<string, string>;
 }
 
-export const NO_PROMISED_ASSETS: PromisedAssets = { kept: [], versions: new Map() };
+export const NO_PROMISED_ASSETS: PromisedAssets = { storedAssets: [], versions: new Map() };
 
 export const NO_PACKAGES: ResolvedPackages = { assets: new Map(), late: [], fault: null };
 
@@ -91,7 +91,7 @@ function connectionsOf({ allowPrivateNetwork, egressAddress, npm }: PackagesOpti
   const registry = `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
   const shared = {
     mayReach: (address: string) => allowPrivateNetwork || isPublicAddress(address),
-    mayUsePort: (one: number) => allowPrivateNetwork || WEB_PORTS.includes(one),
+    mayUsePort: (port: number) => allowPrivateNetwork || WEB_PORTS.includes(port),
     resolve: lookupFor(allowPrivateNetwork),
     localAddress: egressAddress,
   };
@@ -120,7 +120,7 @@ const storedAssetOf = (dependency: string, assets: readonly StoredAsset[]): Stor
   assets.find((asset) => asset.name === dependency && isKept(asset));
 
 /** Key of a chosen version in the database. */
-const specOf = ({ name, subpath, wanted }: Dependency & { kind: "npm" }) => `${name}${subpath}@${wanted}`;
+const specOf = ({ name, subpath, range: version }: Dependency & { kind: "npm" }) => `${name}${subpath}@${version}`;
 
 /** Rejects two packages with the same global name. @throws ActionError DEPENDENCY_UNRESOLVED */
 function refuseSameGlobal(assets: Map<string, StoredAsset>, assetsBefore: readonly StoredAsset[]): void {
@@ -169,10 +169,10 @@ export function createPackages(options: PackagesOptions) {
     dependency: string,
     npm: Dependency & { kind: "npm" },
   ): Promise<ScriptFacts> {
-    const { name, wanted, subpath } = npm;
+    const { name, range, subpath } = npm;
     const asking = { dependency, signal: AbortSignal.timeout(FETCH_LIMIT_MS) };
-    const { choice, archives } = await gatherPackages(registry!, asking, name, wanted);
-    const exactSpec = specOf({ ...npm, wanted: choice.version });
+    const { choice, archives } = await gatherPackages(registry!, asking, name, range);
+    const exactSpec = specOf({ ...npm, range: choice.version });
     const specs = [specOf(npm), exactSpec];
     const chosen = await scripts.chosen(registry!.registry, exactSpec);
     if (chosen) {
@@ -191,7 +191,7 @@ export function createPackages(options: PackagesOptions) {
     const types = declarations && Buffer.from(JSON.stringify(declarations));
     const bytes = text.length + (types?.length ?? 0);
     await room.take(author, dependency, sha256Of(text), bytes);
-    intake.take(author.caller, author.appId, bytes);
+    intake.takeRows(author.caller, author.appId, bytes);
     const { version } = choice;
     const licence = parts[0]!.licence;
     const script = await scripts.keep(text, { package: name + subpath, version, licence, global, names, parts }, types);
@@ -227,10 +227,10 @@ export function createPackages(options: PackagesOptions) {
       return parsed.kind === "address" ? addresses.lookAgain(author, dependency, parsed.url, known) : known;
     const leaveQueue = await lines[parsed.kind].enter(author.appId);
     try {
-      const wanted = parsed.kind === "npm" && version !== undefined ? { ...parsed, wanted: version } : parsed;
-      return wanted.kind === "npm"
-        ? await ofNpm(author, dependency, wanted)
-        : await addresses.keep(author, dependency, wanted.url);
+      const chosen = parsed.kind === "npm" && version !== undefined ? { ...parsed, wanted: version } : parsed;
+      return chosen.kind === "npm"
+        ? await ofNpm(author, dependency, chosen)
+        : await addresses.keep(author, dependency, chosen.url);
     } finally {
       leaveQueue();
     }
@@ -295,7 +295,7 @@ export function createPackages(options: PackagesOptions) {
       promised = NO_PROMISED_ASSETS,
     ): Promise<ResolvedPackages> {
       const assets = new Map<string, StoredAsset>();
-      const knownAssets = [...promised.kept, ...assetsBefore];
+      const knownAssets = [...promised.storedAssets, ...assetsBefore];
       const had = new Set(storedScripts(assetsBefore));
       const deadline = performance.now() + SAVE_LIMIT_MS;
       try {
@@ -346,21 +346,24 @@ export function createPackages(options: PackagesOptions) {
 
     /** Reads the assets of an export. Assets that are invalid or do not fit their dependency are left out. */
     async promised(assets: unknown): Promise<PromisedAssets> {
-      const entries = (Array.isArray(assets) ? assets.slice(0, DEPENDENCIES_MAX) : []).flatMap((one: unknown) => {
-        const { name, version, integrity } = isObject(one) ? one : {};
+      const entries = (Array.isArray(assets) ? assets.slice(0, DEPENDENCIES_MAX) : []).flatMap((asset: unknown) => {
+        const { name, version, integrity } = isObject(asset) ? asset : {};
         const sha256 = sha256In(integrity);
         if (typeof name !== "string" || sha256 === null) return [];
         return [{ name, sha256, version: typeof version === "string" ? valid(version) : null }];
       });
       const scriptsByHash = new Map(
-        (await scripts.known(entries.map(({ sha256 }) => sha256))).map((one) => [one.sha256, one]),
+        (await scripts.known(entries.map(({ sha256 }) => sha256))).map((scriptFacts) => [
+          scriptFacts.sha256,
+          scriptFacts,
+        ]),
       );
       const stored = entries.flatMap(({ name, sha256 }) => {
-        const one = scriptsByHash.get(sha256);
-        return one && isScriptOf(one, name) ? [assetOf(name, one)] : [];
+        const facts = scriptsByHash.get(sha256);
+        return facts && isScriptOf(facts, name) ? [assetOf(name, facts)] : [];
       });
       return {
-        kept: stored,
+        storedAssets: stored,
         versions: new Map(entries.flatMap(({ name, version }) => (version ? [[name, version]] : []))),
       };
     },

@@ -64,7 +64,7 @@ export function createRegistry(options: {
       throw new NotConnectedError("it redirects to a URL without TLS", true);
   }
 
-  async function ask(
+  async function requestRegistry(
     asking: RegistryRequest,
     name: string,
     url: URL,
@@ -112,15 +112,21 @@ export function createRegistry(options: {
     /** Returns the registry's document of a package. @throws DEPENDENCY_UNRESOLVED */
     async document(asking: RegistryRequest, name: string): Promise<Uint8Array> {
       const url = new URL(`${registry}/${name.replace("/", "%2f")}`);
-      const answer = await ask(asking, name, url, DOCUMENT_MAX_BYTES, minAgeDays > 0 ? FULL_TYPE : ABBREVIATED_TYPE);
+      const answer = await requestRegistry(
+        asking,
+        name,
+        url,
+        DOCUMENT_MAX_BYTES,
+        minAgeDays > 0 ? FULL_TYPE : ABBREVIATED_TYPE,
+      );
       checkStatus(asking, name, answer);
       return answer.body;
     },
 
     /** @throws DEPENDENCY_UNRESOLVED */
-    async choose(asking: RegistryRequest, name: string, document: Uint8Array, wanted: string): Promise<VersionChoice> {
+    async choose(asking: RegistryRequest, name: string, document: Uint8Array, range: string): Promise<VersionChoice> {
       const publishedBefore = minAgeDays > 0 ? new Date(Date.now() - minAgeDays * DAY_MS).toISOString() : null;
-      const threadResult = await threads.call({ document, wanted, publishedBefore });
+      const threadResult = await threads.call({ document, range: range, publishedBefore });
       // A document of maximum size takes a tenth of this time, unless the machine is busy.
       if (!threadResult.ok && threadResult.limit === "time")
         throw unresolved(
@@ -149,7 +155,7 @@ export function createRegistry(options: {
       const url = new URL(tarball);
       if (url.protocol !== "https:" && url.origin !== origin)
         throw unresolved(asking.dependency, `cannot be fetched: the archive of ${name} is at an address without TLS`);
-      const answer = await ask(asking, name, url, maxBytes, "application/octet-stream, */*");
+      const answer = await requestRegistry(asking, name, url, maxBytes, "application/octet-stream, */*");
       checkStatus(asking, name, answer);
       if (ssri.checkData(answer.body, integrity) === false)
         throw unresolved(

@@ -24,7 +24,7 @@ export function createScriptQuota(scripts: Pick<StoredScripts, "bytesWith">) {
   /** Scripts that a request has stored so far. No action uses them before its transaction. */
   const broughtBy = new WeakMap<ScriptAuthor, Set<string>>();
 
-  async function take(author: ScriptAuthor, dependency: string, sha256: string, bytes: number): Promise<void> {
+  async function reserveBytes(author: ScriptAuthor, dependency: string, sha256: string, bytes: number): Promise<void> {
     const { appId } = author;
     const broughtScripts = broughtBy.get(author) ?? new Set();
     broughtBy.set(author, broughtScripts);
@@ -45,10 +45,10 @@ export function createScriptQuota(scripts: Pick<StoredScripts, "bytesWith">) {
 
   return {
     /** Counts a script before it is stored; `bytes` includes its declarations. @throws DEPENDENCY_UNRESOLVED */
-    take,
+    take: reserveBytes,
 
     /** Counts a script that is already stored, perhaps for other apps. @throws ActionError DEPENDENCY_UNRESOLVED */
     takeKept: (author: ScriptAuthor, { name, sha256, bytes = 0 }: KeptAsset): Promise<void> =>
-      take(author, name, sha256, bytes + DECLARATIONS_BYTES),
+      reserveBytes(author, name, sha256, bytes + DECLARATIONS_BYTES),
   };
 }

@@ -268,7 +268,7 @@ export function createLogs(db: DataSource) {
     },
 
     /** Returns the first of those IDs whose entries are at most PAGE_MAX_BYTES together, in order. Missing entries are left out. */
-    async findSome(ids: readonly number[]): Promise<{ found: FollowedEntry[]; left: readonly number[] }> {
+    async findSome(ids: readonly number[]): Promise<{ entries: FollowedEntry[]; left: readonly number[] }> {
       const entrySizes = await preparedRows<SizedRow>(
         db,
         "log-entry-sizes",
@@ -278,7 +278,7 @@ export function createLogs(db: DataSource) {
       );
       const pageIds = await pageOf(entrySizes);
       const left = entrySizes.slice(pageIds.length).map(({ id }) => id);
-      return { found: await findAll(pageIds), left };
+      return { entries: await findAll(pageIds), left };
     },
 
     /** Returns the newest ID; 0 if there are none. */

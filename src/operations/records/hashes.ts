@@ -100,8 +100,8 @@ export function checkHashable(value: unknown, column: string): string {
 /** Returns the hash in PHC format, with a random salt. @throws OVERLOADED */
 export async function hash(text: string, turn: HashTurn): Promise<string> {
   const salt = randomBytes(SALT_BYTES);
-  const own = { memory: MEMORY_KIB, passes: ARGON2_PASSES, parallelism: ARGON2_LANES, tagLength: TAG_BYTES };
-  const tag = await tagOf(text, salt, own, turn);
+  const parameters = { memory: MEMORY_KIB, passes: ARGON2_PASSES, parallelism: ARGON2_LANES, tagLength: TAG_BYTES };
+  const tag = await tagOf(text, salt, parameters, turn);
   return `$argon2id$v=19$m=${MEMORY_KIB},t=${ARGON2_PASSES},p=${ARGON2_LANES}$${toPlainBase64(salt)}$${toPlainBase64(tag)}`;
 }
 
@@ -127,6 +127,6 @@ export async function matchesHash(text: string, stored: unknown, turn: HashTurn)
   );
   const isSame = timingSafeEqual(computedTag, expected);
   if (hashMatch) return isSame;
-  const [input, kept] = [Buffer.from(text), Buffer.from(typeof stored === "string" ? stored : "")];
-  return kept.length > 0 && input.length === kept.length && timingSafeEqual(input, kept);
+  const [input, storedBytes] = [Buffer.from(text), Buffer.from(typeof stored === "string" ? stored : "")];
+  return storedBytes.length > 0 && input.length === storedBytes.length && timingSafeEqual(input, storedBytes);
 }

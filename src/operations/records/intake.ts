@@ -27,7 +27,7 @@ function intakeError(whose: string, megabytes: number, retryAfter: number): Acti
 /** @param quotaBytes bytes per minute for one app's own credentials; 0 means unlimited */
 export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: DiskSpace }) {
   const bucketOf = (share: number) => createTokenBucket({ limit: quotaBytes * share, windowMs: RATE_WINDOW_MS });
-  const own = bucketOf(1);
+  const serviceBucket = bucketOf(1);
   const visitors = bucketOf(INTAKE_VISITORS_SHARE);
   const addresses = bucketOf(INTAKE_ADDRESS_SHARE);
   const quotaMegabytes = (share: number) => (quotaBytes * share) / 2 ** 20;
@@ -48,9 +48,9 @@ export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: D
 
   function takeVisitorQuota(sender: Sender, appId: number, intakeCost: number): void {
     // The address counts first, so that data that it is refused do not use up the shared quota.
-    const waitSeconds = addresses.take(addressOf(sender), intakeCost);
+    const waitSeconds = addresses.takeTokens(addressOf(sender), intakeCost);
     if (waitSeconds > 0) throw intakeError("one address", quotaMegabytes(INTAKE_ADDRESS_SHARE), waitSeconds);
-    const waitOfAll = visitors.take(String(appId), intakeCost);
+    const waitOfAll = visitors.takeTokens(String(appId), intakeCost);
     if (waitOfAll > 0) throw intakeError("the visitors of one app", quotaMegabytes(INTAKE_VISITORS_SHARE), waitOfAll);
   }
 
@@ -61,12 +61,12 @@ export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: D
      * Counts `rows` with `bytes` of content in total against the sender's quota, or rejects them.
      * @throws RATE_LIMIT_EXCEEDED, OVERLOADED
      */
-    take(sender: Sender, appId: number, bytes: number, rows = 1): void {
+    takeRows(sender: Sender, appId: number, bytes: number, rows = 1): void {
       checkSpace();
       if (quotaBytes === 0) return;
       const intakeCost = bytes + rows * INTAKE_ROW_BYTES;
       if (!isVisitor(sender)) {
-        const waitSeconds = own.take(String(appId), intakeCost);
+        const waitSeconds = serviceBucket.takeTokens(String(appId), intakeCost);
         if (waitSeconds > 0) throw intakeError("this app", quotaMegabytes(1), waitSeconds);
         return;
       }
@@ -89,7 +89,7 @@ export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: D
       if (isVisitor(sender)) {
         addresses.charge(addressOf(sender), intakeCost);
         visitors.charge(String(appId), intakeCost);
-      } else own.charge(String(appId), intakeCost);
+      } else serviceBucket.charge(String(appId), intakeCost);
     },
   };
 }

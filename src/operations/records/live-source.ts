@@ -19,7 +19,7 @@ export interface LiveSource<Event extends object> extends AsyncIterable<Event> {
    * Calls `listener` with every future event. Calls `end` once with the reason if the source ends; nothing follows it.
    * Listeners must not throw.
    */
-  listen(listener: (event: Event) => void, end: (reason: ActionError) => void): StopListening;
+  listen(listener: (event: Event) => void, endSource: (reason: ActionError) => void): StopListening;
 }
 
 /** Check that the caller of a source must keep passing. */

@@ -72,7 +72,7 @@ export function createLogEvents({
   async function storeAll(events: readonly NewEvent[]): Promise<(StoredEvent | undefined)[]> {
     const values = eventParameters(events, queueLimits.lastCount());
     const stored = await preparedRows<StoredEvent>(db, "store-log-events", STORE_EVENTS, values);
-    const byRequest = new Map(stored.map((one) => [one.requestId, one]));
+    const byRequest = new Map(stored.map((storedEvent) => [storedEvent.requestId, storedEvent]));
     return events.map(({ requestId }) => byRequest.get(requestId));
   }
 
@@ -99,13 +99,18 @@ export function createLogEvents({
   }
 
   /** Stores validated events, in the transaction of `executor` if passed, and starts their actions. */
-  async function store(emitter: Emitter, appId: number, given: LogEventInput, executor?: Executor): Promise<LogEvent> {
-    const sessionId = given.sessionId ?? sessionIdOf(emitter);
-    const input = { ...given, userId: given.userId ?? emitter.personId, sessionId };
+  async function store(
+    emitter: Emitter,
+    appId: number,
+    eventInput: LogEventInput,
+    executor?: Executor,
+  ): Promise<LogEvent> {
+    const sessionId = eventInput.sessionId ?? sessionIdOf(emitter);
+    const input = { ...eventInput, userId: eventInput.userId ?? emitter.personId, sessionId };
     const { data: _, ...facts } = input;
     const { runId } = emitter;
     const requestId = randomUUID();
-    const openedData = openData(given);
+    const openedData = openData(eventInput);
     const stored = await storeEvent({ ...facts, ...openedData, appId, requestId, runId }, executor);
     if (!stored) throw new ActionError("APP_NOT_FOUND");
     const { id, organizationId, completed, started } = stored;
@@ -126,7 +131,7 @@ export function createLogEvents({
      */
     async add(caller: Caller, appId: number, body: unknown): Promise<LogEvent> {
       const input = parseLogEvent(body);
-      intake.take(caller, appId, eventBytes(body, "the event"));
+      intake.takeRows(caller, appId, eventBytes(body, "the event"));
       return store(caller, appId, input);
     },
 

@@ -37,7 +37,7 @@ export interface TailFilter {
 
 interface TailFollower extends TailFilter {
   push: (entry: LogEntry) => void;
-  end: (reason: ActionError) => void;
+  endTail: (reason: ActionError) => void;
   isOpen: boolean;
 }
 
@@ -87,7 +87,7 @@ export function createLogTail(options: {
       await work();
     } catch (error) {
       log.warn({ err: error, appId: follower.appId }, "a subscription to log entries could not start");
-      if (follower.isOpen) follower.end(new ActionError("INTERNAL_ERROR"));
+      if (follower.isOpen) follower.endTail(new ActionError("INTERNAL_ERROR"));
     }
   }
 
@@ -105,18 +105,19 @@ export function createLogTail(options: {
 
   async function readEach(
     ids: readonly number[],
-    pushEntry: (one: FollowedEntry) => void,
+    pushEntry: (entry: FollowedEntry) => void,
     isWanted = () => true,
   ): Promise<void> {
     for (let remainingIds = ids; remainingIds.length > 0 && isWanted(); ) {
-      const { found, left } = await readWithRetries(() => logs.findSome(remainingIds.slice(0, ENTRIES_PER_READ)));
-      for (const one of found) pushEntry(one);
+      const { entries, left } = await readWithRetries(() => logs.findSome(remainingIds.slice(0, ENTRIES_PER_READ)));
+      for (const entry of entries) pushEntry(entry);
       remainingIds = [...left, ...remainingIds.slice(ENTRIES_PER_READ)];
     }
   }
 
-  function deliverEntry(one: FollowedEntry): void {
-    for (const follower of followers.get(one.appId) ?? []) if (matchesFilter(follower, one)) follower.push(one.entry);
+  function deliverEntry(entry: FollowedEntry): void {
+    for (const follower of followers.get(entry.appId) ?? [])
+      if (matchesFilter(follower, entry)) follower.push(entry.entry);
   }
 
   /** Returns the first missing ID above `settled`; null if none is missing below the newest. */
@@ -190,8 +191,8 @@ export function createLogTail(options: {
 
   /** Delivers to one follower the entries after `from` and up to `upTo`, while it is open. */
   async function catchUp(follower: TailFollower, from: number, upTo: number): Promise<void> {
-    const pushEntry = (one: FollowedEntry) =>
-      follower.isOpen && matchesFilter(follower, one) && follower.push(one.entry);
+    const pushEntry = (entry: FollowedEntry) =>
+      follower.isOpen && matchesFilter(follower, entry) && follower.push(entry.entry);
     for (let after = from; after < upTo && follower.isOpen; ) {
       const ids = await readWithRetries(() => logs.idsOfApp(follower.appId, after, upTo));
       await readEach(ids, pushEntry, () => follower.isOpen);
@@ -241,8 +242,8 @@ export function createLogTail(options: {
   return {
     follow(filter) {
       const { appId } = filter;
-      return liveSource<LogEntry>(appId, (push, end) => {
-        const follower: TailFollower = { ...filter, push, end, isOpen: true };
+      return liveSource<LogEntry>(appId, (push, endTail) => {
+        const follower: TailFollower = { ...filter, push, endTail, isOpen: true };
         openCount += 1;
         if (openCount === 1) stopFollowing = notifications.follow(LOG_CHANNEL, handleNotice, planAdvance);
         const since = new Date();

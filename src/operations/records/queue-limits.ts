@@ -123,7 +123,7 @@ export class QueueLimits {
   }
 
   /** Counts one more queued run with a payload of that size. Returns false if the app has reached its limit. */
-  async take(appId: number, bytes: number): Promise<boolean> {
+  async takeBytes(appId: number, bytes: number): Promise<boolean> {
     await this.refresh();
     if (!(await this.isBelowLimit(appId, bytes))) return false;
     const appDepth = this.depthOf(appId);

@@ -100,7 +100,7 @@ export function createBindingTrials(options: {
         key,
         origin,
         actions: useRows
-          .filter((one) => one.key === key && one.origin === origin)
+          .filter((use) => use.key === key && use.origin === origin)
           .map(({ id, name }) => ({ id: Number(id), name })),
       }));
     },
@@ -112,13 +112,13 @@ export function createBindingTrials(options: {
     async send(caller: Caller, appId: number, body: unknown, signal: AbortSignal): Promise<BindingTrial> {
       const { key, origin, method, url } = readTrial(body);
       const { bindings: all } = await bindings.list(appId);
-      if (!all.some((one) => one.key === key && one.origin === origin)) {
+      if (!all.some((binding) => binding.key === key && binding.origin === origin)) {
         throw invalidRequest(`the app has no secret binding ${describeValue(key)} for ${describeValue(origin)}`);
       }
       const scan = await bindings.ofRuns.scanFor(appId);
       await recordChange(db.manager, caller, { appId, type: "app.secretBindings.test", data: { key, origin, method } });
       let exchangeFacts: ExchangeFacts | null = null;
-      const { send } = requests.begin({
+      const { send } = requests.beginRun({
         appId,
         environment: "server",
         origins: [origin],

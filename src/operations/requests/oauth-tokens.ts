@@ -64,7 +64,7 @@ function secretsOf({ key, origin, grant }: SecretBinding, value: unknown): Secre
     return isRefresh ? { clientSecret: null, refreshToken: value } : { clientSecret: value, refreshToken: null };
   }
   const { clientSecret = null, refreshToken = null } = isObject(value) ? value : {};
-  const isText = (one: unknown) => one === null || typeof one === "string";
+  const isText = (field: unknown) => field === null || typeof field === "string";
   if (isText(clientSecret) && isText(refreshToken) && (isRefresh ? refreshToken : clientSecret) !== null) {
     return { clientSecret, refreshToken } as Secrets;
   }
@@ -142,7 +142,7 @@ export function createOauthTokens(options: {
       {
         pool: `${appId} tokens`,
         budget: new RunBudget(),
-        mayUse: (one) => one === origin,
+        mayUse: (requested) => requested === origin,
         originOf: normalOrigin,
         hasCredential: true,
         signal: AbortSignal.timeout(FETCH_LIMIT_MS),
@@ -229,8 +229,8 @@ export function createOauthTokens(options: {
 
     /** Returns tokens of the app that a response could echo, each under the key of its binding. */
     known(appId: number): [key: string, token: string][] {
-      const own = [...cachedTokens.values()].filter((token) => token.appId === appId);
-      return own.flatMap(({ key, accessToken, refreshToken }) => [
+      const appTokens = [...cachedTokens.values()].filter((token) => token.appId === appId);
+      return appTokens.flatMap(({ key, accessToken, refreshToken }) => [
         [key, accessToken] as [string, string],
         ...(refreshToken === null ? [] : [[key, refreshToken] as [string, string]]),
       ]);

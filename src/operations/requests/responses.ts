@@ -22,8 +22,8 @@ const MASK_TEXT = /«([^«»]+)»/g;
 /** Minimum size of a compressed body. A shorter one contains no compressed secret. */
 const COMPRESSED_MIN_BYTES = 12;
 
-const DECOMPRESSORS = [gunzip, inflate, inflateRaw, brotliDecompress, zstdDecompress].map((one) =>
-  promisify(one as typeof gunzip),
+const DECOMPRESSORS = [gunzip, inflate, inflateRaw, brotliDecompress, zstdDecompress].map((decompress) =>
+  promisify(decompress as typeof gunzip),
 );
 
 /** Returns the body as text, by the charset of its Content-Type. @throws OutgoingError UNSUPPORTED */
@@ -77,8 +77,8 @@ export async function maskResponse(
 ): Promise<MaskedResponse | null> {
   const keys = new Set<string>();
   const maskTexts = async (texts: string[]): Promise<string[]> => {
-    const maskedTexts = await scan.mask(texts.map((one) => ({ text: one })));
-    for (const [at, one] of maskedTexts.entries()) for (const key of keysIn(one, texts[at]!)) keys.add(key);
+    const maskedTexts = await scan.mask(texts.map((text) => ({ text: text })));
+    for (const [at, masked] of maskedTexts.entries()) for (const key of keysIn(masked, texts[at]!)) keys.add(key);
     return maskedTexts;
   };
   const entries = Object.entries(response.headers);

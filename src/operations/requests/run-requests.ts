@@ -120,7 +120,7 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
         {
           ...scope,
           pool: String(run.appId),
-          mayUse: (one) => run.origins.includes(one),
+          mayUse: (requested) => run.origins.includes(requested),
           originOf: normalOrigin,
           checkRedirect: (next) => refuseSecretsInUrl(run, next, origin),
           ...(credential && { authorize: credential.authorize }),
@@ -135,17 +135,17 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
 
   return {
     /** Starts the requests of one run. Returns its sender and the list of sent requests. */
-    begin(run: RequestingRun): { send: SendOutgoing; records: RequestRecord[] } {
+    beginRun(run: RequestingRun): { send: SendOutgoing; records: RequestRecord[] } {
       const budget = new RunBudget();
       const records: RequestRecord[] = [];
       const onHop = (origin: string, method: string) => {
         const host = hostOf(origin);
         run.onHost(host);
-        const end = run.onHop(origin, method);
+        const endHop = run.onHop(origin, method);
         return (facts: ExchangeFacts) => {
           const { origin: _, durationMs, ...rest } = facts;
           records.push({ host, ...rest, durationMs: Math.round(durationMs) });
-          end(facts);
+          endHop(facts);
         };
       };
       const send: SendOutgoing = async (text, signal) => {

@@ -72,7 +72,9 @@ export function createSecretBindings(options: {
       throw new ActionError("FORBIDDEN", message);
     }
     await definitions.write(manager, caller, appId, input);
-    const values = new Map(input.filter(({ value }) => value !== undefined).map((one) => [one.key, one.value]));
+    const values = new Map(
+      input.filter(({ value }) => value !== undefined).map((binding) => [binding.key, binding.value]),
+    );
     await settings.writeBound(manager, caller, appId, Object.fromEntries(values));
   }
 
@@ -103,7 +105,7 @@ export function createSecretBindings(options: {
   const ofRuns: SecretBindings = {
     async credentialFor(appId, key, origin): Promise<RequestCredential> {
       const { bindings, values } = await currentBindings(appId);
-      const binding = bindings.find((one) => one.key === key && one.origin === origin);
+      const binding = bindings.find((binding) => binding.key === key && binding.origin === origin);
       const bindingError = (problem: string) => new OutgoingError("POLICY", problem, origin);
       if (!binding) throw bindingError(`the app has no secret binding ${key} for ${origin}`);
       const value = values.get(key);

@@ -74,9 +74,9 @@ export class Backlogs {
     const actionId = optionalId(input.actionId, "actionId");
     reportUnknownField(caller);
     const payload = (await this.hasSecrets(appId)) ? EMPTY_PAYLOAD : null;
-    const end = performance.now() + LIMIT_MS;
+    const deadline = performance.now() + LIMIT_MS;
     let [cancelled, after, more] = [0, 0, true];
-    while (more && performance.now() < end) {
+    while (more && performance.now() < deadline) {
       await this.db.transaction(async (manager) => {
         const queued = await rows<QueuedRow>(manager, QUEUED, [appId, after, actionId]);
         if (queued.length > 0) cancelled += await cancelBatch(manager, appId, queued, payload);

@@ -90,12 +90,12 @@ export class RunConsole {
   }
 
   private async read(runId: number, after: number, limit: number | null = null): Promise<PrintedLine[]> {
-    const found = await rows<PrintedLine & { at: Date }>(
+    const lines = await rows<PrintedLine & { at: Date }>(
       this.db,
       "SELECT seq, level, at, text FROM console_line WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT $3",
       [runId, after, limit],
     );
-    return found.map((line) => ({ ...line, at: line.at.toISOString() }));
+    return lines.map((line) => ({ ...line, at: line.at.toISOString() }));
   }
 
   /** True if the run has ended. @throws RUN_NOT_FOUND unless it belongs to the app */
@@ -109,8 +109,8 @@ export class RunConsole {
   /** Resolves at the next notification about the run, after POLL_MS, or when the reader leaves. */
   private nextNotice(runId: number, left: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const leave = () => resolve();
-    left.addEventListener("abort", leave);
+    const stopWaiting = () => resolve();
+    left.addEventListener("abort", stopWaiting);
     const unfollow = [
       this.notifications.follow(CONSOLE_CHANNEL, (notice) => notice === String(runId) && resolve(), resolve),
       this.notifications.follow(LOG_CHANNEL, (notice) => notice.endsWith(`:${runId}`) && resolve(), resolve),
@@ -118,8 +118,8 @@ export class RunConsole {
     const timer = setTimeout(resolve, POLL_MS);
     return promise.finally(() => {
       clearTimeout(timer);
-      left.removeEventListener("abort", leave);
-      for (const end of unfollow) end();
+      left.removeEventListener("abort", stopWaiting);
+      for (const stopFollowing of unfollow) stopFollowing();
     });
   }
 

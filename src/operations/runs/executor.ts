@@ -130,7 +130,7 @@ interface ExecutorOptions {
   /** Time limit of a run in milliseconds. */
   timeoutMs: number;
   measures: Pick<ServiceMeasures, "runEnded" | "requestEnded">;
-  traces: Pick<RunTraces, "begin">;
+  traces: Pick<RunTraces, "beginTrace">;
   serviceRequests: ServiceRequests;
   requests: RunRequests;
   log: Logger;
@@ -144,7 +144,7 @@ export class RunExecutor {
    * @throws if the end cannot be written and the run was lost or the service stops: another process ends the run when the lease is over
    */
   async execute(run: RunRecord, holder: string, signal: AbortSignal): Promise<RunOutcome> {
-    const trace = await this.options.traces.begin(run);
+    const trace = await this.options.traces.beginTrace(run);
     const details: RunDetails = { hosts: new Set(), payload: null, mode: null, trace, requests: [] };
     const startedAt = performance.now();
     const result = await this.evaluate(run, signal, details).catch((error: unknown) =>
@@ -159,7 +159,7 @@ export class RunExecutor {
     } finally {
       const ended = { mode: details.mode ?? ("none" as const), outcome: labelOf(outcome) };
       this.options.measures.runEnded({ appId: run.appId, trigger: run.trigger, ...ended, durationMs });
-      trace.end(ended);
+      trace.endTrace(ended);
     }
   }
 
@@ -175,7 +175,7 @@ export class RunExecutor {
     // Until the payload has been searched for secrets, the log entry must not repeat it.
     details.payload = EMPTY_PAYLOAD;
     const [action, secrets] = await retryInOutage(signal, () =>
-      Promise.all([this.load(run), this.options.secrets.begin(run.appId, run.secretsVersion)]),
+      Promise.all([this.load(run), this.options.secrets.beginRun(run.appId, run.secretsVersion)]),
     );
     details.payload = await maskedPayload(run, secrets.outcomeScan());
     if (!action) return unscanned(failed("ActionNotFoundError", "the action was removed before it ran"));
@@ -251,7 +251,7 @@ export class RunExecutor {
     writer: ConsoleWriter,
     details: RunDetails,
   ) {
-    const { send, records } = this.options.requests.begin({
+    const { send, records } = this.options.requests.beginRun({
       appId,
       environment,
       origins: integrationOrigins,

@@ -131,9 +131,9 @@ function addTimes(from: Date | null, to: Date | null, indexed: string[], bind: (
     indexed.push(`run.queued_at >= ${start}`, `run.id >= ${idAt(`${start} - ${OUT_OF_ORDER}`)}`);
   }
   if (to) {
-    const end = `${bind(to)}::timestamptz`;
-    indexed.push(`run.queued_at < ${end}`);
-    indexed.push(`run.id <= coalesce(${idAt(`${end} + ${OUT_OF_ORDER}`)}, ${Number.MAX_SAFE_INTEGER})`);
+    const endOfTime = `${bind(to)}::timestamptz`;
+    indexed.push(`run.queued_at < ${endOfTime}`);
+    indexed.push(`run.id <= coalesce(${idAt(`${endOfTime} + ${OUT_OF_ORDER}`)}, ${Number.MAX_SAFE_INTEGER})`);
   }
 }
 

@@ -204,11 +204,11 @@ export class RunQueries {
   /** Returns one run, or skipped tick. @throws RUN_NOT_FOUND */
   async get(caller: Caller, appId: number, runId: number): Promise<RunSummary> {
     const storable = Number.isSafeInteger(runId) && runId > 0;
-    const [found] = storable
+    const [run] = storable
       ? await this.summaries(caller, `run ${JOINED} WHERE run.app_id = $1 AND run.id = $2`, [appId, runId])
       : [];
-    if (!found) throw new ActionError("RUN_NOT_FOUND");
-    return found;
+    if (!run) throw new ActionError("RUN_NOT_FOUND");
+    return run;
   }
 
   /** Requests of a run to other services. */

@@ -184,7 +184,7 @@ export class SecretStore {
    * @param known the number of the app's last change of secrets, if the statement that started the run has read it
    * @throws EXECUTION_FAILED if the app has too many secrets
    */
-  async begin(appId: number, known?: number): Promise<RunSecrets> {
+  async beginRun(appId: number, known?: number): Promise<RunSecrets> {
     const version = known ?? (await this.settings.secretValues.version(appId));
     return new RunSecrets(this, appId, await this.startSecrets(appId, version));
   }
@@ -192,7 +192,7 @@ export class SecretStore {
   /** True if the app has secrets, or too many to search for. */
   async hasSecrets(appId: number): Promise<boolean> {
     try {
-      return (await this.begin(appId)).hasSecrets;
+      return (await this.beginRun(appId)).hasSecrets;
     } catch (error) {
       if (error instanceof ActionError) return true;
       throw error;
@@ -202,7 +202,7 @@ export class SecretStore {
   /** Payload in the log entry of a run that was not executed to its end: null if it is the run's own, empty if the app has too many secrets. */
   async maskedPayload({ appId, payload }: { appId: number; payload: string }): Promise<string | null> {
     try {
-      const masked = await (await this.begin(appId)).outcomeScan().maskPayload(payload);
+      const masked = await (await this.beginRun(appId)).outcomeScan().maskPayload(payload);
       return masked === payload && payload !== EMPTY_PAYLOAD ? null : masked;
     } catch (error) {
       if (error instanceof ActionError) return EMPTY_PAYLOAD;

@@ -23,13 +23,13 @@ export interface RunTrace {
   page(perform: (request: PageRun) => Promise<PageOutcome>, request: PageRun): Promise<PageOutcome>;
   /** Starts the span of a request to another service. The returned function ends it. */
   request(origin: string, method: string): (facts: ExchangeFacts) => void;
-  end(values: { outcome: string; mode: string }): void;
+  endTrace(values: { outcome: string; mode: string }): void;
 }
 
 const NO_TRACE: RunTrace = {
   page: (perform, request) => perform(request),
   request: () => () => undefined,
-  end: () => undefined,
+  endTrace: () => undefined,
 };
 
 function requestAttributes(url: URL, method: string) {
@@ -56,15 +56,15 @@ class PageRequestSpans {
     if (this.count > REQUESTS_MAX || !/^https?:/.test(request.url)) return null;
     const url = new URL(request.url);
     const attributes = requestAttributes(url, request.method);
-    const span = this.tracing.begin("fetch", "client", this.browser.traceparent, attributes);
+    const span = this.tracing.beginSpan("fetch", "client", this.browser.traceparent, attributes);
     this.open.add(span);
     // Only this service receives the trace context.
     const isPropagated = url.origin === this.serviceOrigin && span.traceparent !== null;
     return {
       headers: isPropagated ? { traceparent: span.traceparent! } : {},
-      end: (status) => {
+      endTrace: (status) => {
         if (status !== null) span.set({ "http.response.status_code": status });
-        span.end(status === null || status >= 400);
+        span.endSpan(status === null || status >= 400);
         this.open.delete(span);
       },
     };
@@ -72,7 +72,7 @@ class PageRequestSpans {
 
   /** Ends the spans of requests for which the run did not wait. */
   endAll(): void {
-    for (const span of this.open) span.end(true);
+    for (const span of this.open) span.endSpan(true);
   }
 }
 
@@ -84,28 +84,28 @@ class TracedRun implements RunTrace {
   ) {}
 
   async page(perform: (request: PageRun) => Promise<PageOutcome>, request: PageRun): Promise<PageOutcome> {
-    const browser = this.tracing.begin("browser", "internal", this.span.traceparent);
+    const browser = this.tracing.beginSpan("browser", "internal", this.span.traceparent);
     const spans = new PageRequestSpans(this.tracing, browser, this.serviceOrigin);
     const outcome = await perform({ mayRequest: () => true, ...request, onRequest: (sent) => spans.start(sent) });
     spans.endAll();
-    browser.end(!outcome.ok);
+    browser.endSpan(!outcome.ok);
     return outcome;
   }
 
   request(origin: string, method: string): (facts: ExchangeFacts) => void {
     const attributes = requestAttributes(new URL(origin), method);
-    const span = this.tracing.begin("request", "client", this.span.traceparent, attributes);
+    const span = this.tracing.beginSpan("request", "client", this.span.traceparent, attributes);
     return ({ status, sentBytes, receivedBytes, code }) => {
       span.set({ "http.request.body.size": sentBytes, "http.response.body.size": receivedBytes });
       if (status !== null) span.set({ "http.response.status_code": status });
       if (code !== null) span.set({ "error.type": code });
-      span.end(code !== null || status === null || status >= 400);
+      span.endSpan(code !== null || status === null || status >= 400);
     };
   }
 
-  end({ outcome, mode }: { outcome: string; mode: string }): void {
+  endTrace({ outcome, mode }: { outcome: string; mode: string }): void {
     this.span.set({ "svc.outcome": outcome, "svc.mode": mode });
-    this.span.end(outcome !== "completed");
+    this.span.endSpan(outcome !== "completed");
   }
 }
 
@@ -138,13 +138,13 @@ export class RunTraces {
   }
 
   /** Starts the span of a run. Never rejects, so that a run cannot fail by its trace. */
-  async begin(run: RunRecord): Promise<RunTrace> {
+  async beginTrace(run: RunRecord): Promise<RunTrace> {
     if (!this.tracing.isOn) return NO_TRACE;
     try {
       const { id, appId, actionId, trigger } = run;
       const [stored] = run.traceparent ? [run] : await rows<{ traceparent: string }>(this.db, REMOVE, [id]);
       const values = { "svc.run_id": id, "svc.app_id": appId, "svc.action_id": actionId, "svc.trigger": trigger };
-      const span = this.tracing.begin("run", "internal", stored?.traceparent ?? null, values);
+      const span = this.tracing.beginSpan("run", "internal", stored?.traceparent ?? null, values);
       return new TracedRun(this.tracing, span, this.serviceOrigin);
     } catch {
       // The trace is lost, the run is not.

@@ -89,11 +89,11 @@ export class Slots {
     });
   }
 
-  private createNestedSlot(level: number, leave: () => void): Slot {
+  private createNestedSlot(level: number, releaseSlot: () => void): Slot {
     this.nestedCount += 1;
     return this.createSlot(level, () => {
       this.nestedCount -= 1;
-      leave();
+      releaseSlot();
     });
   }
 

@@ -76,9 +76,9 @@ export async function markSecrets(
 
 export function createSecretValues(options: {
   db: DataSource;
-  opened: (appId: number, rows: readonly StoredSetting[], executor?: Executor) => Promise<[string, unknown][]>;
+  openSettings: (appId: number, rows: readonly StoredSetting[], executor?: Executor) => Promise<[string, unknown][]>;
 }) {
-  const { db, opened } = options;
+  const { db, openSettings } = options;
 
   /** @param since version after which replaced values are included; none without it */
   async function read(appId: number, since?: number, executor?: Executor): Promise<SecretValues> {
@@ -88,7 +88,7 @@ export function createSecretValues(options: {
       sinceVersion,
     ]);
     const validEntries = secretRows.filter(({ key }) => key !== null);
-    const values = await opened(appId, validEntries, executor);
+    const values = await openSettings(appId, validEntries, executor);
     return {
       version: secretRows[0]?.version ?? 0,
       forgotten: secretRows[0]?.forgotten ?? 0,
@@ -118,11 +118,13 @@ export function createSecretValues(options: {
       const { entries } = await read(appId, undefined, executor);
       const secretFault = secretsFault(entries.flatMap(([name, value]) => secretsOfSetting(name, value)));
       if (secretFault === null) return;
-      const own = sizeOfSecrets(entries.flatMap(([n, value]) => (keys.includes(n) ? secretsOfSetting(n, value) : [])));
+      const settingSize = sizeOfSecrets(
+        entries.flatMap(([n, value]) => (keys.includes(n) ? secretsOfSetting(n, value) : [])),
+      );
       const describedKeys = keys.map(describeValue).slice(0, 5).join(", ");
       throw new ActionError(
         "SETTINGS_INVALID",
-        `${secretFault}; ${describedKeys} holds ${own.count} of these secrets with ${own.bytes}`,
+        `${secretFault}; ${describedKeys} holds ${settingSize.count} of these secrets with ${settingSize.bytes}`,
       );
     },
   };

@@ -122,7 +122,7 @@ export function createSettings(options: {
 }) {
   const { db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, logEvents, intake } = options;
 
-  async function opened(
+  async function openSettings(
     appId: number,
     storedRows: readonly StoredSetting[],
     executor?: Executor,
@@ -136,7 +136,7 @@ export function createSettings(options: {
     ]);
   }
 
-  const secretValues = createSecretValues({ db, opened });
+  const secretValues = createSecretValues({ db, openSettings });
 
   const storedOf = (tiers: keyof typeof READ_TIERS) =>
     sharedReads((appId: number) => preparedRows<StoredSetting>(db, `settings-${tiers}`, READ_TIERS[tiers], [appId]));
@@ -144,7 +144,7 @@ export function createSettings(options: {
   const stored = { all: storedOf("all"), http: storedOf("http"), runtime: storedOf("runtime") };
 
   async function readSettings(appId: number, tiers: keyof typeof READ_TIERS): Promise<[string, unknown][]> {
-    return opened(appId, await stored[tiers](appId));
+    return openSettings(appId, await stored[tiers](appId));
   }
 
   /** @throws SETTINGS_INVALID if the settings of one app would be too large */
@@ -182,7 +182,7 @@ export function createSettings(options: {
       text: JSON.stringify(value),
     }));
     // The replaced value occupies disk space for a while, and each write adds its keys to the audit log.
-    intake.take(caller, appId, Buffer.byteLength(texts.map(({ key, text }) => key + key + text).join("")), 2);
+    intake.takeRows(caller, appId, Buffer.byteLength(texts.map(({ key, text }) => key + key + text).join("")), 2);
     await checkTotal(executor, appId, texts);
     const secret = texts.some(({ tier }) => tier !== "public");
     const dataKey = secret ? await dataKeys.findOrMake(appId, executor) : null;
@@ -283,7 +283,7 @@ export function createSettings(options: {
     /** The part of copied rows that HTTP may show: as `http`, whatever they contain. */
     async httpOf(appId: number, copies: readonly StoredSetting[]): Promise<SettingsView> {
       return httpView(
-        await opened(
+        await openSettings(
           appId,
           copies.filter(({ key }) => tierOf(key) !== "protected"),
         ),

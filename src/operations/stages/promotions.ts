@@ -61,8 +61,8 @@ const TAG_SEPARATOR = ".";
  */
 const ownTags = (precondition: ExpectedTags, ofOther: string): ExpectedTags =>
   precondition?.flatMap((tag) => {
-    const [other, own] = tag.split(TAG_SEPARATOR);
-    return other === ofOther && own ? [own] : [];
+    const [otherTag, ownTag] = tag.split(TAG_SEPARATOR);
+    return otherTag === ofOther && ownTag ? [ownTag] : [];
   });
 
 type May = (operation: Operation, appId: number) => void;
@@ -79,7 +79,9 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
     { fromAppId, rolledBackTo }: Origin,
     { plan, before, after }: { plan: ManifestPlan; before: Manifest; after: Manifest },
   ): Promise<StagePromotion> {
-    const compressedDocuments = await Promise.all([before, after].map((one) => compressDocument(JSON.stringify(one))));
+    const compressedDocuments = await Promise.all(
+      [before, after].map((document) => compressDocument(JSON.stringify(document))),
+    );
     const values = [appId, fromAppId, rolledBackTo, caller.personId, JSON.stringify(plan), ...compressedDocuments];
     const [made] = await rows<Row>(
       manager,
@@ -121,9 +123,9 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
     // A rollback of the last promotion restores the state before it; of an earlier one, the state after it.
     const sql = `SELECT CASE WHEN id = (SELECT max(id) FROM promotion WHERE app_id = $1) THEN before ELSE after END AS manifest
       FROM promotion WHERE app_id = $1 AND id = $2`;
-    const [found] = id > 0 ? await rows<{ manifest: Buffer }>(executor, sql, [appId, id]) : [];
-    if (!found) throw new ActionError("NOT_FOUND", "no such promotion");
-    return found;
+    const [promotion] = id > 0 ? await rows<{ manifest: Buffer }>(executor, sql, [appId, id]) : [];
+    if (!promotion) throw new ActionError("NOT_FOUND", "no such promotion");
+    return promotion;
   }
 
   return {

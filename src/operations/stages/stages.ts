@@ -131,7 +131,8 @@ export function createStages(options: {
     },
 
     /** True if both apps belong to one group. */
-    areLinked: async (one: number, other: number): Promise<boolean> => (await rootOf(one)) === (await rootOf(other)),
+    areLinked: async (leftAppId: number, rightAppId: number): Promise<boolean> =>
+      (await rootOf(leftAppId)) === (await rootOf(rightAppId)),
 
     /**
      * Creates an app with the definitions, the public settings and the editors of `appId`, and without its data.

@@ -146,12 +146,10 @@ export function createSchedule(options: {
 
   async function readCircumstances(manager: EntityManager, due: DueRow[]): Promise<ActionCircumstances> {
     const ids = [due.map(({ actionId }) => actionId), [...new Set(due.map(({ appId }) => appId))]];
-    const [found] = await rows<Record<"busy" | "published" | "paused", number[] | null> & { upSince: Date | null }>(
-      manager,
-      SELECT_CIRCUMSTANCES,
-      ids,
-    );
-    const { busy, published, paused, upSince } = found!;
+    const [runnerState] = await rows<
+      Record<"busy" | "published" | "paused", number[] | null> & { upSince: Date | null }
+    >(manager, SELECT_CIRCUMSTANCES, ids);
+    const { busy, published, paused, upSince } = runnerState!;
     return { busy: new Set(busy), published: new Set(published), paused: new Set(paused), upSince };
   }
 

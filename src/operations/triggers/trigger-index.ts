@@ -71,7 +71,7 @@ export function createTriggerIndex(options: { now: () => number; defaultTimezone
     const { id, appId, triggers } = copy;
     await rows(executor, "DELETE FROM log_trigger WHERE action_id = $1", [id]);
     if (!startsWithoutCaller(copy)) return;
-    const logConditions = triggers.filter((one) => one.trigger === "log").map(({ where }) => where);
+    const logConditions = triggers.filter((trigger) => trigger.trigger === "log").map(({ where }) => where);
     if (logConditions.length === 0) return;
     const types = logConditions.map(({ type }) => type);
     const sources = logConditions.map(({ dataSourceId }) => dataSourceId ?? 0);

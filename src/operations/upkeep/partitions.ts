@@ -110,17 +110,17 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
   }
 
   /** Gives each table's unbounded partition, which is usually empty, an upper bound and adds another after it. */
-  async function extendFamily({ tables }: PartitionFamily, end: number): Promise<boolean> {
+  async function extendFamily({ tables }: PartitionFamily, until: number): Promise<boolean> {
     return runExclusively(async (manager) => {
       for (const table of tables) {
         const restTable = `${table}_rest`;
         const lastPartition = (await partitionsOf(manager, table)).at(-1)!;
-        if (lastPartition.low === null || lastPartition.low >= end) continue;
+        if (lastPartition.low === null || lastPartition.low >= until) continue;
         await manager.query(`
           ALTER TABLE ${table} DETACH PARTITION ${restTable};
           ALTER TABLE ${restTable} RENAME TO ${table}_p${lastPartition.low};
-          ALTER TABLE ${table} ATTACH PARTITION ${table}_p${lastPartition.low} FOR VALUES FROM (${lastPartition.low}) TO (${end});
-          CREATE TABLE ${restTable} PARTITION OF ${table} FOR VALUES FROM (${end}) TO (MAXVALUE)`);
+          ALTER TABLE ${table} ATTACH PARTITION ${table}_p${lastPartition.low} FOR VALUES FROM (${lastPartition.low}) TO (${until});
+          CREATE TABLE ${restTable} PARTITION OF ${table} FOR VALUES FROM (${until}) TO (MAXVALUE)`);
       }
     });
   }

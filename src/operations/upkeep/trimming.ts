@@ -89,7 +89,7 @@ export function createTrimming(options: { db: DataSource; maxBytes: number; now?
   let measuredAt = Number.NEGATIVE_INFINITY;
   const watchedKinds = KINDS.map((kind) => ({
     kind,
-    seen: null as string | null,
+    countedUntil: null as string | null,
     writtenBy: new Map<number, number>(),
   }));
 
@@ -104,20 +104,20 @@ export function createTrimming(options: { db: DataSource; maxBytes: number; now?
   /** Returns every app, or none if the tables are too small for any app to exceed its limit. */
   async function allApps({ table }: Kind): Promise<number[]> {
     let bytes = 0;
-    for (const one of TABLES[table]) bytes += (await rows<{ bytes: number }>(db, sizeOf(one)))[0]!.bytes;
+    for (const tableName of TABLES[table]) bytes += (await rows<{ bytes: number }>(db, sizeOf(tableName)))[0]!.bytes;
     if (bytes < maxBytes / 2) return [];
     return (await rows<{ id: number }>(db, "SELECT id FROM app ORDER BY id")).map(({ id }) => id);
   }
 
   /** Returns the apps that have written enough since their last measurement to be measured again. */
   async function due(watchedKind: (typeof watchedKinds)[number]): Promise<number[]> {
-    const { kind, seen, writtenBy } = watchedKind;
+    const { kind, countedUntil, writtenBy } = watchedKind;
     const [newest] = await rows<{ at: string }>(db, kind.newest);
     // The first call only sets the start of counting, so that a start reads no whole tables.
     const writtenRows =
-      seen === null ? [] : await rows<{ appId: number; bytes: number }>(db, writtenBytes(kind), [seen]);
+      countedUntil === null ? [] : await rows<{ appId: number; bytes: number }>(db, writtenBytes(kind), [countedUntil]);
     for (const { appId, bytes } of writtenRows) writtenBy.set(appId, (writtenBy.get(appId) ?? 0) + bytes);
-    watchedKind.seen = newest!.at;
+    watchedKind.countedUntil = newest!.at;
     return [...writtenBy].filter(([, bytes]) => bytes >= maxBytes * WRITTEN_PART).map(([appId]) => appId);
   }
 

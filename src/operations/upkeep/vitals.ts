@@ -46,7 +46,7 @@ export function createVitals(options: {
       schedule.ticksDue(),
     ]);
     const queues = waitingByApp.map(({ appId, runs, oldestMs }) => ({ appId, queued: runs, oldestMs }));
-    const queued = queues.reduce((sum, one) => sum + one.queued, 0);
+    const queued = queues.reduce((sum, queue) => sum + queue.queued, 0);
     const oldestQueuedMs = Math.max(0, ...queues.map(({ oldestMs }) => oldestMs));
     return { ...counts!, queued, oldestQueuedMs, queues, scheduleLagMs, ticksDue };
   }

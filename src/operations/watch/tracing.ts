@@ -14,13 +14,13 @@ export interface TraceSpan {
   readonly traceparent: string | null;
   set(values: SpanValues): void;
   /** Ends it once. @param failed true if the work failed */
-  end(failed?: boolean): void;
+  endSpan(failed?: boolean): void;
 }
 
 export interface RequestTracing {
   readonly isOn: boolean;
   /** @param parent a traceparent; null or an invalid one starts a new trace */
-  begin(name: string, kind: SpanKind, parent: string | null, values?: SpanValues): TraceSpan;
+  beginSpan(name: string, kind: SpanKind, parent: string | null, values?: SpanValues): TraceSpan;
   /** Runs the work with `span` as the current span, including everything that it awaits. */
   within<T>(span: TraceSpan, work: () => T): T;
   /** The traceparent of the current span; null without one. */
@@ -29,12 +29,12 @@ export interface RequestTracing {
   stop(): Promise<void>;
 }
 
-const NO_SPAN: TraceSpan = { traceparent: null, set: () => undefined, end: () => undefined };
+const NO_SPAN: TraceSpan = { traceparent: null, set: () => undefined, endSpan: () => undefined };
 
 /** Used without a collector: costs one function call. */
 export const NO_TRACING: RequestTracing = {
   isOn: false,
-  begin: () => NO_SPAN,
+  beginSpan: () => NO_SPAN,
   within: (_span, work) => work(),
   current: () => null,
   stop: async () => undefined,
@@ -126,14 +126,14 @@ export async function createTracing(endpoint: string | null, instance: string, l
 
   return {
     isOn: true,
-    begin(name, kind, parent, values = {}) {
+    beginSpan(name, kind, parent, values = {}) {
       const span = tracer.startSpan(name, { kind: kinds[kind], attributes: values }, contextOf(parent));
       return {
         traceparent: traceparentOf(span),
         set(more) {
           span.setAttributes(more);
         },
-        end(failed = false) {
+        endSpan(failed = false) {
           if (!span.isRecording()) return;
           if (failed) span.setStatus({ code: api.SpanStatusCode.ERROR });
           span.end();

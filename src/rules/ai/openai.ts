@@ -30,7 +30,7 @@ function completionBody(options: CompletionOptions, model: string): object {
   return {
     model,
     messages: messages.map(messageFor),
-    ...(tools.length > 0 && { tools: tools.map((one) => ({ type: "function", function: one })) }),
+    ...(tools.length > 0 && { tools: tools.map((tool) => ({ type: "function", function: tool })) }),
     ...(maxTokens !== null && { [limitField(model)]: maxTokens }),
     ...(temperature !== null && { temperature }),
     ...(responseFormat !== null && { response_format: responseFormat }),
@@ -65,10 +65,10 @@ function completionOf(body: Record<string, unknown>, model: string): AiCompletio
   const toolCalls = at(message, "tool_calls");
   return {
     message: { role: "assistant", content: textOf(at(message, "content")) },
-    toolCalls: (Array.isArray(toolCalls) ? toolCalls : []).map((one) => ({
-      id: textOf(at(one, "id")),
-      name: textOf(at(one, "function", "name")),
-      arguments: argumentsOf(textOf(at(one, "function", "arguments"))),
+    toolCalls: (Array.isArray(toolCalls) ? toolCalls : []).map((toolCall) => ({
+      id: textOf(at(toolCall, "id")),
+      name: textOf(at(toolCall, "function", "name")),
+      arguments: argumentsOf(textOf(at(toolCall, "function", "arguments"))),
     })),
     usage: usageOf(at(body, "usage")),
     model: textOf(at(body, "model")) || model,
@@ -128,8 +128,8 @@ function openStream(model: string): CompletionStream {
 function vectorsOf(body: Record<string, unknown>): AiAnswer {
   const data = at(body, "data");
   if (!Array.isArray(data)) throw malformedResponse("vectors");
-  const vectors = data.map((one) => at(one, "embedding"));
-  const isVector = (one: unknown) => Array.isArray(one) && one.every((value) => typeof value === "number");
+  const vectors = data.map((item) => at(item, "embedding"));
+  const isVector = (vector: unknown) => Array.isArray(vector) && vector.every((value) => typeof value === "number");
   if (!vectors.every(isVector)) throw malformedResponse("vectors of numbers");
   return { vectors: vectors as number[][], usage: { ...usageOf(at(body, "usage")), outputTokens: 0 } };
 }
@@ -140,8 +140,8 @@ const WEBP_START = "UklGR";
 function imagesOf(body: Record<string, unknown>): AiAnswer {
   const data = at(body, "data");
   if (!Array.isArray(data)) throw malformedResponse("images");
-  const images = data.map((one) => {
-    const bytes = at(one, "b64_json");
+  const images = data.map((item) => {
+    const bytes = at(item, "b64_json");
     if (typeof bytes !== "string")
       throw new AiError("UNSUPPORTED", "the provider sent the URL of an image instead of its bytes");
     const contentType = bytes.startsWith(JPEG_START)

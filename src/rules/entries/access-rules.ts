@@ -38,10 +38,10 @@ function checkRequire(value: unknown, field: string): void {
   if (value === undefined) return;
   if (!Array.isArray(value) || value.length > COLUMNS_MAX)
     refuseField(field, "an array of columns or their tests", value);
-  for (const [at, one] of value.entries()) {
+  for (const [at, element] of value.entries()) {
     const place = `${field}[${at}]`;
-    if (typeof one === "string") checkColumn(one, place);
-    else checkTests(one, place);
+    if (typeof element === "string") checkColumn(element, place);
+    else checkTests(element, place);
   }
 }
 

@@ -30,10 +30,10 @@ const FULL_GRANT: EntryGrant = { mayTouch: EVERY_COLUMN.sees, required: [], test
 
 function grantOf(rule: AccessRule, user: UserData | null): EntryGrant {
   const { include, exclude = [], require = [] } = rule;
-  const all = require.filter((one) => typeof one !== "string").map((tests) => filledTests(tests, user));
+  const all = require.filter((requirement) => typeof requirement !== "string").map((tests) => filledTests(tests, user));
   if (all.includes(null)) throw accessDenied();
   const tests = mergeTests(all as ColumnTests[]);
-  const required = [...require.filter((one) => typeof one === "string"), ...Object.keys(tests)];
+  const required = [...require.filter((requirement) => typeof requirement === "string"), ...Object.keys(tests)];
   const mayTouch = (column: string) => (include?.includes(column) ?? true) && !exclude.includes(column);
   return { mayTouch, required, tests, fingerprint: JSON.stringify([include, exclude, required, tests]) };
 }
@@ -54,7 +54,7 @@ function mergeTests(all: readonly ColumnTests[]): ColumnTests {
 
 /** Returns the index of the rule that decides for the user, or for an anonymous visitor; -1 if none does. */
 export const decidingRule = (rules: readonly AccessRule[], verb: EntryVerb, user: UserData | null): number =>
-  rules.findIndex((one) => appliesTo(one, verb, user));
+  rules.findIndex((rule) => appliesTo(rule, verb, user));
 
 /**
  * Returns the caller's rights for the verb.
@@ -105,7 +105,7 @@ export function columnNamed(key: string): string | null {
 function* demands(where: unknown): Generator<[column: string, condition: unknown]> {
   if (!isObject(where)) return;
   for (const [key, value] of Object.entries(where)) {
-    if (key === "$and" && Array.isArray(value)) for (const one of value) yield* demands(one);
+    if (key === "$and" && Array.isArray(value)) for (const branch of value) yield* demands(branch);
     else if (key === "$filters" && Array.isArray(value)) yield* filtered(value);
     else if (!key.startsWith("$")) {
       const column = columnNamed(key);
@@ -115,9 +115,9 @@ function* demands(where: unknown): Generator<[column: string, condition: unknown
 }
 
 function* filtered(filters: readonly unknown[]): Generator<[column: string, condition: unknown]> {
-  for (const one of filters) {
-    const column = isObject(one) && typeof one["column"] === "string" ? columnNamed(one["column"]) : null;
-    if (column !== null) yield [column, { $filters: one }];
+  for (const filter of filters) {
+    const column = isObject(filter) && typeof filter["column"] === "string" ? columnNamed(filter["column"]) : null;
+    if (column !== null) yield [column, { $filters: filter }];
   }
 }
 

@@ -46,7 +46,7 @@ interface EntryEventChange {
 
 /** Returns data of a change for the audit log: IDs, numbers and names of columns, never a value. */
 export function changeHead(dataSourceId: number, { operation, counts, events }: EntryEventChange) {
-  const columns = [...new Set(events.flatMap((one) => one.columns))];
+  const columns = [...new Set(events.flatMap((event) => event.columns))];
   const entries = events.slice(0, IDS_NAMED).map(({ event, id }) => ({ event, id }));
   return {
     id: dataSourceId,

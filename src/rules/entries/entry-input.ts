@@ -153,7 +153,7 @@ function readFlag(body: Record<string, unknown>, name: string, otherwise: boolea
 function hookVerbs(value: unknown): readonly HookVerb[] {
   if (value === undefined || value === null) return HOOK_VERBS;
   const verbs: readonly unknown[] = HOOK_VERBS;
-  if (Array.isArray(value) && value.every((one) => verbs.includes(one))) return [...new Set(value as HookVerb[])];
+  if (Array.isArray(value) && value.every((verb) => verbs.includes(verb))) return [...new Set(value as HookVerb[])];
   refuseField("runHooks", `an array of ${HOOK_VERBS.join(" and ")}`, value);
 }
 

@@ -38,7 +38,7 @@ const HOOKS_MAX = 50;
 const FIELDS_MAX = 200;
 
 function isListOf(value: unknown, words: readonly string[]): boolean {
-  return Array.isArray(value) && value.length > 0 && value.every((one) => words.includes(one as string));
+  return Array.isArray(value) && value.length > 0 && value.every((element) => words.includes(element as string));
 }
 
 function checkOperations(hook: Record<string, unknown>, field: string): void {
@@ -74,22 +74,25 @@ const isOperations = (hook: EntryHook): hook is OperationsHook => !isSending(hoo
 
 /** Returns the columns that the hooks hash. */
 export function hashedBy(hooks: readonly EntryHook[]): string[] {
-  const found = hooks
+  const matchingHooks = hooks
     .filter(isOperations)
     .flatMap(({ fields }) => Object.entries(fields).filter(([, operations]) => operations.includes("hash")));
-  return found.map(([column]) => column);
+  return matchingHooks.map(([column]) => column);
 }
 
 /** Returns the text operations of one column, in order. */
 function textOperations(hooks: readonly EntryHook[], verb: HookVerb | null): Map<string, FieldOperation[]> {
-  const found = new Map<string, FieldOperation[]>();
+  const operationsByColumn = new Map<string, FieldOperation[]>();
   for (const { runOn, fields } of hooks.filter(isOperations)) {
     if (verb !== null && !runOn.includes(verb)) continue;
     for (const [column, operations] of Object.entries(fields)) {
-      found.set(column, [...(found.get(column) ?? []), ...operations.filter((one) => one !== "hash")]);
+      operationsByColumn.set(column, [
+        ...(operationsByColumn.get(column) ?? []),
+        ...operations.filter((operation) => operation !== "hash"),
+      ]);
     }
   }
-  return found;
+  return operationsByColumn;
 }
 
 function applyOperations(text: string, operations: readonly FieldOperation[]): string {

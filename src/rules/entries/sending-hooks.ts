@@ -42,15 +42,15 @@ type FillText = (text: string, html: boolean) => string;
 /** Returns recipients with placeholders replaced. Those without a valid address are left out. */
 function recipients(to: unknown, texts: FillText): unknown {
   if (!Array.isArray(to)) return to;
-  const filledRecipients = to.map((one) => {
-    if (!isObject(one)) return one;
+  const filledRecipients = to.map((recipient) => {
+    if (!isObject(recipient)) return recipient;
     const fields = ["email", "name"].flatMap((name) =>
-      typeof one[name] === "string" ? [[name, texts(one[name], false).trim()]] : [],
+      typeof recipient[name] === "string" ? [[name, texts(recipient[name], false).trim()]] : [],
     );
-    return { ...one, ...Object.fromEntries(fields) };
+    return { ...recipient, ...Object.fromEntries(fields) };
   });
   return filledRecipients.filter(
-    (one) => !isObject(one) || typeof one["email"] !== "string" || isEmailAddress(one["email"]),
+    (recipient) => !isObject(recipient) || typeof recipient["email"] !== "string" || isEmailAddress(recipient["email"]),
   );
 }
 
@@ -101,8 +101,8 @@ function textsOf({ type, to, ...fields }: SendingHook): [path: string, text: unk
   const names = type === "email" ? ["subject", "from_name", "html", "text"] : ["body"];
   const texts = names.map((name): [string, unknown] => [name, fields[name]]);
   if (!Array.isArray(to)) return [["to", to], ...texts];
-  const recipients = to.flatMap((one, at): [string, unknown][] =>
-    isObject(one) ? ["email", "name"].map((name) => [`to[${at}].${name}`, one[name]]) : [],
+  const recipients = to.flatMap((recipient, at): [string, unknown][] =>
+    isObject(recipient) ? ["email", "name"].map((name) => [`to[${at}].${name}`, recipient[name]]) : [],
   );
   return [...recipients, ...texts];
 }
@@ -140,7 +140,7 @@ const replaceBySamples =
     text.replace(PLACEHOLDER_SHAPE, (place) => (place === text.trim() ? whole : "1"));
 
 function isListOf(value: unknown, words: readonly string[]): boolean {
-  return Array.isArray(value) && value.length > 0 && value.every((one) => words.includes(one as string));
+  return Array.isArray(value) && value.length > 0 && value.every((element) => words.includes(element as string));
 }
 
 /** @throws REQUEST_INVALID naming the field */

@@ -86,9 +86,9 @@ const bothEnds =
   };
 
 const oneOf: CompileCondition = (value, place, statement) => {
-  const values = typeof value === "string" ? value.split(",").map((one) => one.trim()) : list(value, place, LIST_MAX);
+  const values = typeof value === "string" ? value.split(",").map((part) => part.trim()) : list(value, place, LIST_MAX);
   const expected = statement.bind(
-    values.flatMap((one, at) => equalTexts(scalarText(one, `${place}[${at}]`))),
+    values.flatMap((element, at) => equalTexts(scalarText(element, `${place}[${at}]`))),
     "text[]",
   );
   return (sql) =>

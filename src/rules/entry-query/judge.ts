@@ -76,8 +76,8 @@ function isUnstorable(value: unknown, levels: number): boolean {
   if (typeof value === "string") return unstorableAt(value) >= 0;
   if (typeof value !== "object" || value === null) return false;
   if (levels === 0) return true;
-  if (Array.isArray(value)) return value.some((one) => isUnstorable(one, levels - 1));
-  return Object.entries(value).some(([key, one]) => unstorableAt(key) >= 0 || isUnstorable(one, levels - 1));
+  if (Array.isArray(value)) return value.some((element) => isUnstorable(element, levels - 1));
+  return Object.entries(value).some(([key, field]) => unstorableAt(key) >= 0 || isUnstorable(field, levels - 1));
 }
 
 /** Returns a JSON value as the text of a parameter. @throws ActionError REQUEST_INVALID if no entry could store it */

@@ -31,7 +31,7 @@ const equalOperator: Operator = (operand, place, statement) => {
 const oneOf: Operator = (operand, place, statement) => {
   const operands = list(operand, place, LIST_MAX);
   const expected = statement.bind(
-    operands.map((one, at) => jsonValue(one, `${place}[${at}]`)),
+    operands.map((operand, at) => jsonValue(operand, `${place}[${at}]`)),
     "jsonb[]",
   );
   return ofValues((value) => `${orNull(value)} = ANY(${expected})`, operands.includes(null));
@@ -80,8 +80,8 @@ const type: Operator = (operand, place) => {
 };
 
 const moduloOperator: Operator = (operand, place, statement) => {
-  const [divisor, remainder] = list(operand, place, 2, 2).map((one, at) =>
-    wholeNumber(one, `${place}[${at}]`, -Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
+  const [divisor, remainder] = list(operand, place, 2, 2).map((element, at) =>
+    wholeNumber(element, `${place}[${at}]`, -Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
   );
   if (divisor === 0) refuseField(`${place}[0]`, "a divisor other than 0", divisor);
   const [by, rest] = [statement.bind(divisor, "numeric"), statement.bind(remainder, "numeric")];

@@ -84,9 +84,9 @@ export const QUERY_SHAPE: Shape = {
 /** Whole columns by name, with or without `data.`. */
 function readAttributes(value: unknown, place: string): ReadonlySet<string> | null {
   if (value === undefined || value === null) return null;
-  const columns = list(value, place, ATTRIBUTES_MAX).map((one, at) => {
-    const path = parsePath(one, `${place}[${at}]`, { entry: "" });
-    if (path.own !== null || path.segments.length > 1) refuseField(`${place}[${at}]`, "the name of a column", one);
+  const columns = list(value, place, ATTRIBUTES_MAX).map((element, at) => {
+    const path = parsePath(element, `${place}[${at}]`, { entry: "" });
+    if (path.own !== null || path.segments.length > 1) refuseField(`${place}[${at}]`, "the name of a column", element);
     return path.segments[0]!;
   });
   return new Set(columns);

@@ -53,7 +53,7 @@ function conditionsOf(where: Record<string, unknown>, within: string): ShapeCond
   return Object.entries(where).flatMap(([key, value]) => {
     if (LIST_OPERATORS.includes(key)) {
       const innerPath = key === "$and" ? within : `${within}${key} `;
-      return (value as Record<string, unknown>[]).flatMap((one) => conditionsOf(one, innerPath));
+      return (value as Record<string, unknown>[]).flatMap((branch) => conditionsOf(branch, innerPath));
     }
     if (key === "$not") return conditionsOf(value as Record<string, unknown>, `${within}$not `);
     if (key === "$filters") {
@@ -63,7 +63,7 @@ function conditionsOf(where: Record<string, unknown>, within: string): ShapeCond
         isEquality: false,
       }));
     }
-    const statedOperators = isObject(value) ? Object.keys(value).filter((one) => one.startsWith("$")) : [];
+    const statedOperators = isObject(value) ? Object.keys(value).filter((operator) => operator.startsWith("$")) : [];
     const operators = statedOperators.length > 0 ? statedOperators : ["$eq"];
     return operators
       .filter((operator) => operator !== "$options")
@@ -76,8 +76,8 @@ function conditionsOf(where: Record<string, unknown>, within: string): ShapeCond
 }
 
 function sortingOf(order: unknown): ShapeSorting[] {
-  return (Array.isArray(order) ? order : []).map((one) => {
-    const [column, direction = "ASC"] = (typeof one === "string" ? [one] : one) as [string, string?];
+  return (Array.isArray(order) ? order : []).map((element) => {
+    const [column, direction = "ASC"] = (typeof element === "string" ? [element] : element) as [string, string?];
     const descending = direction.toUpperCase() === "DESC";
     return { ...nameColumn(column, true, (name) => `${name} ${descending ? "DESC" : "ASC"}`), descending };
   });

@@ -48,8 +48,8 @@ const coversCode = (elements: readonly AST.CharacterClassElement[], code: number
 function addedLetters(elements: readonly AST.CharacterClassElement[]): string[] {
   const letters = LONE_LETTERS.filter(([letter, other]) => {
     const letterCases = [other, other.toUpperCase()]
-      .filter((one) => one.length === 1)
-      .map((one) => one.codePointAt(0)!);
+      .filter((text) => text.length === 1)
+      .map((character) => character.codePointAt(0)!);
     const group = groupMembers.find((members) => members.includes(letterCases[0]!)) ?? [];
     return coversCode(elements, letter) && ![...letterCases, ...group].some((code) => coversCode(elements, code));
   });
@@ -90,7 +90,7 @@ function classElement(element: AST.CharacterClassElement, ignoreCase: boolean): 
 function characterClass(node: AST.CharacterClass, ignoreCase: boolean): string {
   if (node.elements.length === 0) return node.negate ? "." : "(?!)";
   const elements = node.elements as AST.CharacterClassElement[];
-  const writtenText = `[${node.negate ? "^" : ""}${elements.map((one) => classElement(one, ignoreCase)).join("")}]`;
+  const writtenText = `[${node.negate ? "^" : ""}${elements.map((element) => classElement(element, ignoreCase)).join("")}]`;
   const added = ignoreCase ? addedLetters(elements) : [];
   if (added.length === 0) return writtenText;
   return node.negate ? `(?:${added.join("|")}|${writtenText})` : `(?:(?!${added.join("|")})${writtenText})`;
@@ -118,11 +118,11 @@ class PatternTranslation {
   private sequence(elements: readonly AST.Element[], factor: number): string {
     let writtenText = "";
     for (let at = 0; at < elements.length; at += 1) {
-      const [one, next] = [elements[at]!, elements[at + 1]];
-      const pair = one.type === "Character" && next?.type === "Character" && isPair(one.value, next.value);
+      const [element, next] = [elements[at]!, elements[at + 1]];
+      const pair = element.type === "Character" && next?.type === "Character" && isPair(element.value, next.value);
       // JavaScript sees two surrogates, PostgreSQL one character.
       if (pair) at += 1;
-      writtenText += pair ? characterText(codePointOf(one.value, next.value)) : this.element(one, factor);
+      writtenText += pair ? characterText(codePointOf(element.value, next.value)) : this.element(element, factor);
     }
     return writtenText;
   }

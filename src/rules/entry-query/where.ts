@@ -54,11 +54,11 @@ class WhereCompilation {
     if (key === "$not") return `NOT ${this.where(value, innerPath, source, depth + 1)}`;
     if (key === "$filters") {
       const filters = list(value, innerPath, LISTED_MAX);
-      return allOf(filters.map((one, at) => this.filter(one, `${innerPath}[${at}]`, source, depth)));
+      return allOf(filters.map((filter, at) => this.filter(filter, `${innerPath}[${at}]`, source, depth)));
     }
     if (!OF_ENTRIES.includes(key)) refuseName(place, ["columns", ...OF_ENTRIES], key);
-    const innerConditions = list(value, innerPath, LISTED_MAX, 1).map((one, at) =>
-      this.where(one, `${innerPath}[${at}]`, source, depth + 1),
+    const innerConditions = list(value, innerPath, LISTED_MAX, 1).map((element, at) =>
+      this.where(element, `${innerPath}[${at}]`, source, depth + 1),
     );
     if (key === "$and") return allOf(innerConditions);
     return `${key === "$nor" ? "NOT " : ""}(${innerConditions.join(" OR ")})`;
@@ -109,7 +109,7 @@ class WhereCompilation {
 
   private not(operand: unknown, place: string, { path, source, depth }: Field): string {
     this.count(place, depth);
-    if (isObject(operand) && Object.keys(operand).some((one) => one.startsWith("$"))) {
+    if (isObject(operand) && Object.keys(operand).some((operator) => operator.startsWith("$"))) {
       return this.field(path, operand, place, source, depth + 1);
     }
     return refuseField(place, "an object of operators", operand);
@@ -120,11 +120,11 @@ class WhereCompilation {
     const operands = list(operand, place, LISTED_MAX);
     if (operands.length === 0) return "false";
     return allOf(
-      operands.map((one, n) => {
+      operands.map((operand, n) => {
         const innerPath = `${place}[${n}]`;
-        const isMatch = isObject(one) && Object.keys(one).join() === "$elemMatch";
-        if (isMatch) return this.elemMatch(one["$elemMatch"], `${innerPath}.$elemMatch`, at);
-        return this.operator("$eq", { $eq: one }, innerPath, at);
+        const isMatch = isObject(operand) && Object.keys(operand).join() === "$elemMatch";
+        if (isMatch) return this.elemMatch(operand["$elemMatch"], `${innerPath}.$elemMatch`, at);
+        return this.operator("$eq", { $eq: operand }, innerPath, at);
       }),
     );
   }

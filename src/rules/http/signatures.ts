@@ -47,8 +47,8 @@ const standardWebhooks: VerifySignature = ({ header, body }, key, auth, now) => 
   const secret = Buffer.from(key.replace(/^whsec_/, ""), "base64");
   if (secret.length === 0) return false;
   const expectedSignature = hmacOf("sha256", secret, `${id}.${time}.`, body).toString("base64");
-  const listedSignatures = signatures.split(" ", SIGNATURES_MAX).filter((one) => one.startsWith("v1,"));
-  return listedSignatures.some((one) => equalTexts(one.slice("v1,".length), expectedSignature));
+  const listedSignatures = signatures.split(" ", SIGNATURES_MAX).filter((part) => part.startsWith("v1,"));
+  return listedSignatures.some((signature) => equalTexts(signature.slice("v1,".length), expectedSignature));
 };
 
 const stripe: VerifySignature = ({ header, body }, key, auth, now) => {

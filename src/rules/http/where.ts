@@ -35,7 +35,7 @@ export const HTTP_WHERE_FIELDS: Shape["fields"] = {
 const HEADER = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/;
 
 type Fields = Record<string, unknown>;
-const own = (object: Fields, key: string): unknown => (Object.hasOwn(object, key) ? (object[key] ?? null) : null);
+const ownField = (object: Fields, key: string): unknown => (Object.hasOwn(object, key) ? (object[key] ?? null) : null);
 
 function oneOfFault(value: unknown, path: string, allowedValues: readonly string[]): string | null {
   if ((allowedValues as readonly unknown[]).includes(value)) return null;
@@ -51,7 +51,7 @@ function headerFault(value: unknown, path: string): string | null {
 }
 
 function settingFault(auth: Fields): string | null {
-  const setting = own(auth, "setting");
+  const setting = ownField(auth, "setting");
   const isKey = typeof setting === "string" && setting.startsWith("_") && setting.length <= SETTING_MAX_CHARACTERS;
   if (isKey && !setting.includes("\0") && setting.isWellFormed()) return null;
   return `where.auth.setting must be the key of a private or protected setting, such as __stripe (got ${describeValue(setting)})`;
@@ -71,36 +71,40 @@ function prefixFault(value: unknown): string | null {
 
 function hmacFault(auth: Fields): string | null {
   return (
-    headerFault(own(auth, "header"), "where.auth.header") ??
-    faultIfPresent(own(auth, "algorithm"), (value) => oneOfFault(value, "where.auth.algorithm", HMAC_ALGORITHMS)) ??
-    faultIfPresent(own(auth, "encoding"), (value) => oneOfFault(value, "where.auth.encoding", SIGNATURE_ENCODINGS)) ??
-    faultIfPresent(own(auth, "prefix"), prefixFault) ??
-    faultIfPresent(own(auth, "timestampHeader"), (value) => headerFault(value, "where.auth.timestampHeader"))
+    headerFault(ownField(auth, "header"), "where.auth.header") ??
+    faultIfPresent(ownField(auth, "algorithm"), (value) =>
+      oneOfFault(value, "where.auth.algorithm", HMAC_ALGORITHMS),
+    ) ??
+    faultIfPresent(ownField(auth, "encoding"), (value) =>
+      oneOfFault(value, "where.auth.encoding", SIGNATURE_ENCODINGS),
+    ) ??
+    faultIfPresent(ownField(auth, "prefix"), prefixFault) ??
+    faultIfPresent(ownField(auth, "timestampHeader"), (value) => headerFault(value, "where.auth.timestampHeader"))
   );
 }
 
 function signatureFault(auth: Fields): string | null {
-  const scheme = own(auth, "scheme");
+  const scheme = ownField(auth, "scheme");
   const fault = oneOfFault(scheme, "where.auth.scheme", SIGNATURE_SCHEMES) ?? settingFault(auth);
   if (fault !== null) return fault;
   const isHmac = scheme === "hmac";
-  const strayField = isHmac ? undefined : HMAC_FIELDS.find((field) => own(auth, field) !== null);
+  const strayField = isHmac ? undefined : HMAC_FIELDS.find((field) => ownField(auth, field) !== null);
   if (strayField !== undefined) return `where.auth.${strayField} is for the scheme hmac (got the scheme ${scheme})`;
-  const isTimed = TIMED_SCHEMES.includes(scheme as string) && (!isHmac || own(auth, "timestampHeader") !== null);
+  const isTimed = TIMED_SCHEMES.includes(scheme as string) && (!isHmac || ownField(auth, "timestampHeader") !== null);
   return (
     (isHmac ? hmacFault(auth) : null) ??
-    faultIfPresent(own(auth, "toleranceSeconds"), (value) => toleranceFault(value, String(scheme), isTimed))
+    faultIfPresent(ownField(auth, "toleranceSeconds"), (value) => toleranceFault(value, String(scheme), isTimed))
   );
 }
 
 function authFault(auth: unknown): string | null {
   if (!isObject(auth)) return `where.auth must be an object such as {"type": "none"} (got ${describeValue(auth)})`;
-  const type = own(auth, "type");
+  const type = ownField(auth, "type");
   const fault = oneOfFault(type, "where.auth.type", AUTH_TYPES);
   if (fault !== null || type === "signature") return fault ?? signatureFault(auth);
   const allowedFields = type === "basic" ? ["type", "setting"] : ["type"];
   const strayField = Object.keys(AUTH_SHAPE.fields).find(
-    (field) => !allowedFields.includes(field) && own(auth, field) !== null,
+    (field) => !allowedFields.includes(field) && ownField(auth, field) !== null,
   );
   if (strayField !== undefined) return `where.auth.${strayField} is not used with the type ${type}; remove it`;
   return type === "basic" ? settingFault(auth) : null;
@@ -113,7 +117,7 @@ function isOrigin(value: unknown): value is string {
 }
 
 function corsFault(cors: unknown): string | null {
-  const origins = isObject(cors) ? own(cors, "origins") : null;
+  const origins = isObject(cors) ? ownField(cors, "origins") : null;
   if (!Array.isArray(origins) || origins.length > CORS_ORIGINS_MAX) {
     return `where.cors.origins must be an array of at most ${CORS_ORIGINS_MAX} origins (got ${describeValue(isObject(cors) ? origins : cors)})`;
   }
@@ -125,15 +129,15 @@ function corsFault(cors: unknown): string | null {
 /** Returns the fault of an HTTP trigger's `where` (TRIGGERS_INVALID) by its relative path; null if there is none. */
 export function httpWhereFault(where: unknown): string | null {
   if (!isObject(where)) return `where must be an object for an http trigger (got ${describeValue(where)})`;
-  const path = own(where, "path");
+  const path = ownField(where, "path");
   const pathFault = patternFault(path);
   if (pathFault !== null) return `where.path ${pathFault} (got ${describeValue(path)})`;
   return (
-    faultIfPresent(own(where, "method"), (value) => oneOfFault(value, "where.method", HTTP_METHODS)) ??
-    authFault(own(where, "auth")) ??
-    faultIfPresent(own(where, "cors"), corsFault) ??
-    faultIfPresent(own(where, "respond"), (value) => oneOfFault(value, "where.respond", RESPONSE_MODES)) ??
-    faultIfPresent(own(where, "idempotencyHeader"), (value) => headerFault(value, "where.idempotencyHeader"))
+    faultIfPresent(ownField(where, "method"), (value) => oneOfFault(value, "where.method", HTTP_METHODS)) ??
+    authFault(ownField(where, "auth")) ??
+    faultIfPresent(ownField(where, "cors"), corsFault) ??
+    faultIfPresent(ownField(where, "respond"), (value) => oneOfFault(value, "where.respond", RESPONSE_MODES)) ??
+    faultIfPresent(ownField(where, "idempotencyHeader"), (value) => headerFault(value, "where.idempotencyHeader"))
   );
 }
 
@@ -156,14 +160,14 @@ export const routeKey = ({ method, path }: Pick<HttpWhere, "method" | "path">): 
   `${method ?? ""} ${shapeOf(path)}`;
 
 function setFields<T extends object>(object: object, fields: readonly string[]): T {
-  const fieldValues = fields.map((field) => [field, own(object as Fields, field)] as const);
+  const fieldValues = fields.map((field) => [field, ownField(object as Fields, field)] as const);
   return Object.fromEntries(fieldValues.filter(([, value]) => value !== null)) as T;
 }
 
 /** The stored form of a valid `where`: only known fields that are set. */
 export function storedHttpWhere(where: Fields): HttpWhere {
   const auth = where["auth"] as Fields;
-  const cors = own(where, "cors") as { origins: string[] } | null;
+  const cors = ownField(where, "cors") as { origins: string[] } | null;
   return {
     ...setFields<Pick<HttpWhere, "method" | "path">>(where, ["method", "path"]),
     auth: setFields<HttpAuth>(auth, Object.keys(AUTH_SHAPE.fields)),

@@ -70,7 +70,7 @@ function createDecisionForm(requested: ConsentRequest, decide: (decision: object
   const update = () => {
     const app = requested.apps.find(({ id }) => String(id) === select.value);
     for (const label of scopeBoxes.querySelectorAll("label")) label.remove();
-    for (const scope of requested.scopes.filter((one) => app?.scopes.includes(one))) {
+    for (const scope of requested.scopes.filter((scope) => app?.scopes.includes(scope))) {
       const checkbox = element("input", { type: "checkbox", name: "scope", value: scope, checked: true });
       scopeBoxes.append(element("label", {}, checkbox, ` ${SCOPE_TEXTS[scope] ?? scope}`));
     }

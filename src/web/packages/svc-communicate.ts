@@ -36,7 +36,7 @@ function assertPage(name: string): void {
 async function composeEmail({ to = [], subject = "", text = "" }: Partial<EmailOptions> = {}): Promise<void> {
   assertPage("composeEmail");
   const addressesOf = (type: string) =>
-    to.filter((one) => (one.type ?? "to") === type).map(({ email }) => encodeURIComponent(email));
+    to.filter((recipient) => (recipient.type ?? "to") === type).map(({ email }) => encodeURIComponent(email));
   const fields = {
     cc: addressesOf("cc").join(","),
     bcc: addressesOf("bcc").join(","),

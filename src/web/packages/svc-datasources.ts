@@ -84,7 +84,7 @@ function addPageLinks(
 function followChanges({ ref, by }: SourceRef, where: unknown, callback: (news: EntryNews) => void): EntrySubscription {
   let status: ReturnType<EntrySubscription["status"]> = "connecting";
   let lastPosition: string | undefined;
-  let end: (() => void) | null = null;
+  let endSubscription: (() => void) | null = null;
 
   function next({ dataSourceChanged }: { dataSourceChanged: ChangeMessage }): void {
     const { position, ...news } = dataSourceChanged;
@@ -102,12 +102,15 @@ function followChanges({ ref, by }: SourceRef, where: unknown, callback: (news: 
       status = "refused";
       console.warn("svc: the service refuses to tell of this data source", cause);
     };
-    end = subscribe<{ dataSourceChanged: ChangeMessage }>(FOLLOW_DATA_SOURCE, variables, { next, refused: onRefused });
+    endSubscription = subscribe<{ dataSourceChanged: ChangeMessage }>(FOLLOW_DATA_SOURCE, variables, {
+      next,
+      refused: onRefused,
+    });
   }
 
   function stopFollowing(as: "paused" | "unsubscribed"): void {
-    end?.();
-    end = null;
+    endSubscription?.();
+    endSubscription = null;
     status = as;
   }
 
@@ -153,7 +156,7 @@ function connectDataSource(to: SourceRef): DataSourceConnection {
   const query = ({ includePagination = false, ...body }: EntryQuery & { cursor?: string | true }) =>
     requestJson<FoundEntries>("POST", sourcePath("query"), { type: "select", includePagination, ...body });
   const at = (options: EntryQuery, cursor: string | true): Promise<EntryPage> =>
-    query({ ...options, cursor }).then((found) => createEntryPage(found, (next) => at(options, next)));
+    query({ ...options, cursor }).then((page) => createEntryPage(page, (next) => at(options, next)));
 
   async function find(options: EntryQuery = {}) {
     const { entries, pagination } = await query(options);
@@ -174,8 +177,8 @@ function connectDataSource(to: SourceRef): DataSourceConnection {
     import: (input) => sendImport(sourcePath("import"), input),
     commit: (changes) => requestJson("POST", sourcePath("commit"), changes),
     async getIndex(column) {
-      const found = await requestJson<Record<string, unknown[]>>("GET", sourcePath(`indexes/${columnSegment(column)}`));
-      return found[column] ?? [];
+      const index = await requestJson<Record<string, unknown[]>>("GET", sourcePath(`indexes/${columnSegment(column)}`));
+      return index[column] ?? [];
     },
     getIndexes: (columns) =>
       requestJson("GET", sourcePath(`indexes/${columns.map((column) => columnSegment(column)).join(",")}`)),

@@ -46,21 +46,21 @@ async function subscribeToPush({ worker = "/svc-push-worker.js" }: { worker?: st
 async function unsubscribeFromPush(): Promise<boolean> {
   const registrations = await navigator.serviceWorker.getRegistrations();
   const subscriptions = await Promise.all(registrations.map(({ pushManager }) => pushManager.getSubscription()));
-  const subscription = subscriptions.find((one) => one !== null);
+  const subscription = subscriptions.find((subscription) => subscription !== null);
   if (!subscription) return false;
   await getConnection().request("DELETE", pushPath(), { endpoint: subscription.endpoint });
   return subscription.unsubscribe();
 }
 
 /** Calls the function once per notification. After a lost connection, the service resumes after the last notification. */
-function streamNotifications(callback: (one: Notification) => void): () => void {
+function streamNotifications(callback: (notification: Notification) => void): () => void {
   const { appId, follow } = getConnection();
   let lastCursor: number | null = null;
   return follow<NotificationAddedSubscription>(NotificationAdded, () => ({ appId: appId(), after: lastCursor }), {
-    next({ notificationAdded: one }) {
-      if (lastCursor !== null && one.cursor! <= lastCursor) return;
-      lastCursor = one.cursor;
-      callback(one as Notification);
+    next({ notificationAdded: notification }) {
+      if (lastCursor !== null && notification.cursor! <= lastCursor) return;
+      lastCursor = notification.cursor;
+      callback(notification as Notification);
     },
     refused: (cause) => console.error("svc: notifications are not delivered to this page", cause),
   });

@@ -24,7 +24,9 @@ export function createTriggers(
     for (const action of actions.values()) {
       // An action starts once per event, even if several of its triggers match.
       if (
-        action.triggers.some((one) => one.trigger === "analytics" && one.where && matchesAnalytics(one.where, event))
+        action.triggers.some(
+          (trigger) => trigger.trigger === "analytics" && trigger.where && matchesAnalytics(trigger.where, event),
+        )
       ) {
         start(action, event);
       }

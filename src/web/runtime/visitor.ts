@@ -80,8 +80,8 @@ export function createVisitor(connection: Connection, { changed, prolonged }: { 
     })) as unknown as VisitorAnswer;
     // The page was configured with another app meanwhile.
     if (key !== sessionKey) return false;
-    const end = Date.parse(expiresAt);
-    const stored = { token, expiresAt: end, renewAt: Date.now() + (end - Date.now()) / 2 };
+    const endsAt = Date.parse(expiresAt);
+    const stored = { token, expiresAt: endsAt, renewAt: Date.now() + (endsAt - Date.now()) / 2 };
     writeStoredSession(sessionKey, stored);
     return applySession(stored);
   }

@@ -81,7 +81,7 @@ describe("a call of the service", () => {
         async () => ({ headers: {}, end: (status, failure) => void order.push(`${status} ${failure}`) }),
         async (_id, _head, part, last) => void order.push(`${part} ${last}`),
       );
-      calls.begin({ service: { base: "http://service.example/", send } });
+      calls.beginRun({ service: { base: "http://service.example/", send } });
       await calls.receive('1:["GET","http://service.example/",{},null]');
       expect(order).to.deep.equal(isAnswered ? ["200 undefined", "x true"] : ["null no answer", "null true"]);
     }
@@ -224,7 +224,7 @@ describe("calls of the service from a network isolate", () => {
     const followed: unknown[] = [];
     const onRequest = ({ method, url }: { method: string; url: string }) => ({
       headers: { traceparent: "00-1-2-01" },
-      end: (status: number | null) => void followed.push([method, url, status]),
+      endTrace: (status: number | null) => void followed.push([method, url, status]),
     });
     const source = `${BOTH} const execute = async () => [await direct("missing"), await direct("closed")]`;
     await run(source, { mayRequest: () => true, onRequest });

@@ -73,11 +73,11 @@ async function serverFor(session: Session, isThrowAway: boolean, over: AbortCont
   if (isThrowAway && !isNew)
     throw wrongUse("--throw-away is not possible: .svc/server has the data of an earlier service");
   let server: LocalServer | null = null;
-  const end = () => {
+  const onEnd = () => {
     if (over.signal.aborted && server !== null) runInBackground(server.stop());
     over.abort();
   };
-  for (const signal of END_SIGNALS) process.on(signal, end);
+  for (const signal of END_SIGNALS) process.on(signal, onEnd);
   // Printed once a signal is handled: who reads it may send one.
   output.note("Starting a service …");
   server = await startLocalServer(folder, { isThrowAway, port, env }, over.signal);
@@ -113,9 +113,9 @@ async function watchAndSave(session: Session, over: AbortSignal): Promise<void> 
   };
   // A failure of one part ends the other.
   const failureController = new AbortController();
-  const end = AbortSignal.any([over, failureController.signal]);
+  const endSignal = AbortSignal.any([over, failureController.signal]);
   try {
-    await Promise.all([onChanges(session, saveChanges, end), showRuns(session, end)]);
+    await Promise.all([onChanges(session, saveChanges, endSignal), showRuns(session, endSignal)]);
   } finally {
     failureController.abort();
   }

@@ -36,11 +36,11 @@ async function readPayload(session: Session, input: string): Promise<object> {
 
 /** Waits for the end of a run, for callers who can read the run. */
 async function waitForEnd({ client }: Session, runId: number) {
-  const end = Date.now() + WAIT_MS;
+  const deadline = Date.now() + WAIT_MS;
   for (;;) {
     const { body } = await client.request("GET", `${RUNS}/${runId}`);
     if (!["queued", "running"].includes(body.run.state)) return body.run;
-    if (Date.now() > end) throw new CliError(`run ${runId} has not ended; see svc logs`);
+    if (Date.now() > deadline) throw new CliError(`run ${runId} has not ended; see svc logs`);
     await delay(POLL_MS);
   }
 }
@@ -173,7 +173,7 @@ export function addRun(program: Command, run: Run): void {
         const recentRuns = await readRuns(session, Math.max(limit, PAGE));
         const runs = recentRuns.slice(-limit);
         if (session.output.isJson && goesOn !== true) session.output.json({ runs });
-        else for (const one of runs) printRun(session, one);
+        else for (const run of runs) printRun(session, run);
         if (goesOn === true) await follow(session, recentRuns, { withConsole: false });
       }),
     );

@@ -44,9 +44,9 @@ async function signInByDevice(session: Session, client: Client): Promise<void> {
   if (started.status !== 200) throw new CliError(`the server refused the sign-in: ${started.body.error_description}`);
   const { device_code: deviceCode, user_code: userCode, verification_uri_complete: address } = started.body;
   session.output.note(`Open ${address}\nand confirm the code ${userCode}`);
-  const end = Date.now() + started.body.expires_in * 1000;
+  const deadline = Date.now() + started.body.expires_in * 1000;
   let interval = started.body.interval;
-  while (Date.now() < end) {
+  while (Date.now() < deadline) {
     await delay(interval * 1000);
     const answer = await client.open(
       "POST",

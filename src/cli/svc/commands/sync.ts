@@ -27,10 +27,10 @@ async function readServer({ client }: Session): Promise<BaseState> {
   return { tag: headers.get("etag") ?? "", manifest: body };
 }
 
-const summary = (found: readonly Difference[]) => found.map(({ kind, name, change }) => ({ kind, name, change }));
+const summary = (changes: readonly Difference[]) => changes.map(({ kind, name, change }) => ({ kind, name, change }));
 
-function printDifferences({ output }: Session, found: readonly Difference[]): void {
-  for (const { patch } of found) {
+function printDifferences({ output }: Session, changes: readonly Difference[]): void {
+  for (const { patch } of changes) {
     for (const line of patch.split("\n").slice(2)) {
       const style = line.startsWith("+")
         ? "green"
@@ -147,9 +147,9 @@ const IN_ONE_FILE = ["setting", "secret binding", "alert"];
 function replacedItems(local: Manifest, writtenManifest: Manifest): Difference[] {
   const lackingItems = differences(local, writtenManifest, false).filter(({ change }) => change === "created");
   // In this direction, because nothing is lost of a local item that omits a field.
-  const lostItems = differences(writtenManifest, local, false).flatMap((one): Difference[] => {
-    if (one.change === "changed") return [one];
-    return IN_ONE_FILE.includes(one.kind) ? [{ ...one, change: "removed" }] : [];
+  const lostItems = differences(writtenManifest, local, false).flatMap((difference): Difference[] => {
+    if (difference.change === "changed") return [difference];
+    return IN_ONE_FILE.includes(difference.kind) ? [{ ...difference, change: "removed" }] : [];
   });
   return [...lackingItems, ...lostItems];
 }
@@ -164,7 +164,9 @@ async function pullProject(session: Session, { force = false }: { force?: boolea
   const isTheirs = new Set(theirChanges.map(({ kind, name }) => `${kind} ${name}`));
   const conflictingChanges = myChanges.filter(({ kind, name }) => isTheirs.has(`${kind} ${name}`) || !base);
   const overwrittenItems = differences(local, server.manifest, false).filter(({ kind, name }) =>
-    conflictingChanges.some((one) => one.kind === kind && one.name === name && one.change === "changed"),
+    conflictingChanges.some(
+      (conflict) => conflict.kind === kind && conflict.name === name && conflict.change === "changed",
+    ),
   );
   if (overwrittenItems.length > 0 && !force) {
     printDifferences(session, overwrittenItems);
@@ -217,11 +219,11 @@ function mergeItems(server: Items, local: Items, key: string, isTaken: (name: un
 async function showDiff(session: Session, options: { exitCode?: boolean }): Promise<number> {
   const project = new Project(session.target.root);
   const server = await readServer(session);
-  const found = differences(server.manifest, await project.readManifest(), false);
-  printDifferences(session, found);
-  if (found.length === 0) session.output.line("The folder and the server are the same");
-  session.output.json({ differences: found });
-  return options.exitCode === true && found.length > 0 ? EXIT.different : EXIT.done;
+  const changes = differences(server.manifest, await project.readManifest(), false);
+  printDifferences(session, changes);
+  if (changes.length === 0) session.output.line("The folder and the server are the same");
+  session.output.json({ differences: changes });
+  return options.exitCode === true && changes.length > 0 ? EXIT.different : EXIT.done;
 }
 
 async function status(session: Session): Promise<void> {

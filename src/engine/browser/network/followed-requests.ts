@@ -40,7 +40,7 @@ export class FollowedRequests {
     const { method, url } = request;
     const following = onRequest({ method, url });
     if (!following) return {};
-    open.set(networkId, { end: following.end, status: null });
+    open.set(networkId, { end: following.endTrace, status: null });
     if (Object.keys(following.headers).length === 0) return {};
     const headers = { ...request.headers, ...following.headers };
     return { headers: Object.entries(headers).map(([name, value]) => ({ name, value })) };

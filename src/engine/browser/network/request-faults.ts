@@ -56,7 +56,7 @@ export class RequestFaults {
   }
 
   /** Resets all records for the next run. `onFault` receives each reason once. */
-  begin(onFault: (fault: string) => void): void {
+  beginRun(onFault: (fault: string) => void): void {
     this.onFault = onFault;
     this.pending.clear();
     this.fetches = 0;

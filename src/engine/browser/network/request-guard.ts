@@ -43,7 +43,7 @@ export class RequestGuard {
    * Sets the judge and the follower of the next run. Costs a round trip for the first judge of the page.
    * @returns true if it was the first
    */
-  async begin(mayRequest: Judge | undefined, onRequest?: PageRun["onRequest"]): Promise<boolean> {
+  async beginRun(mayRequest: Judge | undefined, onRequest?: PageRun["onRequest"]): Promise<boolean> {
     this.judge = mayRequest;
     this.followed.follow(onRequest);
     this.deciding = Promise.resolve();

@@ -41,7 +41,7 @@ export class RunRequests {
   }
 
   /** Opens the proxy port for a run. @returns true if the guard was set up only now, after something in the page had started */
-  begin({ mayRequest, onRequest, onHost, onConsole, network = true }: PageRun): Promise<boolean> {
+  beginRun({ mayRequest, onRequest, onHost, onConsole, network = true }: PageRun): Promise<boolean> {
     this.runs += 1;
     const hosts = new Set<string>();
     this.contact = (host) => {
@@ -49,14 +49,14 @@ export class RunRequests {
       hosts.add(host);
     };
     this.follow = mayRequest && onRequest;
-    this.faults.begin((text) => onConsole?.({ level: "error", at: Date.now(), text: `A request failed: ${text}` }));
+    this.faults.beginRun((text) => onConsole?.({ level: "error", at: Date.now(), text: `A request failed: ${text}` }));
     this.options.proxyPort?.startRun({
       onHost: this.contact,
       onRefused: (host, reason) => this.faults.refused(host, reason),
       onReached: (host) => this.faults.reached(host),
       mayConnect: async (host) => network && this.guard.mayConnect(host),
     });
-    return this.guard.begin(mayRequest, onRequest);
+    return this.guard.beginRun(mayRequest, onRequest);
   }
 
   /** Listens to the requests of a session. */
@@ -81,7 +81,7 @@ export class RunRequests {
       headers: followed?.headers ?? {},
       end: (status, failure) => {
         if (failure !== undefined && run === this.runs) this.faults.failed(url, failure);
-        followed?.end(status);
+        followed?.endTrace(status);
       },
     };
   };

@@ -68,7 +68,7 @@ export class ServiceCalls {
   ) {}
 
   /** Accepts requests of the next run. */
-  begin({ service, outgoing }: { service?: ServiceClient | undefined; outgoing?: SendOutgoing | undefined }): void {
+  beginRun({ service, outgoing }: { service?: ServiceClient | undefined; outgoing?: SendOutgoing | undefined }): void {
     this.service = service;
     this.sendOutgoing = outgoing;
     this.outgoingActive = 0;
@@ -95,7 +95,7 @@ export class ServiceCalls {
   }
 
   /** Aborts all active requests. Later messages are ignored. */
-  end(): void {
+  endRun(): void {
     this.service = undefined;
     this.sendOutgoing = undefined;
     this.run.abort(ENDED);
@@ -126,7 +126,7 @@ export class ServiceCalls {
     let status: number | null = null;
     let head: string | null = null;
     /** Reports the end before the page receives the last part, because that part may end the run. */
-    const end = (failure?: string) => {
+    const endCall = (failure?: string) => {
       admitted?.end(status, failure);
       admitted = null;
     };
@@ -158,15 +158,15 @@ export class ServiceCalls {
         part = next;
         if (answer.isLive) await passOn();
       }
-      end();
+      endCall();
       await last(part);
     } catch (error) {
       if (signal.aborted) return;
-      end((error as Error).message);
+      endCall((error as Error).message);
       // The page has closed.
       await last(null).catch(() => {});
     } finally {
-      end();
+      endCall();
     }
   }
 

@@ -51,8 +51,8 @@ function afterEvaluatingFrame(line: string): string | null {
  */
 function withoutFrames(text: string, afterFrame: (line: string) => string | null): string {
   const [first = "", ...lines] = text.split("\n");
-  const kept = lines.map((line) => afterFrame(line) ?? `\n${line}`);
-  return [first, ...kept].join("");
+  const keptLines = lines.map((line) => afterFrame(line) ?? `\n${line}`);
+  return [first, ...keptLines].join("");
 }
 
 /** Removes the harness's frames from a stack, or from a text that holds one. */

@@ -100,13 +100,13 @@ export class DocumentSandbox implements Sandbox {
 
   async execute(request: PageRun): Promise<unknown> {
     this.isRunning = true;
-    await this.requests.begin(request);
+    await this.requests.beginRun(request);
     const { sourceName: name = DEFAULT_SOURCE_NAME, source, packages, payload, settings, outgoing } = request;
     // The list is flat, because a package may change properties that objects inherit.
     const scripts = packages.flatMap((script) => ("url" in script ? ["", script.url] : [script.name, script.source]));
     scripts.push(name, functionOf({ name, source }));
     this.window.onRunStart();
-    this.calls.begin({ outgoing });
+    this.calls.beginRun({ outgoing });
     const base = outgoing ? NO_SERVICE : "";
     const values = [CONSOLE_BINDING, scripts, payload, settings, base];
     const answer = await callForText(this.options.session, this.harnessId, "run", values);
@@ -120,7 +120,7 @@ export class DocumentSandbox implements Sandbox {
   }
 
   end(): void {
-    this.calls.end();
+    this.calls.endRun();
     this.window.onRunEnd();
   }
 
@@ -129,7 +129,7 @@ export class DocumentSandbox implements Sandbox {
   }
 
   stop(): void {
-    this.calls.end();
+    this.calls.endRun();
     this.traces.stop();
   }
 

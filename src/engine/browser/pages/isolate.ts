@@ -174,9 +174,9 @@ export class Isolate implements Sandbox {
 
   /** Stores the next step, with which an answer starts. @returns the rest of the answer */
   private readStep(answer: string | undefined): string | undefined {
-    const end = answer?.indexOf(" ") ?? 0;
-    this.step = (answer?.slice(0, end) ?? "replace") as ThreadStep;
-    return answer?.slice(end + 1);
+    const nameEnd = answer?.indexOf(" ") ?? 0;
+    this.step = (answer?.slice(0, nameEnd) ?? "replace") as ThreadStep;
+    return answer?.slice(nameEnd + 1);
   }
 
   private async startThread(): Promise<void> {
@@ -197,8 +197,8 @@ export class Isolate implements Sandbox {
 
   /** Receives a message of the type ThreadMessage. */
   private receive(payload: string): void {
-    const end = payload.indexOf(" ");
-    const [tag, content] = [payload.slice(0, end), payload.slice(end + 1)];
+    const nameEnd = payload.indexOf(" ");
+    const [tag, content] = [payload.slice(0, nameEnd), payload.slice(nameEnd + 1)];
     if (tag === "console") this.options.print(content);
     else if (tag === "service") this.onCall(content);
     else this.onAnswer(tag === "long-answer" ? Number(content) : content);

@@ -61,21 +61,21 @@ export class NetworkIsolate extends Isolate {
   override async execute(request: PageRun): Promise<unknown> {
     this.fetches = null;
     // The existing thread may send requests past a guard that is set up now.
-    if (await this.requests.begin(request)) await this.replaceThread();
-    this.calls.begin(request);
+    if (await this.requests.beginRun(request)) await this.replaceThread();
+    this.calls.beginRun(request);
     const answer = await this.evaluate(request, baseOf(request));
     if (answer === undefined) return answer;
     if (answer === NEEDS_MORE) {
       this.fetches = 0;
       return answer;
     }
-    const end = answer.indexOf(" ");
-    this.fetches = Number(answer.slice(0, end));
-    return answer.slice(end + 1);
+    const nameEnd = answer.indexOf(" ");
+    this.fetches = Number(answer.slice(0, nameEnd));
+    return answer.slice(nameEnd + 1);
   }
 
   override end(): void {
-    this.calls.end();
+    this.calls.endRun();
     super.end();
   }
 
@@ -87,7 +87,7 @@ export class NetworkIsolate extends Isolate {
   }
 
   override stop(): void {
-    this.calls.end();
+    this.calls.endRun();
     super.stop();
   }
 

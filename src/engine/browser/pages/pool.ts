@@ -98,9 +98,9 @@ export class Pool {
   /** Returns a page with a fresh sandbox for the slot. Rejects if the browser cannot make one. */
   async acquire(slot: PageKey): Promise<Page> {
     const pages = this.pagesOf(slot);
-    const found = this.findIdle(pages) ?? (await this.awaitPageOrTurn(pages));
+    const idlePage = this.findIdle(pages) ?? (await this.awaitPageOrTurn(pages));
     this.deleteIfEmpty(slot.key, pages);
-    return found instanceof Page ? found : this.endTurnAfter(found, this.openPage(slot));
+    return idlePage instanceof Page ? idlePage : this.endTurnAfter(idlePage, this.openPage(slot));
   }
 
   /** Waits for the turn to open a page. @returns a function that ends it */

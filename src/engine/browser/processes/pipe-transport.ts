@@ -24,11 +24,11 @@ export function createPipeTransport(toBrowser: Writable, fromBrowser: Readable):
 
   function receive(chunk: Buffer): void {
     let start = 0;
-    for (let end = chunk.indexOf(NUL); end !== -1; end = chunk.indexOf(NUL, start)) {
-      const last = chunk.subarray(start, end);
+    for (let messageEnd = chunk.indexOf(NUL); messageEnd !== -1; messageEnd = chunk.indexOf(NUL, start)) {
+      const last = chunk.subarray(start, messageEnd);
       const message = pending.length === 0 ? last : Buffer.concat([...pending, last]);
       pending = [];
-      start = end + 1;
+      start = messageEnd + 1;
       transport.onmessage?.(message.toString("utf8"));
     }
     if (start < chunk.length) pending.push(chunk.subarray(start));

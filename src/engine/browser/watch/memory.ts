@@ -55,12 +55,12 @@ export class MemoryLimits {
     const shared = processes.filter(({ renderer }) => !renderer);
     this.sharedBytes = shared.reduce((sum, { residentBytes }) => sum + residentBytes, 0);
     const renderers = processes.filter(({ renderer }) => renderer);
-    for (const { pid, residentBytes } of renderers) if (residentBytes > RENDERER_MAX_BYTES) this.end(pid);
+    for (const { pid, residentBytes } of renderers) if (residentBytes > RENDERER_MAX_BYTES) this.killProcess(pid);
     const suspects = this.suspectsAmong(renderers.filter(({ residentBytes }) => residentBytes <= RENDERER_MAX_BYTES));
     await this.checkShared(shared, suspects);
   }
 
-  private end(pid: number): void {
+  private killProcess(pid: number): void {
     this.endedAt = Date.now();
     this.dying.add(pid);
     signal(pid, "SIGKILL");
@@ -97,7 +97,7 @@ export class MemoryLimits {
     }
     if (suspects.length === 0) return;
     const filler = await findFiller(suspects, { id: this.group, sharedPids: shared.map(({ pid }) => pid) });
-    if (filler !== null) this.end(filler);
+    if (filler !== null) this.killProcess(filler);
     this.searchAt = sharedBytes + SHARED_STEP_BYTES;
     this.history = [];
   }

@@ -125,9 +125,9 @@ class ConstantValues {
       case "TemplateLiteral":
         return node.quasis.map(({ value }, at) => value.cooked + this.#text(node.expressions[at])).join("");
       case "ArrayExpression":
-        return node.elements.flatMap((one) => this.#elements(one));
+        return node.elements.flatMap((element) => this.#elements(element));
       case "ObjectExpression":
-        return Object.fromEntries(node.properties.flatMap((one) => this.#properties(one)));
+        return Object.fromEntries(node.properties.flatMap((property) => this.#properties(property)));
       case "Identifier":
         return node.name === "undefined" ? undefined : this.#constant(node.name);
       case "MemberExpression":

@@ -11,13 +11,13 @@ function closingIndex(text: string, from: number): number {
     if (character === '"' || character === "'" || character === "`") {
       for (at += 1; at < text.length && text[at] !== character; at += 1) if (text[at] === "\\") at += 1;
     } else if (text.startsWith("//", at)) {
-      const end = text.indexOf("\n", at);
-      if (end < 0) return -1;
-      at = end;
+      const lineEnd = text.indexOf("\n", at);
+      if (lineEnd < 0) return -1;
+      at = lineEnd;
     } else if (text.startsWith("/*", at)) {
-      const end = text.indexOf("*/", at);
-      if (end < 0) return -1;
-      at = end + 1;
+      const commentEnd = text.indexOf("*/", at);
+      if (commentEnd < 0) return -1;
+      at = commentEnd + 1;
     } else if (character === "(") {
       depth += 1;
     } else if (character === ")") {
@@ -33,15 +33,15 @@ const IMPORT_LINE = /^import \{ defineAction \} from (?:"svc"|'svc');?\r?\n*/m;
 /** Returns the parts of the file that are code: all but the config block and its import. Each is [start, end). */
 function codeRanges(text: string): [number, number][] {
   const start = text.indexOf(CONFIG_START);
-  const end = start < 0 ? -1 : closingIndex(text, start + CONFIG_START.length);
-  if (end < 0) return [[0, text.length]];
+  const configEnd = start < 0 ? -1 : closingIndex(text, start + CONFIG_START.length);
+  if (configEnd < 0) return [[0, text.length]];
   const imported = IMPORT_LINE.exec(text.slice(0, start));
   const importStart = imported?.index ?? 0;
-  const rest = /^;?(?:\r?\n){0,2}/.exec(text.slice(end))![0].length;
+  const rest = /^;?(?:\r?\n){0,2}/.exec(text.slice(configEnd))![0].length;
   return [
     [0, importStart],
     [importStart + (imported?.[0].length ?? 0), start],
-    [end + rest, text.length],
+    [configEnd + rest, text.length],
   ];
 }
 

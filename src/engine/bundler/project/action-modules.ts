@@ -21,8 +21,9 @@ export class ModuleFinder {
   constructor(folder: string, read: ReadFile) {
     this.#read = read;
     const folders = [folder, "."];
-    const found = folders.find((one) => read(join(one, TSCONFIG_FILE)) !== null);
-    this.#tsconfig = found === undefined ? null : { folder: found, text: read(join(found, TSCONFIG_FILE))! };
+    const projectFolder = folders.find((folder) => read(join(folder, TSCONFIG_FILE)) !== null);
+    this.#tsconfig =
+      projectFolder === undefined ? null : { folder: projectFolder, text: read(join(projectFolder, TSCONFIG_FILE))! };
   }
 
   /** Path of the tsconfig.json, if imports depend on it. */
@@ -37,8 +38,8 @@ export class ModuleFinder {
     if (isRelative(specifier)) return fileAt(has, join(dirname(importer), specifier));
     if (!this.#tsconfig) return null;
     const { folder, text } = this.#tsconfig;
-    const found = fileByAlias((path) => has(join(folder, path)), text, specifier);
-    return found === null ? null : join(folder, found);
+    const aliasedPath = fileByAlias((path) => has(join(folder, path)), text, specifier);
+    return aliasedPath === null ? null : join(folder, aliasedPath);
   }
 
   /**
@@ -53,8 +54,8 @@ export class ModuleFinder {
       if (text === null) continue;
       texts.set(path, text);
       for (const specifier of specifiersIn(text)) {
-        const found = this.resolve(path, specifier);
-        if (found !== null) openPaths.push(found);
+        const resolved = this.resolve(path, specifier);
+        if (resolved !== null) openPaths.push(resolved);
       }
     }
     return texts;

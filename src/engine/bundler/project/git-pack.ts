@@ -129,9 +129,9 @@ function applyDifference(base: Buffer, content: Buffer, budget: (bytes: number) 
 function countIn(pack: Buffer): number {
   if (pack.length < HEADER_BYTES + HASH_BYTES || pack.toString("latin1", 0, 4) !== "PACK")
     throw broken("it is not a pack");
-  const end = pack.length - HASH_BYTES;
-  const digest = createHash("sha1").update(pack.subarray(0, end)).digest();
-  if (!digest.equals(pack.subarray(end))) throw broken("its checksum is not right");
+  const contentEnd = pack.length - HASH_BYTES;
+  const digest = createHash("sha1").update(pack.subarray(0, contentEnd)).digest();
+  if (!digest.equals(pack.subarray(contentEnd))) throw broken("its checksum is not right");
   const version = pack.readUInt32BE(4);
   if (version !== 2) throw broken(`its version is ${version}`);
   const count = pack.readUInt32BE(8);
@@ -186,9 +186,9 @@ function resolve(
     waiting.delete(hash);
     for (const difference of differences) {
       const object = { type, content: applyDifference(content, difference.content, budget) };
-      const found = hashOf(object);
-      objects.set(found, object);
-      if (waiting.has(found)) open.push(found);
+      const objectHash = hashOf(object);
+      objects.set(objectHash, object);
+      if (waiting.has(objectHash)) open.push(objectHash);
     }
   }
   if (waiting.size > 0) throw broken("the base of a difference is missing");

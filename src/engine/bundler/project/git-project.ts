@@ -37,9 +37,9 @@ interface TreeEntry {
 const broken = (reason: string) => new PackageFault(`the repository cannot be read: ${reason}`);
 
 function contentOf(objects: GitObjects, hash: string, type: ObjectType): Buffer {
-  const found = objects.get(hash);
-  if (found?.type !== type) throw broken(`its ${type} ${hash} is missing`);
-  return found.content;
+  const object = objects.get(hash);
+  if (object?.type !== type) throw broken(`its ${type} ${hash} is missing`);
+  return object.content;
 }
 
 /** Value of a header line of a commit or tag. */
@@ -58,14 +58,15 @@ function entriesOf(content: Buffer): TreeEntry[] {
   const entries: TreeEntry[] = [];
   for (let at = 0; at < content.length; ) {
     const space = content.indexOf(0x20, at);
-    const end = content.indexOf(0, at);
-    if (space < 0 || end < space || end + 1 + HASH_BYTES > content.length) throw broken("a folder has a broken entry");
-    const name = content.toString("utf8", space + 1, end);
+    const nameEnd = content.indexOf(0, at);
+    if (space < 0 || nameEnd < space || nameEnd + 1 + HASH_BYTES > content.length)
+      throw broken("a folder has a broken entry");
+    const name = content.toString("utf8", space + 1, nameEnd);
     const isOdd = name === "" || name === "." || name === ".." || /[/\\]/.test(name);
     if (isOdd) throw broken("a folder has an entry with a name that is not allowed");
-    const hash = content.toString("hex", end + 1, end + 1 + HASH_BYTES);
+    const hash = content.toString("hex", nameEnd + 1, nameEnd + 1 + HASH_BYTES);
     entries.push({ mode: content.toString("latin1", at, space), name, hash });
-    at = end + 1 + HASH_BYTES;
+    at = nameEnd + 1 + HASH_BYTES;
   }
   return entries;
 }
@@ -99,9 +100,9 @@ function filesBelow(objects: GitObjects, root: string, folder: string): Map<stri
   };
   let tree = root;
   for (const segment of folder === "" ? [] : folder.split("/")) {
-    const found = entriesOf(contentOf(objects, tree, "tree")).find(({ name }) => name === segment);
-    if (found?.mode !== TREE) throw new PackageFault(`the repository has no folder ${folder}`);
-    tree = found.hash;
+    const treeEntry = entriesOf(contentOf(objects, tree, "tree")).find(({ name }) => name === segment);
+    if (treeEntry?.mode !== TREE) throw new PackageFault(`the repository has no folder ${folder}`);
+    tree = treeEntry.hash;
   }
   walk(tree, "", 0);
   return files;
@@ -118,11 +119,11 @@ function checkedFile(path: string, mode: string, hash: string): string {
 }
 
 function textOf(objects: GitObjects, path: string, hash: string): string {
-  const found = objects.get(hash);
-  if (found?.type !== "blob") throw new ProjectFault(`${path} is missing in the repository, or larger than 1 MB`);
+  const object = objects.get(hash);
+  if (object?.type !== "blob") throw new ProjectFault(`${path} is missing in the repository, or larger than 1 MB`);
   let text: string;
   try {
-    text = new TextDecoder("utf-8", { fatal: true }).decode(found.content);
+    text = new TextDecoder("utf-8", { fatal: true }).decode(object.content);
   } catch {
     throw new ProjectFault(`${path} is not UTF-8 text`);
   }

@@ -18,25 +18,25 @@ import { hasPasskeys, registerPasskey } from "./passkeys.js";
 interface Account {
   user: Person;
   /** Data of the account; null if the browser is signed in with a token, which cannot manage an account. */
-  own: { sessions: PersonSession[]; passkeys: Passkey[]; identities: Identity[]; providers: Provider[] } | null;
+  signIns: { sessions: PersonSession[]; passkeys: Passkey[]; identities: Identity[]; providers: Provider[] } | null;
 }
 
 /** Reads the account's data. @param isToken true if the browser is signed in with a token */
 async function readAccount(isToken: boolean): Promise<Account> {
   const { user } = await requestAuth<{ user: Person }>("GET", "session");
-  if (isToken) return { user, own: null };
+  if (isToken) return { user, signIns: null };
   const [a, b, c, d] = await Promise.all([
     requestAuth<{ sessions: PersonSession[] }>("GET", "sessions"),
     requestAuth<{ passkeys: Passkey[] }>("GET", "passkeys"),
     requestAuth<{ identities: Identity[] }>("GET", "identities"),
     requestAuth<{ providers: Provider[] }>("GET", "providers"),
   ]);
-  return { user, own: { ...a, ...b, ...c, ...d } };
+  return { user, signIns: { ...a, ...b, ...c, ...d } };
 }
 
 type ChangeAccount = Resource<Account>["change"];
 interface PartProps {
-  account: Account & { own: NonNullable<Account["own"]> };
+  account: Account & { signIns: NonNullable<Account["signIns"]> };
   change: ChangeAccount;
   busy: boolean;
 }
@@ -107,7 +107,7 @@ function PassphraseSection({ change, busy }: PartProps) {
   );
 }
 
-function PasskeysSection({ account: { own }, change, busy, confirm }: PartProps & Pick<PageProps, "confirm">) {
+function PasskeysSection({ account: { signIns }, change, busy, confirm }: PartProps & Pick<PageProps, "confirm">) {
   const [name, setName] = useState("");
   const add = async (event: FormEvent) => {
     event.preventDefault();
@@ -136,7 +136,7 @@ function PasskeysSection({ account: { own }, change, busy, confirm }: PartProps 
         <p className="hint">Passkeys need a host name over https, or http://localhost.</p>
       )}
       <ul className="records">
-        {own.passkeys.map((passkey) => (
+        {signIns.passkeys.map((passkey) => (
           <li key={passkey.id}>
             <b className="grow">{passkey.name}</b>
             <span className="hint">
@@ -157,8 +157,8 @@ function PasskeysSection({ account: { own }, change, busy, confirm }: PartProps 
   );
 }
 
-function IdentitiesSection({ account: { own }, change }: PartProps) {
-  const nameOf = (id: string) => own.providers.find((provider) => provider.id === id)?.name ?? id;
+function IdentitiesSection({ account: { signIns }, change }: PartProps) {
+  const nameOf = (id: string) => signIns.providers.find((provider) => provider.id === id)?.name ?? id;
   const link = (id: string) =>
     void change(async () => {
       const next = location.pathname + location.hash;
@@ -168,14 +168,14 @@ function IdentitiesSection({ account: { own }, change }: PartProps) {
   return (
     <>
       <p className="row">
-        {own.providers.map(({ id, name }) => (
+        {signIns.providers.map(({ id, name }) => (
           <button key={id} type="button" onClick={() => link(id)}>
             Link {name}
           </button>
         ))}
       </p>
       <ul className="records">
-        {own.identities.map(({ id, provider, issuer }) => (
+        {signIns.identities.map(({ id, provider, issuer }) => (
           <li key={id}>
             <b>{nameOf(provider)}</b>
             <span className="hint grow">{issuer}</span>
@@ -194,11 +194,11 @@ function IdentitiesSection({ account: { own }, change }: PartProps) {
   );
 }
 
-function SessionsSection({ account: { own }, change, busy }: PartProps) {
+function SessionsSection({ account: { signIns }, change, busy }: PartProps) {
   return (
     <>
       <ul className="records">
-        {own.sessions.map(({ id, device, address, lastUsedAt, isCurrent }) => (
+        {signIns.sessions.map(({ id, device, address, lastUsedAt, isCurrent }) => (
           <li key={id}>
             <b>{device}</b>
             <span className="hint grow">{address}</span>
@@ -216,7 +216,7 @@ function SessionsSection({ account: { own }, change, busy }: PartProps) {
           </li>
         ))}
       </ul>
-      {own.sessions.length > 1 && (
+      {signIns.sessions.length > 1 && (
         <p>
           <button type="button" disabled={busy} onClick={() => void change(() => requestAuth("DELETE", "sessions"))}>
             End all other sessions
@@ -231,10 +231,10 @@ export function AccountPage({ confirm, email }: Pick<PageProps, "confirm" | "ema
   const query = { queryKey: ["account"], queryFn: () => readAccount(email === "") };
   const { value, fault, busy, change } = useResource(query);
   const renderSection = (id: string, title: string, content: (props: PartProps) => React.ReactNode) =>
-    value?.own && (
+    value?.signIns && (
       <section aria-labelledby={id}>
         <h3 id={id}>{title}</h3>
-        {content({ account: { ...value, own: value.own }, change, busy })}
+        {content({ account: { ...value, signIns: value.signIns }, change, busy })}
       </section>
     );
   return (
@@ -244,7 +244,7 @@ export function AccountPage({ confirm, email }: Pick<PageProps, "confirm" | "ema
         <p className="fault" role="alert">
           {fault}
         </p>
-        {value && !value.own && (
+        {value && !value.signIns && (
           <p>
             You are signed in with a token of {value.user.firstName} {value.user.lastName}. Sign in with an account to
             manage it.
@@ -259,8 +259,8 @@ export function AccountPage({ confirm, email }: Pick<PageProps, "confirm" | "ema
         {renderSection("account-passkeys", "Passkeys", (props) => (
           <PasskeysSection {...props} confirm={confirm} />
         ))}
-        {value?.own &&
-          value.own.providers.length > 0 &&
+        {value?.signIns &&
+          value.signIns.providers.length > 0 &&
           renderSection("account-providers", "OpenID providers", (props) => <IdentitiesSection {...props} />)}
         {renderSection("account-programs", "Programs", () => (
           <p>

@@ -104,9 +104,9 @@ function useFoundActions({ find }: Actions, search: string): ActionSummary[] | n
   useEffect(() => {
     let over = false;
     const timer = setTimeout(() => {
-      const asked = find(search.trim()) ?? Promise.resolve(null);
+      const matching = find(search.trim()) ?? Promise.resolve(null);
       // null also shows that the search has failed.
-      void asked.catch(() => null).then((actions) => over || setFound({ of: search, actions }));
+      void matching.catch(() => null).then((actions) => over || setFound({ of: search, actions }));
     }, SEARCH_DELAY_MS);
     return () => {
       over = true;

@@ -194,8 +194,8 @@ export function CallPanel(props: CallPanelProps) {
       <EndpointList {...props} endpoints={calls?.action?.endpoints ?? null} reload={reload} />
       <h3>With a token</h3>
       {isOnDemand ? (
-        createRunExamples(serviceAddress("").href.replace(/\/$/, ""), appId, saved.name, payload).map((one) => (
-          <CallExampleView key={one.name} {...one} />
+        createRunExamples(serviceAddress("").href.replace(/\/$/, ""), appId, saved.name, payload).map((example) => (
+          <CallExampleView key={example.name} {...example} />
         ))
       ) : (
         <p className="hint">Running with a token needs the trigger “On demand”.</p>

@@ -109,9 +109,9 @@ function useTypeErrors(editor: RefObject<monaco.editor.IStandaloneCodeEditor | n
   const [faults, setFaults] = useState<monaco.editor.IMarkerData[]>([]);
   const [isDue, setDue] = useState(false);
   useEffect(() => {
-    const begin = () => setDue(true);
-    const timer = setTimeout(begin, FIRST_CHECK_DELAY_MS);
-    const focused = editor.current?.onDidFocusEditorText(begin);
+    const startEditor = () => setDue(true);
+    const timer = setTimeout(startEditor, FIRST_CHECK_DELAY_MS);
+    const focused = editor.current?.onDidFocusEditorText(startEditor);
     return () => {
       clearTimeout(timer);
       focused?.dispose();
@@ -125,7 +125,7 @@ function useTypeErrors(editor: RefObject<monaco.editor.IStandaloneCodeEditor | n
       const checkedModel = editor.current?.getModel();
       if (!checkedModel) return;
       findTypeErrors(checkedModel, types).then(
-        (found) => isOver || setFaults(found),
+        (markers) => isOver || setFaults(markers),
         // The editor and its worker may have been disposed.
         () => undefined,
       );
@@ -209,9 +209,9 @@ export function CodeEditor({ code, onChange, fault, problems, types, at, caret }
   useEffect(() => {
     const model = editor.current?.getModel();
     if (!model) return;
-    const serviceMarkers = problems.map((one) => createMarker(model, one, one.message));
+    const serviceMarkers = problems.map((problem) => createMarker(model, problem, problem.message));
     // On a line with an error of the service, TypeScript's errors are not shown.
-    const otherErrors = faults.filter((one) => !problems.some(({ line }) => line === one.startLineNumber));
+    const otherErrors = faults.filter((fault) => !problems.some(({ line }) => line === fault.startLineNumber));
     monaco.editor.setModelMarkers(model, PROBLEM_MARKERS, [...serviceMarkers, ...otherErrors]);
   }, [problems, faults]);
 

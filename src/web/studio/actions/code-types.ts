@@ -123,7 +123,7 @@ type Declarations = NonNullable<KnownFacts["declarations"]>;
 
 function declareGlobals(installed: readonly InstalledDependency[], declarations: Declarations): string[] {
   // If two packages have the same global name, the code gets the later one.
-  const byName = new Map(installed.map((one) => [one.global ?? "", one]));
+  const byName = new Map(installed.map((dependency) => [dependency.global ?? "", dependency]));
   return [...byName]
     .filter(([name]) => IDENTIFIER_PATTERN.test(name))
     .map(([name, { name: dependency, version, integrity }]) => {
@@ -148,7 +148,7 @@ export function createActionTypes(known: KnownFacts): ActionTypes {
   const packageMembers = listedPackages.map(
     ({ name, namespace }) => `${toDocComment(name)} ${namespace}: import("./svc").${namespace};`,
   );
-  const otherDependencies = dependencies.filter((name) => !packages.some((one) => one.name === name));
+  const otherDependencies = dependencies.filter((name) => !packages.some((used) => used.name === name));
   const isOperatorPackage = (name: string) => name.startsWith("svc-");
   const installedOthers = installed.filter(({ name }) => otherDependencies.includes(name));
   const svcMembers = [...packageMembers, ...(otherDependencies.some(isOperatorPackage) ? [`${OTHER_KEYS};`] : [])];
@@ -163,7 +163,9 @@ export function createActionTypes(known: KnownFacts): ActionTypes {
     hasUnknownNames: otherDependencies.some(
       (name) =>
         !isOperatorPackage(name) &&
-        !installedOthers.some((one) => one.name === name && IDENTIFIER_PATTERN.test(one.global ?? "")),
+        !installedOthers.some(
+          (dependency) => dependency.name === name && IDENTIFIER_PATTERN.test(dependency.global ?? ""),
+        ),
     ),
   };
 }

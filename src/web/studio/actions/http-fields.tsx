@@ -58,8 +58,8 @@ interface ChoiceProps<Value extends string> {
 function ChoiceField<Value extends string>({ label, value, options, choose }: ChoiceProps<Value>) {
   return (
     <select aria-label={label} value={value} onChange={(event) => choose(event.target.value as Value)}>
-      {options.map(([one, text]) => (
-        <option key={one} value={one}>
+      {options.map(([option, text]) => (
+        <option key={option} value={option}>
           {text}
         </option>
       ))}
@@ -80,13 +80,13 @@ function HmacFields({ http, change }: HttpFieldsProps) {
         <ChoiceField
           label="Digest"
           value={http.algorithm}
-          options={["", "sha256", "sha1", "sha512"].map((one) => [one, one || "SHA-256"] as const)}
+          options={["", "sha256", "sha1", "sha512"].map((algorithm) => [algorithm, algorithm || "SHA-256"] as const)}
           choose={(algorithm) => change({ algorithm })}
         />
         <ChoiceField
           label="Text form of the signature"
           value={http.encoding}
-          options={["", "hex", "base64"].map((one) => [one, one || "hexadecimal"] as const)}
+          options={["", "hex", "base64"].map((encoding) => [encoding, encoding || "hexadecimal"] as const)}
           choose={(encoding) => change({ encoding })}
         />
       </div>
@@ -148,7 +148,7 @@ export function HttpFields({ http, change }: HttpFieldsProps) {
         <ChoiceField
           label="Method"
           value={http.method}
-          options={["", ...HTTP_METHODS].map((one) => [one, one || "all methods"] as const)}
+          options={["", ...HTTP_METHODS].map((method) => [method, method || "all methods"] as const)}
           choose={(method) => change({ method })}
         />
         <TextField label="Path" placeholder="orders/:id" value={http.path} onText={(path) => change({ path })} />

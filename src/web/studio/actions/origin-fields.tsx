@@ -48,7 +48,7 @@ export function OriginFields({ appId, draft, fault, change }: FieldsProps) {
             <div key={origin} className="row dependency">
               <code className="grow">{origin}</code>
               {bindings
-                .filter((one) => one.origin === origin)
+                .filter((binding) => binding.origin === origin)
                 .map(({ key, sealed }) => (
                   <a
                     key={key}

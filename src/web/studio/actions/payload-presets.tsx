@@ -60,7 +60,8 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
 
   const readPastRuns = () =>
     api.request(FindRuns, { appId, actionId, limit: PAST_RUNS_SHOWN }).then(
-      ({ found }) => setPast(found.runs.filter(({ finishedAt, state }) => finishedAt !== null && state !== "skipped")),
+      ({ found: page }) =>
+        setPast(page.runs.filter(({ finishedAt, state }) => finishedAt !== null && state !== "skipped")),
       // If past runs cannot be read, presets can still be chosen.
       () => undefined,
     );
@@ -82,7 +83,7 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
   };
   /** State of the preset that the person has seen; null if there was none of this name. */
   const shownVersion = (name: string): string | null =>
-    (loaded?.name === name ? loaded : presets.find((one) => one.name === name))?.updatedAt ?? null;
+    (loaded?.name === name ? loaded : presets.find((preset) => preset.name === name))?.updatedAt ?? null;
   const save = async (name: string) => {
     const parsed = parsePayload(payload);
     if ("fault" in parsed) {
@@ -95,7 +96,7 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
     );
     if (!saved) return false;
     setChosen(`preset ${name.trim()}`);
-    setLoaded(saved.find((one) => one.name === name.trim()) ?? null);
+    setLoaded(saved.find((preset) => preset.name === name.trim()) ?? null);
     return true;
   };
   const preset = presets.find(({ name }) => chosen === `preset ${name}`);

@@ -65,7 +65,7 @@ const DAY_OPTIONS = Array.from({ length: 31 }, (_, day) => day + 1);
 
 function WeekdayInput({ plan: { weekdays }, put: changePlan }: PartProps) {
   const toggleDay = (day: number, isOn: boolean) => {
-    const next = isOn ? [...weekdays, day] : weekdays.filter((one) => one !== day);
+    const next = isOn ? [...weekdays, day] : weekdays.filter((weekday) => weekday !== day);
     // The last selected day cannot be removed.
     if (next.length > 0) changePlan({ weekdays: next });
   };

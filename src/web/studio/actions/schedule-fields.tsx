@@ -27,8 +27,8 @@ function useSchedulePreview(api: Api, appId: number, frequency: string, timezone
     if (frequency.trim() === "") return;
     let isOver = false;
     const timer = setTimeout(() => {
-      const asked = { appId, frequency: frequency.trim(), timezone: timezone.trim() || null };
-      api.request(PreviewSchedule, asked).then(
+      const request = { appId, frequency: frequency.trim(), timezone: timezone.trim() || null };
+      api.request(PreviewSchedule, request).then(
         (answer) => isOver || setPreview(answer.preview),
         (error: unknown) => isOver || setFault(toFieldError(asApiError(error))),
       );

@@ -81,7 +81,7 @@ function PresetTests({ app, draft, runner, presets, start, isReady }: SamplesPro
 
 function summarizeTests(tests: PayloadTests["tests"], presets: readonly Preset[]): string {
   const states = presets.flatMap(({ name }) => tests.get(name)?.state ?? []);
-  const count = (state: PayloadTest["state"]) => states.filter((one) => one === state).length;
+  const count = (state: PayloadTest["state"]) => states.filter((testState) => testState === state).length;
   const parts = (["completed", "failed", "running"] as const)
     .map((state) => [count(state), state] as const)
     .filter(([number]) => number > 0)

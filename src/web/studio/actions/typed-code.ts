@@ -45,7 +45,7 @@ function findParameter(ts: Compiler, code: string): number | null {
       name.text === "execute" && initializer ? [initializer] : [],
     ),
   ]);
-  const parameter = functions.find((one) => ts.isFunctionLike(one))?.parameters?.[0];
+  const parameter = functions.find((syntaxFunction) => ts.isFunctionLike(syntaxFunction))?.parameters?.[0];
   if (!parameter || ts.getJSDocType(parameter)) return null;
   const start = parameter.getStart();
   // A type comment is only valid after a parenthesis.
@@ -56,7 +56,7 @@ type MapPosition = (offset: number) => number;
 
 /** Returns a result of the compiler with its positions corrected for the author's code. Positions in other files do not change. */
 function mapPositions(answer: unknown, file: string, move: MapPosition): unknown {
-  if (Array.isArray(answer)) return answer.map((one) => mapPositions(one, file, move));
+  if (Array.isArray(answer)) return answer.map((part) => mapPositions(part, file, move));
   if (typeof answer !== "object" || answer === null) return answer;
   const {
     start,
@@ -95,7 +95,10 @@ const CORRECTED_METHODS = [
 type WorkerMethod = (file: string, ...rest: unknown[]) => Promise<unknown>;
 
 /** Returns Monaco's worker class with the corrected methods. @param Base Monaco's class, which has all methods of this list */
-export function withTypedContext<Base extends new (...given: never[]) => object>(Base: Base, ts: Compiler): Base {
+export function withTypedContext<Base extends new (...constructorArguments: never[]) => object>(
+  Base: Base,
+  ts: Compiler,
+): Base {
   const insertionCache = new Map<string, { version: number; at: number | null }>();
   const base = Base.prototype as TypeScriptWorker & Record<string, WorkerMethod>;
 
@@ -122,7 +125,7 @@ export function withTypedContext<Base extends new (...given: never[]) => object>
       if (at === null) return base[name]!.call(this, file, ...rest);
       const toCompiler: MapPosition = (offset) => (offset < at ? offset : offset + INSERTED_TYPE.length);
       const toAuthor: MapPosition = (offset) => (offset <= at ? offset : Math.max(at, offset - INSERTED_TYPE.length));
-      const mappedArguments = rest.map((one) => (typeof one === "number" ? toCompiler(one) : one));
+      const mappedArguments = rest.map((argument) => (typeof argument === "number" ? toCompiler(argument) : argument));
       return mapPositions(await base[name]!.call(this, file, ...mappedArguments), file, toAuthor);
     };
     Object.defineProperty(TypedWorker.prototype, name, { value: correctedMethod });

@@ -61,15 +61,15 @@ function useChanges(api: Api, appId: number | null, reload: () => Promise<void>)
   useEffect(() => {
     if (appId === null) return;
     let due: ReturnType<typeof setTimeout> | undefined;
-    const tell = (change: ActionChange) => {
+    const publishChange = (change: ActionChange) => {
       clearTimeout(due);
       due = setTimeout(() => void reload(), RELOAD_MS);
       for (const listener of listeners.current) listener(change);
     };
-    const end = api.follow(FollowActions, { appId }, { next: ({ change }) => tell(change) });
+    const unfollow = api.follow(FollowActions, { appId }, { next: ({ change }) => publishChange(change) });
     return () => {
       clearTimeout(due);
-      end();
+      unfollow();
     };
   }, [api, appId, reload]);
   const onChange = useCallback((listener: (change: ActionChange) => void) => {
@@ -93,7 +93,7 @@ function useTail(api: Api, appId: number | null, first: (entry: LogEntry) => voi
     };
     const ends = [api.onConnected(setLive), api.follow(FollowLog, variables, { next, failed: () => setLive(false) })];
     return () => {
-      for (const end of ends) end();
+      for (const unfollow of ends) unfollow();
     };
   }, [api, appId]);
 
@@ -166,7 +166,7 @@ export function useActions(api: Api, appId: number | null): Actions {
   const find = useCallback(
     (search: string) => {
       if (appId === null || isWhole || search === "") return null;
-      return api.request(ListActions, { appId, search }).then(({ actions: found }) => found.actions);
+      return api.request(ListActions, { appId, search }).then(({ actions: page }) => page.actions);
     },
     [api, appId, isWhole],
   );

@@ -74,10 +74,10 @@ export function useEditor({ api, appId, id, beginning, changes, onSaved }: Optio
   );
 
   const reload = useCallback(async () => {
-    const asked = id === "new" ? copyOf : id;
-    if (asked === null) return;
+    const requestedId = id === "new" ? copyOf : id;
+    if (requestedId === null) return;
     try {
-      const { action } = await api.request(GetAction, { appId, id: asked });
+      const { action } = await api.request(GetAction, { appId, id: requestedId });
       if (id !== "new") return applySaved(action);
       const copy = { ...actionToDraft(action), name: nameOfCopy(action.name) };
       setBegun(copy);
@@ -98,7 +98,7 @@ export function useEditor({ api, appId, id, beginning, changes, onSaved }: Optio
   const knownState = useRef({ saved, dirty });
   knownState.current = { saved, dirty };
   const saving = useRef<Promise<unknown>>(Promise.resolve());
-  const others = useOthers({ api, appId, changes, known: knownState, saving, take: applySaved });
+  const others = useOthers({ api, appId, changes, known: knownState, saving, adoptAction: applySaved });
   const { theirs, refused, settle } = others;
 
   const sendSave = useCallback(

@@ -34,7 +34,7 @@ interface Options {
   known: RefObject<{ saved: Action | null; dirty: boolean }>;
   /** Promise of the current save. Changes are handled after it, because the page also receives its own changes. */
   saving: RefObject<Promise<unknown>>;
-  take(action: Action): void;
+  adoptAction(action: Action): void;
 }
 
 const personName = ({ user }: Pick<ActionChange, "user">) =>
@@ -45,7 +45,7 @@ function changeSentence(change: ActionChange): string {
   return `${personName(change)} ${changeText} just now; you see it as it is.`;
 }
 
-export function useOthers({ api, appId, changes, known, saving, take }: Options): OtherChanges {
+export function useOthers({ api, appId, changes, known, saving, adoptAction }: Options): OtherChanges {
   const [theirs, setTheirs] = useState<OtherChange | null>(null);
   const [news, setNews] = useState<string | null>(null);
   const latestChange = useRef<ActionChange | null>(null);
@@ -64,10 +64,10 @@ export function useOthers({ api, appId, changes, known, saving, take }: Options)
       const describedChange = change?.reset ? null : change;
       if (current.dirty)
         return setTheirs({ action, who: describedChange ? personName(describedChange) : "Another person" });
-      take(action);
+      adoptAction(action);
       setNews(describedChange && changeSentence(describedChange));
     },
-    [api, appId, known, saving, take],
+    [api, appId, known, saving, adoptAction],
   );
 
   useEffect(

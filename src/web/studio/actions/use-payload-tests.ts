@@ -82,7 +82,7 @@ export function usePayloadTests(api: Api, appId: number): PayloadTests {
         test = next;
         storeTest(name, test);
       };
-      const end = (outcome: TestOutcome) => {
+      const endTest = (outcome: TestOutcome) => {
         const isChanged = before !== undefined && isOver(before) && isOver(outcome) && before.text !== outcome.text;
         write({ ...test, ...outcome, isChanged });
       };
@@ -91,17 +91,17 @@ export function usePayloadTests(api: Api, appId: number): PayloadTests {
           signal.aborted ? null : api.request(RunAction, { appId, id, payload, copy: "master" });
         const wait = (seconds: number) => waitSeconds(seconds, signal);
         const acceptedRun = await retryAfterRateLimit(send, { errorOf: asApiError, wait });
-        if (acceptedRun === null) return end({ state: "cancelled", text: "", took: null });
+        if (acceptedRun === null) return endTest({ state: "cancelled", text: "", took: null });
         const { runId } = acceptedRun.run;
         write({ ...test, runId });
         const cancel = () => void api.request(CancelRun, { appId, runId }).catch(() => undefined);
         if (signal.aborted) cancel();
         else signal.addEventListener("abort", cancel);
-        end(await waitForOutcome(api, appId, runId, signal));
+        endTest(await waitForOutcome(api, appId, runId, signal));
         signal.removeEventListener("abort", cancel);
       } catch (error) {
         // The error is not the action's error, so the test has no result.
-        end({ state: "cancelled", text: "", took: null });
+        endTest({ state: "cancelled", text: "", took: null });
         if (!signal.aborted) throw error;
       }
     },

@@ -77,11 +77,11 @@ export function useRun(api: Api, appId: number): ActionRunner {
         change({ runId });
         // The end of the run also ends its console.
         await new Promise<void>((resolve) => {
-          const end = () => resolve();
-          const stopFollowing = followConsole(api, { appId, runId }, { add, end });
+          const endRun = () => resolve();
+          const stopFollowing = followConsole(api, { appId, runId }, { add, endConsole: endRun });
           signal.addEventListener("abort", () => {
             stopFollowing();
-            end();
+            endRun();
           });
         });
         const outcome = await waitForRunEnd(api, appId, runId, signal);

@@ -67,26 +67,26 @@ export function VersionPanel(props: VersionPanelProps) {
     <div className="version-panel">
       <div className="versions">
         <ul>
-          {versions?.map((one) => (
-            <li key={one.id}>
+          {versions?.map((version) => (
+            <li key={version.id}>
               <button
                 type="button"
-                aria-current={one.id === selected ? "true" : undefined}
-                onClick={() => setSelected(one.id)}
+                aria-current={version.id === selected ? "true" : undefined}
+                onClick={() => setSelected(version.id)}
               >
-                <b title={formatExactTime(one.createdAt)}>{formatAge(one.createdAt)}</b>
-                <span className="chip">{OCCASIONS[one.action] ?? one.action}</span>
-                {one.publishedAt && (
-                  <span className="chip" title={formatExactTime(one.publishedAt)}>
-                    live {formatAge(one.publishedAt)}
+                <b title={formatExactTime(version.createdAt)}>{formatAge(version.createdAt)}</b>
+                <span className="chip">{OCCASIONS[version.action] ?? version.action}</span>
+                {version.publishedAt && (
+                  <span className="chip" title={formatExactTime(version.publishedAt)}>
+                    live {formatAge(version.publishedAt)}
                   </span>
                 )}
-                {one.commit && (
-                  <span className="chip" title={`Commit ${one.commit}`}>
-                    {one.commit.slice(0, 7)}
+                {version.commit && (
+                  <span className="chip" title={`Commit ${version.commit}`}>
+                    {version.commit.slice(0, 7)}
                   </span>
                 )}
-                <span className="hint">{one.user ? `${one.user.firstName} ${one.user.lastName}` : ""}</span>
+                <span className="hint">{version.user ? `${version.user.firstName} ${version.user.lastName}` : ""}</span>
               </button>
             </li>
           ))}

@@ -66,7 +66,7 @@ export function Workspace(props: WorkspaceProps) {
   const types = useCodeTypes(
     api,
     appId,
-    [saved?.id, copy?.id].filter((one) => one !== undefined),
+    [saved?.id, copy?.id].filter((id) => id !== undefined),
     draft,
     saved?.assets ?? NO_ASSETS,
   );

@@ -32,18 +32,18 @@ export const ALERT_CHANNELS: [AlertChannel, string][] = [
   ["slack", "Slack"],
 ];
 
-export function alertToDraft(one: Alert | null): AlertDraft {
+export function alertToDraft(alert: Alert | null): AlertDraft {
   return {
-    name: one?.name ?? "",
-    condition: one?.condition ?? "failed",
-    actionId: String(one?.actionId ?? ""),
-    failures: String(one?.failures ?? 1),
-    of: String(one?.of ?? 1),
-    minutes: String(one?.minutes ?? 60),
-    channel: one?.channel ?? "email",
-    to: one?.to.join(", ") ?? "",
-    setting: one?.setting ?? "",
-    enabled: one?.enabled ?? true,
+    name: alert?.name ?? "",
+    condition: alert?.condition ?? "failed",
+    actionId: String(alert?.actionId ?? ""),
+    failures: String(alert?.failures ?? 1),
+    of: String(alert?.of ?? 1),
+    minutes: String(alert?.minutes ?? 60),
+    channel: alert?.channel ?? "email",
+    to: alert?.to.join(", ") ?? "",
+    setting: alert?.setting ?? "",
+    enabled: alert?.enabled ?? true,
   };
 }
 
@@ -51,8 +51,8 @@ export function alertDraftToInput(draft: AlertDraft): AlertInput {
   const { name, condition, channel, enabled } = draft;
   const numbers = { failures: Number(draft.failures), of: Number(draft.of), minutes: Number(draft.minutes) };
   const actionId = condition === "queued" || draft.actionId === "" ? null : Number(draft.actionId);
-  const to = draft.to.split(",").map((one) => one.trim());
-  const where = channel === "email" ? { to: to.filter((one) => one !== "") } : { setting: draft.setting };
+  const to = draft.to.split(",").map((address) => address.trim());
+  const where = channel === "email" ? { to: to.filter((address) => address !== "") } : { setting: draft.setting };
   return { name, condition, channel, enabled, actionId, ...numbers, ...where };
 }
 

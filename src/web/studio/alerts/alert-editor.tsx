@@ -180,14 +180,14 @@ function Recipients({ draft, change, faultOf }: PartProps) {
   );
 }
 
-function AlertStatus({ appId, one }: { appId: number; one: Alert }) {
-  const { value, fault } = useResource(queryOf(ReadAlertDeliveries, { appId, id: one.id }));
+function AlertStatus({ appId, alert }: { appId: number; alert: Alert }) {
+  const { value, fault } = useResource(queryOf(ReadAlertDeliveries, { appId, id: alert.id }));
   return (
     <aside aria-label="Status of the alert">
       <h3>Now</h3>
-      {one.firing.length === 0 && <p className="hint">Not firing.</p>}
+      {alert.firing.length === 0 && <p className="hint">Not firing.</p>}
       <ul>
-        {one.firing.map(({ actionName, firedAt, reason }) => (
+        {alert.firing.map(({ actionName, firedAt, reason }) => (
           <li key={`${actionName} ${firedAt}`}>
             <b>{actionName ?? "the app"}</b>: {reason} <time dateTime={firedAt}>since {formatExactTime(firedAt)}</time>
           </li>
@@ -214,7 +214,7 @@ function AlertStatus({ appId, one }: { appId: number; one: Alert }) {
 interface EditorProps {
   appId: number;
   /** The stored alert; null for a new one. */
-  one: Alert | null;
+  alert: Alert | null;
   actions: ActionSummary[];
   confirm: Confirm;
   save: (input: AlertInput) => Promise<void>;
@@ -224,8 +224,8 @@ interface EditorProps {
   setDirty: (isDirty: boolean) => void;
 }
 
-export function AlertEditor({ appId, one, actions, confirm, save, test, remove, back, setDirty }: EditorProps) {
-  const field = useFieldDraft(alertToDraft(one));
+export function AlertEditor({ appId, alert, actions, confirm, save, test, remove, back, setDirty }: EditorProps) {
+  const field = useFieldDraft(alertToDraft(alert));
   const { draft, setDraft, isDirty } = field;
   useEffect(() => setDirty(isDirty), [setDirty, isDirty]);
   const [fault, setFault] = useState<string | null>(null);
@@ -259,7 +259,7 @@ export function AlertEditor({ appId, one, actions, confirm, save, test, remove, 
         <button type="button" className="link narrow-only" onClick={back}>
           ← Alerts
         </button>
-        <h2 className="grow">{one ? one.name : "New alert"}</h2>
+        <h2 className="grow">{alert ? alert.name : "New alert"}</h2>
       </div>
       <div className="notification-editor">
         <div>
@@ -281,9 +281,9 @@ export function AlertEditor({ appId, one, actions, confirm, save, test, remove, 
               disabled={busy || field.isChangedElsewhere}
               onClick={() => void attempt(() => save(alertDraftToInput(draft)).then(() => field.accept(draft)))}
             >
-              {one ? "Save" : "Create"}
+              {alert ? "Save" : "Create"}
             </button>
-            {one && (
+            {alert && (
               <>
                 <button type="button" disabled={busy} onClick={() => void attempt(test)}>
                   Send a test
@@ -295,7 +295,7 @@ export function AlertEditor({ appId, one, actions, confirm, save, test, remove, 
             )}
           </div>
         </div>
-        {one && <AlertStatus appId={appId} one={one} />}
+        {alert && <AlertStatus appId={appId} alert={alert} />}
       </div>
     </article>
   );

@@ -20,9 +20,9 @@ function useAlerts(api: Api, appId: number) {
   const refused = async (error: unknown): Promise<never> => {
     throw new ApiError(asApiError(error).status, await refusalText(error, reload));
   };
-  const save = async (one: Alert | null, rule: AlertInput): Promise<number> => {
-    const { saved } = one
-      ? await api.request(UpdateAlert, { appId, id: one.id, rule, ifUpdatedAt: one.updatedAt }).catch(refused)
+  const save = async (alert: Alert | null, rule: AlertInput): Promise<number> => {
+    const { saved } = alert
+      ? await api.request(UpdateAlert, { appId, id: alert.id, rule, ifUpdatedAt: alert.updatedAt }).catch(refused)
       : await api.request(CreateAlert, { appId, rule });
     await reload();
     return saved.id;
@@ -38,13 +38,13 @@ function useAlerts(api: Api, appId: number) {
   return { alerts: value?.alerts ?? null, fault, save, remove, test };
 }
 
-function Line({ one, selected, open }: { one: Alert; selected: boolean; open: () => void }) {
-  const state = one.firing.length > 0 ? "firing" : one.enabled ? "on" : "off";
+function Line({ alert, selected, open }: { alert: Alert; selected: boolean; open: () => void }) {
+  const state = alert.firing.length > 0 ? "firing" : alert.enabled ? "on" : "off";
   return (
     <li>
       <button type="button" className="message-line" aria-current={selected ? "true" : undefined} onClick={open}>
-        <b>{one.name}</b>
-        <span className="gist">{alertSummary(one)}</span>
+        <b>{alert.name}</b>
+        <span className="gist">{alertSummary(alert)}</span>
         <span className={state === "firing" ? "chip failed" : "chip"}>{state}</span>
       </button>
     </li>
@@ -57,8 +57,8 @@ export function AlertsView({ api, appId, confirm, place, go, setDirty, actions: 
   const open = place.item === "new" ? "new" : idOf(place.item);
   const show = (item: number | "new" | null) => go({ item: item === null ? null : String(item) });
   /** Marks the page as having no unsaved changes after a save or a deletion. */
-  const leave = (item: number | null) => go({ item: item === null ? null : String(item) }, { force: true });
-  const one = alerts?.find(({ id }) => id === open) ?? null;
+  const openItem = (item: number | null) => go({ item: item === null ? null : String(item) }, { force: true });
+  const openAlert = alerts?.find(({ id }) => id === open) ?? null;
   return (
     <div className={open ? "mailbox opened" : "mailbox"}>
       <section className="mailbox-list" aria-label="Alerts">
@@ -73,23 +73,23 @@ export function AlertsView({ api, appId, confirm, place, go, setDirty, actions: 
         </p>
         <ul>
           {alerts?.map((alert) => (
-            <Line key={alert.id} one={alert} selected={alert.id === open} open={() => show(alert.id)} />
+            <Line key={alert.id} alert={alert} selected={alert.id === open} open={() => show(alert.id)} />
           ))}
         </ul>
         {alerts?.length === 0 && <p className="hint empty">No alerts yet. Failures send no messages.</p>}
       </section>
-      {open === "new" || one ? (
+      {open === "new" || openAlert ? (
         <AlertEditor
           key={open}
           appId={appId}
-          one={one}
+          alert={openAlert}
           actions={actions}
           confirm={confirm}
-          save={async (input) => leave(await save(one, input))}
-          test={() => test(one!.id)}
+          save={async (input) => openItem(await save(openAlert, input))}
+          test={() => test(openAlert!.id)}
           remove={async () => {
-            if (one) await remove(one);
-            leave(null);
+            if (openAlert) await remove(openAlert);
+            openItem(null);
           }}
           back={() => show(null)}
           setDirty={setDirty}

@@ -33,11 +33,13 @@ export function AppVersionsPage({ api, appId, confirm, reloadApps }: PageProps) 
   const { value, fault, busy, change } = useResource({
     queryKey: ["app versions", appId, shownCount],
     async queryFn() {
-      const found: AppVersion[] = [];
+      const appVersions: AppVersion[] = [];
       for (;;) {
-        const { versions, pagination } = (await api.request(ListAppVersions, { appId, offset: found.length })).history;
-        found.push(...versions);
-        if (!pagination.hasMore || found.length > shownCount) return { found, hasMore: pagination.hasMore };
+        const { versions, pagination } = (await api.request(ListAppVersions, { appId, offset: appVersions.length }))
+          .history;
+        appVersions.push(...versions);
+        if (!pagination.hasMore || appVersions.length > shownCount)
+          return { found: appVersions, hasMore: pagination.hasMore };
       }
     },
     placeholderData: keepPreviousData,
@@ -47,7 +49,7 @@ export function AppVersionsPage({ api, appId, confirm, reloadApps }: PageProps) 
     const text = `The app's fields and its public and private settings become what they were on ${formatExactTime(createdAt)}. Protected settings and actions stay; what is now is kept as a version first.`;
     // The page shows no data of the app, so the dialog reads the current state when it opens.
     const { apps } = await api.request(Apps, {});
-    const ifUpdatedAt = apps.find((one) => one.id === appId)!.updatedAt;
+    const ifUpdatedAt = apps.find((app) => app.id === appId)!.updatedAt;
     if (!(await confirm({ title: "Restore this version of the app?", text, yes: "Restore" }))) return;
     await change(() => api.request(RestoreAppVersion, { appId, versionId: id, ifUpdatedAt }));
     await reloadApps();

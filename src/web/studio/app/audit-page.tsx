@@ -20,7 +20,9 @@ function useAuditLog({ api, appId }: Pick<PageProps, "api" | "appId">) {
       return offset < total ? offset : null;
     },
   });
-  const entries = data && [...new Map(data.pages.flatMap((page) => page.entries).map((one) => [one.id, one])).values()];
+  const entries = data && [
+    ...new Map(data.pages.flatMap((page) => page.entries).map((entry) => [entry.id, entry])).values(),
+  ];
   const total = data?.pages.at(-1)?.pagination.total ?? 0;
   return { entries, total, error, fetchNextPage, hasNextPage, refetch };
 }

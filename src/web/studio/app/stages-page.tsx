@@ -46,8 +46,8 @@ function NewStage({ busy, create }: NewStageProps) {
       <label>
         <span className="unseen">Life of the new stage</span>
         <select value={hours} onChange={({ target }) => setHours(Number(target.value))}>
-          {STAGE_LIFETIMES.map(([one, label]) => (
-            <option key={one} value={one}>
+          {STAGE_LIFETIMES.map(([days, label]) => (
+            <option key={days} value={days}>
               {label}
             </option>
           ))}
@@ -211,12 +211,12 @@ function useStages({ api, appId, confirm, actions, reloadApps }: PageProps) {
     if (await change(() => api.request(RemoveStage, { appId, stageAppId: stage.appId }))) await reloadApps();
   };
   /** Reads the plan of a promotion. Returns true if there is a plan to review. */
-  const look = async (from: Stage): Promise<boolean> => {
+  const planPromotion = async (from: Stage): Promise<boolean> => {
     setReview(null);
     setNotice(null);
-    const found = await change(() => api.request(PlanPromotion, { appId, fromAppId: from.appId }));
-    if (found) setReview({ from, plan: found.planned.plan, tag: found.planned.tag! });
-    return found !== null;
+    const plan = await change(() => api.request(PlanPromotion, { appId, fromAppId: from.appId }));
+    if (plan) setReview({ from, plan: plan.planned.plan, tag: plan.planned.tag! });
+    return plan !== null;
   };
   const promote = async ({ from, tag }: PromotionReview) => {
     setNotice(null);
@@ -226,7 +226,7 @@ function useStages({ api, appId, confirm, actions, reloadApps }: PageProps) {
         throw error;
       }),
     );
-    if (sent === "changed" && (await look(from))) {
+    if (sent === "changed" && (await planPromotion(from))) {
       setNotice("Not promoted: the changes are not those that you reviewed. The current ones are listed now.");
     }
     if (sent === null || sent === "changed") return;
@@ -252,12 +252,34 @@ function useStages({ api, appId, confirm, actions, reloadApps }: PageProps) {
     setReview(null);
     setNotice(null);
   };
-  return { value, fault: notice ?? fault, busy, review, cancel, create, remove, look, promote, rollBack };
+  return {
+    value,
+    fault: notice ?? fault,
+    busy,
+    review,
+    cancel,
+    create,
+    remove,
+    look: planPromotion,
+    promote,
+    rollBack,
+  };
 }
 
 export function StagesPage(props: PageProps) {
   const { api, app, appId } = props;
-  const { value, fault, busy, review, cancel, create, remove, look, promote, rollBack } = useStages(props);
+  const {
+    value,
+    fault,
+    busy,
+    review,
+    cancel,
+    create,
+    remove,
+    look: planPromotion,
+    promote,
+    rollBack,
+  } = useStages(props);
   const nameOf = useNames(appId);
   return (
     <>
@@ -274,7 +296,7 @@ export function StagesPage(props: PageProps) {
           <StageRow
             key={stage.appId}
             {...{ stage, appId, busy }}
-            review={() => void look(stage)}
+            review={() => void planPromotion(stage)}
             remove={() => void remove(stage)}
           />
         ))}

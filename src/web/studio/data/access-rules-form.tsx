@@ -58,7 +58,11 @@ function ColumnsField({ rule: { include, exclude }, columns, put: changeRule }: 
   const choose = (next: string) =>
     changeRule({
       include:
-        next === "include" ? (exclude ? columns.filter((one) => !exclude.includes(one)) : [...columns]) : undefined,
+        next === "include"
+          ? exclude
+            ? columns.filter((column) => !exclude.includes(column))
+            : [...columns]
+          : undefined,
       exclude: next === "exclude" ? [] : undefined,
     } as Partial<RuleDraft>);
   return (
@@ -84,8 +88,8 @@ function ColumnsField({ rule: { include, exclude }, columns, put: changeRule }: 
 }
 
 function ConditionsField({ rule: { require = [] }, columns, put: changeRule }: PartProps) {
-  const namedTests = require.filter((one) => typeof one === "string");
-  const tests = require.flatMap((one) => (typeof one === "string" ? [] : testsToRows(one)));
+  const namedTests = require.filter((requirement) => typeof requirement === "string");
+  const tests = require.flatMap((requirement) => (typeof requirement === "string" ? [] : testsToRows(requirement)));
   const owner = findOwnerColumn(columns);
   const setRequirements = (names: string[], rows: typeof tests) => {
     const all = [...rows.map((row) => rowsToTests([row])), ...names];
@@ -141,7 +145,7 @@ function RuleCard({ index, ...form }: RulesFormProps & { index: number }) {
 export function AccessRulesForm(form: RulesFormProps) {
   const { value, change, columns } = form;
   const add = (label: string) => {
-    const template = RULE_TEMPLATES.find((one) => one.label === label);
+    const template = RULE_TEMPLATES.find((template) => template.label === label);
     if (template) change([...value, ...template.make(findOwnerColumn(columns))]);
   };
   return (

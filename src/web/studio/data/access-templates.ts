@@ -108,8 +108,8 @@ function columnsText({ include, exclude }: RuleDraft): string {
 }
 
 function requirementsText({ require = [] }: RuleDraft): string {
-  const tests = require.flatMap((one) => (typeof one === "string" ? [] : testsToRows(one)));
-  const named = require.filter((one) => typeof one === "string");
+  const tests = require.flatMap((requirement) => (typeof requirement === "string" ? [] : testsToRows(requirement)));
+  const named = require.filter((requirement) => typeof requirement === "string");
   const parts = [
     tests.length > 0 && `where ${tests.map(rowText).join(" and ")}`,
     named.length > 0 && `naming ${named.join(", ")}`,
@@ -132,7 +132,7 @@ const isColumnTests = (value: unknown): boolean =>
   typeof value === "object" && value !== null && Object.values(value).every(isTest);
 
 const isNameList = (value: unknown): boolean =>
-  value === undefined || (Array.isArray(value) && value.every((one) => typeof one === "string"));
+  value === undefined || (Array.isArray(value) && value.every((element) => typeof element === "string"));
 
 /** True if the form can show the value without losing parts of it. */
 export function isRuleList(value: unknown): value is RuleDraft[] {
@@ -144,7 +144,8 @@ export function isRuleList(value: unknown): value is RuleDraft[] {
       allow === "all" || allow === "loggedIn" || (typeof allow === "object" && isColumnTests(allow?.user));
     const isRequireValid =
       require === undefined ||
-      (Array.isArray(require) && require.every((one) => typeof one === "string" || isColumnTests(one)));
+      (Array.isArray(require) &&
+        require.every((requirement) => typeof requirement === "string" || isColumnTests(requirement)));
     return isAllowValid && isRequireValid && isNameList(include) && isNameList(exclude);
   });
 }

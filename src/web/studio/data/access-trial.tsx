@@ -46,8 +46,8 @@ function useUsers({ appId }: AccessTrialProps, users: DataSource | undefined, te
 type AccessTrialResult = TryAccessQuery["trial"];
 
 function TrialOutcome({ trial, columns }: { trial: AccessTrialResult; columns: string[] }) {
-  const seen = trial.verbs.find(({ verb }) => verb === "select")?.columns ?? [];
-  const shown = columns.filter((column) => seen.includes(column));
+  const readableColumns = trial.verbs.find(({ verb }) => verb === "select")?.columns ?? [];
+  const shownColumns = columns.filter((column) => readableColumns.includes(column));
   return (
     <>
       <table className="trial-verbs">
@@ -71,7 +71,7 @@ function TrialOutcome({ trial, columns }: { trial: AccessTrialResult; columns: s
           <table className="trial-entries">
             <thead>
               <tr>
-                {["id", ...shown].map((column) => (
+                {["id", ...shownColumns].map((column) => (
                   <th key={column} scope="col">
                     {column}
                   </th>
@@ -82,7 +82,7 @@ function TrialOutcome({ trial, columns }: { trial: AccessTrialResult; columns: s
               {trial.entries.map(({ id, data }) => (
                 <tr key={id}>
                   <td>{id}</td>
-                  {shown.map((column) => (
+                  {shownColumns.map((column) => (
                     <td key={column}>{JSON.stringify((data as Record<string, unknown>)[column] ?? null)}</td>
                   ))}
                 </tr>

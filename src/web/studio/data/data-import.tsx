@@ -100,10 +100,10 @@ interface DataImportProps {
   /** Reads the types of the existing columns. */
   readTypes?: () => Promise<ColumnTypes>;
   /** Sends the file. Resolves to a message that is shown afterwards. */
-  take: (chosen: ChosenFile) => Promise<string>;
+  importFile: (chosen: ChosenFile) => Promise<string>;
 }
 
-export function DataImport({ action, mayAppend, readTypes, take }: DataImportProps) {
+export function DataImport({ action, mayAppend, readTypes, importFile }: DataImportProps) {
   const [file, setFile] = useState<File | null>(null);
   const [delimiter, setDelimiter] = useState<string | null>(null);
   const [preview, setPreview] = useState<CsvPreview | null>(null);
@@ -146,7 +146,7 @@ export function DataImport({ action, mayAppend, readTypes, take }: DataImportPro
     if (!file) return;
     setBusy(true);
     try {
-      setOutcome({ text: await take({ file, append: willAppend, delimiter, types }), failed: false });
+      setOutcome({ text: await importFile({ file, append: willAppend, delimiter, types }), failed: false });
       setFile(null);
       setPreview(null);
     } catch (error) {

@@ -84,7 +84,7 @@ function DataSourceTabs(props: SourceProps) {
   };
   const panels = {
     Entries: () => <EntriesPanel {...props} reload={() => void reload()} />,
-    Import: () => <DataImport action="Import" mayAppend {...{ readTypes, take }} />,
+    Import: () => <DataImport action="Import" mayAppend {...{ readTypes, importFile: take }} />,
     Rules: () => <DataDefinition {...{ api, appId, source, onChanged, onDirty }} />,
     Versions: () => <DataVersions {...{ api, appId, source, confirm }} onRestored={() => void reload()} />,
   };
@@ -162,7 +162,7 @@ function NewDataSource({
           {name.trim() === "" ? "With a name, you can also create it from a file." : "or from a file:"}
         </span>
       </p>
-      {name.trim() !== "" && <DataImport action="Make it from this file" mayAppend={false} take={take} />}
+      {name.trim() !== "" && <DataImport action="Make it from this file" mayAppend={false} importFile={take} />}
     </section>
   );
 }
@@ -185,7 +185,10 @@ export function DataSourcesPage({ api, appId, confirm, go, place, setDirty }: Pa
     await client.cancelQueries({ queryKey: list.queryKey });
     client.setQueryData<ListDataSourcesQuery>(
       list.queryKey,
-      (last) => last && { dataSources: last.dataSources.map((one) => (one.id === changed.id ? changed : one)) },
+      (last) =>
+        last && {
+          dataSources: last.dataSources.map((dataSource) => (dataSource.id === changed.id ? changed : dataSource)),
+        },
     );
   };
   const chosen = sources?.find(({ id }) => id === sourceId);

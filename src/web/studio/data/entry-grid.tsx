@@ -87,8 +87,8 @@ function useScrollToEnd(
 export function EntryGrid({ columns, entries, order, setOrder, insertedCount, remove }: EntryGridProps) {
   const scrollBox = useRef<HTMLDivElement>(null);
   const { edit, fault, acts } = useCellEdit(entries);
-  const found = edit ? entries.find(edit.entry.id) : undefined;
-  const editedIndex = edit && (found?.index ?? edit.index);
+  const editedEntry = edit ? entries.find(edit.entry.id) : undefined;
+  const editedIndex = edit && (editedEntry?.index ?? edit.index);
   const rangeExtractor = useCallback(
     (range: Range) => {
       const indexes = defaultRangeExtractor(range);
@@ -129,7 +129,7 @@ export function EntryGrid({ columns, entries, order, setOrder, insertedCount, re
   return (
     <>
       <p className="notice" role="status">
-        {edit && found && changedElsewhereText(edit, found.entry)}
+        {edit && editedEntry && changedElsewhereText(edit, editedEntry.entry)}
       </p>
       <p className="fault" role="alert">
         {fault && `${fault.column} of entry ${fault.entryId}: ${fault.message}`}

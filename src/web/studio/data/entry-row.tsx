@@ -18,18 +18,18 @@ interface CellProps {
   isTyped: boolean;
   fault: string | null;
   /** Functions that edit a cell; null for people who may only read. */
-  begin: (() => void) | null;
+  beginEdit: (() => void) | null;
   acts: CellFunctions;
 }
 
-function EntryCell({ column, text, isTyped, fault, begin, acts }: CellProps) {
+function EntryCell({ column, text, isTyped, fault, beginEdit, acts }: CellProps) {
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key !== "Enter" && event.key !== "Escape") return;
     event.preventDefault();
     const input = event.currentTarget;
     const box = input.parentElement!;
     if (event.key === "Enter") acts.finish();
-    else acts.leave();
+    else acts.leaveCell();
     // The button that replaces the input receives the focus.
     (box.firstElementChild as HTMLElement).focus();
   };
@@ -47,14 +47,14 @@ function EntryCell({ column, text, isTyped, fault, begin, acts }: CellProps) {
       />
     );
   }
-  if (!begin) return <span className="cell">{text}</span>;
+  if (!beginEdit) return <span className="cell">{text}</span>;
   return (
     <button
       type="button"
       className={fault ? "cell fault" : "cell"}
       aria-label={`${column}: ${text === "" ? "empty" : text}`}
       title={fault ?? "Press Enter or click to change it"}
-      onClick={begin}
+      onClick={beginEdit}
     >
       {text}
     </button>
@@ -90,7 +90,7 @@ export const EntryRow = memo(function EntryRow(props: RowProps) {
           text={isEdited ? edit.text : cellText(entry!.data[column])}
           isTyped={isEdited && !edit.isSaving}
           fault={fault?.column === column ? fault.message : null}
-          begin={isEditor ? () => acts.begin(entry!, index, column) : null}
+          beginEdit={isEditor ? () => acts.beginEdit(entry!, index, column) : null}
         />
       </span>
     );

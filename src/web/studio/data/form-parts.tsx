@@ -95,8 +95,10 @@ export function CheckBoxes({ label, options, chosen, choose }: ChecksProps) {
   const toggle = (value: string, isOn: boolean) =>
     choose(
       isOn
-        ? [...knownValues, ...otherOptions.map(([one]) => one)].filter((one) => one === value || chosen.includes(one))
-        : chosen.filter((one) => one !== value),
+        ? [...knownValues, ...otherOptions.map(([option]) => option)].filter(
+            (option) => option === value || chosen.includes(option),
+          )
+        : chosen.filter((option) => option !== value),
     );
   return (
     <fieldset className="checks">

@@ -11,14 +11,15 @@ interface FullIndex {
 /** Index as the service accepts it: one column, several columns, or columns with options. */
 export type IndexDraft = string | string[] | FullIndex;
 
-const isNameList = (value: unknown): boolean => Array.isArray(value) && value.every((one) => typeof one === "string");
+const isNameList = (value: unknown): boolean =>
+  Array.isArray(value) && value.every((element) => typeof element === "string");
 
 /** True if the form can show the value without losing parts of it. */
 export function isIndexList(value: unknown): value is IndexDraft[] {
   if (!Array.isArray(value)) return false;
-  return value.every((one: unknown) => {
-    if (typeof one === "string" || isNameList(one)) return true;
-    return typeof one === "object" && one !== null && isNameList((one as FullIndex).columns);
+  return value.every((element: unknown) => {
+    if (typeof element === "string" || isNameList(element)) return true;
+    return typeof element === "object" && element !== null && isNameList((element as FullIndex).columns);
   });
 }
 

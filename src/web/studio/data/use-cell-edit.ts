@@ -37,11 +37,11 @@ function parseCellText(text: string, before: unknown): unknown {
 
 /** Functions that cells call. The object stays the same while the grid is mounted. */
 export interface CellFunctions {
-  begin(entry: Entry, index: number, column: string): void;
+  beginEdit(entry: Entry, index: number, column: string): void;
   type(text: string): void;
   /** Saves the typed text. */
   finish(): void;
-  leave(): void;
+  leaveCell(): void;
 }
 
 export function useCellEdit({ update, find }: Pick<Entries, "update" | "find">) {
@@ -72,7 +72,7 @@ export function useCellEdit({ update, find }: Pick<Entries, "update" | "find">) 
   );
   const acts = useMemo<CellFunctions>(
     () => ({
-      begin(entry, index, column) {
+      beginEdit(entry, index, column) {
         setFault(null);
         change({ entry, index, column, text: cellText(entry.data[column]), isSaving: false });
       },
@@ -80,7 +80,7 @@ export function useCellEdit({ update, find }: Pick<Entries, "update" | "find">) 
       finish() {
         if (current.current && !current.current.isSaving) void save(current.current);
       },
-      leave: () => change(null),
+      leaveCell: () => change(null),
     }),
     [change, save],
   );

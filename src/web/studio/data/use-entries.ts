@@ -65,7 +65,7 @@ function createPages(
 ) {
   const here = new Map<number, Entry[]>();
   /** Pages requested since the last change. Other loaded pages may be outdated; they are shown until they are read again. */
-  const asked = new Set<number>();
+  const requestedPages = new Set<number>();
   /** Requested again when they are scrolled to. */
   const refused = new Set<number>();
   let pendingPages = 0;
@@ -78,12 +78,12 @@ function createPages(
     const [first] = here.keys();
     if (here.size <= MAX_LOADED_PAGES) return;
     here.delete(first!);
-    asked.delete(first!);
+    requestedPages.delete(first!);
   }
 
   async function loadPage(page: number): Promise<void> {
     const mine = turn;
-    asked.add(page);
+    requestedPages.add(page);
     pendingPages += 1;
     const outcome = await read(page).catch(asApiError);
     pendingPages -= 1;
@@ -103,7 +103,7 @@ function createPages(
       page <= Math.floor(visibleRange.to / PAGE_SIZE);
       page += 1
     )
-      if (pendingPages < MAX_CONCURRENT_PAGES && !asked.has(page)) taken.push(loadPage(page));
+      if (pendingPages < MAX_CONCURRENT_PAGES && !requestedPages.has(page)) taken.push(loadPage(page));
     await Promise.all(taken);
   }
 
@@ -118,13 +118,13 @@ function createPages(
     },
     show(from: number, to: number): void {
       visibleRange = { from, to };
-      for (const page of refused) asked.delete(page);
+      for (const page of refused) requestedPages.delete(page);
       refused.clear();
       void loadVisiblePages();
     },
     reload(): Promise<void> {
       turn += 1;
-      asked.clear();
+      requestedPages.clear();
       refused.clear();
       return loadVisiblePages();
     },
@@ -136,7 +136,7 @@ export function useEntries({ api, appId, id, where, order }: Options): Entries {
   const [fault, setFault] = useState<ApiError | null>(null);
   const [, redraw] = useState(0);
   const shape = JSON.stringify([id, where, order]);
-  const shown = useRef<Pages>(null);
+  const shownPages = useRef<Pages>(null);
 
   const pages = useMemo(() => {
     const [source, filter, by] = JSON.parse(shape) as [number, object | null, EntryOrder | null];
@@ -151,20 +151,20 @@ export function useEntries({ api, appId, id, where, order }: Options): Entries {
       return { entries, total: found.pagination?.total ?? entries.length };
     };
     const made = createPages(read, (outcome) => {
-      if (shown.current !== made) return;
+      if (shownPages.current !== made) return;
       if ("entries" in outcome) setTotal(outcome.total);
       setFault("entries" in outcome ? null : outcome);
       redraw((count) => count + 1);
     });
     return made;
   }, [api, appId, shape]);
-  shown.current = pages;
+  shownPages.current = pages;
 
   // The cache holds no pages. Its query decides when they are read again.
   const { reload } = useResource({
     queryKey: ["entries", appId, id],
     async queryFn() {
-      await shown.current?.reload();
+      await shownPages.current?.reload();
       return null;
     },
     initialData: null,

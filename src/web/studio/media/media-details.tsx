@@ -136,7 +136,7 @@ export function MediaDetails({ api, media, listing, item, remove, close }: Media
   const openItem: MediaFile | MediaFolder | undefined = file ?? folder;
   const field = useFieldDraft(openItem?.name ?? "");
   const { draft: name, setDraft: setName } = field;
-  const [said, setSaid] = useState<string | null>(null);
+  const [message, setMessage] = useState<string | null>(null);
   useEffect(() => {
     if (!openItem) close();
   }, [openItem, close]);
@@ -146,12 +146,12 @@ export function MediaDetails({ api, media, listing, item, remove, close }: Media
     event.preventDefault();
     const refusal = await media.rename(item, name);
     if (refusal === null) field.accept(name);
-    setSaid(refusal ?? "Renamed.");
+    setMessage(refusal ?? "Renamed.");
   };
   const move = async (to: number | null) => {
     const refusal = await media.move(item, to);
     if (refusal === null) close();
-    else setSaid(refusal);
+    else setMessage(refusal);
   };
   return (
     <ModalDialog className="media-details" aria-label={openItem.name} onClose={close}>
@@ -189,13 +189,13 @@ export function MediaDetails({ api, media, listing, item, remove, close }: Media
         ))}
       </select>
       <div className="row">
-        <div className="grow">{file && <FileActions api={api} file={file} link={media.link} say={setSaid} />}</div>
+        <div className="grow">{file && <FileActions api={api} file={file} link={media.link} say={setMessage} />}</div>
         <button type="button" className="quiet danger-text" onClick={() => void remove()}>
           Delete
         </button>
       </div>
       <p className="hint" role="status">
-        {said}
+        {message}
       </p>
     </ModalDialog>
   );

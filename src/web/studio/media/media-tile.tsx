@@ -46,8 +46,8 @@ function fileKind({ name, contentType }: MediaFile): string {
 }
 
 function Thumbnail({ api, file }: { api: Api; file: MediaFile }): ReactNode {
-  const [ref, seen] = useNearView<HTMLSpanElement>();
-  const { url } = useBytes(api, seen ? file.thumbnail : null);
+  const [ref, isNearView] = useNearView<HTMLSpanElement>();
+  const { url } = useBytes(api, isNearView ? file.thumbnail : null);
   return (
     <span ref={ref} className="thumbnail">
       {url ? <img src={url} alt="" /> : <span className="kind">{fileKind(file)}</span>}

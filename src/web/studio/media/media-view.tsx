@@ -88,7 +88,7 @@ function UploadList({ sending }: { sending: readonly PendingUpload[] }) {
   if (sending.length === 0) return null;
   return (
     <ul className="uploads" aria-label="Uploads">
-      {sending.map(({ key, name, part, fault, end }) => (
+      {sending.map(({ key, name, part, fault, cancelUpload }) => (
         <li key={key}>
           <span className="grow">{name}</span>
           {fault === null ? (
@@ -102,7 +102,7 @@ function UploadList({ sending }: { sending: readonly PendingUpload[] }) {
             type="button"
             className="quiet small"
             aria-label={fault === null ? `Break off ${name}` : `Forget ${name}`}
-            onClick={end}
+            onClick={cancelUpload}
           >
             ✕
           </button>
@@ -169,7 +169,7 @@ function useDropZone(send: MediaState["send"]) {
 
 function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps) {
   const { search = "" } = query;
-  const opened = parseOpenItem(query);
+  const openedItem = parseOpenItem(query);
   const change = useCallback(
     (part: MediaQuery, replace = false) => void go({ query: changedQuery(query, part) }, { replace }),
     [go, query],
@@ -194,7 +194,7 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
     close();
   };
   const nameOf = ({ kind, id }: MediaItem) =>
-    (kind === "file" ? listing?.files : listing?.folders)?.find((one) => one.id === id)?.name ?? "";
+    (kind === "file" ? listing?.files : listing?.folders)?.find((item) => item.id === id)?.name ?? "";
   const isEmpty = listing !== null && listing.files.length === 0 && listing.folders.length === 0;
 
   return (
@@ -264,12 +264,12 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
       {listing?.pagination.hasMore && (
         <p className="hint">The first {listing.files.length} files are shown; search for others by name.</p>
       )}
-      {opened && listing && isEditor && (
+      {openedItem && listing && isEditor && (
         <MediaDetails
-          key={`${opened.kind}${opened.id}`}
+          key={`${openedItem.kind}${openedItem.id}`}
           {...{ api, media, listing, close }}
-          item={opened}
-          remove={() => remove(opened, nameOf(opened))}
+          item={openedItem}
+          remove={() => remove(openedItem, nameOf(openedItem))}
         />
       )}
     </section>

@@ -30,7 +30,7 @@ export interface PendingUpload {
   /** Why it was refused; null while it is under way. */
   fault: string | null;
   /** Cancels the upload, or removes a failed upload from the list. */
-  end(): void;
+  cancelUpload(): void;
 }
 
 export interface MediaState {
@@ -79,20 +79,22 @@ export function useMedia(api: Api, appId: number, folderId: number | null, searc
       keys += 1;
       const key = keys;
       const breaker = new AbortController();
-      const leave = () => setSending((all) => all.filter((one) => one.key !== key));
+      const removeUpload = () => setSending((all) => all.filter((pendingUpload) => pendingUpload.key !== key));
       const change = (part: Partial<PendingUpload>) =>
-        setSending((all) => all.map((one) => (one.key === key ? { ...one, ...part } : one)));
-      const end = () => {
+        setSending((all) =>
+          all.map((pendingUpload) => (pendingUpload.key === key ? { ...pendingUpload, ...part } : pendingUpload)),
+        );
+      const cancelUpload = () => {
         breaker.abort();
-        leave();
+        removeUpload();
       };
-      setSending((all) => [...all, { key, name: file.name, part: 0, fault: null, end }]);
+      setSending((all) => [...all, { key, name: file.name, part: 0, fault: null, cancelUpload }]);
       const form = new FormData();
       form.append("file", file, file.name);
       const path = `/v1/apps/${appId}/media/files${folderId === null ? "" : `?folderId=${folderId}`}`;
       try {
         await api.upload(path, form, (part) => change({ part }), breaker.signal);
-        leave();
+        removeUpload();
         await reload();
       } catch (error) {
         change({ fault: asApiError(error).message });
@@ -110,11 +112,11 @@ export function useMedia(api: Api, appId: number, folderId: number | null, searc
   );
 
   /** Returns the item as the page shows it. */
-  const shown = ({ kind, id }: MediaItem) => {
-    const one = (kind === "file" ? listing?.files : [...(listing?.folders ?? []), listing?.folder])?.find(
+  const isListed = ({ kind, id }: MediaItem) => {
+    const mediaItem = (kind === "file" ? listing?.files : [...(listing?.folders ?? []), listing?.folder])?.find(
       (item) => item?.id === id,
     );
-    return { appId, id, ifUpdatedAt: one!.updatedAt };
+    return { appId, id, ifUpdatedAt: mediaItem!.updatedAt };
   };
   return {
     listing,
@@ -125,18 +127,20 @@ export function useMedia(api: Api, appId: number, folderId: number | null, searc
     rename: (item, name) =>
       write(
         item.kind === "file"
-          ? api.request(RenameMediaFile, { ...shown(item), name })
-          : api.request(RenameMediaFolder, { ...shown(item), name }),
+          ? api.request(RenameMediaFile, { ...isListed(item), name })
+          : api.request(RenameMediaFolder, { ...isListed(item), name }),
       ),
     move: (item, to) =>
       write(
         item.kind === "file"
-          ? api.request(MoveMediaFile, { ...shown(item), folderId: to })
-          : api.request(MoveMediaFolder, { ...shown(item), parentId: to }),
+          ? api.request(MoveMediaFile, { ...isListed(item), folderId: to })
+          : api.request(MoveMediaFolder, { ...isListed(item), parentId: to }),
       ),
     remove: (item) =>
       write(
-        item.kind === "file" ? api.request(DeleteMediaFile, shown(item)) : api.request(DeleteMediaFolder, shown(item)),
+        item.kind === "file"
+          ? api.request(DeleteMediaFile, isListed(item))
+          : api.request(DeleteMediaFolder, isListed(item)),
       ),
     link: async (id) => (await api.request(LinkMediaFile, { appId, id })).link.url,
   };

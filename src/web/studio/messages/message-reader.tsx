@@ -75,13 +75,13 @@ function AttachmentList({ all }: { all: Message["attachments"] }) {
   if (all.length === 0) return null;
   return (
     <ul className="attachments" aria-label="Attachments">
-      {all.map((one) => (
-        <li key={one.name}>
-          <a href={attachmentDataUrl(one)} download={one.name}>
-            {one.name}
+      {all.map((recipient) => (
+        <li key={recipient.name}>
+          <a href={attachmentDataUrl(recipient)} download={recipient.name}>
+            {recipient.name}
           </a>{" "}
           <span className="hint">
-            {one.type}, {attachmentBytes(one)} bytes
+            {recipient.type}, {attachmentBytes(recipient)} bytes
           </span>
         </li>
       ))}

@@ -24,16 +24,16 @@ function toLocalTime(iso: string | null): string {
   return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
-export function notificationToDraft(one: Notification | null): NotificationDraft {
-  const data = (one?.data ?? {}) as Record<string, unknown>;
+export function notificationToDraft(notification: Notification | null): NotificationDraft {
+  const data = (notification?.data ?? {}) as Record<string, unknown>;
   return {
     title: textOrEmpty(data["title"]),
     message: textOrEmpty(data["message"]),
     navigate: textOrEmpty(data["navigate"]),
-    scope: one?.scope ? JSON.stringify(one.scope, null, 2) : "",
-    when: one?.status ?? "draft",
-    orderAt: toLocalTime(one?.orderAt ?? null),
-    push: one?.pushNotification != null,
+    scope: notification?.scope ? JSON.stringify(notification.scope, null, 2) : "",
+    when: notification?.status ?? "draft",
+    orderAt: toLocalTime(notification?.orderAt ?? null),
+    push: notification?.pushNotification != null,
   };
 }
 

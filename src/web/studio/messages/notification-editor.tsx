@@ -17,7 +17,7 @@ import { RecipientsField } from "./recipients-field.js";
 
 interface EditorProps {
   /** The stored notification; null for a new one. */
-  one: Notification | null;
+  notification: Notification | null;
   /** True if another person has deleted the notification. */
   isDeleted: boolean;
   confirm: Confirm;
@@ -106,8 +106,8 @@ function NotificationPreview({ title, message, scope }: NotificationDraft) {
   );
 }
 
-export function NotificationEditor({ one, isDeleted, confirm, save, remove, back, setDirty }: EditorProps) {
-  const field = useFieldDraft(notificationToDraft(one));
+export function NotificationEditor({ notification, isDeleted, confirm, save, remove, back, setDirty }: EditorProps) {
+  const field = useFieldDraft(notificationToDraft(notification));
   const { draft, setDraft, isDirty } = field;
   useEffect(() => setDirty(isDirty), [setDirty, isDirty]);
   const [fault, setFault] = useState<string | null>(null);
@@ -132,17 +132,17 @@ export function NotificationEditor({ one, isDeleted, confirm, save, remove, back
     };
     if (await confirm(question)) await attempt(remove);
   };
-  const label = draft.when === "published" && one?.status !== "published" ? "Publish" : "Save";
+  const label = draft.when === "published" && notification?.status !== "published" ? "Publish" : "Save";
   return (
     <article className="reader" aria-label="Notification">
       <div className="row">
         <button type="button" className="link narrow-only" onClick={back}>
           ← Notifications
         </button>
-        <h2 className="grow">{one ? `Notification ${one.id}` : "New notification"}</h2>
-        {one && <span className={`chip ${one.status}`}>{one.status}</span>}
+        <h2 className="grow">{notification ? `Notification ${notification.id}` : "New notification"}</h2>
+        {notification && <span className={`chip ${notification.status}`}>{notification.status}</span>}
       </div>
-      {one?.publishedAt && <p className="hint">published {formatExactTime(one.publishedAt)}</p>}
+      {notification?.publishedAt && <p className="hint">published {formatExactTime(notification.publishedAt)}</p>}
       <div className="notification-editor">
         <div>
           <TextField label="Title" value={draft.title} change={(title) => change({ title })} />
@@ -171,7 +171,7 @@ export function NotificationEditor({ one, isDeleted, confirm, save, remove, back
             >
               {label}
             </button>
-            {one && (
+            {notification && (
               <button type="button" className="quiet danger-text" onClick={() => void onRemove()}>
                 Delete
               </button>

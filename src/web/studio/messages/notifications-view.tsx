@@ -26,10 +26,10 @@ function useNotifications(api: Api, appId: number) {
   const refused = async (error: unknown): Promise<never> => {
     throw new ApiError(asApiError(error).status, await refusalText(error, reload));
   };
-  const save = async (one: Notification | null, notification: NotificationInput): Promise<Notification> => {
-    const { saved } = one
+  const save = async (edited: Notification | null, notification: NotificationInput): Promise<Notification> => {
+    const { saved } = edited
       ? await api
-          .request(UpdateNotification, { appId, id: one.id, notification, ifUpdatedAt: one.updatedAt })
+          .request(UpdateNotification, { appId, id: edited.id, notification, ifUpdatedAt: edited.updatedAt })
           .catch(refused)
       : await api.request(CreateNotification, { appId, notification });
     await reload();
@@ -42,9 +42,9 @@ function useNotifications(api: Api, appId: number) {
   return { entries, fault, more: entries?.length === limit, loadMore: () => setLimit(limit + PAGE), save, remove };
 }
 
-function Line({ one, selected, open }: { one: Notification; selected: boolean; open: () => void }) {
-  const { title, message } = one.data as { title?: unknown; message?: unknown };
-  const at = one.publishedAt ?? one.orderAt ?? one.updatedAt;
+function Line({ notification, selected, open }: { notification: Notification; selected: boolean; open: () => void }) {
+  const { title, message } = notification.data as { title?: unknown; message?: unknown };
+  const at = notification.publishedAt ?? notification.orderAt ?? notification.updatedAt;
   return (
     <li>
       <button type="button" className="message-line" aria-current={selected ? "true" : undefined} onClick={open}>
@@ -53,7 +53,7 @@ function Line({ one, selected, open }: { one: Notification; selected: boolean; o
           {formatTime(at)}
         </time>
         <span className="gist">{String(message ?? "")}</span>
-        <span className={`chip ${one.status}`}>{one.status}</span>
+        <span className={`chip ${notification.status}`}>{notification.status}</span>
       </button>
     </li>
   );
@@ -64,14 +64,14 @@ export function NotificationsView({ api, appId, confirm, place, go, setDirty }: 
   const open = place.item === "new" ? "new" : idOf(place.item);
   const show = (item: number | "new" | null) => go({ item: item === null ? null : String(item) });
   /** Marks the page as having no unsaved changes after a save or a deletion. */
-  const leave = (item: number | null) => go({ item: item === null ? null : String(item) }, { force: true });
+  const openItem = (item: number | null) => go({ item: item === null ? null : String(item) }, { force: true });
   // A notification that another person has deleted stays on the screen with the unsaved text.
-  const [shown, setShown] = useState<Notification | null>(null);
-  const opened = shown?.id === open ? shown : null;
+  const [lastShown, setLastShown] = useState<Notification | null>(null);
+  const openedRow = lastShown?.id === open ? lastShown : null;
   const listed = entries?.find(({ id }) => id === open);
-  const one = listed ?? opened;
-  if (listed && listed !== shown) setShown(listed);
-  const isThere = open === "new" || one !== null;
+  const notification = listed ?? openedRow;
+  if (listed && listed !== lastShown) setLastShown(listed);
+  const isThere = open === "new" || notification !== null;
   return (
     <div className={open ? "mailbox opened" : "mailbox"}>
       <section className="mailbox-list" aria-label="Notifications">
@@ -86,7 +86,12 @@ export function NotificationsView({ api, appId, confirm, place, go, setDirty }: 
         </p>
         <ul>
           {entries?.map((entry) => (
-            <Line key={entry.id} one={entry} selected={entry.id === one?.id} open={() => show(entry.id)} />
+            <Line
+              key={entry.id}
+              notification={entry}
+              selected={entry.id === notification?.id}
+              open={() => show(entry.id)}
+            />
           ))}
         </ul>
         {entries?.length === 0 && <p className="hint empty">No notifications yet.</p>}
@@ -98,14 +103,14 @@ export function NotificationsView({ api, appId, confirm, place, go, setDirty }: 
       </section>
       {isThere ? (
         <NotificationEditor
-          key={one?.id ?? "new"}
-          one={one}
-          isDeleted={one !== null && entries !== null && !more && !listed}
+          key={notification?.id ?? "new"}
+          notification={notification}
+          isDeleted={notification !== null && entries !== null && !more && !listed}
           confirm={confirm}
-          save={async (input) => leave((await save(one, input)).id)}
+          save={async (input) => openItem((await save(notification, input)).id)}
           remove={async () => {
-            if (one) await remove(one);
-            leave(null);
+            if (notification) await remove(notification);
+            openItem(null);
           }}
           back={() => show(null)}
           setDirty={setDirty}

@@ -53,7 +53,7 @@ function Line({ message, selected, open }: LineProps) {
 const isChannel = (item: string | null): item is Channel => item === "email" || item === "sms";
 
 export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: PageProps) {
-  const status = STATUSES.find((one) => one === place.query["status"]) ?? null;
+  const status = STATUSES.find((status) => status === place.query["status"]) ?? null;
   const { messages, more, fault, loadMore, decide } = useOutbox(api, appId, status);
   const client = useQueryClient();
   const openId = idOf(place.item);
@@ -61,11 +61,11 @@ export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: 
   const { value, fault: readFault, reload } = useResource({ ...query, enabled: openId !== null });
   const open = openId === null ? null : (value?.message ?? null);
   const changed = messages?.find(({ id }) => id === openId)?.updatedAt;
-  const shown = open?.updatedAt;
+  const shownVersion = open?.updatedAt;
   // The open message follows the list.
   useEffect(() => {
-    if (shown !== undefined && changed !== undefined && changed !== shown) void reload();
-  }, [shown, changed, reload]);
+    if (shownVersion !== undefined && changed !== undefined && changed !== shownVersion) void reload();
+  }, [shownVersion, changed, reload]);
 
   const channel = isChannel(place.item) ? place.item : null;
   const back = () => go({ item: null, query: place.query });
@@ -87,8 +87,8 @@ export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: 
               onChange={({ target }) => go({ query: target.value === "" ? {} : { status: target.value } })}
             >
               <option value="">every status</option>
-              {STATUSES.map((one) => (
-                <option key={one}>{one}</option>
+              {STATUSES.map((status) => (
+                <option key={status}>{status}</option>
               ))}
             </select>
           </label>

@@ -88,26 +88,26 @@ interface ConditionsProps extends Pick<RecipientsFieldProps, "setFaulty"> {
 }
 
 interface ConditionRowProps {
-  one: Condition;
+  condition: Condition;
   /** Number of the row, counted from 1. */
   number: number;
   put: (part: Partial<Condition>) => void;
   remove: () => void;
 }
 
-function ConditionRow({ one, number, put, remove }: ConditionRowProps) {
+function ConditionRow({ condition, number, put, remove }: ConditionRowProps) {
   return (
     <div className="row">
       <input
         className="mono"
         aria-label={`Column ${number}`}
         placeholder="column"
-        value={one.column}
+        value={condition.column}
         onChange={({ target }) => put({ column: target.value })}
       />
       <select
         aria-label={`Comparison ${number}`}
-        value={one.comparison}
+        value={condition.comparison}
         onChange={({ target }) => put({ comparison: target.value as Comparison })}
       >
         {RECIPIENT_COMPARISONS.map(([value, words]) => (
@@ -116,7 +116,7 @@ function ConditionRow({ one, number, put, remove }: ConditionRowProps) {
           </option>
         ))}
       </select>
-      <ValueFields value={one.value} kind={one.kind} {...{ number, put }} />
+      <ValueFields value={condition.value} kind={condition.kind} {...{ number, put }} />
       <button type="button" className="quiet icon" aria-label={`Remove condition ${number}`} onClick={remove}>
         <Trash2 size={ICON_PIXELS} aria-hidden />
       </button>
@@ -135,13 +135,13 @@ function ConditionRows({ conditions, change, setFaulty }: ConditionsProps) {
   useFaultReport(fault !== null, setFaulty);
   return (
     <div className="tests">
-      {rows.map((one, at) => (
+      {rows.map((row, at) => (
         <ConditionRow
           // biome-ignore lint/suspicious/noArrayIndexKey: a row is named by its position while its column is typed
           key={at}
-          one={one}
+          condition={row}
           number={at + 1}
-          put={(part) => set(rows.with(at, { ...one, ...part }))}
+          put={(part) => set(rows.with(at, { ...row, ...part }))}
           remove={() => set(rows.filter((_, other) => other !== at))}
         />
       ))}

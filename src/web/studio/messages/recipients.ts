@@ -24,8 +24,8 @@ export type Recipients =
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-function parseUserId(one: unknown): number | null {
-  const id = isRecord(one) && Object.keys(one).join() === "id" ? one["id"] : one;
+function parseUserId(value: unknown): number | null {
+  const id = isRecord(value) && Object.keys(value).join() === "id" ? value["id"] : value;
   return Number.isSafeInteger(id) ? (id as number) : null;
 }
 
@@ -33,11 +33,11 @@ function parseUserId(one: unknown): number | null {
 function parseConditions([column, tests]: [string, unknown]): Condition[] | null {
   if (column.startsWith("$")) return null;
   const parsedTests = Object.entries(isRecord(tests) ? tests : { $eq: tests }).map(([name, value]) => {
-    const comparison = RECIPIENT_COMPARISONS.find(([one]) => one === name)?.[0];
+    const comparison = RECIPIENT_COMPARISONS.find(([operator]) => operator === name)?.[0];
     if (!comparison || !isScalarValue(value)) return null;
     return { column, comparison, ...toTypedValue(value) };
   });
-  return parsedTests.length > 0 && parsedTests.every((one) => one !== null) ? parsedTests : null;
+  return parsedTests.length > 0 && parsedTests.every((test) => test !== null) ? parsedTests : null;
 }
 
 /**
@@ -59,7 +59,9 @@ export function parseRecipients(scope: string): Recipients | null {
   }
   if (!isRecord(parsed)) return null;
   const conditions = Object.entries(parsed).map(parseConditions);
-  return conditions.every((one) => one !== null) ? { kind: "conditions", conditions: conditions.flat() } : null;
+  return conditions.every((condition) => condition !== null)
+    ? { kind: "conditions", conditions: conditions.flat() }
+    : null;
 }
 
 /** Returns the parts of a typed list of IDs. */
@@ -69,8 +71,8 @@ export const isUserId = (word: string): boolean => /^[1-9]\d{0,14}$/.test(word);
 
 function conditionsToScope(conditions: readonly Condition[]): Record<string, Record<string, ScalarValue>> {
   const where = new Map<string, Record<string, ScalarValue>>();
-  for (const one of conditions) {
-    where.set(one.column, { ...where.get(one.column), [one.comparison]: toScalar(one) });
+  for (const condition of conditions) {
+    where.set(condition.column, { ...where.get(condition.column), [condition.comparison]: toScalar(condition) });
   }
   return Object.fromEntries(where);
 }
@@ -86,7 +88,7 @@ export function recipientsToScope(recipients: Recipients): string {
 }
 
 export const parseBack = (conditions: readonly Condition[]): Condition[] =>
-  Object.entries(conditionsToScope(conditions)).flatMap((one) => parseConditions(one) ?? []);
+  Object.entries(conditionsToScope(conditions)).flatMap((condition) => parseConditions(condition) ?? []);
 
 /** Returns the recipients as a sentence. */
 export function audienceText(scope: string): string {
@@ -106,4 +108,4 @@ function usersText(recipients: Exclude<Recipients, { kind: "everyone" }>): strin
 }
 
 const conditionText = ({ column, comparison, value }: Condition): string =>
-  `${column || "…"} ${RECIPIENT_COMPARISONS.find(([one]) => one === comparison)![1]} “${value}”`;
+  `${column || "…"} ${RECIPIENT_COMPARISONS.find(([operator]) => operator === comparison)![1]} “${value}”`;

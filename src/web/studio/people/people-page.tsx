@@ -50,26 +50,26 @@ interface PanelProps extends Pick<PageProps, "api" | "confirm"> {
   /** App of the page; null for the whole organization. */
   appId: number | null;
   /** Role of the signed-in person. */
-  own: Role;
+  callerRole: Role;
 }
 
 type OneTimeLink = { label: string; secret: string };
 
 /** Roles that a person with this role can assign. */
-const grantableRoles = (own: Role): Role[] => ROLE_ORDER.slice(ROLE_ORDER.indexOf(own));
+const grantableRoles = (callerRole: Role): Role[] => ROLE_ORDER.slice(ROLE_ORDER.indexOf(callerRole));
 
 function RoleChoice({
-  own,
+  callerRole,
   value,
   onChange,
   label,
 }: {
-  own: Role;
+  callerRole: Role;
   value: Role;
   onChange: (role: Role) => void;
   label: string;
 }) {
-  const roles = grantableRoles(own);
+  const roles = grantableRoles(callerRole);
   return (
     <label>
       <span className="unseen">{label}</span>
@@ -91,11 +91,11 @@ function RoleChoice({
 
 function InviteForm({
   list,
-  own,
+  callerRole,
   invite,
 }: {
   list: Resource<People>;
-  own: Role;
+  callerRole: Role;
   invite: (data: NewInvitation) => Promise<boolean>;
 }) {
   const [email, setEmail] = useState("");
@@ -119,9 +119,9 @@ function InviteForm({
       <label>
         <span className="unseen">Role</span>
         <select value={role} onChange={(event) => setRole(event.target.value as Role)}>
-          {grantableRoles(own).map((one) => (
-            <option key={one} value={one}>
-              {one}: {ROLE_NAMES[one]}
+          {grantableRoles(callerRole).map((role) => (
+            <option key={role} value={role}>
+              {role}: {ROLE_NAMES[role]}
             </option>
           ))}
         </select>
@@ -151,15 +151,15 @@ interface NewInvitation {
 
 interface RowProps {
   member: Member;
-  own: Role;
+  callerRole: Role;
   setRole: (role: Role) => void;
   remove: () => void;
   resetLink: (() => void) | null;
 }
 
-function MemberRow({ member: { user, role, lastSeenAt }, own, setRole, remove, resetLink }: RowProps) {
+function MemberRow({ member: { user, role, lastSeenAt }, callerRole, setRole, remove, resetLink }: RowProps) {
   const name = fullName(user);
-  const isBelow = grantableRoles(own).includes(role);
+  const isBelow = grantableRoles(callerRole).includes(role);
   return (
     <li>
       <b>{name}</b>
@@ -169,12 +169,12 @@ function MemberRow({ member: { user, role, lastSeenAt }, own, setRole, remove, r
       </span>
       {/* Words that a line break must not separate. */}
       <span className="row">
-        {mayManage(own) ? (
-          <RoleChoice label={`Role of ${name}`} own={own} value={role} onChange={setRole} />
+        {mayManage(callerRole) ? (
+          <RoleChoice label={`Role of ${name}`} callerRole={callerRole} value={role} onChange={setRole} />
         ) : (
           <span className="chip">{role}</span>
         )}
-        {mayManage(own) && isBelow && (
+        {mayManage(callerRole) && isBelow && (
           <>
             {resetLink && (
               <button type="button" className="quiet" aria-label={`Reset link for ${name}`} onClick={resetLink}>
@@ -219,8 +219,8 @@ function Invitations({ invitations, revoke }: { invitations: Invitation[]; revok
 }
 
 /** Reads the list of people, and returns functions that change roles and remove people. */
-function usePeople({ api, appId, organizationId, own }: PanelProps) {
-  const isManager = mayManage(own);
+function usePeople({ api, appId, organizationId, callerRole }: PanelProps) {
+  const isManager = mayManage(callerRole);
   const list = useResource({
     queryKey: ["people", organizationId, appId, isManager],
     async queryFn(): Promise<People> {
@@ -229,8 +229,8 @@ function usePeople({ api, appId, organizationId, own }: PanelProps) {
           ? api.request(ListOrganizationPeople, { organizationId })
           : api.request(ListAppPeople, { appId });
       const pending = isManager ? api.request(ListInvitations, { organizationId, ofApp: appId }) : null;
-      const [{ members }, found] = await Promise.all([people, pending]);
-      return { members, invitations: found?.invitations ?? null };
+      const [{ members }, invited] = await Promise.all([people, pending]);
+      return { members, invitations: invited?.invitations ?? null };
     },
     refetchInterval: REFRESH_MS,
   });
@@ -250,7 +250,7 @@ function usePeople({ api, appId, organizationId, own }: PanelProps) {
 }
 
 function PeoplePanel(props: PanelProps) {
-  const { api, confirm, organizationId, appId, own } = props;
+  const { api, confirm, organizationId, appId, callerRole } = props;
   const { list, setRole, remove } = usePeople(props);
   const [once, setOnce] = useState<OneTimeLink | null>(null);
   const invite = async (data: NewInvitation) => {
@@ -278,8 +278,8 @@ function PeoplePanel(props: PanelProps) {
   const { members, invitations } = list.value ?? { members: [], invitations: null };
   return (
     <>
-      {mayManage(own) ? (
-        <InviteForm {...{ list, own, invite }} />
+      {mayManage(callerRole) ? (
+        <InviteForm {...{ list, callerRole, invite }} />
       ) : (
         <p className="hint">Owners and admins invite people and change roles.</p>
       )}
@@ -291,7 +291,7 @@ function PeoplePanel(props: PanelProps) {
         {members.map((member) => (
           <MemberRow
             key={member.user.id}
-            {...{ member, own }}
+            {...{ member, callerRole }}
             setRole={(role) => void setRole(member, role)}
             remove={() => void askAndRemove(member)}
             resetLink={appId === null ? () => void resetLink(member) : null}
@@ -299,7 +299,7 @@ function PeoplePanel(props: PanelProps) {
         ))}
       </ul>
       {list.value && members.length === 0 && <p className="hint">No one has a role here yet.</p>}
-      {invitations && <Invitations invitations={invitations} revoke={(one) => void revoke(one)} />}
+      {invitations && <Invitations invitations={invitations} revoke={(invitation) => void revoke(invitation)} />}
     </>
   );
 }
@@ -311,7 +311,7 @@ export function AppPeople({ api, app, appId, confirm, role }: PageProps) {
       <p className="hint">
         People with a role on this app only. People of the organization have their role on all of its apps.
       </p>
-      <PeoplePanel {...{ api, confirm, appId }} organizationId={app.organizationId ?? 0} own={role} />
+      <PeoplePanel {...{ api, confirm, appId }} organizationId={app.organizationId ?? 0} callerRole={role} />
     </>
   );
 }
@@ -329,7 +329,7 @@ export function OrganizationPeople({ api, confirm, place, organizations }: PageP
             {...{ api, confirm }}
             appId={null}
             organizationId={organization.id}
-            own={organization.role}
+            callerRole={organization.role}
           />
         ) : (
           <p className="hint">Owners and admins of an organization see its people.</p>

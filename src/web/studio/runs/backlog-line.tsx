@@ -23,7 +23,7 @@ async function cancelAll(api: Api, appId: number): Promise<number> {
 export function BacklogLine({ api, appId, confirm }: { api: Api; appId: number; confirm: Confirm }) {
   // Without a response, the line does not change.
   const { value, reload } = useResource({ ...queryOf(ReadBacklog, { appId }), refetchInterval: REFRESH_MS });
-  const [said, setSaid] = useState("");
+  const [message, setMessage] = useState("");
   const [busy, setBusy] = useState(false);
   async function cancel(): Promise<void> {
     const sure = await confirm({
@@ -34,16 +34,16 @@ export function BacklogLine({ api, appId, confirm }: { api: Api; appId: number; 
     });
     if (!sure) return;
     setBusy(true);
-    setSaid("");
+    setMessage("");
     await cancelAll(api, appId).then(
-      (runs) => setSaid(`${countedRuns(runs)} cancelled.`),
-      (error: unknown) => setSaid(asApiError(error).message),
+      (runs) => setMessage(`${countedRuns(runs)} cancelled.`),
+      (error: unknown) => setMessage(asApiError(error).message),
     );
     setBusy(false);
     await reload();
   }
   const waits = value && value.backlog.runs > 0 ? value.backlog : null;
-  if (!waits && said === "") return null;
+  if (!waits && message === "") return null;
   return (
     <section className="row backlog" aria-label="Backlog">
       {waits && (
@@ -55,7 +55,7 @@ export function BacklogLine({ api, appId, confirm }: { api: Api; appId: number; 
           , with {formatBytes(waits.bytes)} of payloads
         </p>
       )}
-      <p role="status">{said}</p>
+      <p role="status">{message}</p>
       {waits && (
         <ForOperators>
           <button type="button" disabled={busy} onClick={() => void cancel()}>

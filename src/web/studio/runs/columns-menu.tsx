@@ -5,7 +5,7 @@ import { ColumnsButton } from "./columns-button.js";
 import { RUN_COLUMNS } from "./run-columns.js";
 import type { ColumnsState } from "./use-columns.js";
 
-export function ColumnsMenu({ shown, toggle }: ColumnsState) {
+export function ColumnsMenu({ shownColumns, toggle }: ColumnsState) {
   return (
     <Dropdown.Root modal={false} defaultOpen>
       <Dropdown.Trigger asChild>
@@ -15,7 +15,7 @@ export function ColumnsMenu({ shown, toggle }: ColumnsState) {
         {RUN_COLUMNS.filter(({ isFixed }) => !isFixed).map((column) => (
           <Dropdown.CheckboxItem
             key={column.key}
-            checked={shown.includes(column)}
+            checked={shownColumns.includes(column)}
             // The menu stays open, so that a person can select several columns.
             onSelect={(event) => event.preventDefault()}
             onCheckedChange={() => toggle(column.key)}

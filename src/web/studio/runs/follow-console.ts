@@ -10,14 +10,14 @@ const COLLECT_MS = 100;
 interface ConsoleReader {
   add(lines: ConsoleLine[]): void;
   /** Called when the run has ended, or when its console cannot be followed. */
-  end(): void;
+  endConsole(): void;
 }
 
 /** @returns function that stops following, without a call of `end` */
 export function followConsole(
   api: Api,
   run: { appId: number; runId: number },
-  { add, end }: ConsoleReader,
+  { add, endConsole }: ConsoleReader,
 ): () => void {
   let waitingLines: ConsoleLine[] = [];
   let nextSequence = 0;
@@ -32,7 +32,7 @@ export function followConsole(
   const finish = () => {
     if (isStopped) return;
     passLines();
-    end();
+    endConsole();
   };
   const collectLines = (lines: ConsoleLine[]) => {
     // After a lost connection, the service sends all lines again from the first one.

@@ -133,7 +133,7 @@ export function LogEntries({ entries, more, isLoading, loadMore, appId, whose }:
   }, [more, isLoading, length, last, loadMore]);
   const toggle = useCallback(
     (id: number) =>
-      setOpen((old) => (old.has(id) ? new Set([...old].filter((one) => one !== id)) : new Set([...old, id]))),
+      setOpen((old) => (old.has(id) ? new Set([...old].filter((openId) => openId !== id)) : new Set([...old, id]))),
     [],
   );
   return (

@@ -243,9 +243,9 @@ export function RunPage({ api, appId, runId, place, go, confirm }: PageProps & {
           {caused.length > 0 && (
             <RunSection title="What it caused">
               <ul className="caused">
-                {caused.map((one) => (
-                  <li key={one.id} className={`run-row ${one.state}`}>
-                    <RunLine run={one} appId={appId} />
+                {caused.map((causedRun) => (
+                  <li key={causedRun.id} className={`run-row ${causedRun.state}`}>
+                    <RunLine run={causedRun} appId={appId} />
                   </li>
                 ))}
               </ul>

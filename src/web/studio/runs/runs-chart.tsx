@@ -33,7 +33,8 @@ function chartColumns({
   // Periods in other time zones start at the same offset as the known ones. A day with a time change is always among the known ones.
   for (let at = first; at >= Date.parse(from) / 1000 - step; at -= step) times.add(at);
   for (let at = first; at <= Date.parse(to) / 1000; at += step) times.add(at);
-  const isNearKnown = (at: number) => [...known.keys()].some((one) => one !== at && Math.abs(one - at) < step / 2);
+  const isNearKnown = (at: number) =>
+    [...known.keys()].some((knownAt) => knownAt !== at && Math.abs(knownAt - at) < step / 2);
   const xs = [...times].filter((at) => known.has(at) || !isNearKnown(at)).sort((a, b) => a - b);
   const column = (of: (row: StatisticsRow) => number | null, none: number | null): ChartColumn =>
     xs.map((at) => (known.has(at) ? of(known.get(at)!) : none));
@@ -177,18 +178,18 @@ export function RunsChart({ statistics, label }: { statistics: RunStatistics; la
     if (!above || !below) return;
     let drawn = drawCharts(statistics, above, below);
     const again = () => {
-      for (const one of drawn) one.destroy();
+      for (const plot of drawn) plot.destroy();
       drawn = drawCharts(statistics, above, below);
     };
     const resized = new ResizeObserver(() => {
-      for (const one of drawn) one.setSize({ width: Math.max(200, above.clientWidth), height: one.height });
+      for (const plot of drawn) plot.setSize({ width: Math.max(200, above.clientWidth), height: plot.height });
     });
     resized.observe(above);
     darkQuery.addEventListener("change", again);
     return () => {
       resized.disconnect();
       darkQuery.removeEventListener("change", again);
-      for (const one of drawn) one.destroy();
+      for (const plot of drawn) plot.destroy();
     };
   }, [statistics]);
   const { countedFrom } = statistics;

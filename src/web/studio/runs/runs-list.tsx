@@ -49,7 +49,7 @@ const RunItem = memo(function RunItem({ run, index, start, size, columns, ...con
 const FIRST_RUN_ROW = 2;
 
 interface RunsListProps {
-  found: RunsFound;
+  runsFound: RunsFound;
   appId: number;
   filters: Place["query"];
   columns: readonly RunColumn[];
@@ -69,8 +69,8 @@ function useElementHeight(element: RefObject<HTMLElement | null>): number {
   return height;
 }
 
-export function RunsList({ found, appId, filters, columns, children }: RunsListProps) {
-  const { runs, total, hasMore, isLoading, loadMore, cancel } = found;
+export function RunsList({ runsFound, appId, filters, columns, children }: RunsListProps) {
+  const { runs, total, hasMore, isLoading, loadMore, cancel } = runsFound;
   const scrollBox = useRef<HTMLElement>(null);
   const aboveList = useRef<HTMLDivElement>(null);
   const scrollMargin = useElementHeight(aboveList);

@@ -13,7 +13,7 @@ import { isChartComplete, type RunsQuery, timeRangeOf, toRunsFilter } from "./ru
 import { useColumns } from "./use-columns.js";
 import { type RunsFound, useRuns } from "./use-runs.js";
 
-function RunsCount({ found: { runs, total, hasMore, isLoading, loadMore } }: { found: RunsFound }) {
+function RunsCount({ runsFound: { runs, total, hasMore, isLoading, loadMore } }: { runsFound: RunsFound }) {
   if (!runs || !total) return <p className="hint">Loading…</p>;
   const orMoreText = total.isExact ? "" : " or more";
   return (
@@ -50,8 +50,8 @@ function RunsHistory({ api, appId, place, go, confirm, actions }: PageProps) {
   // The start of the range stays the same until the filters change.
   const [now] = useState(() => Date.now());
   const filter = useMemo(() => toRunsFilter(query, now), [query, now]);
-  const found = useRuns({ api, appId, filter, tail: actions.tail });
-  const { runs, hasMore, isLoading, fault } = found;
+  const runsFound = useRuns({ api, appId, filter, tail: actions.tail });
+  const { runs, hasMore, isLoading, fault } = runsFound;
   const change = useCallback((part: RunsQuery) => go({ query: changedQuery(query, part) }), [go, query]);
   const setSearch = useCallback(
     (search: string) => go({ query: changedQuery(query, { search }) }, { replace: query.search !== undefined }),
@@ -64,7 +64,7 @@ function RunsHistory({ api, appId, place, go, confirm, actions }: PageProps) {
       <h2 className="unseen">Runs</h2>
       <RunsFilters {...{ query, change, setSearch }} list={actions.list} clear={() => go({ query: {} })} />
       <BacklogLine {...{ api, appId, confirm }} />
-      <RunsList found={found} appId={appId} filters={place.query} columns={columns.shown}>
+      <RunsList runsFound={runsFound} appId={appId} filters={place.query} columns={columns.shownColumns}>
         {isChartComplete(query) && (
           <RunsOverTime
             {...{ api, appId }}
@@ -77,7 +77,7 @@ function RunsHistory({ api, appId, place, go, confirm, actions }: PageProps) {
           <span className={actions.tail.live ? "live-dot on" : "live-dot"}>
             {actions.tail.live ? "live" : "reconnecting…"}
           </span>
-          <RunsCount found={found} />
+          <RunsCount runsFound={runsFound} />
           {fault && (
             <span className="fault" role="alert">
               {fault.message}

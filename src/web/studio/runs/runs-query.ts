@@ -36,7 +36,7 @@ export const timeRangeOf = (query: RunsQuery): Range | null =>
   query.range !== undefined && Object.hasOwn(RANGES, query.range) ? (query.range as Range) : null;
 
 const parseOption = <T extends string>(text: string | undefined, all: readonly T[]): T | null =>
-  all.find((one) => one === text) ?? null;
+  all.find((word) => word === text) ?? null;
 
 /** Returns the input for the service. The start of the range is computed once, so that it does not move. */
 export function toRunsFilter(

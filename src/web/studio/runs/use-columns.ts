@@ -8,14 +8,14 @@ const STORAGE_KEY = "studio.runs.hidden-columns";
 function readHiddenColumns(): readonly string[] {
   try {
     const stored: unknown = JSON.parse(localStorage.getItem(STORAGE_KEY) ?? "null");
-    return Array.isArray(stored) ? stored.filter((one) => typeof one === "string") : HIDDEN_BY_DEFAULT;
+    return Array.isArray(stored) ? stored.filter((key) => typeof key === "string") : HIDDEN_BY_DEFAULT;
   } catch {
     return HIDDEN_BY_DEFAULT;
   }
 }
 
 export interface ColumnsState {
-  shown: readonly RunColumn[];
+  shownColumns: readonly RunColumn[];
   toggle: (key: string) => void;
 }
 
@@ -23,7 +23,7 @@ export function useColumns(): ColumnsState {
   const [hidden, setHidden] = useState(readHiddenColumns);
   const toggle = useCallback((key: string) => {
     setHidden((old) => {
-      const next = old.includes(key) ? old.filter((one) => one !== key) : [...old, key];
+      const next = old.includes(key) ? old.filter((hiddenKey) => hiddenKey !== key) : [...old, key];
       try {
         localStorage.setItem(STORAGE_KEY, JSON.stringify(next));
       } catch {
@@ -32,6 +32,9 @@ export function useColumns(): ColumnsState {
       return next;
     });
   }, []);
-  const shown = useMemo(() => RUN_COLUMNS.filter(({ key, isFixed }) => isFixed || !hidden.includes(key)), [hidden]);
-  return { shown, toggle };
+  const shownColumns = useMemo(
+    () => RUN_COLUMNS.filter(({ key, isFixed }) => isFixed || !hidden.includes(key)),
+    [hidden],
+  );
+  return { shownColumns, toggle };
 }

@@ -121,6 +121,6 @@ export function useLog({ api, appId, tail: { live, onEntry }, ids, failuresOnly 
   );
 
   const loadMore = useCallback(() => void load(true), [load]);
-  const shown = failuresOnly ? (entries?.filter(isFailed) ?? null) : entries;
-  return { entries: shown, more, isLoading, fault, loadMore };
+  const shownEntries = failuresOnly ? (entries?.filter(isFailed) ?? null) : entries;
+  return { entries: shownEntries, more, isLoading, fault, loadMore };
 }

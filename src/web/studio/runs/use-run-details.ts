@@ -10,16 +10,16 @@ import { isUnfinished } from "./run-words.js";
 /** Interval of reading until the run has ended. */
 const REFRESH_MS = 1_000;
 
-function useConsole(api: Api, appId: number, runId: number, end: () => void): ConsoleLine[] {
+function useConsole(api: Api, appId: number, runId: number, endConsole: () => void): ConsoleLine[] {
   const [lines, setLines] = useState<ConsoleLine[]>([]);
   useEffect(() => {
     const add = (come: ConsoleLine[]) => setLines((old) => old.concat(come));
-    const leave = followConsole(api, { appId, runId }, { add, end });
+    const unfollow = followConsole(api, { appId, runId }, { add, endConsole });
     return () => {
       setLines([]);
-      leave();
+      unfollow();
     };
-  }, [api, appId, runId, end]);
+  }, [api, appId, runId, endConsole]);
   return lines;
 }
 

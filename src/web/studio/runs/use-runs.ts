@@ -68,8 +68,8 @@ export function useRuns({
 
   const page = useCallback(
     async (before: number | null) => {
-      const asked = { ...(JSON.parse(key) as RunsFilter), appId, before, limit: PAGE };
-      return (await api.request(FindRuns, asked)).found;
+      const request = { ...(JSON.parse(key) as RunsFilter), appId, before, limit: PAGE };
+      return (await api.request(FindRuns, request)).found;
     },
     [api, appId, key],
   );
@@ -83,15 +83,15 @@ export function useRuns({
       try {
         let from = before;
         for (let left = EMPTY_PAGES; left > 0; left -= 1) {
-          const found = await page(from);
+          const runsPage = await page(from);
           if (turn.current !== mine) return;
-          if (from === null) setTotal({ count: found.pagination.total, isExact: found.pagination.totalIsExact });
+          if (from === null) setTotal({ count: runsPage.pagination.total, isExact: runsPage.pagination.totalIsExact });
           isLoaded.current = true;
-          setRuns((old) => (old ?? []).concat(found.runs));
-          setNext(found.pagination.nextBefore);
+          setRuns((old) => (old ?? []).concat(runsPage.runs));
+          setNext(runsPage.pagination.nextBefore);
           setFault(null);
-          from = found.pagination.nextBefore;
-          if (found.runs.length > 0 || from === null) break;
+          from = runsPage.pagination.nextBefore;
+          if (runsPage.runs.length > 0 || from === null) break;
         }
       } catch (error) {
         if (turn.current === mine) setFault(asApiError(error));
@@ -120,10 +120,10 @@ export function useRuns({
     if (loading.current) return;
     if (!isLoaded.current) return load(null, mine);
     try {
-      const found = await page(null);
+      const runsPage = await page(null);
       if (turn.current !== mine) return;
-      setRuns((old) => old && mergeRuns(found.runs, old));
-      setTotal({ count: found.pagination.total, isExact: found.pagination.totalIsExact });
+      setRuns((old) => old && mergeRuns(runsPage.runs, old));
+      setTotal({ count: runsPage.pagination.total, isExact: runsPage.pagination.totalIsExact });
       setFault(null);
     } catch (error) {
       if (turn.current === mine) setFault(asApiError(error));

@@ -16,7 +16,7 @@ export function useWeek(appId: number, { tail, changes }: Actions) {
     (listener: () => void) => {
       const ends = [onEntry(({ mode }) => void (mode === "scheduled" && listener())), onChange(listener)];
       return () => {
-        for (const end of ends) end();
+        for (const unfollow of ends) unfollow();
       };
     },
     [onEntry, onChange],

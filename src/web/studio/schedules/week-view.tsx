@@ -15,9 +15,9 @@ const MAX_TIMES_SHOWN = 4;
 /** Times of an action on one day, in the action's time zone. */
 function formatTimes({ action: { timezone }, times }: DayLine<ScheduledAction>): string {
   const zoneFormat = new Intl.DateTimeFormat(undefined, { ...TIME_FORMAT, timeZone: timezone });
-  const shown = times.slice(0, MAX_TIMES_SHOWN).map((time) => zoneFormat.format(new Date(time)));
-  const hiddenCount = times.length - shown.length;
-  return hiddenCount > 0 ? `${shown.join(", ")} and ${hiddenCount} more` : shown.join(", ");
+  const shownTimes = times.slice(0, MAX_TIMES_SHOWN).map((time) => zoneFormat.format(new Date(time)));
+  const hiddenCount = times.length - shownTimes.length;
+  return hiddenCount > 0 ? `${shownTimes.join(", ")} and ${hiddenCount} more` : shownTimes.join(", ");
 }
 
 export function WeekView({ week, appId }: { week: Week; appId: number }) {

@@ -59,8 +59,8 @@ export function BindingTrial({ api, appId, binding: { key, origin } }: BindingTr
     <div className="binding-trial">
       <form className="row" aria-label={`Request with ${key} to ${origin}`} onSubmit={(event) => void submit(event)}>
         <select aria-label="Method" value={method} onChange={(event) => setMethod(event.target.value)}>
-          {TEST_METHODS.map((one) => (
-            <option key={one}>{one}</option>
+          {TEST_METHODS.map((method) => (
+            <option key={method}>{method}</option>
           ))}
         </select>
         <code>{origin}</code>

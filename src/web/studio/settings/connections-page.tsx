@@ -22,13 +22,13 @@ interface ListedAction {
 
 /** Reads all actions that list an origin, page by page. */
 async function listedActions(api: Api, appId: number): Promise<ListedAction[]> {
-  const found: ListedAction[] = [];
+  const listedActions: ListedAction[] = [];
   for (let page = 0; page < MAX_PAGES; page += 1) {
     const { listed } = await api.request(ListAllowedOrigins, { appId, offset: page * PAGE });
-    found.push(...listed.actions.filter(({ integrationOrigins }) => integrationOrigins.length > 0));
+    listedActions.push(...listed.actions.filter(({ integrationOrigins }) => integrationOrigins.length > 0));
     if (!listed.pagination.hasMore) break;
   }
-  return found;
+  return listedActions;
 }
 
 type ActionLink = Pick<ListedAction, "id" | "name">;
@@ -117,7 +117,8 @@ export function ConnectionsPage({ api, appId, confirm }: PageProps) {
       ? "Requests with this key fail from this moment on. The key stays sealed: code does not receive it."
       : "Requests with this key fail from this moment on.";
     const title = `Remove ${gone.key} for ${gone.origin}?`;
-    if (await confirm({ title, text, yes: "Remove", danger: true })) await save(bindings.filter((one) => one !== gone));
+    if (await confirm({ title, text, yes: "Remove", danger: true }))
+      await save(bindings.filter((binding) => binding !== gone));
   };
   const usersOf = ({ key, origin }: SecretBinding) =>
     value?.uses.find((use) => use.key === key && use.origin === origin)?.actions ?? [];

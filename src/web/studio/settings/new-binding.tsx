@@ -91,8 +91,8 @@ export function NewBinding({ busy, add }: NewBindingProps) {
       <label>
         Place in the request
         <select name="in" value={place} onChange={(event) => changeBinding({ in: event.target.value })}>
-          {Object.entries(BINDING_PLACES).map(([one, label]) => (
-            <option key={one} value={one}>
+          {Object.entries(BINDING_PLACES).map(([place, label]) => (
+            <option key={place} value={place}>
               {label}
             </option>
           ))}
@@ -110,8 +110,8 @@ export function NewBinding({ busy, add }: NewBindingProps) {
           <label>
             Grant
             <select value={binding.grant} onChange={(event) => changeBinding({ grant: event.target.value })}>
-              {Object.entries(OAUTH_GRANTS).map(([one, label]) => (
-                <option key={one} value={one}>
+              {Object.entries(OAUTH_GRANTS).map(([grant, label]) => (
+                <option key={grant} value={grant}>
                   {label}
                 </option>
               ))}

@@ -57,15 +57,15 @@ function AllSettings({ api, appId, confirm, setDirty, place }: PageProps) {
         <SettingsGauge appId={appId} updatedAt={updatedAt} />
       </section>
       {TIERS.map(([tier, title, text]) => {
-        const own = keys.filter((key) => tierOf(key) === tier);
+        const tierKeys = keys.filter((key) => tierOf(key) === tier);
         return (
           <section key={tier} data-tier={tier} aria-label={title}>
             <h2>
-              {title} <small>{own.length}</small>
+              {title} <small>{tierKeys.length}</small>
             </h2>
             <p className="hint">{text}</p>
             <ul>
-              {own.map((key) => (
+              {tierKeys.map((key) => (
                 <SettingLine
                   key={key}
                   name={key}
@@ -75,7 +75,7 @@ function AllSettings({ api, appId, confirm, setDirty, place }: PageProps) {
                 />
               ))}
             </ul>
-            {values && own.length === 0 && <p className="empty hint">None yet.</p>}
+            {values && tierKeys.length === 0 && <p className="empty hint">None yet.</p>}
           </section>
         );
       })}

@@ -40,7 +40,7 @@ async function readSettings(api: Api, appId: number): Promise<Answer> {
     .filter((key) => tierOf(key) === "public")
     .slice(0, KEYS_AT_ONCE);
   const known = keys.length > 0 ? (await api.request(PublicSettingsStatus, { appId, keys })).settingsStatus : [];
-  const details = [...settingsStatus, ...known].map(({ key, ...one }) => [key, one] as const);
+  const details = [...settingsStatus, ...known].map(({ key, ...setting }) => [key, setting] as const);
   return { values, details: Object.fromEntries(details), updatedAt };
 }
 
@@ -50,9 +50,9 @@ export function useSettings(api: Api, appId: number): Settings {
   const { value, fault } = useResource({
     queryKey,
     async queryFn() {
-      const shown = client.getQueryData<Answer>(queryKey);
-      const isCurrent = shown && (await api.isCurrent(`/v1/apps/${appId}/settings`, shown.updatedAt));
-      return isCurrent ? shown : readSettings(api, appId);
+      const shownAnswer = client.getQueryData<Answer>(queryKey);
+      const isCurrent = shownAnswer && (await api.isCurrent(`/v1/apps/${appId}/settings`, shownAnswer.updatedAt));
+      return isCurrent ? shownAnswer : readSettings(api, appId);
     },
     refetchInterval: CHECK_MS,
   });
@@ -66,11 +66,11 @@ export function useSettings(api: Api, appId: number): Settings {
   const write = async (key: string, change: (ifUpdatedAt: string) => Promise<unknown>) => {
     try {
       // A person can store a new setting before the first read has ended.
-      const shown = value ?? (await load());
-      await change(shown.updatedAt).catch(async (error) => {
+      const shownValue = value ?? (await load());
+      await change(shownValue.updatedAt).catch(async (error) => {
         if (!isChanged(error)) throw error;
         const now = await load();
-        if (stateOf(now, key) !== stateOf(shown, key)) throw new ApiError("RESOURCE_CHANGED", CHANGED);
+        if (stateOf(now, key) !== stateOf(shownValue, key)) throw new ApiError("RESOURCE_CHANGED", CHANGED);
         // Another setting was changed.
         await change(now.updatedAt);
       });

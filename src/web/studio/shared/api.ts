@@ -255,7 +255,7 @@ export function createApi(): Api {
         client.on("closed", (event) => (event as CloseEvent).code === NORMAL_CLOSURE || listener(false)),
       ];
       return () => {
-        for (const end of ends) end();
+        for (const endSubscription of ends) endSubscription();
       };
     },
     onReconnected(listener) {

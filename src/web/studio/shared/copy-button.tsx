@@ -9,15 +9,15 @@ interface CopyButtonProps {
 const COPY_LABELS = { ready: "Copy", copied: "Copied", refused: "The browser does not allow copying" };
 
 export function CopyButton({ text, className }: CopyButtonProps) {
-  const [said, setSaid] = useState<keyof typeof COPY_LABELS>("ready");
+  const [labelKey, setLabelKey] = useState<keyof typeof COPY_LABELS>("ready");
   const copyText = () =>
     navigator.clipboard.writeText(text()).then(
-      () => setSaid("copied"),
-      () => setSaid("refused"),
+      () => setLabelKey("copied"),
+      () => setLabelKey("refused"),
     );
   return (
     <button type="button" className={className} onClick={() => void copyText()}>
-      {COPY_LABELS[said]}
+      {COPY_LABELS[labelKey]}
     </button>
   );
 }

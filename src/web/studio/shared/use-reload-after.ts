@@ -12,7 +12,7 @@ export function useReloadAfter(
 ): void {
   useEffect(() => {
     let due: ReturnType<typeof setTimeout> | undefined;
-    const end = subscribe(() => {
+    const unsubscribe = subscribe(() => {
       due ??= setTimeout(() => {
         due = undefined;
         // A hidden page is read again when it is shown.
@@ -21,7 +21,7 @@ export function useReloadAfter(
     });
     return () => {
       clearTimeout(due);
-      end();
+      unsubscribe();
     };
   }, [subscribe, reload, gatherMs]);
 }

@@ -52,8 +52,8 @@ export function useDocsHits(typed: string, { openDocs }: SearchContext): Command
     if (query.length < DOCS_MIN_CHARACTERS) return;
     let isOver = false;
     const timer = setTimeout(async () => {
-      const found = await searchDocs(query).catch(() => []);
-      const commands = found.slice(0, DOCS_SHOWN).map(({ name, path }) => ({
+      const docPages = await searchDocs(query).catch(() => []);
+      const commands = docPages.slice(0, DOCS_SHOWN).map(({ name, path }) => ({
         name: `Docs: ${name}`,
         run: () => openDocs(path),
       }));

@@ -20,7 +20,7 @@ const optionId = (index: number) => `command-${index}`;
 
 /** Removes commands with a repeated name, such as two data sources with the same name. */
 const removeDuplicates = (commands: Command[]): Command[] => [
-  ...new Map(commands.map((one) => [one.name, one])).values(),
+  ...new Map(commands.map((command) => [command.name, command])).values(),
 ];
 
 function CommandPalette({ close, context }: { close: () => void; context: SearchContext }) {
@@ -29,7 +29,7 @@ function CommandPalette({ close, context }: { close: () => void; context: Search
   const [typed, setTyped] = useState("");
   const [at, setAt] = useState(0);
   const docs = useDocsHits(typed, context);
-  const found = removeDuplicates([
+  const commandsFound = removeDuplicates([
     ...runCommands(typed, context),
     ...filterCommands([...commands, ...items], typed),
     ...docs,
@@ -42,8 +42,8 @@ function CommandPalette({ close, context }: { close: () => void; context: Search
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step !== undefined) setAt((at + step + found.length) % Math.max(1, found.length));
-    else if (event.key === "Enter") choose(found[at]);
+    if (step !== undefined) setAt((at + step + commandsFound.length) % Math.max(1, commandsFound.length));
+    else if (event.key === "Enter") choose(commandsFound[at]);
     else return;
     event.preventDefault();
   };
@@ -57,7 +57,7 @@ function CommandPalette({ close, context }: { close: () => void; context: Search
         aria-label="Command"
         aria-expanded="true"
         aria-controls="commands"
-        aria-activedescendant={found.length > 0 ? optionId(at) : undefined}
+        aria-activedescendant={commandsFound.length > 0 ? optionId(at) : undefined}
         aria-autocomplete="list"
         placeholder="Search actions, tables, runs, settings, people, docs and commands"
         autoComplete="off"
@@ -69,7 +69,7 @@ function CommandPalette({ close, context }: { close: () => void; context: Search
         }}
       />
       <div id="commands" role="listbox" aria-label="Commands" tabIndex={-1}>
-        {found.map((command, index) => (
+        {commandsFound.map((command, index) => (
           // biome-ignore lint/a11y/useKeyWithClickEvents: the text field has the focus and handles the keys
           <div
             key={command.name}
@@ -85,7 +85,7 @@ function CommandPalette({ close, context }: { close: () => void; context: Search
         ))}
       </div>
       <p className="hint" role="status">
-        {found.length === 0 ? "Nothing matches." : ""}
+        {commandsFound.length === 0 ? "Nothing matches." : ""}
       </p>
     </ModalDialog>
   );

@@ -48,8 +48,11 @@ interface Present {
   endSessionUrl?: string;
 }
 
-function requestSession(method: "GET" | "POST" | "DELETE", given?: { token: string; keep: boolean }): Promise<Present> {
-  const body = given && { headers: { "content-type": "application/json" }, body: JSON.stringify(given) };
+function requestSession(
+  method: "GET" | "POST" | "DELETE",
+  credential?: { token: string; keep: boolean },
+): Promise<Present> {
+  const body = credential && { headers: { "content-type": "application/json" }, body: JSON.stringify(credential) };
   return call<Present>("/v1/session", { method, ...body });
 }
 

@@ -90,8 +90,8 @@ function Links({ app, role, place, isCollapsed }: Pick<SidebarProps, "app" | "ro
   return (
     <nav aria-label="Views">
       {SIDEBAR_GROUPS.map(({ label, links }) => {
-        const shown = links.map((link) => ({ link, ...splitLink(link) })).filter(({ view }) => isFor(view, role));
-        if (shown.length === 0) return null;
+        const shownLinks = links.map((link) => ({ link, ...splitLink(link) })).filter(({ view }) => isFor(view, role));
+        if (shownLinks.length === 0) return null;
         return (
           <section key={label ?? "first"} className="nav-group" aria-label={label ?? "Start"}>
             {label && (
@@ -99,19 +99,20 @@ function Links({ app, role, place, isCollapsed }: Pick<SidebarProps, "app" | "ro
                 {label}
               </p>
             )}
-            {shown.map((one) => {
-              const Icon = ICONS[one.link];
-              const isOpen = one.view === place.view && (one.view !== "app" || one.item === item);
+            {shownLinks.map((sidebarLink) => {
+              const Icon = ICONS[sidebarLink.link];
+              const isOpen =
+                sidebarLink.view === place.view && (sidebarLink.view !== "app" || sidebarLink.item === item);
               return (
                 <a
-                  key={one.link}
+                  key={sidebarLink.link}
                   className="nav-link"
-                  title={isCollapsed ? labelOf(one) : undefined}
+                  title={isCollapsed ? labelOf(sidebarLink) : undefined}
                   aria-current={isOpen ? "page" : undefined}
-                  href={hrefOf({ appId: app.id, view: one.view, item: one.item })}
+                  href={hrefOf({ appId: app.id, view: sidebarLink.view, item: sidebarLink.item })}
                 >
                   <Icon size={ICON_PIXELS} aria-hidden />
-                  <span className="nav-label">{labelOf(one)}</span>
+                  <span className="nav-label">{labelOf(sidebarLink)}</span>
                 </a>
               );
             })}

@@ -28,20 +28,20 @@ import { useRoles } from "./use-roles.js";
 import { APP_PARTS, isAppPart, VIEW_DETAILS, type View } from "./views.js";
 
 interface NoAppProps extends NewAppProps {
-  asked: number | null;
+  requestedAppId: number | null;
   first: App | undefined;
   isAdmin: boolean;
   signOut: () => void;
 }
 
-function NoApp({ asked, first, isAdmin, signOut, ...making }: NoAppProps) {
+function NoApp({ requestedAppId, first, isAdmin, signOut, ...making }: NoAppProps) {
   const { go } = making;
   return (
     <main className="welcome">
-      <h1>{asked === null ? "No app" : `No app ${asked}`}</h1>
+      <h1>{requestedAppId === null ? "No app" : `No app ${requestedAppId}`}</h1>
       <p>
         {first
-          ? `There is no app ${asked}, or you have no role on it.`
+          ? `There is no app ${requestedAppId}, or you have no role on it.`
           : "You have no role on any app. Ask an owner or an administrator of your organization for an invitation."}
       </p>
       {first && (
@@ -75,15 +75,15 @@ function pageOf(view: View): ComponentType<PageProps> {
   return page;
 }
 
-function useApps(given: App[]) {
+function useApps(initialApps: App[]) {
   // Read again only when this person changes an app, or after a lost connection. The known apps stay until the service answers.
   const { value, reload } = useResource({
     ...queryOf(Apps, {}),
-    initialData: { apps: given },
+    initialData: { apps: initialApps },
     refetchOnMount: false,
     refetchOnWindowFocus: false,
   });
-  return { apps: value?.apps ?? given, reloadApps: reload };
+  return { apps: value?.apps ?? initialApps, reloadApps: reload };
 }
 
 /** Returns the title of the window: the open item or the page, and the app. */
@@ -101,8 +101,8 @@ interface StudioProps {
   signOut: () => void;
 }
 
-export function Studio({ session: { api, apps: given, roles: known, isAdmin, email }, signOut }: StudioProps) {
-  const { apps, reloadApps } = useApps(given);
+export function Studio({ session: { api, apps: initialApps, roles: known, isAdmin, email }, signOut }: StudioProps) {
+  const { apps, reloadApps } = useApps(initialApps);
   const { roles, reloadRoles } = useRoles(api, known);
   const { confirm, dialog } = useConfirm();
   const mayLeave = useCallback(() => confirm(LEAVE), [confirm]);
@@ -115,14 +115,14 @@ export function Studio({ session: { api, apps: given, roles: known, isAdmin, ema
   const { isCollapsed, toggle } = useCollapsed();
   const isNarrow = useMedia("(max-width: 799px)");
   useTitle(app, place, actions);
-  const leave = useCallback(async () => {
+  const confirmSignOut = useCallback(async () => {
     if (await mayGo()) signOut();
   }, [mayGo, signOut]);
-  const onSignOut = useCallback(() => void leave(), [leave]);
+  const onSignOut = useCallback(() => void confirmSignOut(), [confirmSignOut]);
   useFrameCommands({ isAdmin, apps, go, actions, signOut: onSignOut });
 
   if (!app) {
-    return <NoApp asked={place.appId} first={apps[0]} {...{ api, go, isAdmin, reloadApps, signOut }} />;
+    return <NoApp requestedAppId={place.appId} first={apps[0]} {...{ api, go, isAdmin, reloadApps, signOut }} />;
   }
   const role = roleOn({ roles, isAdmin }, app.id);
   // A page that is not for this role opens Home instead.

@@ -6,15 +6,15 @@ import { type Roles, readRoles } from "./session.js";
 
 const REFRESH_MS = 30_000;
 
-export function useRoles(api: Api, given: Roles) {
+export function useRoles(api: Api, initialRoles: Roles) {
   // The known roles stay until the service responds.
   const { value, reload } = useResource({
     queryKey: ["roles"],
     queryFn: readRoles,
-    initialData: given,
+    initialData: initialRoles,
     refetchOnMount: false,
     refetchInterval: REFRESH_MS,
   });
   useEffect(() => api.onForbidden(() => void reload()), [api, reload]);
-  return { roles: value ?? given, reloadRoles: reload };
+  return { roles: value ?? initialRoles, reloadRoles: reload };
 }

@@ -75,10 +75,10 @@ export function harnessCore(limits: HarnessLimits, formatter: ValueFormatter, in
   }
 
   /** Evaluates the scripts (name and source in turn) up to `end` in the global scope. Returns null, or a failure like `callExecute`. */
-  async function load(scripts: readonly string[], end: number): Promise<string | null> {
+  async function load(scripts: readonly string[], deadline: number): Promise<string | null> {
     // After this the stack has no frames of the caller, only those of the action.
     await undefined;
-    for (let i = 0; i < end; i += 2) {
+    for (let i = 0; i < deadline; i += 2) {
       try {
         evaluate(scripts[i + 1]!);
       } catch (error) {
@@ -110,10 +110,10 @@ export function harnessCore(limits: HarnessLimits, formatter: ValueFormatter, in
 
     /** Removes every other global, from the global object and from its prototypes. */
     keepOnly(globals: readonly string[]): void {
-      const kept = new Set<unknown>(globals);
+      const keptGlobals = new Set<unknown>(globals);
       const ends = [Object.prototype, scope.EventTarget?.prototype];
       for (let holder = scope; !ends.includes(holder); holder = getPrototypeOf(holder)) {
-        for (const key of ownKeys(holder)) if (!kept.has(key)) deleteProperty(holder, key);
+        for (const key of ownKeys(holder)) if (!keptGlobals.has(key)) deleteProperty(holder, key);
       }
     },
 
