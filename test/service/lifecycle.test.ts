@@ -2,10 +2,12 @@ import { readFileSync, statSync } from "node:fs";
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { expect } from "chai";
 import { Client } from "pg";
 import { type GitServer, startGitServer } from "../harness/git-server.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
+import { type StallingProxy, startStallingProxy } from "../harness/stalling-proxy.js";
 import { until } from "../harness/until.js";
 import { type Answer, type Editor, ENDLESS, editorOf, get, QUICK, runningIn, WAITING } from "./support.js";
 
@@ -46,17 +48,24 @@ describe("the life of a service on its own data", () => {
   let editor: Editor & { url: string };
   let repository: GitServer;
   let commit: string;
+  let proxies: StallingProxy[] = [];
+  let stages: number[] = [];
 
-  /** A request as the first app's editor, below the app. */
-  async function ofApp(method: string, path: string, body?: object): Promise<Answer["body"]> {
+  /** A request as the first app's editor, below the app or a stage of it. */
+  async function ofApp(method: string, path: string, body?: object, appId = 1): Promise<Answer["body"]> {
     const headers = { "auth-token": service.credentials().tokens.editor, "content-type": "application/json" };
     const sent = body === undefined ? {} : { body: JSON.stringify(body) };
-    return (await fetch(`${editor.url}/v1/apps/1${path}`, { method, headers, ...sent })).json();
+    return (await fetch(`${editor.url}/v1/apps/${appId}${path}`, { method, headers, ...sent })).json();
   }
-  async function deliver(ref: string, secret: string) {
+  async function deliver(ref: string, secret: string, appId = 1) {
     const body = JSON.stringify({ ref, after: "1".repeat(40) });
     const headers = { "x-gitlab-token": secret, "content-type": "application/json" };
-    return (await fetch(`${editor.url}/v1/apps/1/git/webhook`, { method: "POST", headers, body })).status;
+    return (await fetch(`${editor.url}/v1/apps/${appId}/git/webhook`, { method: "POST", headers, body })).status;
+  }
+  async function queryDatabase(sql: string) {
+    const client = new Client({ connectionString: service.databaseUrl() });
+    await client.connect();
+    return client.query(sql).finally(() => client.end());
   }
 
   /** Starts the service in the folder of the first start. */
@@ -73,6 +82,7 @@ describe("the life of a service on its own data", () => {
   after(async () => {
     for (const one of started.reverse()) await one.clean();
     await hold.stop();
+    for (const proxy of proxies) await proxy.stop();
     await repository?.stop();
   });
 
@@ -238,12 +248,21 @@ describe("the life of a service on its own data", () => {
       return git.lastPull?.ref === "refs/tags/v1" ? git : null;
     });
     expect(lastPull).to.deep.include({ commit, error: null, published: ["pulled"] });
-    const client = new Client({ connectionString: service.databaseUrl() });
-    await client.connect();
-    await until(async () => (await client.query("SELECT FROM git_webhook")).rowCount === 0).finally(() => client.end());
+    await until(async () => (await queryDatabase("SELECT FROM git_webhook")).rowCount === 0);
   });
 
-  it("ends the run itself after the grace period, and leaves no process of this start nor of the killed one", async () => {
+  it("ends the run itself after the grace period, also while git servers hang, and leaves no process of this start nor of the killed one", async () => {
+    // One server never answers. The other one sends the first bytes of its first response only.
+    proxies = await Promise.all([0, 120].map((bytes) => startStallingProxy(repository.url, bytes)));
+    stages = await Promise.all(
+      proxies.map(async ({ url, stalled }, at) => {
+        const { id } = (await ofApp("POST", "/stages", { name: `hanging${at}` })).app;
+        const { webhookSecret } = await ofApp("PUT", "/git", { provider: "gitlab", url }, id);
+        expect(await deliver("refs/heads/main", webhookSecret, id)).to.equal(202);
+        await stalled;
+        return id;
+      }),
+    );
     const run = editor.call("POST", "/endless/runWithResult");
     await runningIn(service);
     service.signal("SIGTERM");
@@ -251,9 +270,31 @@ describe("the life of a service on its own data", () => {
     await expectEnded(0);
   });
 
-  it("ends the grace period on a second SIGTERM: the run is logged as failed, the exit code is 0", async () => {
+  it("pulls after the next start for the webhooks whose git server hung, and counts one attempt for each", async () => {
+    const held = Promise.withResolvers<void>();
+    repository.onRequest = () => held.promise;
+    for (const proxy of proxies) proxy.release();
     start();
     editor = await editorOf(service);
+    const stored = "SELECT app_id::int AS id, attempts, holder IS NOT NULL AS held FROM git_webhook ORDER BY app_id";
+    const claimed = stages.toSorted((a, b) => a - b).map((id) => ({ id, attempts: 1, held: true }));
+    await until(async () => {
+      const { rows } = await queryDatabase(stored);
+      return isDeepStrictEqual(rows, claimed);
+    });
+    for (const id of stages) expect((await ofApp("GET", "/git", undefined, id)).git.lastPull).to.equal(null);
+    held.resolve();
+    for (const id of stages) {
+      const { lastPull } = await until(async () => {
+        const { git } = await ofApp("GET", "/git", undefined, id);
+        return git.lastPull && git;
+      });
+      expect(lastPull).to.deep.include({ ref: "refs/heads/main", commit, error: null });
+    }
+    await until(async () => (await queryDatabase("SELECT FROM git_webhook")).rowCount === 0);
+  });
+
+  it("ends the grace period on a second SIGTERM: the run is logged as failed, the exit code is 0", async () => {
     const run = editor.call("POST", "/lost/runWithResult", { wait: 100_000 });
     await runningIn(service);
     service.signal("SIGTERM");

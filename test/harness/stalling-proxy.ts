@@ -1,0 +1,71 @@
+/** A TCP server in front of another one. Until it is released, it passes on only the first bytes of each response, and no end. */
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+
+export interface StallingProxy {
+  /** Returns the given URL with the address of the proxy. */
+  url: string;
+  /** Resolves when a connection has received what the proxy passes on. */
+  stalled: Promise<void>;
+  /** Passes on everything from now on. Ends the connections that received less. */
+  release(): void;
+  stop(): Promise<void>;
+}
+
+/** @param passedBytes number of bytes of each response that the proxy passes on; 0 to only accept connections */
+export async function startStallingProxy(target: string, passedBytes: number): Promise<StallingProxy> {
+  const { hostname, port } = new URL(target);
+  const { promise: stalled, resolve: setStalled } = Promise.withResolvers<void>();
+  const sockets = new Set<Socket>();
+  let isStalling = true;
+  const keep = (socket: Socket) => {
+    sockets.add(socket);
+    socket.on("error", () => undefined).once("close", () => sockets.delete(socket));
+  };
+
+  function passOn(near: Socket, far: Socket): void {
+    let left = isStalling ? passedBytes : Number.POSITIVE_INFINITY;
+    near.pipe(far);
+    far.on("data", (chunk: Buffer) => {
+      const isCut = chunk.length > left;
+      near.write(chunk.subarray(0, Math.min(chunk.length, left)));
+      left -= Math.min(chunk.length, left);
+      if (isCut) setStalled();
+    });
+    far.once("close", () => left > 0 && near.destroy());
+    near.once("close", () => far.destroy());
+  }
+
+  const server = createServer((near) => {
+    keep(near);
+    if (isStalling && passedBytes === 0) {
+      near.resume();
+      near.once("data", setStalled);
+      return;
+    }
+    const far = connect(Number(port), hostname);
+    keep(far);
+    passOn(near, far);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const url = new URL(target);
+  url.port = String((server.address() as AddressInfo).port);
+  const endAll = () => {
+    for (const socket of sockets) socket.destroy();
+  };
+
+  return {
+    url: url.href,
+    stalled,
+    release() {
+      isStalling = false;
+      endAll();
+    },
+    async stop() {
+      endAll();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
