@@ -432,4 +432,17 @@ describe("git connections", () => {
     expect(last.at).to.equal(new Date(last.at).toISOString());
     expect(await rows(service.db, "SELECT FROM git_webhook")).to.have.length(0);
   });
+
+  it("keeps the outcome of a pull that ended after the last attempt of a webhook that is given up", async () => {
+    await connect();
+    const commit = server.commit(project(40));
+    const held = `INSERT INTO git_webhook (app_id, ref, holder, claimed_at, attempts)
+                  VALUES ($1, 'refs/heads/main', gen_random_uuid(), now() - interval '1 minute', 3)`;
+    expect((await pull()).http).to.equal(200);
+    const outcome = await lastPull();
+    expect(outcome).to.deep.include({ commit, error: null });
+    await rows(service.db, held, [service.appId]);
+    await until(async () => (await rows(service.db, "SELECT FROM git_webhook")).length === 0);
+    expect(await lastPull()).to.deep.equal(outcome);
+  });
 });

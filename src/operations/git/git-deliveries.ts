@@ -4,6 +4,7 @@
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
+import { storedPull } from "./git-pull-order.js";
 
 /** Webhooks of one app that wait for their pull. */
 export const WAITING_MAX = 20;
@@ -34,12 +35,12 @@ const CLAIM = `
 
 /*
  * $1 holder, $2 the IDs that it knows: the response to a claim may have been lost. $3 true if processes with an expired lease are dead.
- * Drops webhooks that have been tried too often, and those whose ref was pushed again meanwhile. The former are the last pull of their
- * connection.
+ * Drops webhooks that have been tried too often, and those whose ref was pushed again meanwhile. The former become the last pull of their
+ * connection, unless another pull has ended since their last attempt began. Both times are those of the database's clock.
  */
 const RELEASE = `
   WITH lost AS (
-    SELECT id, app_id, ref, attempts >= ${ATTEMPTS_MAX} AS "isGivenUp",
+    SELECT id, app_id, ref, claimed_at, attempts >= ${ATTEMPTS_MAX} AS "isGivenUp",
            EXISTS (SELECT FROM git_webhook AS later
                     WHERE later.app_id = held.app_id AND later.ref = held.ref AND later.holder IS NULL) AS "isRepeated"
       FROM git_webhook AS held
@@ -51,10 +52,9 @@ const RELEASE = `
     UPDATE git_webhook SET holder = NULL FROM lost
      WHERE git_webhook.id = lost.id AND NOT ("isGivenUp" OR "isRepeated")),
   recorded AS (
-    UPDATE app_git SET last_pull = json_build_object(
-             'ref', lost.ref, 'commit', NULL, 'published', '[]'::json, 'error', '${GIVEN_UP}',
-             'at', to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
-      FROM lost WHERE app_git.app_id = lost.app_id AND "isGivenUp" AND NOT "isRepeated")
+    UPDATE app_git SET last_pull = ${storedPull(`json_build_object('ref', lost.ref, 'published', '[]'::json, 'error', '${GIVEN_UP}')`)}
+      FROM lost WHERE app_git.app_id = lost.app_id AND "isGivenUp" AND NOT "isRepeated"
+                  AND (last_pull IS NULL OR (last_pull->>'at')::timestamptz < claimed_at))
   SELECT app_id AS "appId", ref, "isGivenUp" AND NOT "isRepeated" AS "isGivenUp" FROM lost`;
 
 /** A webhook that this process has claimed. */

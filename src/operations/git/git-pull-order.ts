@@ -8,6 +8,15 @@ import type { LastPull } from "./git-connections.js";
 /** Maximum number of published tags that a connection stores, the newest ones. */
 const PUBLISHED_TAGS_MAX = 10_000;
 
+/**
+ * SQL of an outcome (LastPull) as it is stored.
+ * @param pull SQL of type json: the outcome without its time, which is that of the database in all processes
+ */
+export const storedPull = (pull: string): string => {
+  const fields = ["ref", "commit", "published", "error"].map((name) => `'${name}', ${pull}->'${name}'`).join(", ");
+  return `json_build_object(${fields}, 'at', to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))`;
+};
+
 /** Pull in the order of pulls. */
 export interface PullTurn {
   appId: number;
@@ -70,10 +79,10 @@ export function createGitPullOrder(db: DataSource) {
     },
 
     /** Stores the outcome. Stores nothing for an outdated pull. */
-    async record(turn: PullTurn, pull: LastPull): Promise<void> {
+    async record(turn: PullTurn, pull: Omit<LastPull, "at">): Promise<void> {
       const order = turn.number === null ? "" : `AND ${counterOf(turn)} = $4`;
       const values = [turn.appId, turn.credentialId, JSON.stringify(pull)];
-      const sql = `UPDATE app_git SET last_pull = $3 WHERE ${CONNECTION} ${order}`;
+      const sql = `UPDATE app_git SET last_pull = ${storedPull("$3::json")} WHERE ${CONNECTION} ${order}`;
       await rows(db, sql, turn.number === null ? values : [...values, turn.number]);
     },
   };

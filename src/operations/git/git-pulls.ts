@@ -206,7 +206,7 @@ export function createGitPulls(options: {
   async function record({ request, pulledRef, turn, commit, published }: RunningPull, reason: string | null) {
     if (request.isPlan) return;
     const error = reason?.slice(0, ERROR_MAX_CHARACTERS).toWellFormed() ?? null;
-    const lastPull = { ref: pulledRef.ref, commit, published, error, at: new Date().toISOString() };
+    const lastPull = { ref: pulledRef.ref, commit, published, error };
     try {
       await order.record(turn, lastPull);
     } catch (err) {
