@@ -241,4 +241,36 @@ describe("Studio's editor", () => {
     expect(await studio.textOf('[aria-label="Tests in files"] pre')).to.match(/^npx svc pull\nnpx svc test /);
     expect(watch.errors).to.deep.equal([]);
   });
+
+  it("edits each file of an action that is written as modules, and shows the error of a save", async () => {
+    const path = `/v3/apps/${service.appId}/actions`;
+    const greeting = "export const greeting = (name: string): string => `Hello ${name}`;\n";
+    const entry =
+      'import { greeting } from "./lib/greeting";\n\nexport async function execute(): Promise<string> {\n  return greeting("Ada");\n}\n';
+    const source = { language: "typescript", files: { "action.ts": entry, "lib/greeting.ts": greeting } };
+    const body = { name: "modules", active: true, triggers: [{ trigger: "manual" }], source };
+    const { id } = (await service.rest("POST", path, { body })).body.action;
+    const stored = async () => (await service.rest("GET", `${path}/${id}`)).body.action.source;
+    await studio.open(`${service.appId}/actions/${id}`);
+    const text = '[aria-label="Source"] textarea';
+    await page.waitForSelector(text);
+    const shown = () => page.$eval(text, (element) => (element as unknown as { value: string }).value);
+    expect(await shown()).to.equal(entry);
+    await page.select('[aria-label="Source"] select', "lib/greeting.ts");
+    expect(await shown()).to.equal(greeting);
+    const write = async (from: string, to: string) => {
+      await page.locator(text).fill((await shown()).replace(from, to));
+      await studio.save();
+    };
+    await write("`Hello ${name}`", "`Hello ${name}");
+    const fault = await studio.textOf('[aria-label="Source"] [role="alert"]');
+    expect(fault).to.match(/^source: lib\/greeting\.ts, line \d, column \d+: .* CODE_VALIDATION_FAILED$/);
+    expect(await stored()).to.deep.equal(source);
+    await write("`Hello ${name}", "`Bye ${name}`");
+    await studio.saved();
+    const files = { ...source.files, "lib/greeting.ts": greeting.replace("Hello", "Bye") };
+    expect(await stored()).to.deep.equal({ ...source, files });
+    expect((await service.rest("POST", `${path}/modules/runWithResult`, { body: {} })).body.result).to.equal("Bye Ada");
+    expect(watch.errors).to.deep.equal([]);
+  });
 });

@@ -49,7 +49,7 @@ export interface Draft {
 
 export interface SourceFiles {
   language: SourceLanguage;
-  files: Record<string, string>;
+  fileList: { path: string; text: string }[];
 }
 
 const NEW_ACTION_CODE = `/**
@@ -104,7 +104,7 @@ export function actionToDraft(action: Action): Draft {
   return {
     ...{ name, code, active, environment, dependencies, integrationOrigins },
     description: action.description ?? "",
-    source: action.source as SourceFiles | null,
+    source: action.source,
     triggers: action.triggers.map(({ trigger, where }) => createTriggerDraft(trigger, where)),
     frequency: action.frequency ?? "",
     timezone: action.timezone ?? "",

@@ -13,12 +13,15 @@ interface SourcePaneProps {
 
 export function SourcePane({ source, onChange, fault }: SourcePaneProps) {
   const id = useId();
-  const paths = Object.keys(source.files);
+  const paths = source.fileList.map(({ path }) => path);
   const [chosen, setChosen] = useState("");
   const file = paths.includes(chosen)
     ? chosen
     : (paths.find((path) => ENTRY_FILE_PATTERN.test(path)) ?? paths[0] ?? "");
-  const changeFile = (text: string) => onChange({ ...source, files: { ...source.files, [file]: text } });
+  const changeFile = (text: string) => {
+    const fileList = source.fileList.map((entry) => (entry.path === file ? { ...entry, text } : entry));
+    onChange({ ...source, fileList });
+  };
   return (
     <section className="code" aria-label="Source">
       <div className="row code-foot">
@@ -34,7 +37,7 @@ export function SourcePane({ source, onChange, fault }: SourcePaneProps) {
         className="source-text"
         aria-label={`Text of ${file}`}
         spellCheck={false}
-        value={source.files[file] ?? ""}
+        value={source.fileList.find(({ path }) => path === file)?.text ?? ""}
         onChange={({ target }) => changeFile(target.value)}
       />
       {fault && (
