@@ -8,8 +8,9 @@ import type { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import type { Credentials } from "../operations/access/credentials.js";
-import type { Address, HttpTriggers, TriggerAnswer } from "../operations/http/http-triggers.js";
+import type { Address, HttpTriggers, MatchedTriggers, TriggerAnswer } from "../operations/http/http-triggers.js";
 import { allowedMethods, type Route, routeFor } from "../operations/http/routes.js";
+import { RoutesChangedError } from "../operations/runs/matching-routes.js";
 import { GUARD_HEADERS } from "../rules/http/answer.js";
 import { DRAFT_SEGMENT, segmentsOf } from "../rules/http/path.js";
 import { HTTP_METHODS } from "../rules/http/where.js";
@@ -39,11 +40,6 @@ export interface HttpTriggerOptions {
   publicUrl: string | null;
   /** Origin of pages that run authors' code. If null, this is the service's own origin. */
   runtimeUrl: string | null;
-}
-
-interface FoundTrigger {
-  address: Address;
-  routes: readonly Route[];
 }
 
 /** Returns the path below `/h/:appId/` and the query, as sent. A path prefix may precede `/h/`. */
@@ -85,7 +81,7 @@ function allowOrigin({ headers }: FastifyRequest, reply: FastifyReply, { where: 
   return true;
 }
 
-function answerOptions(request: FastifyRequest, reply: FastifyReply, { routes }: FoundTrigger): FastifyReply {
+function answerOptions(request: FastifyRequest, reply: FastifyReply, { routes }: MatchedTriggers): FastifyReply {
   const { headers } = request;
   reply.code(204);
   if (!isPreflight(request)) return reply.header("allow", allowedMethods(routes)).send();
@@ -133,12 +129,12 @@ const createHeaderReader =
 
 export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerOptions): void {
   const { triggers, credentials, publicUrl, runtimeUrl } = options;
-  const foundTriggers = new WeakMap<FastifyRequest, FoundTrigger>();
+  const foundTriggers = new WeakMap<FastifyRequest, MatchedTriggers>();
 
   /** Finds the trigger, before the body is read. @throws ActionError NOT_FOUND, METHOD_NOT_ALLOWED, UNAUTHORIZED, FORBIDDEN */
   async function findTrigger(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     reply.headers(GUARD_HEADERS);
-    const { context, method } = request;
+    const { context } = request;
     context.isAnswered = true;
     const address = addressOf(request);
     triggers.countAddress(context.address, address.appId);
@@ -147,9 +143,18 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
       context.caller = token === null ? null : await credentials.resolve(token, context.address);
       triggers.checkAuthor(context.caller, address.appId);
     }
-    const routes = await triggers.find(address);
+    const cached = triggers.findCached(address, request.method);
+    if (cached) foundTriggers.set(request, cached);
+    else await findRoutes(request, reply, address);
+  }
+
+  /** @throws ActionError NOT_FOUND, METHOD_NOT_ALLOWED */
+  async function findRoutes(request: FastifyRequest, reply: FastifyReply, address: Address): Promise<void> {
+    const { method } = request;
+    const found = await triggers.find(address);
+    const { routes } = found;
     if (routes.length === 0) throw new ActionError("NOT_FOUND");
-    foundTriggers.set(request, { address, routes });
+    foundTriggers.set(request, found);
     if (method === OPTIONS) return;
     const route = routeFor(routes, method);
     if (route) {
@@ -161,14 +166,14 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
   }
 
   async function answerTrigger(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const { address, routes } = foundTriggers.get(request)!;
-    if (request.method === OPTIONS) return answerOptions(request, reply, { address, routes });
+    const found = foundTriggers.get(request)!;
+    const { address, routes } = found;
+    if (request.method === OPTIONS) return answerOptions(request, reply, found);
     if (isToMove(request, address, runtimeUrl)) {
       const { path, query } = partsOf(request.raw.url ?? "");
       return reply.redirect(`${runtimeUrl}/h/${address.appId}/${path}${query && `?${query}`}`, 307);
     }
     const { context, method, headers, raw } = request;
-    const route = routeFor(routes, method)!;
     const author = address.isDraft ? context.caller : null;
     const body = (request.body as Buffer<ArrayBuffer> | undefined) ?? Buffer.alloc(0);
     const input = { headers, body, query: partsOf(raw.url ?? "").query, requestId: randomUUID() };
@@ -177,16 +182,21 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
     const gone = context.gone ?? (() => overSignal(raw, reply.raw));
     try {
       const triggerAnswer = await triggers.run(
-        { route, address, author },
+        found,
+        author,
         { ...input, ...triggerSender, ...signedParts, method, gone },
         context,
       );
       return sendAnswer(request, reply, triggerAnswer);
     } catch (error) {
+      if (error instanceof RoutesChangedError) {
+        await findRoutes(request, reply, address);
+        return answerTrigger(request, reply);
+      }
       if (error instanceof ActionError && error.status === "UNAUTHORIZED") {
         // Refusals are delayed here, because passwords and tokens could be guessed.
         delete context.isAnswered;
-        if (route.where.auth.type === "basic")
+        if (routeFor(routes, method)!.where.auth.type === "basic")
           reply.header("www-authenticate", 'Basic realm="action", charset="UTF-8"');
       }
       if (error instanceof ActionError && error.status === "RATE_LIMIT_EXCEEDED") reply.headers(quotaHeaders(context));

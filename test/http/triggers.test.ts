@@ -128,6 +128,72 @@ describe("HTTP triggers", () => {
     });
   });
 
+  describe("an address that was requested before", () => {
+    const said = (text: string) => ({ code: `async function execute() { return "${text}"; }` });
+    const answer = async (path: string, sent?: Sent) => {
+      const { http, json } = await live(path, sent);
+      return http === 200 ? json : http;
+    };
+    const update = async (id: number, where: object) => {
+      await service.rest("PUT", `${actions}/${id}`, { body: { triggers: [{ trigger: "http", where }] } });
+      expect((await service.rest("POST", `${actions}/${id}/publish`)).http).to.equal(200);
+    };
+
+    it("uses a better trigger as soon as it is published, and the other one once it is unpublished", async () => {
+      await makeAction(service, { path: "cached/:any", auth: NONE }, said("parameter"));
+      expect(await answer("cached/exact")).to.equal("parameter");
+      const exact = await makeAction(service, { path: "cached/exact", auth: NONE }, said("literal"));
+      expect(await answer("cached/exact")).to.equal("literal");
+      const get = await makeAction(service, { method: "GET", path: "cached/exact", auth: NONE }, said("get"));
+      expect(await answer("cached/exact")).to.equal("get");
+      await service.rest("POST", `${actions}/${get.id}/unpublish`);
+      expect(await answer("cached/exact")).to.equal("literal");
+      await service.rest("DELETE", `${actions}/${exact.id}`);
+      expect(await answer("cached/exact")).to.equal("parameter");
+    });
+
+    it("uses the current proof, response and origins", async () => {
+      const headers = { "auth-token": service.tokens.api, origin: "https://a.test" };
+      const { id } = await makeAction(service, { path: "changed", auth: NONE }, said("ran"));
+      const unproven = () => answer("changed");
+      expect(await unproven()).to.equal("ran");
+      await update(id, { path: "changed", auth: { type: "bearer" } });
+      expect(await unproven()).to.equal(401);
+      expect(await answer("changed", { headers })).to.equal("ran");
+      await update(id, { path: "changed", auth: NONE });
+      expect(await unproven()).to.equal("ran");
+      await update(id, { path: "changed", auth: NONE, cors: { origins: ["https://a.test"] } });
+      const allowed = async () => (await live("changed", { headers })).headers["access-control-allow-origin"];
+      expect(await allowed()).to.equal("https://a.test");
+      await update(id, { path: "changed", auth: NONE, respond: "immediately" });
+      expect([await unproven(), await allowed()]).to.deep.equal([202, undefined]);
+      await update(id, { method: "POST", path: "changed", auth: NONE });
+      expect(await unproven()).to.equal(405);
+      expect(await answer("changed", { method: "POST" })).to.equal("ran");
+    });
+
+    it("uses the current secrets", async () => {
+      const settings = (password: string) =>
+        service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { __cached: `user:${password}` } });
+      const basic = (password: string) => ({
+        headers: { authorization: `Basic ${Buffer.from(`user:${password}`).toString("base64")}` },
+      });
+      await settings("first-password");
+      const where = { path: "keys", auth: { type: "basic", setting: "__cached" } } as const;
+      await makeAction(service, where, said("ran"));
+      expect(await answer("keys", basic("first-password"))).to.equal("ran");
+      await settings("other-password");
+      expect(await answer("keys", basic("first-password"))).to.equal(401);
+      expect(await answer("keys", basic("other-password"))).to.equal("ran");
+      const sealed = await makeAction(service, { path: "sealed", auth: { type: "secret" } }, said("ran"));
+      const { action } = (await service.rest("GET", `${actions}/${sealed.id}`)).body;
+      const path = new URL(action.endpoints[0].url).pathname.split(`/h/${service.appId}/`)[1]!;
+      expect(await answer(path)).to.equal("ran");
+      await service.rest("POST", `${actions}/${sealed.id}/rotate-secret`);
+      expect(await answer(path)).to.equal(404);
+    });
+  });
+
   describe("drafts", () => {
     it("run for editors by header, and by cookie only from the service's own pages", async () => {
       await makeAction(service, { path: "drafted", auth: { type: "basic", setting: "__never" } }, { publish: false });

@@ -1,5 +1,6 @@
 /** Requests to HTTP triggers: finds the trigger, checks the proof, runs the action, and builds the response. */
 import { createHash } from "node:crypto";
+import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, tooOften } from "../../errors.js";
@@ -14,13 +15,14 @@ import { routeKey } from "../../rules/http/where.js";
 import type { AccessGate, Visitor } from "../access/gate.js";
 import type { ExecutionLogs, RunOutcome } from "../records/execution-logs.js";
 import type { IntakeLimiter } from "../records/intake.js";
+import { RoutesChangedError } from "../runs/matching-routes.js";
 import { deleteEventKey, type NamedRun } from "../runs/run-inserts.js";
 import { outcomeIn } from "../runs/run-texts.js";
 import type { OnDemandRun, Runs } from "../runs/runs.js";
 import type { Endpoints } from "./endpoints.js";
 import { ProofRefusal, type ProvenRequest, type TriggerProofs } from "./proofs.js";
 import type { RefusalCounter } from "./refusals.js";
-import { findRoutes, type Route } from "./routes.js";
+import { type FoundRoutes, findRoutes, type Route, routeFor } from "./routes.js";
 
 /** Path and query of a request. */
 export interface Address {
@@ -40,6 +42,19 @@ export interface TriggerRequest extends ProvenRequest {
   requestId: string;
   gone: () => AbortSignal;
 }
+
+/** Triggers of one address. */
+export interface MatchedTriggers extends FoundRoutes {
+  address: Address;
+  /** True if an earlier request has found them. They may have changed since then. */
+  isCached: boolean;
+}
+
+/** Maximum number of addresses whose triggers are cached, and the maximum length of such an address. */
+const CACHED_ADDRESSES_MAX = 2_000;
+const CACHED_ADDRESS_CHARACTERS = 256;
+
+const keyOf = ({ appId, raw }: Address): string => `${appId}/${raw.join("/")}`;
 
 /** Response, and the run that it belongs to. `isReplayed` is true if an earlier request with the same event got it before. */
 export interface TriggerAnswer extends HttpAnswer {
@@ -76,10 +91,7 @@ const CLOSED_STATUSES = [
   "TRIGGER_NOT_ALLOWED",
 ];
 
-function closedAsMissing(error: unknown): never {
-  if (error instanceof ActionError && CLOSED_STATUSES.includes(error.status)) throw new ActionError("NOT_FOUND");
-  throw error;
-}
+const isClosed = (error: unknown): boolean => error instanceof ActionError && CLOSED_STATUSES.includes(error.status);
 
 /** True if the service has used the Authorization header itself. */
 const usesAuthorization = ({ where: { auth } }: Route, isDraft: boolean): boolean =>
@@ -132,6 +144,7 @@ export function createHttpTriggers(options: {
   limit: number;
 }) {
   const { db, gate, endpoints, proofs, refusals, runs, logs, intake, limit } = options;
+  const cached = new LRUCache<string, FoundRoutes>({ max: CACHED_ADDRESSES_MAX });
   const addresses = createTokenBucket({ limit: Math.max(1, limit) * HTTP_ADDRESS_FACTOR, windowMs: RATE_WINDOW_MS });
 
   /** Returns the outcome of the first run of an event, null if its log entry is gone, or undefined while the run is in progress. */
@@ -158,7 +171,7 @@ export function createHttpTriggers(options: {
 
   async function answer(requested: NamedRun, isAwaited: boolean, gone: () => AbortSignal): Promise<TriggerAnswer> {
     for (;;) {
-      const run = await runs.accept(requested, isAwaited, gone).catch(closedAsMissing);
+      const run = await runs.accept(requested, isAwaited, gone);
       if (run.isRepeated) {
         const repeatedAnswer = await repeatAnswer(run, requested.eventKey!, isAwaited);
         if (repeatedAnswer) return repeatedAnswer;
@@ -177,8 +190,25 @@ export function createHttpTriggers(options: {
     },
 
     /** Finds the triggers of a URL for all methods. */
-    find: (address: Address): Promise<Route[]> =>
-      findRoutes(db, address, (route, segment) => endpoints.mayOpen(route, address.appId, segment)),
+    async find(address: Address): Promise<MatchedTriggers> {
+      const found = await findRoutes(db, address, (route, segment) => endpoints.mayOpen(route, address.appId, segment));
+      const { routes, match } = found;
+      // The headers that CORS adds to every response must be current.
+      const isCacheable = match !== null && routes.length > 0 && routes.every(({ where }) => !where.cors);
+      const key = keyOf(address);
+      if (isCacheable && key.length <= CACHED_ADDRESS_CHARACTERS) cached.set(key, found);
+      else if (match !== null) cached.delete(key);
+      return { ...found, address, isCached: false };
+    },
+
+    /**
+     * Returns the triggers that an earlier request to the URL has found, if one of them answers the method. `run` checks whether they have
+     * changed.
+     */
+    findCached(address: Address, method: string): MatchedTriggers | null {
+      const found = address.isDraft ? undefined : cached.get(keyOf(address));
+      return found && routeFor(found.routes, method) ? { ...found, address, isCached: true } : null;
+    },
 
     /** @throws UNAUTHORIZED, FORBIDDEN unless the caller edits the app */
     checkAuthor(caller: Caller | null, appId: number): Caller {
@@ -189,19 +219,25 @@ export function createHttpTriggers(options: {
 
     /**
      * @param author the editor whose credential replaces the proof, for drafts
-     * @throws Refusal, RATE_LIMIT_EXCEEDED, OVERLOADED, RUN_SKIPPED, NOT_FOUND if the action was deactivated meanwhile
+     * @throws RoutesChangedError if the caller must find the triggers again, Refusal, RATE_LIMIT_EXCEEDED, OVERLOADED, RUN_SKIPPED, NOT_FOUND
+     * if the action was deactivated meanwhile
      */
     async run(
-      { route, address, author }: { route: Route; address: Address; author: Caller | null },
+      { address, routes, match, isCached }: MatchedTriggers,
+      author: Caller | null,
       request: TriggerRequest,
       visitor: Visitor,
     ): Promise<TriggerAnswer> {
       const { appId, isDraft } = address;
+      const route = routeFor(routes, request.method)!;
       const { where, actionId } = route;
       const caller =
         author ??
         (await proofs.check(route, request).catch((error: unknown) => {
-          if (error instanceof ProofRefusal) refusals.count(route.masterId, error, request.address);
+          if (error instanceof ProofRefusal) {
+            if (isCached) throw new RoutesChangedError();
+            refusals.count(route.masterId, error, request.address);
+          }
           throw error;
         }));
       await gate.enterTrigger(visitor, appId);
@@ -225,8 +261,14 @@ export function createHttpTriggers(options: {
         idempotencyKey: null,
         // A draft can be tried repeatedly with the same request.
         eventKey: isDraft ? null : eventKeyOf(route, request, body),
+        routeMatch: match,
       };
-      return answer(requested, where.respond !== "immediately", request.gone);
+      try {
+        return await answer(requested, where.respond !== "immediately", request.gone);
+      } catch (error) {
+        if (!isClosed(error)) throw error;
+        throw isCached ? new RoutesChangedError() : new ActionError("NOT_FOUND");
+      }
     },
   };
 }

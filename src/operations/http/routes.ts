@@ -9,6 +9,7 @@ import { type Executor, isDeadlock, isDuplicate, preparedRows, rows } from "../.
 import { ActionError } from "../../errors.js";
 import { shapeOf, shapesFor } from "../../rules/http/path.js";
 import { routeKey } from "../../rules/http/where.js";
+import { type RouteMatch, SELECT_ROUTES } from "../runs/matching-routes.js";
 
 /** Method of triggers that accept all methods. */
 const ANY = "";
@@ -124,27 +125,18 @@ export function createAddressClaims(): (triggers: readonly Trigger[]) => void {
   };
 }
 
-const isSecret = `settings->'auth'->>'type' = 'secret'`;
-/**
- * Selects routes. $1 is the app, $2 is true for drafts, $3 are shapes of the whole path, $4 are shapes of the path without its last
- * segment.
- */
-const SELECT_ROUTES = `
-  SELECT route.action_id AS "actionId", coalesce(action.master_id, action.id) AS "masterId", route.settings AS "where", secret.sealed,
-         app.secrets_version AS "secretsVersion",
-         action.active AND action.environment = 'server' AND action.action_version = 'v3'
-           AND (route.is_draft OR app.published_at IS NOT NULL) AS "isOpen"
-    FROM http_route AS route JOIN action ON action.id = route.action_id JOIN app ON app.id = route.app_id
-    LEFT JOIN http_secret AS secret ON secret.action_id = coalesce(action.master_id, action.id)
-   WHERE route.app_id = $1 AND route.is_draft = $2
-     AND (route.shape = ANY ($3::text[]) AND ($2 OR (route.${isSecret}) IS NOT TRUE)
-          OR route.shape = ANY ($4::text[]) AND route.${isSecret})`;
-
 /** Returns the routes with the best shape: literals take precedence over parameters, from left to right. */
 function bestOf(routes: readonly Route[], pathShapes: readonly string[]): Route[] {
   const shapeRank = ({ where }: Route) => pathShapes.indexOf(shapeOf(where.path));
   const bestRank = Math.min(...routes.map(shapeRank));
   return routes.filter((route) => shapeRank(route) === bestRank);
+}
+
+/** Triggers whose addresses match a request. */
+export interface FoundRoutes {
+  routes: readonly Route[];
+  /** All rows that matched, for the statement that writes the run; null for drafts. */
+  match: RouteMatch | null;
 }
 
 /**
@@ -155,26 +147,24 @@ export async function findRoutes(
   db: Executor,
   { appId, isDraft, decoded }: { appId: number; isDraft: boolean; decoded: readonly string[] },
   mayOpen: (route: Route, segment: string) => Promise<boolean>,
-): Promise<Route[]> {
-  const pathShapesOf = shapesFor(decoded);
-  const withSecret = isDraft ? [] : shapesFor(decoded.slice(0, -1));
-  if (pathShapesOf.length + withSecret.length === 0) return [];
-  const routeRows = await preparedRows<Route>(db, "find-http-routes", SELECT_ROUTES, [
-    appId,
-    isDraft,
-    pathShapesOf,
-    withSecret,
-  ]);
-  const openRoutes = routeRows.filter(({ isOpen }) => isOpen);
+): Promise<FoundRoutes> {
+  const shapes = shapesFor(decoded);
+  const shapesBeforeSecret = isDraft ? [] : shapesFor(decoded.slice(0, -1));
+  if (shapes.length + shapesBeforeSecret.length === 0) return { routes: [], match: null };
+  const values = [appId, isDraft, shapes, shapesBeforeSecret];
+  const found = await preparedRows<Route & { rowText: string }>(db, "find-http-routes", SELECT_ROUTES, values);
+  const match = isDraft ? null : { shapes, shapesBeforeSecret, rowTexts: found.map(({ rowText }) => rowText).sort() };
+  const openRoutes = found.filter(({ isOpen }) => isOpen);
   const isOfSecret = ({ where }: Route) => !isDraft && where.auth.type === "secret";
   const openedRoutes: Route[] = [];
   for (const route of openRoutes.filter(isOfSecret))
     if (await mayOpen(route, decoded.at(-1)!)) openedRoutes.push(route);
-  if (openedRoutes.length > 0) return bestOf(openedRoutes, withSecret);
-  return bestOf(
+  if (openedRoutes.length > 0) return { routes: bestOf(openedRoutes, shapesBeforeSecret), match };
+  const routes = bestOf(
     openRoutes.filter((route) => !isOfSecret(route)),
-    pathShapesOf,
+    shapes,
   );
+  return { routes, match };
 }
 
 /** Returns the trigger that answers the method: first one for this method, then GET for HEAD, then one for all methods. */

@@ -16,6 +16,7 @@ import {
   type OnDemandTrigger,
   type RunnableFacts,
 } from "./find-action.js";
+import { ARE_ROUTES_CURRENT, type RouteMatch, RoutesChangedError } from "./matching-routes.js";
 import { grantedParameter, keyOfUser, type RunAccess } from "./run-access.js";
 import type { NewRun } from "./run-types.js";
 
@@ -26,6 +27,8 @@ export type NamedRun = Omit<NewRun, "actionId" | "code" | "trigger" | "replayOf"
   trigger: OnDemandTrigger;
   /** Digest of the event that an HTTP trigger received. A repeated event returns the first event's run. */
   eventKey?: Buffer | null;
+  /** Routes that led the request to a live HTTP trigger. If they have changed, no row is written. */
+  routeMatch?: RouteMatch | null;
   /** True if an unpublished app pauses the runs of this caller. */
   needsApp: boolean;
   access: RunAccess;
@@ -66,7 +69,7 @@ const KEY_KINDS = {
   http_event: {
     table: "http_event",
     columns: "action_id, key",
-    values: "$15::bytea",
+    values: "$18::bytea",
     matches: "action_id = $1 AND key = $2",
   },
 } as const satisfies Record<string, KeyKind>;
@@ -104,26 +107,29 @@ const insertKnown = (kind: KeyKind | null) => `
 /*
  * $9 name, $10 the same as an id or null, $11 true if an unpublished app pauses the run, $12 the access values that the caller has, $13 the
  * trigger, $14 true if the runners are notified. Writes nothing if the run cannot start at once and $7 is set. A debounced run is inserted
- * by the id of its action, because its payload may become that of another run.
+ * by the id of its action, because its payload may become that of another run. For a live HTTP trigger, $15 to $17 are the `RouteMatch`.
  */
-const insertNamed = (kind: KeyKind | null) => `
-  WITH target AS (${FIND_ACTION("$1", "$2", "$9", "$10", "$11")}),
+const insertNamed = (kind: KeyKind | null, areRoutesCurrent: string | null) => `
+  WITH target AS (
+    SELECT *, ${areRoutesCurrent ?? "true"} AS "areRoutesCurrent" FROM (${FIND_ACTION("$1", "$2", "$9", "$10", "$11")}) AS named),
   ${insertRun(
     kind,
-    `(SELECT id AS target_id FROM target WHERE ${IS_RUNNABLE("$12", "$13")}
+    `(SELECT id AS target_id FROM target WHERE "areRoutesCurrent" AND ${IS_RUNNABLE("$12", "$13")}
              AND ("waitsFor" IS NULL OR "waitsFor" = 'concurrency' AND $7::uuid IS NULL)) AS runnable`,
     "runnable.target_id",
     `$13::text, NULL::bigint, NULL::bigint, (SELECT "waitsFor" FROM target)`,
   )}
   SELECT target.*, inserted.id AS "runId", app.secrets_version AS "secretsVersion", ${notifyQueued("$14::boolean")}
     FROM target JOIN app ON app.id = $1 LEFT JOIN inserted ON true`;
+const OF_MATCH = ARE_ROUTES_CURRENT("$1", "$15", "$16", "$17");
 
 /* One statement for each kind of key: most runs have none, and need no row for one. */
 const INSERT_KNOWN = { none: insertKnown(null), run_key: insertKnown(KEY_KINDS.run_key) };
 const INSERT_NAMED = {
-  none: insertNamed(null),
-  run_key: insertNamed(KEY_KINDS.run_key),
-  http_event: insertNamed(KEY_KINDS.http_event),
+  none: insertNamed(null, null),
+  run_key: insertNamed(KEY_KINDS.run_key, null),
+  http: insertNamed(null, OF_MATCH),
+  http_event: insertNamed(KEY_KINDS.http_event, OF_MATCH),
 };
 
 /* An old key, and the key of a run whose row was removed because the app's log was too long. */
@@ -148,10 +154,12 @@ const SELECT_FIRST_RUN = {
 const SELECT_DEBOUNCED_RUN =
   "SELECT run_id AS id FROM debounced_run WHERE action_id = $1 AND sender = coalesce('p' || $2::bigint, 'c' || $3::bigint, '')";
 
-type KeyedRun = Pick<NewRun, "credentialId" | "idempotencyKey" | "retryFailed"> & Pick<NamedRun, "eventKey">;
+type KeyedRun = Pick<NewRun, "credentialId" | "idempotencyKey" | "retryFailed"> &
+  Pick<NamedRun, "eventKey" | "routeMatch">;
 
-function keyKindOf({ eventKey, credentialId, idempotencyKey }: KeyedRun): keyof typeof INSERT_NAMED {
+function keyKindOf({ eventKey, routeMatch, credentialId, idempotencyKey }: KeyedRun): keyof typeof INSERT_NAMED {
   if (eventKey) return "http_event";
+  if (routeMatch) return "http";
   return credentialId !== null && idempotencyKey !== null ? "run_key" : "none";
 }
 
@@ -221,34 +229,33 @@ export async function checkNamedRun(executor: Executor, named: NamedRun): Promis
   checkRunnable(action, trigger);
 }
 
+type NamedRow = NamedAction & { runId: number | null; secretsVersion: number; areRoutesCurrent: boolean };
+
 /**
  * Finds the action and writes the row in one statement, so that the action cannot change between the two.
- * @throws ACTION_ACCESS_DENIED, and as `checkRunnable`
+ * @throws RoutesChangedError, ACTION_ACCESS_DENIED, and as `checkRunnable`
  */
 export async function insertNamedRun(
   executor: Executor,
   named: NamedRun,
   holder: string | null,
 ): Promise<InsertedNamedRun> {
-  const { access, ref, needsApp, trigger, eventKey = null, isAnnounced = true } = named;
+  const { access, ref, needsApp, trigger, eventKey = null, routeMatch = null, isAnnounced = true } = named;
   const kind = keyKindOf(named);
+  const ofMatch = routeMatch ? [routeMatch.shapes, routeMatch.shapesBeforeSecret, routeMatch.rowTexts] : [];
   for (;;) {
     const run = { ...named, idempotencyKey: keyOfUser(access, named.idempotencyKey) };
     const ofAction = [...referenceParameters(ref), needsApp, grantedParameter(access), trigger, isAnnounced];
-    const values = [...commonValues(run, holder), ...ofAction, ...(eventKey === null ? [] : [eventKey])];
-    const [row] = await preparedRows<NamedAction & { runId: number | null; secretsVersion: number }>(
-      executor,
-      `insert-named-run-${kind}`,
-      INSERT_NAMED[kind],
-      values,
-    );
+    const values = [...commonValues(run, holder), ...ofAction, ...ofMatch, ...(eventKey === null ? [] : [eventKey])];
+    const [row] = await preparedRows<NamedRow>(executor, `insert-named-run-${kind}`, INSERT_NAMED[kind], values);
+    if (row && !row.areRoutesCurrent) throw new RoutesChangedError();
     if (await grantAccess(row, access)) continue;
     const action = checkRunnable(row, trigger);
     const { runId, secretsVersion } = action;
     if (runId !== null) return { id: runId, isRepeated: false, action, secretsVersion };
     const mustWait = action.waitsFor === "debounce" || (action.waitsFor !== null && holder !== null);
     if (mustWait) return { id: null, isRepeated: false, action, secretsVersion };
-    if (kind === "none") throw new Error("a runnable action was not inserted");
+    if (kind === "none" || kind === "http") throw new Error("a runnable action was not inserted");
     const first = await findFirstRun(executor, action.id, run);
     if (first) return { ...first, action, secretsVersion };
   }

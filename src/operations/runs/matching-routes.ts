@@ -1,0 +1,44 @@
+/**
+ * SQL that selects the routes of HTTP triggers whose addresses match a request, and the condition that they have not changed. The statement
+ * that writes a run checks this condition, so that a request can use routes that an earlier request has found.
+ */
+
+/** Address of a request and the routes that matched it. */
+export interface RouteMatch {
+  /** Shapes of the whole path. */
+  shapes: readonly string[];
+  /** Shapes of the path without its last segment, which may be the secret of a trigger. */
+  shapesBeforeSecret: readonly string[];
+  /** The rows of the routes as text, in ascending order. */
+  rowTexts: readonly string[];
+}
+
+/** The routes of a request have changed since they were found, so that the request must be matched again. */
+export class RoutesChangedError extends Error {
+  constructor() {
+    super("the routes of the request have changed");
+  }
+}
+
+const IS_SECRET = `settings->'auth'->>'type' = 'secret'`;
+
+/** Selects the routes. The arguments are the texts of parameters: app, true for drafts, and the shapes of a `RouteMatch`. */
+const MATCHING_ROUTES = (app: string, isDraft: string, shapes: string, shapesBeforeSecret: string) => `
+  SELECT route.action_id AS "actionId", coalesce(action.master_id, action.id) AS "masterId", route.settings AS "where", secret.sealed,
+         app.secrets_version AS "secretsVersion",
+         action.active AND action.environment = 'server' AND action.action_version = 'v3'
+           AND (route.is_draft OR app.published_at IS NOT NULL) AS "isOpen"
+    FROM http_route AS route JOIN action ON action.id = route.action_id JOIN app ON app.id = route.app_id
+    LEFT JOIN http_secret AS secret ON secret.action_id = coalesce(action.master_id, action.id)
+   WHERE route.app_id = ${app}::bigint AND route.is_draft = ${isDraft}
+     AND (route.shape = ANY (${shapes}::text[]) AND (${isDraft} OR (route.${IS_SECRET}) IS NOT TRUE)
+          OR route.shape = ANY (${shapesBeforeSecret}::text[]) AND route.${IS_SECRET})`;
+
+/** Selects routes with their rows as text. $1 is the app, $2 is true for drafts, $3 and $4 are the shapes of a `RouteMatch`. */
+export const SELECT_ROUTES = `
+  SELECT found.*, found::text AS "rowText" FROM (${MATCHING_ROUTES("$1", "$2::boolean", "$3", "$4")}) AS found`;
+
+/** SQL condition that the live routes of a match are the same as before. Its arguments are the texts of parameters. */
+export const ARE_ROUTES_CURRENT = (app: string, shapes: string, shapesBeforeSecret: string, rowTexts: string) => `
+  ARRAY(SELECT found::text FROM (${MATCHING_ROUTES(app, "false", shapes, shapesBeforeSecret)}) AS found
+         ORDER BY found::text COLLATE "C") = ${rowTexts}::text[]`;
