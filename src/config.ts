@@ -115,7 +115,7 @@ function faultsOfPairs(env: Environment): string[] {
   ] as const;
   const faults = requiredTogether
     .filter(([name, beside]) => isSet(beside) && !isSet(name))
-    .map(([name, beside]) => `${name} must be set when ${beside} is set`);
+    .map(([name, beside]) => `${name} must be set, because ${beside} is set`);
   // Browsers share cookies between the ports of a host. The texts are read here, because other variables may be faulty.
   const hostOf = (name: string) => URL.parse(env[name]?.trim() ?? "")?.hostname;
   const ownHost = isSet("PUBLIC_URL") ? hostOf("PUBLIC_URL") : env.HOST?.trim() || HOST_DEFAULT;

@@ -234,8 +234,8 @@ export const DISK_FREE_MIN_MB = 1_024;
 export const LOW_DISK_RETRY_SECONDS = 60;
 
 /** Page loads that are logged as `app.view` events, per RATE_WINDOW_MS: per address or editor, and per app. */
-export const VIEWS_PER_VIEWER = 60;
-export const VIEWS_PER_APP = 600;
+export const PAGE_VIEWS_PER_VIEWER_AND_MINUTE = 60;
+export const PAGE_VIEWS_PER_APP_AND_MINUTE = 600;
 
 /** Names of changed fields and settings in an `app.update` event, as JSON. */
 export const UPDATE_NAMES_MAX_BYTES = 16 * 1024;

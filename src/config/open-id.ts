@@ -78,7 +78,7 @@ function providerOf(env: Environment, name: string | undefined, fault: ReportFau
   const text = (key: string) => env[prefix + key]?.trim() || null;
   const requiredText = (key: string): string => {
     const value = text(key);
-    if (value === null) fault(prefix + key, `set when ${prefix}ISSUER is set`);
+    if (value === null) fault(prefix + key, `set, because ${prefix}ISSUER is set`);
     return value ?? "";
   };
   const issuer = text("ISSUER") ?? "";
@@ -118,7 +118,7 @@ export function readOpenIdProviders(env: Environment, fault: ReportFault): OpenI
       return issuerMatch ? [issuerMatch[1]] : [];
     });
   for (const key of ["OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET"]) {
-    if (env[key]?.trim() && !names.includes(undefined)) fault("OIDC_ISSUER", `set when ${key} is set`);
+    if (env[key]?.trim() && !names.includes(undefined)) fault("OIDC_ISSUER", `set, because ${key} is set`);
   }
   for (const name of names) {
     if (name !== undefined && (RESERVED_NAMES.includes(name) || name === "OIDC"))

@@ -82,7 +82,7 @@ function packageEntry(value: unknown, where: string): PackageEntry {
   );
   expectField((path === undefined) !== (url === undefined), "path", "given, or url, and not both", path);
   expectField(path === undefined || matchesPattern(path, SERVED_PATH), "path", "an absolute path", path);
-  expectField(url === undefined || externalFault(url) === null, "url", "an https URL", url);
+  expectField(url === undefined || externalUrlFault(url) === null, "url", "an https URL", url);
   const areNames = (list: unknown) =>
     Array.isArray(list) && list.every((element) => matchesPattern(element, NAMESPACE_NAME));
   const isStandalone = typeof standalone === "boolean" || areNames(standalone);
@@ -119,7 +119,7 @@ export function readDependency(dependency: string, catalogue: Catalogue): Depend
   if (entry && entry.url === undefined) throw notBuilt(dependency);
   const address = entry?.url ?? dependency;
   if (/^[a-z][a-z0-9+.-]*:/i.test(address)) {
-    const urlFault = externalFault(address);
+    const urlFault = externalUrlFault(address);
     if (urlFault !== null) throw unresolved(dependency, urlFault);
     return { kind: "address", url: new URL(address).href };
   }
@@ -199,7 +199,7 @@ export function addressedAssets(stored: readonly StoredAsset[], catalogue: Catal
 }
 
 /** Returns why a dependency is not an external https URL, or null. */
-function externalFault(text: unknown): string | null {
+function externalUrlFault(text: unknown): string | null {
   if (typeof text !== "string") return "is no URL";
   if (text.length > URL_MAX_CHARACTERS) return `is longer than ${URL_MAX_CHARACTERS} characters`;
   // The URL parser drops tabs and line breaks and converts backslashes: the checked URL would differ from the given

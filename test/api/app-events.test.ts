@@ -1,6 +1,6 @@
 /** Tests log events that the service emits itself: changes of an app, and opened pages. */
 import { expect } from "chai";
-import { VIEWS_PER_VIEWER } from "../../src/limits.js";
+import { PAGE_VIEWS_PER_VIEWER_AND_MINUTE } from "../../src/limits.js";
 import { hashToken, newToken } from "../../src/operations/access/tokens.js";
 import { publishDirectly } from "../harness/production-copies.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -95,7 +95,7 @@ describe("events of the app itself", () => {
     expect([...new Set(pages.map(({ http }) => http))]).to.deep.equal([200]);
     // The limit regains one request per second for each viewer.
     const regainedAfterSeconds = Math.ceil((performance.now() - startedAt) / 1000);
-    expect((await received()).length).to.be.within(1, VIEWS_PER_VIEWER + regainedAfterSeconds);
+    expect((await received()).length).to.be.within(1, PAGE_VIEWS_PER_VIEWER_AND_MINUTE + regainedAfterSeconds);
   });
 
   it("start log triggers; a chain of runs that change settings for each other ends", async () => {

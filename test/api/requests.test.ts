@@ -52,7 +52,7 @@ describe("requests of server actions", () => {
   }
 
   let made = 0;
-  /** Runs the body of `execute` once. */
+  /** Creates an action whose `execute` has this body, and runs it once. */
   async function run(body: string, fields: object = {}, payload: object = {}) {
     made += 1;
     const name = `request-${made}`;

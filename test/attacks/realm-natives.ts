@@ -45,7 +45,7 @@ export async function tryNatives(url: string, from: number | null, count: number
   const broken = (): Any => hooks(boom, HOOKS.slice(1, 9));
 
   /** Returns one object of each kind that code can have. */
-  function makeObjects(): Any[] {
+  function createPlatformObjects(): Any[] {
     const made: Any[] = [];
     const have = (make: () => unknown) => {
       try {
@@ -164,10 +164,10 @@ export async function tryNatives(url: string, from: number | null, count: number
       if (value instanceof Promise) value.catch(() => {});
     } catch {}
   };
-  const found = findFunctions(makeObjects());
+  const found = findFunctions(createPlatformObjects());
   if (from === null) return found.map(([path]) => path);
   for (const [, work] of found.slice(from, from + count)) {
-    const objects = makeObjects();
+    const objects = createPlatformObjects();
     for (const make of VALUES) quietly(() => apply(work, undefined, make()));
     for (const make of VALUES) quietly(() => construct(work, make()));
     for (const [at, object] of objects.entries()) {

@@ -88,8 +88,8 @@ describe("the environment variables", () => {
     for (const part of [
       "PORT must be a whole number from 0 to 65535",
       "LOG_LEVEL must be one of",
-      "SMTP_URL must be set when MAIL_FROM is set",
-      "OIDC_ISSUER must be set when OIDC_CLIENT_ID is set",
+      "SMTP_URL must be set, because MAIL_FROM is set",
+      "OIDC_ISSUER must be set, because OIDC_CLIENT_ID is set",
     ])
       expect(faulty).to.throw(ConfigError, part);
   });

@@ -49,7 +49,7 @@ export interface Made {
 
 let names = 0;
 
-/** Creates an active action with that trigger, live by default. */
+/** Creates an active action with an HTTP trigger at `where`, and publishes it unless `publish` is false. */
 export async function makeAction(
   service: TestService,
   where: HttpWhere,

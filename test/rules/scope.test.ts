@@ -157,8 +157,8 @@ describe("the scope of a notification", () => {
     expect([16_384, 16_385].map((bytes) => accepted(ofBytes(bytes)))).to.deep.equal([true, false]);
     const ofList = (length: number) => Array.from({ length }, (_, at) => at);
     expect([1_000, 1_001].map((length) => accepted(ofList(length)))).to.deep.equal([true, false]);
-    const ofLevels = (levels: number): object => (levels === 1 ? { a: 1 } : { b: ofLevels(levels - 1) });
-    expect([20, 21].map((levels) => accepted(ofLevels(levels)))).to.deep.equal([true, false]);
+    const nestedObject = (levels: number): object => (levels === 1 ? { a: 1 } : { b: nestedObject(levels - 1) });
+    expect([20, 21].map((levels) => accepted(nestedObject(levels)))).to.deep.equal([true, false]);
   });
 
   it("is rejected with the position of an invalid test", () => {

@@ -113,7 +113,7 @@ describe("variables of OpenID providers", () => {
 
   const FAULTS: [Record<string, string>, RegExp][] = [
     [{ OIDC_ISSUER: "https://id.example" }, /OIDC_CLIENT_ID must .*OIDC_CLIENT_SECRET must/],
-    [{ OIDC_CLIENT_ID: "a", OIDC_CLIENT_SECRET: "b" }, /OIDC_ISSUER must be set when OIDC_CLIENT_ID is set/],
+    [{ OIDC_CLIENT_ID: "a", OIDC_CLIENT_SECRET: "b" }, /OIDC_ISSUER must be set, because OIDC_CLIENT_ID is set/],
     [{ ...FIRST, OIDC_ISSUER: "http://id.example" }, /OIDC_ISSUER must/],
     [{ ...FIRST, OIDC_ISSUER: "https://user:secret@id.example" }, /OIDC_ISSUER must/],
     [{ ...FIRST, OIDC_AUTO_CREATE: "yes" }, /OIDC_AUTO_CREATE must be 0 or 1/],

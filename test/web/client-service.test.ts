@@ -53,7 +53,7 @@ describe("Svc.App.V3.Actions in a browser, against the service", () => {
     expect(refused?.error, operation).to.be.a("string").that.is.not.empty;
   }
 
-  const createManualAction = (name: string) => ({
+  const manualActionInput = (name: string) => ({
     name,
     code: ECHO_CODE,
     active: true,
@@ -61,12 +61,12 @@ describe("Svc.App.V3.Actions in a browser, against the service", () => {
   });
 
   it("create, getById, update and get return the action without a wrapper, and the list with its pagination", async () => {
-    const created = await callForValue("create", { ...createManualAction("written"), description: "first" });
+    const created = await callForValue("create", { ...manualActionInput("written"), description: "first" });
     expect(created).to.include({ appId: service.appId, name: "written", environment: "server", active: true });
     expect(await callForValue("getById", created.id)).to.deep.equal(created);
     const updated = await callForValue("update", created.id, { description: null, frequency: "0 9 * * *" });
     expect(updated).to.deep.include({ id: created.id, code: ECHO_CODE, description: null, frequency: "0 9 * * *" });
-    const newerAction = await callForValue("create", createManualAction("newer"));
+    const newerAction = await callForValue("create", manualActionInput("newer"));
     const first = await callForValue("get", { limit: 1 });
     expect(first).to.deep.equal({ actions: [newerAction], pagination: { total: 3, hasMore: true } });
     const { actions, pagination } = await callForValue("get", { limit: 2, offset: 1 });
@@ -75,7 +75,7 @@ describe("Svc.App.V3.Actions in a browser, against the service", () => {
   });
 
   it("publish returns {action}, the live version; unpublish and remove return nothing", async () => {
-    const { id } = await callForValue("create", createManualAction("published"));
+    const { id } = await callForValue("create", manualActionInput("published"));
     const { action, ...more } = await callForValue("publish", id);
     expect(more).to.deep.equal({});
     expect(action).to.deep.include({ name: "published", code: ECHO_CODE });
@@ -87,7 +87,7 @@ describe("Svc.App.V3.Actions in a browser, against the service", () => {
   });
 
   it("run returns nothing, runWithResult the result of execute, by name and by ID, and getLogs the entries of both", async () => {
-    const { id } = await callForValue("create", createManualAction("runnable"));
+    const { id } = await callForValue("create", manualActionInput("runnable"));
     expect(await callForValue("runWithResult", "runnable", { a: [null] })).to.deep.equal([{ a: [null] }, 1]);
     expect(await callForValue("runWithResult", id)).to.deep.equal([{}, 1]);
     expect(await callForValue("run", "runnable", { queued: true })).to.equal(undefined);
@@ -103,13 +103,13 @@ describe("Svc.App.V3.Actions in a browser, against the service", () => {
   });
 
   it("reject with {status, error} for missing resources", async () => {
-    await callForValue("create", { ...createManualAction("in-client"), environment: "client" });
-    await callForValue("create", { ...createManualAction("inactive"), active: false });
+    await callForValue("create", { ...manualActionInput("in-client"), environment: "client" });
+    await callForValue("create", { ...manualActionInput("inactive"), active: false });
     await callForValue("create", {
-      ...createManualAction("failing"),
+      ...manualActionInput("failing"),
       code: "async function execute() { throw new TypeError('mine'); }",
     });
-    await expectRejection("NAME_ALREADY_EXISTS", "create", createManualAction("inactive"));
+    await expectRejection("NAME_ALREADY_EXISTS", "create", manualActionInput("inactive"));
     await expectRejection("NAME_REQUIRED", "create", {});
     await expectRejection("ACTION_NOT_FOUND", "update", 999_999, { active: true });
     await expectRejection("ACTION_NOT_FOUND", "remove", 999_999);

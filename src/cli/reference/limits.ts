@@ -89,10 +89,10 @@ function formatLimit(name: string, value: unknown): string {
   return `${value.toLocaleString("en")}${unit}`;
 }
 
-/** The effect, with statuses as code and with their HTTP codes. */
-function effectText(above: string): string {
-  if (above === "OLDEST") return "the oldest are removed";
-  return above.replaceAll(/\b[A-Z_]{6,}\b/g, (name) => {
+/** Returns the effect of a limit in Markdown: each error status in backticks, with its HTTP code. */
+function effectText(effect: string): string {
+  if (effect === "OLDEST") return "the oldest are removed";
+  return effect.replaceAll(/\b[A-Z_]{6,}\b/g, (name) => {
     const status = STATUS[name as keyof typeof STATUS] as { http: number } | undefined;
     return status ? `${code(name)} (${status.http})` : name;
   });
@@ -123,14 +123,14 @@ export function limitsPage(root: string): string {
       const variable = !row.file && variables.has(row.name) ? code(row.name) : "";
       return [row.meaning, formattedValue(row), variable, row.scope, effectText(row.above)];
     });
-    const ofDocuments = Object.entries(FORM_LIMITS).map(([what, most]) => [
+    const formLimitRows = Object.entries(FORM_LIMITS).map(([what, most]) => [
       `${what}, in GraphQL`,
       formatLimit("", most),
       "",
       "document",
       effectText("REQUEST_INVALID"),
     ]);
-    if (subject === GRAPHQL_SUBJECT) cells.push(...ofDocuments);
+    if (subject === GRAPHQL_SUBJECT) cells.push(...formLimitRows);
     return `## ${subject}\n\n${table(["limit", "default", "variable", "scope", "above it"], cells)}`;
   });
   return page("Limits", PAGE_LEAD, "`src/limits.ts` and the rules", sections);

@@ -186,7 +186,7 @@ function routeText(row: Row, document: Document, callers: string): string {
   const answered = schemaOf(answer?.content);
   const address = path.replaceAll(/\{\w+\}/g, (name) => (/action|name|ds/i.test(name) ? name : "1"));
   const request = `${method} ${BASE}${address}${QUERIES[`${method} ${path}`] ?? ""}${body === null ? "" : `\n${jsonOf(body)}`}`;
-  const notes = [
+  const routeNotes = [
     summary,
     `- Callers: ${callers}`,
     ...(query.length > 0 ? [`- Query parameters: ${query.join(", ")}`] : []),
@@ -194,7 +194,7 @@ function routeText(row: Row, document: Document, callers: string): string {
   const response = answered ? ` ${jsonOf(exampleOf(answered, document))}` : "";
   const token = TOKENS[`${method} ${path}`];
   const example = `${request}\n\n${status}${token ? response.replace(String(SAMPLES["token"]), token) : response}`;
-  return `### ${method} ${path}\n\n${notes.join("\n")}\n\n\`\`\`text\n${example}\n\`\`\``;
+  return `### ${method} ${path}\n\n${routeNotes.join("\n")}\n\n\`\`\`text\n${example}\n\`\`\``;
 }
 
 /** Callers of a route: by its resolver's operations, or anonymous ones. */

@@ -58,7 +58,7 @@ function assignedIn(wrapper: AnyNode): GlobalName[] {
   return names;
 }
 
-/** The functions that a UMD build calls with their factories. */
+/** Returns the bodies of a UMD build's wrappers: functions that it calls at once, with the module's factory as an argument. */
 function wrappersOf({ body }: Program): AnyNode[] {
   return body.flatMap((statement) => {
     if (statement.type !== "ExpressionStatement") return [];

@@ -8,7 +8,7 @@ import { PackageFault } from "./fault.js";
 import { fileAt, fileByAlias, isOutside, isRelative } from "./source-modules.js";
 import { TEST_MODULE } from "./test-module.js";
 
-/** Files of an action, and an expression for each package that they can import. */
+/** An action's source files and, for each package that they can import, the JavaScript expression that yields its exports. */
 export interface SourceJob {
   entry: string;
   files: Record<string, string>;

@@ -1,7 +1,7 @@
 /** Reads a streamed completion while it arrives, and passes its text on without secrets. Does not depend on a provider or transport. */
 import { OutgoingError } from "../../engine/outgoing.js";
 import type { Scan } from "../../engine/secret-scan.js";
-import type { AiCompletion, CompletionStream } from "../../rules/ai/answer.js";
+import type { AiCompletion, CompletionEventReader } from "../../rules/ai/answer.js";
 import { AiError } from "../../rules/ai/failure.js";
 import { EventReader } from "../../rules/ai/provider-json.js";
 
@@ -19,7 +19,7 @@ export class CompletionParts {
 
   /** @param passOn receives text that contains no secret and cannot be the beginning of one */
   constructor(
-    private readonly stream: CompletionStream,
+    private readonly stream: CompletionEventReader,
     private readonly scan: Pick<Scan, "maskBeginning">,
     private readonly passOn: (text: string) => Promise<void>,
   ) {}

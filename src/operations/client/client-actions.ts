@@ -82,7 +82,10 @@ export async function findReported(db: Executor, { copy }: Caller, appId: number
   if (row.copy !== copy) throw new ActionError("ACTION_NOT_FOUND");
   if (row.isPaused) throw new ActionError("APP_NOT_PUBLISHED");
   if (row.environment === "server") {
-    throw new ActionError("TRIGGER_NOT_ALLOWED", `${row.name} is a server action: no browser runs it`);
+    throw new ActionError(
+      "TRIGGER_NOT_ALLOWED",
+      `${row.name} is a server action: it runs in the service, not in a page`,
+    );
   }
   if (!row.active) throw new ActionError("ACTION_INACTIVE");
   if (!row.triggers.some(({ trigger }) => trigger === "analytics" || trigger === "manual")) {

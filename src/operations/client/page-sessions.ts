@@ -10,7 +10,13 @@ import { type Executor, rows } from "../../data/database.js";
 import type { DiskSpace } from "../../engine/disk-room.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, tooOften } from "../../errors.js";
-import { PAGE_SESSIONS_PER_ADDRESS, RATE_WINDOW_MS, VIEWS_PER_APP, VIEWS_PER_VIEWER, VISIT_MS } from "../../limits.js";
+import {
+  PAGE_SESSIONS_PER_ADDRESS,
+  PAGE_VIEWS_PER_APP_AND_MINUTE,
+  PAGE_VIEWS_PER_VIEWER_AND_MINUTE,
+  RATE_WINDOW_MS,
+  VISIT_MS,
+} from "../../limits.js";
 import { type Caller, mayEnter } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
 import { appView } from "../../rules/app-events.js";
@@ -59,9 +65,9 @@ export function createPageSessions(options: {
 }) {
   const { db, credentials, logEvents, room } = options;
   const sessionBucket = createTokenBucket({ limit: PAGE_SESSIONS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
-  const viewerBucket = createTokenBucket({ limit: VIEWS_PER_VIEWER, windowMs: RATE_WINDOW_MS });
+  const viewerBucket = createTokenBucket({ limit: PAGE_VIEWS_PER_VIEWER_AND_MINUTE, windowMs: RATE_WINDOW_MS });
   const removeOldestVisitors = createVisitorLimits();
-  const viewBucket = createTokenBucket({ limit: VIEWS_PER_APP, windowMs: RATE_WINDOW_MS });
+  const viewBucket = createTokenBucket({ limit: PAGE_VIEWS_PER_APP_AND_MINUTE, windowMs: RATE_WINDOW_MS });
 
   /**
    * Records the opening of a page. If this viewer or all together open more pages than people do, nothing is recorded, but the page is

@@ -100,7 +100,7 @@ export class EntryChange {
   }
 
   /** True if subscribers receive the change entry by entry. */
-  get isListed(): boolean {
+  get isSentByEntry(): boolean {
     const { inserted, updated, deleted } = this.counts;
     const listed = this.inserted.length === inserted && this.replaced.length === updated + deleted;
     return listed && inserted + updated + deleted <= LISTED_ENTRIES;
@@ -231,13 +231,13 @@ export function createEntryChanges(options: {
     const sourceKey = [source.appId, source.id];
     if (met.added.length > 0) await rows(executor, NEW_COLUMNS, [...sourceKey, JSON.stringify(met.added)]);
     const addedEntries = counts.inserted - counts.deleted;
-    const changeNotice = change.isListed
+    const subscriberNotice = change.isSentByEntry
       ? [false, change.inserted, `[${change.replaced.join(",")}]`]
       : [true, [], "[]"];
     // Writes of pages are only in the log events, so that a visitor cannot push other entries out of the audit log.
     const changeHeadJson = isVisitor(emitter) ? null : JSON.stringify(changeHead(source.id, change));
     const by = [changeHeadJson, emitter.personId, emitter.credentialId || null];
-    const values = [...sourceKey, addedEntries, bytes, ...changeNotice, ...by];
+    const values = [...sourceKey, addedEntries, bytes, ...subscriberNotice, ...by];
     const [tally] = await rows<{ entries: number; bytes: number }>(executor, UPDATE_SOURCE_SIZE, values);
     if (addedEntries > 0 && tally!.entries > ENTRIES_PER_DATA_SOURCE) {
       const message = `a data source may have ${ENTRIES_PER_DATA_SOURCE} entries; with these it would have ${tally!.entries}`;

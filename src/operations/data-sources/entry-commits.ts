@@ -153,8 +153,8 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     const hasTests = Object.keys(grant.tests).length > 0;
     for (const batch of batches(entries, ({ bytes }) => bytes)) {
       const { entries: most, bytes: mostBytes } = change.room;
-      const isListed = batch.length <= most && batch.reduce((sum, { bytes }) => sum + bytes, 0) <= mostBytes;
-      if (hasTests || isListed || change.counts.deleted + batch.length <= BULK_ENTRIES) {
+      const isSentByEntry = batch.length <= most && batch.reduce((sum, { bytes }) => sum + bytes, 0) <= mostBytes;
+      if (hasTests || isSentByEntry || change.counts.deleted + batch.length <= BULK_ENTRIES) {
         for (const [at, before] of (await dataOf(executor, source, batch)).entries()) {
           if (!meetsTests(before.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND", `no entry ${before.id}`);
           change.addRemoved(before, batch[at]!.bytes);

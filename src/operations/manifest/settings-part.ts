@@ -23,10 +23,10 @@ function checkItem({ key, tier, value, secret }: Item): void {
   }
   if (value !== undefined && actualTier !== "public") {
     const advice = "set private and protected values with the settings API";
-    throw new ActionError("REQUEST_INVALID", `value must be absent for a ${actualTier} setting; ${advice}`);
+    throw new ActionError("REQUEST_INVALID", `a ${actualTier} setting cannot have the field value here; ${advice}`);
   }
   if (secret !== undefined && actualTier !== "private") {
-    throw new ActionError("REQUEST_INVALID", `secret must be absent for a ${actualTier} setting`);
+    throw new ActionError("REQUEST_INVALID", `a ${actualTier} setting cannot have the field secret; remove it`);
   }
 }
 

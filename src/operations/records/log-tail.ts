@@ -65,8 +65,8 @@ export function createLogTail(options: {
   let stopFollowing = () => {};
   let pendingWork: Promise<void> = Promise.resolve();
   /**
-   * Last catch-up of each app. Catch-ups of one app run one after the other, so that an app that resumes often delays only its own
-   * followers.
+   * The newest catch-up of each app, by app ID. The next one of the app waits for it, so that an app whose followers reconnect often
+   * delays only these followers.
    */
   const catchUps = new Map<number, Promise<void>>();
   let isPlanned = false;

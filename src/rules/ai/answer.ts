@@ -34,10 +34,10 @@ export interface ProviderApi {
   /** @throws AiError TRANSPORT if the answer has another form */
   read(options: object, model: string, body: Buffer): AiAnswer;
   /** Reads the events of a streamed completion. */
-  stream(model: string): CompletionStream;
+  stream(model: string): CompletionEventReader;
 }
 
-export interface CompletionStream {
+export interface CompletionEventReader {
   /** Returns the text that the event adds. @throws AiError TRANSPORT for an error of the provider */
   push(event: unknown): string;
   /** Characters received so far, as text and as arguments of tools. */

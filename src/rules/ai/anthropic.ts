@@ -1,5 +1,5 @@
 /** Anthropic's Messages API: builds requests, reads answers and streams. Sends nothing. */
-import { type AiCompletion, type CompletionStream, jsonRequest, type ProviderApi } from "./answer.js";
+import { type AiCompletion, type CompletionEventReader, jsonRequest, type ProviderApi } from "./answer.js";
 import { policyError } from "./failure.js";
 import type { AiOptions, CompletionOptions, Message } from "./options.js";
 import { argumentsOf, at, countOf, indexIn, malformedResponse, objectOf, textOf } from "./provider-json.js";
@@ -76,7 +76,7 @@ interface ContentBlock {
  * Collects the events of a stream: each content block starts, grows by deltas and ends. The token usage arrives in two
  * events.
  */
-function openStream(model: string): CompletionStream {
+function openStream(model: string): CompletionEventReader {
   const blocks: ContentBlock[] = [];
   const usage = { inputTokens: 0, outputTokens: 0 };
   let [content, finishReason, answered, isWhole] = ["", "", model, false];

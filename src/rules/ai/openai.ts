@@ -1,5 +1,12 @@
 /** OpenAI's HTTP API, and compatible ones: builds requests, reads answers and streams. Sends nothing. */
-import type { AiAnswer, AiCompletion, CompletionStream, ProviderApi, ProviderRequest, TokenUsage } from "./answer.js";
+import type {
+  AiAnswer,
+  AiCompletion,
+  CompletionEventReader,
+  ProviderApi,
+  ProviderRequest,
+  TokenUsage,
+} from "./answer.js";
 import { jsonRequest } from "./answer.js";
 import { AiError } from "./failure.js";
 import type { AiOptions, CompletionOptions, Message, ToolCall, TranscribeOptions } from "./options.js";
@@ -87,7 +94,7 @@ function indexOf(delta: unknown, known: number): number {
 }
 
 /** Collects the events of a stream. Each tool call has an index, under which its arguments arrive in pieces. */
-function openStream(model: string): CompletionStream {
+function openStream(model: string): CompletionEventReader {
   const calls: { id: string; name: string; text: string }[] = [];
   let usage: TokenUsage = { inputTokens: 0, outputTokens: 0 };
   let [content, finishReason, answered] = ["", "", model];

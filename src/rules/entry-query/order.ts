@@ -109,7 +109,7 @@ function decodeCursor(cursor: string): Record<string, unknown> | null {
   }
 }
 
-function isKeyValue(value: unknown, { path }: OrderKey): value is string {
+function isValueOfKey(value: unknown, { path }: OrderKey): value is string {
   if (typeof value !== "string" || value.includes("\\u0000")) return false;
   if (path.own !== null) return VALUES[path.own].test(value);
   try {
@@ -129,7 +129,7 @@ export function readCursor(cursor: unknown, keys: readonly OrderKey[], dataSourc
     content["f"] === orderFingerprint(keys, dataSourceId) &&
     Array.isArray(values) &&
     values.length === keys.length &&
-    keys.every((key, at) => isKeyValue(values[at], key));
+    keys.every((key, at) => isValueOfKey(values[at], key));
   if (isOurs) return { values: values as string[], reversed: content["r"] === 1 };
   throw new ActionError(
     "REQUEST_INVALID",

@@ -68,7 +68,7 @@ export interface SubscriptionListener<Data> {
 
 export interface SubscriptionSocket {
   /**
-   * Subscribes, and subscribes again after each lost connection with the current variables.
+   * Subscribes. After each lost connection, it calls `variables` and subscribes again with the new values.
    * @returns function that ends the subscription
    */
   follow<Data>(

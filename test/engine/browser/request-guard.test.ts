@@ -32,7 +32,7 @@ const REQUESTS: [string, string][] = [
   ["a clone of a Request", "await fetch(new Request(U).clone())"],
 ];
 /** Without a document, the library sends requests to the service without using the browser's network. */
-const BY_LIBRARY = [
+const LIBRARY_REQUEST = [
   "the library's way to the service",
   "await globalThis.__svcService.call('GET', U, {}, null)",
 ] as const;
@@ -107,7 +107,7 @@ describe("URLs that a run may not request", () => {
   let port: number;
   let arrived: string[] = [];
   const scan = createSecretScan([SECRET, LINES].map((value) => ({ name: "_secret", value, whole: false })));
-  /** Returns the received URLs that contain data besides the host's name. */
+  /** Returns the received URLs, except three that contain no data of the run: each other URL may have leaked the secret. */
   const received = () => arrived.filter((url) => !["/", "/x", "/harmless"].includes(url));
 
   const FORMS = `const bytes = [...new TextEncoder().encode(s)];
@@ -201,7 +201,7 @@ describe("URLs that a run may not request", () => {
   for (const mode of ROOMS) {
     describe(`in mode ${mode}`, () => {
       const here = { mode, service };
-      const requests = mode === "document" ? REQUESTS : [...REQUESTS, BY_LIBRARY];
+      const requests = mode === "document" ? REQUESTS : [...REQUESTS, LIBRARY_REQUEST];
       for (const [title, way] of requests) {
         it(`are not sent by ${title} in any of ${ENCODINGS.length} encodings, and the run continues`, async () => {
           const outcome = await resultOf(browsers, codeOf(way), { ...here, payload: secrets, mayRequest });

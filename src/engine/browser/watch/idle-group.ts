@@ -51,7 +51,7 @@ function remove(group: string): void {
   }
 }
 
-/** Creates the group. Returns null if it is not possible. */
+/** Creates the control group for busy renderers, and finds the service's own. Returns null if the system does not allow it. */
 function createGroups(): { idle: string; service: string } | null {
   try {
     const service = findServiceGroup();
@@ -70,7 +70,7 @@ function createGroups(): { idle: string; service: string } | null {
   }
 }
 
-/** The groups of this process, created at first use. */
+/** The two control groups, idle and service; undefined before the first use. */
 let groups: ReturnType<typeof createGroups> | undefined;
 
 /** Last move. Moves are queued and asynchronous, because the kernel may take hundreds of milliseconds for one. */
