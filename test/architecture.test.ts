@@ -14,12 +14,12 @@ function read(file: string): string {
   return readFileSync(join(ROOT, file), "utf8");
 }
 
-/** Imported by every part of the server; each of these imports only earlier ones. */
+/** Files of src/ that every part of the server may import. Each of them imports only files before it in this list. */
 const FOUNDATION = ["limits", "errors", "config", "postgres", "young-garbage", "background", "version"];
 
 /**
- * Allowed imports of each part, from the table of folders in docs/internals/architecture.md; a part is a folder of src/ or a file at its
- * root.
+ * Returns the parts that each part may import, from the table of folders in docs/internals/architecture.md. A part is a folder of src/ or a
+ * file at its root.
  */
 function allowedByTable(): Record<string, readonly string[]> {
   const allowed = Object.fromEntries(FOUNDATION.map((part, at) => [part, FOUNDATION.slice(0, at)]));
@@ -33,7 +33,7 @@ function allowedByTable(): Record<string, readonly string[]> {
   return allowed;
 }
 
-/** Files that run in the server and in the browser: except for types they import only such files. */
+/** Files that run in the server and in the browser: apart from types, they import only such files. */
 const SHARED_WITH_WEB = [
   "src/limits.ts",
   "src/rules/csv.ts",
@@ -61,7 +61,9 @@ function onlyTypes(clause: string | undefined): boolean {
 const files = globSync("src/**/*.{ts,tsx}", { cwd: ROOT }).filter((file) => !file.endsWith(".d.ts"));
 const known = new Set([...files, ...globSync("{migrations/*.ts,*.ts}", { cwd: ROOT })]);
 
-/** The project's own file of a specifier; null for a package and for files that are no modules (a style sheet). */
+/**
+ * Returns the project file that an import specifier refers to; null for a package and for a file that is no module, such as a style sheet.
+ */
 function resolveFile(from: string, specifier: string): string | null {
   if (!specifier.startsWith(".")) return null;
   const path = normalize(join(dirname(from), specifier));
@@ -95,12 +97,12 @@ function partOf(file: string): string {
   return top === "src" ? second.replace(/\.ts$/, "") : top.replace(/\.ts$/, "");
 }
 
-/** The mechanism of an engine file: `engine/x.ts` and all of `engine/x/`. */
+/** Returns the mechanism to which an engine file belongs: `x` for `engine/x.ts` and all of `engine/x/`. */
 function mechanismOf(file: string): string {
   return file.split("/")[2]!.replace(/\.ts$/, "");
 }
 
-/** The folder of operations that a file belongs to; null for files outside of them. */
+/** Returns the folder of src/operations to which a file belongs; null for other files. */
 function roomOf(file: string): string | null {
   const [, part, room = "", inside] = file.split("/");
   return part === "operations" && inside !== undefined ? room : null;
@@ -110,7 +112,7 @@ const allowed = allowedByTable();
 
 const arrow = ({ from, to }: Import) => `${from} -> ${to}`;
 
-/** Finds a cycle that starts at one of the nodes. */
+/** Returns a cycle of the graph that starts at one of the nodes, or null. */
 function findCycle(nodes: readonly string[], next: (node: string) => readonly string[]): string[] | null {
   const done = new Set<string>();
   const path: string[] = [];
@@ -133,7 +135,7 @@ function findCycle(nodes: readonly string[], next: (node: string) => readonly st
   return null;
 }
 
-/** Functions of compiled JavaScript: each with its lines minus those of inner functions. */
+/** Returns the functions of compiled JavaScript. The length of each excludes the lines of its inner functions. */
 function functionLengths(text: string): { line: number; length: number }[] {
   const found = new Map<FunctionNode, { line: number; length: number }>();
   const enter = (node: FunctionNode, _state: unknown, path: { type: string }[]) => {
@@ -221,7 +223,7 @@ describe("the source code", () => {
     const makers = (source: string) =>
       /\bnew\s+(?:pg\s*\.\s*)?(?:Client|Pool|Connection)\b/.test(source) && /from "pg"/.test(source);
     expect(files.filter((file) => makers(read(file)))).to.deep.equal(["src/postgres.ts"]);
-    // Libraries that would open their own connections receive the service's.
+    // Only src/postgres.ts opens connections: libraries that would open their own get the service's.
     const own = (source: string) => /\bconnectionString\b/.test(source);
     expect(files.filter((file) => own(read(file)))).to.deep.equal(["src/postgres.ts"]);
     const sources = files.filter((file) => /\bnew\s+(?:DataSource|Database)\b/.test(read(file)));
@@ -240,7 +242,7 @@ describe("the source code", () => {
     ];
     const rows = ["src/data/app.ts", "src/data/database.ts"];
     expect(of(tables).filter((file) => !rooms.includes(file) && !rows.includes(file))).to.deep.equal([]);
-    // HTTP triggers have their own secrets, which are not settings.
+    // HTTP triggers have secrets of their own, which are not settings.
     const openers = of(/\bopen\(/).filter((file) => /engine\/cipher\.js/.test(read(file)));
     expect(openers).to.have.members([rooms[0], "src/operations/http/endpoints.ts"]);
     expect(of(/READ_TIERS|"all"\)/)).to.deep.equal([rooms[0]]);

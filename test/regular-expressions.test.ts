@@ -20,10 +20,10 @@ import {
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** Value of PROVE. `new` adds new proofs to the list of proven expressions; `all` also proves the listed ones again. */
 const PROVE = process.env["PROVE"];
-/** Stands in place of each value that a template inserts into an expression. */
+/** Text in place of each value that a template inserts into an expression. */
 const SAMPLE = "sample";
 
-/** Exceptions: unproven expressions, each with the reason. Empty; read the top of this file before you add one. */
+/** Unproven expressions that are allowed, each with the reason. Empty; read the top of this file before you add one. */
 const EXCEPTIONS: Readonly<Record<string, string>> = {};
 
 interface Expression extends ExpressionSource {
@@ -39,14 +39,14 @@ async function programOf(file: string): Promise<Program> {
   return parse(code, { ecmaVersion: "latest", sourceType: "module" });
 }
 
-/** Returns the text of an argument, with samples for its values; null if the text is only known at run time. */
+/** Returns the text of an argument, with SAMPLE in place of its values; null if the text is only known at run time. */
 function textOf(node: AnyNode | undefined): string | null {
   if (node === undefined) return "";
   if (node.type === "Literal" && typeof node.value === "string") return node.value;
   return node.type === "TemplateLiteral" ? node.quasis.map(({ value }) => value.cooked).join(SAMPLE) : null;
 }
 
-/** String methods that turn a string into an expression. */
+/** String methods that make a regular expression of a string argument. */
 const MAKING = new Set(["match", "matchAll", "search"]);
 
 async function expressionsOf(file: string): Promise<{ found: Expression[]; unreadable: string[] }> {
@@ -82,7 +82,7 @@ describe("regular expressions", () => {
   let expressions: Map<string, Expression>;
 
   before(async () => {
-    // Not transformSync, which hung when other code in the process used esbuild.
+    // transformSync would hang, if other code in the process also uses esbuild.
     all = await Promise.all(files.map(expressionsOf));
     expressions = new Map(all.flatMap(({ found }) => found).map((one) => [written(one), one]));
   });

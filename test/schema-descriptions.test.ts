@@ -33,7 +33,7 @@ function partsOf({ name, description, fields, inputFields, enumValues }: Members
   ];
 }
 
-/** Matches openings of a clause where a sentence is expected, and words that are not plain English. */
+/** Matches the beginning of a clause where a sentence is expected, and words that are not plain English. */
 const NOT_PLAIN =
   /^(what|who|whom|whether|how|where|of|when)\b|\b(whoever|whomever|whom|nobody|somebody|anew|hence|thereof|unless given|told|alone)\b/i;
 

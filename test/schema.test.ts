@@ -1,4 +1,4 @@
-/** Compares the committed contracts in schema/ with the code, so that no change of either goes unnoticed. */
+/** Compares the committed contracts in schema/ with the code, so that a change of either fails the test. */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -106,10 +106,10 @@ const JSON_OUTPUTS = [
   "TriggerWhere.data",
 ];
 
-/** Functions of scripts/graphql-documents.mjs, which is plain Node. */
+/** Functions of scripts/graphql-documents.mjs, which has no types of its own. */
 interface Documents {
   documents(root: string): Promise<Record<string, string>>;
-  /** Returns the types of one document's text. */
+  /** Returns the TypeScript types of one GraphQL document. */
   typed(root: string, text: string): Promise<string>;
 }
 
@@ -152,7 +152,7 @@ describe("the committed contracts, which npm run schema writes", () => {
       const { properties, schema } = schemaOf(route);
       expect(Array.isArray(body), route).to.equal(schema.type === "array");
       const fields = Object.keys([body].flat()[0] as object);
-      // The operation reads all fields of a query except its type.
+      // The schema of a query lists only its type, because the operation reads the other fields itself.
       const isPartial = route.endsWith("/query");
       if (properties && !isPartial) expect(Object.keys(properties), route).to.include.members(fields);
     }
@@ -226,14 +226,14 @@ describe("the committed contracts, which npm run schema writes", () => {
   });
 
   describe("pages of lists", () => {
-    /** Arguments that select a page, including those inside an input type. */
+    /** Names of arguments that select a page, including those inside an input type. */
     const PAGING = ["limit", "offset", "cursor", "before", "page", "first", "last"];
     const OTHER_SHAPES = /^(pagination|nextBefore|countIsExact)$/;
     const outputs = (schema: GraphQLSchema) => Object.values(schema.getTypeMap()).filter(isObjectType);
     const isPage = (type: GraphQLType) =>
       isObjectType(type) && type.getInterfaces().some(({ name }) => name === "Page");
 
-    /** Returns faults of the schema: lists with a page that is not a `Page`, and additional fields of one. */
+    /** Returns faults of the schema: lists with paging arguments that return no `Page`, and pages with other fields than `Page`. */
     function faults(schema: GraphQLSchema): string[] {
       const queries = Object.values(schema.getQueryType()!.getFields());
       const pages = (args: readonly { name: string; type: GraphQLType }[]): boolean =>
@@ -243,7 +243,7 @@ describe("the committed contracts, which npm run schema writes", () => {
         });
       const paged = queries.filter(({ args }) => pages(args));
       const types = outputs(schema).filter(isPage);
-      // Only deprecated fields use the earlier shapes of positions.
+      // The earlier types of positions remain only in deprecated fields.
       const others = outputs(schema).filter((type) => !isPage(type) && !type.name.endsWith("Pagination"));
       const beside = [...types, ...others].flatMap((type) =>
         Object.values(type.getFields())

@@ -1,4 +1,7 @@
-/** Checks each list of the kinds of triggers: it must say which kinds belong to the specification. The test finds the lists itself. */
+/**
+ * Checks each list of the kinds of triggers in the repository: it must say which kinds are the specification's. The test finds the lists
+ * itself.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -10,7 +13,7 @@ import { TRIGGER_TYPES } from "../src/rules/trigger-input.js";
 
 const ROOTS = ["src", "docs", "schema", "examples", "README.md"];
 const TEXTS = /\.(?:tsx?|md|graphql|json)$/;
-/** Generated types of queries. They come from the schema, which names the specification. */
+/** Matches files with generated types of GraphQL operations. Their lists come from the schema, which is checked. */
 const GENERATED = /\/documents\.(?:ts|json)$/;
 /** Maximum number of lines of a list, larger in a schema with its descriptions. Lines around the list may name the specification. */
 const LIST_LINES = 8;
@@ -30,10 +33,10 @@ const filesIn = (root: string): string[] =>
 const KINDS = TRIGGER_TYPES.map((kind) => new RegExp(`(?<![\\w-])${kind}(?![\\w-])`));
 const namesAll = (text: string): boolean => KINDS.every((kind) => kind.test(text));
 
-/** Returns the first lines of the lists that do not name the specification, and the number of all lists. */
+/** Returns the number of lists, and the first lines of those that do not name the specification. */
 function silentLists(text: string, most = SCHEMA_LINES): { lists: number; silent: number[] } {
   if (!namesAll(text)) return { lists: 0, silent: [] };
-  // Lines get their numbers before empty lines are removed.
+  // Numbers the lines before it removes empty ones.
   const lines = text.split("\n").flatMap((line, at) => (line.trim() === "" ? [] : [{ line, number: at + 1 }]));
   const between = (from: number, to: number): string =>
     lines

@@ -9,7 +9,7 @@ import { accountsBeside, PASSPHRASE } from "../harness/people.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
-/** Returns the session token that a response sets. */
+/** Returns the session token in the `auth_token` cookie that a response sets. */
 const cookieOf = ({ headers }: Answer): string => /auth_token=([^;]*)/.exec(headers.get("set-cookie") ?? "")?.[1] ?? "";
 
 describe("accounts of people", () => {
@@ -210,7 +210,7 @@ describe("accounts of people", () => {
   });
 
   it("a session ends after 12 hours without use, and is renewed by use up to 30 days", async () => {
-    /** Inserts a session of the given age that the service has not cached. */
+    /** Inserts a session with these times (SQL expressions). The service has not cached it. */
     async function aged(created: string, used: string, left: string): Promise<string> {
       const token = cookieOf(await setup());
       const [row] = await rows<{ id: number }>(service.db, "SELECT max(credential_id) AS id FROM person_session");

@@ -26,7 +26,7 @@ class Browser {
     return response;
   }
 
-  /** Follows redirects until `last` accepts the next URL; returns that URL. */
+  /** Follows redirects until `last` returns true for the next URL, and returns that URL without requesting it. */
   async follow(address: string, last: (next: string) => boolean): Promise<string> {
     let next = address;
     for (let hop = 0; hop < 20; hop += 1) {
@@ -219,7 +219,7 @@ describe("Sign-in at an OpenID provider", () => {
     }
   });
 
-  /** A browser that is signed in by passphrase. */
+  /** Returns a new person and a browser in which this person has signed in by passphrase. */
   async function person() {
     const made = await signedInPerson(service);
     const browser = new Browser();
@@ -350,7 +350,7 @@ describe("Sign-in at an OpenID provider", () => {
     expect((await browser.request(`${service.url}/v1/auth/session`)).status).to.equal(401);
   });
 
-  // This test must be the last one: its client address cannot sign in at a provider afterwards.
+  // This test must be the last one of the file: it uses up the limit of its client address, which cannot sign in afterwards.
   it("rejects answers of a provider above the limit of an address, and writes no event for them", async () => {
     const answer = async () =>
       (await fetch(`${service.url}/v1/auth/oidc/oidc/callback?code=x&state=y`, { redirect: "manual" })).status;

@@ -11,7 +11,7 @@ const SETTINGS_KEY = randomBytes(32).toString("base64");
 
 describe("The address of an asset", () => {
   let service: TestService;
-  /** The same database behind a service with another public URL. */
+  /** A second service on the same database, with another public URL. */
   let moved: Service;
   let master: number;
   let production: number;

@@ -5,7 +5,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { EXITS, type Exit, type Outcome, restExit } from "./exits.js";
 import { CODE, insertLegacy, make, newName, publishApp, valid } from "./support.js";
 
-/** Condition and invalid fields. A test merges the fields into a valid action. */
+/** Errors of validation: status, condition, and the invalid fields. A test merges these fields into a valid action. */
 const VALIDATION: [Status, string, Record<string, unknown>][] = [
   ["NAME_REQUIRED", "name missing", { name: null }],
   ["NAME_EMPTY", "name empty", { name: "" }],
@@ -48,7 +48,7 @@ const VALIDATION: [Status, string, Record<string, unknown>][] = [
   ["DEPENDENCY_UNRESOLVED", "an unknown package", { dependencies: ["svc-nothing"] }],
 ];
 
-/** Faults that GraphQL's types reject before a rule runs; GraphQL also accepts a single value for a list. */
+/** Status of the conditions whose invalid field has the wrong GraphQL type: GraphQL rejects them before a rule of the service runs. */
 const BY_TYPE: Record<string, Status> = {
   "description not a string": "REQUEST_INVALID",
   "no environment of the three": "REQUEST_INVALID",
@@ -60,7 +60,7 @@ const BY_TYPE: Record<string, Status> = {
 const UNKNOWN_ID = 2_000_000_000;
 const MANUAL = [{ trigger: "manual" }];
 
-/** All operations that take the id of one action. */
+/** All operations that take the ID of one action. */
 const ON_ONE: Record<string, (exit: Exit, id: number) => Promise<Outcome>> = {
   getById: (exit, id) => exit.get(id),
   update: (exit, id) => exit.update(id, { active: true }),

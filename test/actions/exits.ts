@@ -1,7 +1,7 @@
 /** REST and GraphQL behind one interface, so that a test runs against both: each operation returns a status and a value. */
 import type { Call, TestService } from "../harness/service.js";
 
-/** `status` is OK, or the error's status. Only REST sets `http`. */
+/** Result of an operation. `status` is OK or the error's status; `http` is the HTTP status and only set by REST. */
 export interface Outcome {
   status: string;
   error?: string;
@@ -20,7 +20,7 @@ export interface Exit {
   publish(id: number): Promise<Outcome>;
   unpublish(id: number): Promise<Outcome>;
   versions(id: number, limit?: number, offset?: number): Promise<Outcome>;
-  /** The versions that were live, the last published one first. */
+  /** Lists the versions that were live, the last published one first. */
   published(id: number): Promise<Outcome>;
   version(id: number, versionId: number): Promise<Outcome>;
   restore(id: number, versionId: number): Promise<Outcome>;
@@ -89,13 +89,13 @@ interface TypedTrigger {
   where: Record<string, unknown> | null;
 }
 
-/** A trigger in REST's form: GraphQL's types have null for absent fields. */
+/** Converts a trigger from GraphQL's form, which has null for absent fields, to REST's form. */
 function plainTrigger({ trigger, where }: TypedTrigger): object {
   if (!where) return { trigger };
   return { trigger, where: Object.fromEntries(Object.entries(where).filter(([, value]) => value !== null)) };
 }
 
-/** Replaces each `triggers` in the response by REST's form. */
+/** Converts each `triggers` of a GraphQL response to REST's form. */
 function plain<T>(answer: T): T {
   if (typeof answer !== "object" || answer === null) return answer;
   if (Array.isArray(answer)) return answer.map(plain) as T;

@@ -128,7 +128,9 @@ const body = fc.oneof(
   },
 );
 
-/** Checks that an accepted body's fields are returned as they were sent. An empty frequency or time zone is returned as null. */
+/**
+ * Expects that the service returns the fields of an accepted body as they were sent. It returns an empty frequency or time zone as null.
+ */
 function kept(sent: Record<string, unknown>, received: Record<string, unknown>): void {
   for (const field of ["name", "code", "active", "environment", "dependencies", "frequency", "timezone"]) {
     const cleared = (field === "frequency" || field === "timezone") && sent[field] === "";

@@ -15,7 +15,7 @@ export function newName(stem = "action"): string {
 
 export const valid = (changes: object = {}): Record<string, unknown> => ({ name: newName(), code: CODE, ...changes });
 
-/** Creates an action and returns it. @throws if it is refused */
+/** Creates an action and returns it. @throws AssertionError if the service refuses it */
 // biome-ignore lint/suspicious/noExplicitAny: an action as the exit answers it
 export async function make(exit: Exit, changes: object = {}): Promise<any> {
   const { status, error, value } = await exit.create(valid(changes));

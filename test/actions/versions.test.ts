@@ -269,7 +269,7 @@ describe("the maximum length of the version history", () => {
   it("keeps the newest 100 of each action, also with many concurrent writers", async () => {
     const exit = restExit(service);
     const [one, other] = [await make(exit), await make(exit)];
-    // In groups: a service under load rejects some of 180 requests that arrive at once.
+    // Sends 20 requests at a time: a service under load rejects some of 180 requests that arrive at once.
     for (let first = 0; first < 120; first += 20) {
       const turns = Array.from({ length: 20 }, (_, at) => first + at);
       const updates = turns.flatMap((turn) => [

@@ -13,13 +13,13 @@ export interface OperationCaller {
   runId: number;
 }
 
-/** Sends the call. Returns the status of the refusal, or null if there was none. */
+/** Sends a sample call. Returns the status of the refusal, or null if the service permitted the call. */
 type Sample = (service: TestService, asker: OperationCaller) => Promise<string | null>;
 
-/** A script hash that matches no script. */
+/** Hash of a script that no page contains. */
 const NO_SCRIPT = `sha256-${"A".repeat(43)}=`;
 
-/** An ID without a row: a permitted caller gets a not-found error, and nothing changes. */
+/** ID of no row: a permitted caller gets a not-found error, and nothing changes. */
 const NOTHING = 2_000_000_000;
 
 const rest =
@@ -69,7 +69,7 @@ const page =
     return ({ 401: "UNAUTHORIZED", 403: "FORBIDDEN", 404: "APP_NOT_FOUND" } as Record<number, string>)[http] ?? null;
   };
 
-/** What a route about people concerns: an app, an organization, the service, or the caller's own session. */
+/** Object to which the operation of a people route applies: an app, an organization, the service, or the caller's own session. */
 type PeopleScope = "app" | "organization" | "service" | "session";
 
 /** Routes about people, each with its operation. A token can read its own identity but cannot manage an account. */

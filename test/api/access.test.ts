@@ -53,7 +53,7 @@ interface Owner {
   scopes?: readonly Scope[] | null;
 }
 
-/** A caller for each column of the table. */
+/** Test caller: one for each column of the access table. */
 interface TestCaller {
   name: string;
   /** The column of the access table that describes the caller; null for a person without a role. */
@@ -90,7 +90,7 @@ describe("the access matrix", () => {
     return token;
   }
 
-  /** Inserts a person of the first organization and a session, and returns both. */
+  /** Inserts a person of the first organization, and a session of this person. Returns the person's ID and the session's token. */
   async function person(name: string): Promise<{ personId: number; token: string }> {
     const sql =
       "INSERT INTO person (organization_id, first_name, last_name, email) VALUES ($1, $2, 'Test', $2 || '@example.com')";
@@ -113,7 +113,7 @@ describe("the access matrix", () => {
     const organizationId = organizations[placeOf(appId)];
     const status = await SAMPLES[operation](service, { token, organizationId, appId, runId });
     expect(status, "no fault of the service").to.not.equal("INTERNAL_ERROR");
-    // For callers that the table refuses, the app's access rules decide. In this test, the rules grant nothing.
+    // For callers that the access table refuses, the app's access rules decide. In this test, these rules grant nothing.
     if (status === "DATA_SOURCE_ACCESS_DENIED") return "FORBIDDEN";
     if (appId === apps.missing && status === "APP_NOT_FOUND") return status;
     return status !== null && REFUSALS.includes(status) ? status : "passed";
@@ -210,7 +210,10 @@ describe("the access matrix", () => {
     expect(Object.keys(PEOPLE_ROUTES)).to.have.members(routes.map(({ method, path }) => `${method} ${path}`));
   });
 
-  /** The same for a route. A right on the organization gives no right on an app, and only a session can manage an account. */
+  /**
+   * Returns the expected outcome of a people route. A right on the organization gives no right on an app, and only a session can manage an
+   * account.
+   */
   function expectedOf(route: string, caller: TestCaller, place: CallerScope): string {
     const [operation, on] = PEOPLE_ROUTES[route]!;
     if (on === "session") return caller.isSession ? "passed" : "FORBIDDEN";

@@ -154,7 +154,7 @@ describe("access of an action", () => {
     expect(statusOf(await service.rest("POST", actions, { body }))).to.equal("400 DEPENDENCIES_INVALID");
   });
 
-  /** Ways to start a run, each with its statuses for a refusal and for a run. */
+  /** Ways to start a run. Each returns the status of the refusal, or undefined in its place if the run started. */
   const WAYS: Record<string, (as: string, name: string | number) => Promise<(string | undefined)[]>> = {
     run: async (as, name) => {
       const { http, body } = await service.rest("POST", `${actions}/${name}/run`, { as, body: {} });

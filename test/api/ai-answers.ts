@@ -41,7 +41,7 @@ export const OPENAI_ANSWER = {
   usage: { prompt_tokens: 9, completion_tokens: 3, total_tokens: 12 },
 };
 
-/** Returns the response as text, with another content of its message. */
+/** Returns OpenAI's sample answer as text, with `content` as its message. */
 export const openAiAnswerWith = (content: string): string => {
   const [choice] = OPENAI_ANSWER.choices;
   return JSON.stringify({ ...OPENAI_ANSWER, choices: [{ ...choice, message: { role: "assistant", content } }] });

@@ -31,7 +31,7 @@ export function itStreams(provider: TestProvider): void {
     const parts = await provider.run(
       `const parts = []; for await (const part of ${ask({ ...HELLO, stream: true })}) parts.push(part); return parts`,
     );
-    // A word is held back until it cannot be the start of an encoded secret any more.
+    // The service keeps a word back until it cannot be the start of an encoded secret any more.
     expect(parts.slice(0, -1)).to.deep.equal([{ type: "text", text: "Hello" }]);
     expect(parts.at(-1)).to.deep.equal({
       type: "end",
@@ -105,13 +105,13 @@ export function itStreams(provider: TestProvider): void {
       return heard`);
     expect(received).to.deep.equal(["Hello you.", "TRANSPORT"]);
     const [{ tokens }] = await provider.service.db.query("SELECT tokens::int FROM ai_usage");
-    // The question has two tokens, the part three, and the embedding one.
+    // Tokens of the question (2), of the part (3) and of the embedding (1).
     expect(tokens).to.equal(2 + 3 + 1);
   });
 
-  /*
-   * The embedding is answered when the request of the stream has ended. Without an abort the run fails by its time limit, which is shorter
-   * than that of the request.
+  /**
+   * The provider answers the embedding only when the stream's request has ended. If `leave` does not abort that request, the run fails by
+   * its time limit, which is shorter than the request's.
    */
   for (const [what, leave] of [
     ["breaks out of the loop", `for await (const part of ${ask({ ...HELLO, stream: true })}) break;`],
@@ -163,7 +163,7 @@ export function itStreams(provider: TestProvider): void {
       .join("\n\n");
     for (const [text, tokens] of [
       ['data: {"choices":[]}\n\n', 2],
-      // The two texts have ten characters and six characters.
+      // The two pieces of tool arguments have ten and six characters: four tokens.
       [`${inTool}\n\n`, 2 + 4],
       ["data: no JSON\n\n", 2],
     ] as const) {

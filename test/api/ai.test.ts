@@ -373,7 +373,7 @@ describe("Svc.AI", () => {
     await service.db.query("DELETE FROM ai_usage");
     await setAi({ dailyTokens: 20 });
     const one = async () => failing(ask({ ...HELLO, maxTokens: 1 }));
-    // Each call uses 12 tokens: the second one starts below the limit, the third one does not.
+    // Each call uses 12 tokens: the first call ends below the app's limit, so the second one may start. The third one may not.
     expect([await one(), await one(), (await one()).code]).to.deep.equal(["none", "none", "LIMIT"]);
     const [used] = await service.db.query("SELECT requests::int, tokens::int FROM ai_usage");
     expect(used).to.deep.equal({ requests: 2, tokens: 24 });

@@ -82,7 +82,7 @@ describe("Analytics events of clients", () => {
   it("have a limit for each client", async () => {
     const made = await service.rest("POST", `/v1/apps/${service.appId}/tokens`, { body: { kind: "live" } });
     let refused = null;
-    // The limit regains ten events per second: a slow machine sends many more before one is refused.
+    // The limit regains ten events per second: on a slow machine, many more are accepted before one is refused.
     for (let count = 0; count < 5_000 && !refused; count += 1) {
       const answer = await send({ events: [] }, made.body.token);
       if (answer.http !== 201) refused = answer;

@@ -4,7 +4,7 @@ import { accountsBeside, PASSPHRASE } from "../harness/people.js";
 import type { TestService } from "../harness/service.js";
 
 export interface BodySample {
-  /** A text such as `{stage}` stands for the ID or token of this name. */
+  /** Body of the sample. A text such as `{stage}` stands for the ID or token of this name. */
   body: unknown;
   /** Paths of values that have no schema; "" stands for the whole body. */
   free?: readonly string[];
@@ -13,7 +13,7 @@ export interface BodySample {
 const CODE = "async function execute() { return 1; }";
 const COLUMN_FREE = ["data", "where", "payload"];
 
-/** Ids in the samples, by path parameter. */
+/** IDs that the samples refer to, by the names of path parameters. */
 export type Ids = Record<string, string | number>;
 
 /** Creates the resources that the samples refer to. */
@@ -102,7 +102,7 @@ const PUSH = {
   keys: { p256dh: "A".repeat(87), auth: "A".repeat(22) },
 };
 
-/** Routes whose whole body is data of the caller, without fields of the service. */
+/** Sample of a route whose whole body is the caller's data, without fields of the service. */
 const FREE: BodySample = { body: { any: 1 }, free: [""] };
 
 const APP = "/v1/apps/{appId}";
@@ -120,7 +120,7 @@ export const BODY_SAMPLES: Record<string, BodySample> = {
         { trigger: "http", where: { method: "POST", path: "other", auth: { type: "none" } } },
       ],
     },
-    // The source replaces the code.
+    // The source replaces the code, so that the value of `code` is not checked.
     free: ["triggers[0].where.data", "source.files", "code"],
   },
   [`POST ${V3}/actions/logs`]: { body: { where: { type: "app.task.failed", data: { taskId: 1 } }, limit: 1 } },
@@ -155,7 +155,7 @@ export const BODY_SAMPLES: Record<string, BodySample> = {
   "PUT /v1/admin/apps/{appId}": { body: { name: "App" } },
   "POST /v1/admin/apps": { body: { name: "Other" } },
   "POST /v1/admin/users": { body: { firstName: "A", lastName: "B", email: "made@example.com" } },
-  // The operation validates the options of a model, and its error names the faulty field.
+  // The AI operation validates the options of a model, and its error names the faulty field.
   ...Object.fromEntries(AI_CALLS.map((call) => [`POST ${APP}/ai/${call}`, FREE])),
   [`PUT ${APP}/origins`]: { body: { origins: ["https://shop.example"] } },
   [`POST ${APP}/editors`]: { body: { userId: 1 } },
@@ -299,7 +299,10 @@ export function withUnknownField({ body, free = [] }: BodySample): { path: strin
 // biome-ignore lint/suspicious/noExplicitAny: a schema is taken apart as it comes
 export type Schema = Record<string, any>;
 
-/** Returns the schema of the value at the path, and the name of its type; an empty one for a value that is not described. */
+/**
+ * Returns the schema of the value at the path, and the name of its type. Returns an empty schema for a value that the document does not
+ * describe.
+ */
 function schemaAt(path: string, schema: Schema, components: Schema): { type: string; schema: Schema } {
   const resolve = (one: Schema | undefined) => {
     const inner: Schema = one?.["anyOf"]?.find((each: Schema) => "$ref" in each) ?? one ?? {};

@@ -15,7 +15,7 @@ export const CALL = `try { const { status, headers, body } = await request({ url
       return { status, headers, body: typeof body === "string" ? body : [...body] }; } catch (error) { return { code: error.code, message: error.message }; }`;
 
 export class BoundRequests {
-  /** Response that the server sends. */
+  /** Handler of the server's next responses. */
   answer: RequestListener = (_request, response) => response.end("fine");
   /** Requests that the server received, each with its body as `text`. */
   received: IncomingMessage[] = [];

@@ -7,7 +7,7 @@ export const code = (value: string) => `async function execute() { return ${JSON
 
 let names = 0;
 
-/** @param running returns the service, once it has started */
+/** @param running returns the service; called only after the service has started */
 export function clientActions(running: () => TestService) {
   const actions = () => `/v3/apps/${running().appId}/actions`;
 
@@ -30,7 +30,7 @@ export function clientActions(running: () => TestService) {
 
     update: (id: number, body: object) => running().rest("PUT", `${actions()}/${id}`, { body }),
 
-    /** Publishes in the database, without a request: copies the draft's row as the service does. */
+    /** Publishes the action directly in the database, without a request: copies the draft's row as the service does. */
     async publish(id: number): Promise<number> {
       const [row] = await running().db.query(
         `INSERT INTO action (app_id, master_id, name, code, active, environment, triggers, assets)

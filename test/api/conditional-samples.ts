@@ -5,7 +5,7 @@ import { randomBytes } from "node:crypto";
 import { signedInPerson } from "../harness/people.js";
 import type { TestService } from "../harness/service.js";
 
-/** A resource that a change concerns, with its last state. */
+/** Resource that a change concerns, with its IDs and the time of its last change. */
 export interface Sample {
   /** IDs for the parameters of the path, or for the arguments. */
   ids: Record<string, string | number>;
@@ -55,7 +55,7 @@ const action: Make = async (service) => {
   return { ids: { id, actionId: id, versionId: versions[0].id }, updatedAt };
 };
 
-/** An action of a published app. */
+/** Creates an action of a published app. */
 const publishable: Make = async (service) => {
   await ask(service, "POST", `${APP}/publish`);
   return action(service);
@@ -67,7 +67,7 @@ const published: Make = async (service) => {
   return sample;
 };
 
-/** An action with an HTTP trigger, whose path contains a secret. */
+/** Creates an action with an HTTP trigger, whose path contains a secret. */
 const withSecret: Make = async (service) => {
   const name = nextName();
   const triggers = [{ trigger: "http", where: { path: name, auth: { type: "secret" } } }];
@@ -122,7 +122,7 @@ const alert: Make = async (service) => {
   return { ids: { alertId: id, id }, updatedAt };
 };
 
-/** The app, renamed before its version is stored, so that the version differs from the state that a restore replaces. */
+/** Renames the app before its version is stored, so that the version differs from the state that a restore replaces. */
 const app: Make = async (service) => {
   const { updatedAt } = (await ask(service, "PUT", APP, { name: nextName() })).body.app;
   const { id } = (await ask(service, "POST", `${APP}/versions`)).body.version;
@@ -147,7 +147,7 @@ const git: Make = async (service) => {
   return { ids: {}, updatedAt };
 };
 
-/** A person of the first organization with a role there and one on the app. */
+/** Creates a person of the first organization, with a role there and a role on the app. */
 const person = async (
   service: TestService,
 ): Promise<{ userId: number; organizationMember: string; appMember: string }> => {
@@ -170,7 +170,7 @@ const appMember: Make = async (service) => {
   return { ids: { userId }, updatedAt };
 };
 
-/** One of several administrators with an account, because the last one cannot be removed. */
+/** Creates one of several administrators with an account, because the last administrator cannot be removed. */
 const administrator: Make = async (service) => {
   const path = "/v1/admin/administrators";
   if ((await ask(service, "GET", path)).body.administrators.length === 0) await signedInPerson(service);
@@ -192,7 +192,7 @@ const token: Make = async (service) => {
   return { ids: { tokenId: id, id }, updatedAt: tokens.find((one: { id: number }) => one.id === id).updatedAt };
 };
 
-/** An item of a person's account. The person's list returns it, because it has no read of its own. */
+/** Creates an item of a person's account. Its state is read from the person's list, because the item has no read of its own. */
 const owned =
   (list: string, key: string, make: (service: TestService, personId: number) => Promise<unknown>): Make =>
   async (service) => {
@@ -232,7 +232,7 @@ const ORGANIZATION = "/v1/organizations/:organizationId";
 const V3 = "/v3/apps/:appId/actions";
 const SOURCE = `${V1}/data-sources/:ds`;
 
-/** REST samples by method and path of the REST table. */
+/** REST changes by method and path of the route. */
 export const REST_CHANGES: Record<string, RestChange> = {
   [`PUT ${V3}/:id`]: { make: action, body: { description: "changed" } },
   [`DELETE ${V3}/:id`]: { make: action },
@@ -291,7 +291,7 @@ const ID = " { id }";
 const MEMBERS = " { updatedAt }";
 const OF_ORGANIZATION = "organizationId: 1, ";
 
-/** GraphQL samples by mutation. */
+/** GraphQL changes by name of the mutation. */
 export const GRAPHQL_CHANGES: Record<string, GraphqlChange> = {
   removeEditor: { make: appMember, call: "userId: $userId", selection: ID },
   revokeToken: { make: token, call: "id: $id" },
@@ -362,7 +362,7 @@ export const GRAPHQL_CHANGES: Record<string, GraphqlChange> = {
   setSecureField: { make: settings, call: 'settingKey: "c", value: "d"' },
 };
 
-/** Names of the changes without a precondition, as in the GraphQL schema. */
+/** Mutations that take no precondition, by their names in the GraphQL schema. */
 export const STATELESS_MUTATIONS = [
   "applyManifest",
   "createStage",
@@ -370,13 +370,13 @@ export const STATELESS_MUTATIONS = [
   "promote",
   "rollbackPromotion",
   "pullGit",
-  // Members of a set are added and removed one by one: repeating the request changes nothing.
+  // These add or remove one member of a set: repeating the request changes nothing.
   ...["addEditor", "addPushSubscription", "removePushSubscription", "markNotificationsRead"],
   // These change the caller's own account and sessions.
   ...["updateOwnAccount", "endOtherAuthSessions", "createResetLink", "acceptInvitation"],
-  // This sets a flag of a person: repeating the request changes nothing.
+  // This one sets a flag of a person: repeating the request changes nothing.
   "addAdministrator",
-  // This changes the caller's own session of a page.
+  // These change the caller's own session of a page.
   ...["authorizeAppUser", "logoutAppUser", "setSessionLocale", "verifyAppUser"],
   // These resources never change: they are revoked, cancelled or decided once.
   ...["cancelRun", "cancelBacklog", "decideMessage", "pauseSchedules", "resumeSchedules"],
@@ -384,5 +384,5 @@ export const STATELESS_MUTATIONS = [
   ...["commitEntries", "deleteEntries", "importEntries", "importActions"],
 ];
 
-/** // These create resources, which have no earlier state. */
+/** Mutations that create a resource, which has no earlier state. */
 export const MAKES = /^(create|insert|add|run|replay|report|record|start|send|batchSend|test)[A-Z]/;

@@ -1,4 +1,4 @@
-/** Lists every route and query that returns data, from the table of routes and the GraphQL schema. */
+/** Returns the address of every route and the document of every query that returns data, from the route table and the GraphQL schema. */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import {
@@ -14,7 +14,7 @@ import { ROUTES } from "../../src/api/rest/routes.js";
 
 const SCHEMA = fileURLToPath(new URL("../../../schema/schema.graphql", import.meta.url));
 
-/** Values for path parameters and field arguments. */
+/** IDs and names for path parameters and field arguments. */
 export interface Ids {
   appId: number;
   id: number;
@@ -23,7 +23,7 @@ export interface Ids {
   runId: number;
 }
 
-/** Routes outside of the table of routes. */
+/** Addresses of routes that are not in the route table. */
 const OTHER_PATHS = [
   "/v1/apps/:appId/env.js",
   "/v3/apps/:appId/actions/:id/compile",

@@ -164,7 +164,7 @@ describe("IDs of another app", () => {
   });
   after(() => service.stop());
 
-  /** Returns the IDs that a path parameter or an argument can refer to. */
+  /** Returns the IDs of the other app to which a path parameter or an argument can refer. */
   function meanings(parameter: string, where: string): number[] {
     const {
       action,
@@ -224,7 +224,7 @@ describe("IDs of another app", () => {
     return [action];
   }
 
-  /** All combinations of parameter values. */
+  /** Returns all combinations of the parameters' values. */
   function fillings(parameters: readonly string[], where: string): Record<string, number>[] {
     return parameters.reduce<Record<string, number>[]>(
       (filled, parameter) =>
@@ -304,7 +304,7 @@ function callOf(field: GraphQLField<unknown, unknown>, appId: number, filling: R
   return `${field.name}(${given.join(", ")}) ${selectionOf(field.type, 3)}`;
 }
 
-/** Selects all fields without required arguments, some levels deep. */
+/** Returns a selection of all fields without required arguments, `levels` deep. */
 function selectionOf(type: GraphQLOutputType, levels: number): string {
   const named = getNamedType(type);
   if (!isObjectType(named)) return "";

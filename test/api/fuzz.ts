@@ -13,7 +13,7 @@ import {
 } from "graphql";
 import type { TestService } from "../harness/service.js";
 
-/** Creates a value for one position of a request. The test calls it for each position in turn. */
+/** Creates a value for one position of a request. The fuzz test calls it once for each position. */
 export type Odd = (kind: "text" | "number" | "any") => unknown;
 
 export const NUL: Odd = (kind) => (kind === "number" ? 1 : kind === "any" ? { "a\0": "b\0" } : "a\0b");
@@ -109,14 +109,14 @@ function ofType(type: GraphQLInputType, odd: Odd, depth = 4): unknown {
   return name === "String" || name === "ID" ? odd("text") : odd("any");
 }
 
-/** Limits the number to GraphQL's Int, so that the request reaches the operation. */
+/** Truncates the number to the range of GraphQL's Int, so that GraphQL does not reject it before the operation. */
 const whole = (value: unknown): number => (Math.abs(value as number) < 2 ** 31 ? Math.trunc(value as number) : 1);
 
 function selectionOf(field: GraphQLField<unknown, unknown>): string {
   return isObjectType(getNamedType(field.type)) ? " { __typename }" : "";
 }
 
-/** Builds a document with one root field, and its variables. */
+/** Builds a document with one root field and its variables, which `odd` fills. */
 export function graphqlCall(schema: GraphQLSchema, kind: "query" | "mutation", name: string, odd: Odd) {
   const root = kind === "query" ? schema.getQueryType() : schema.getMutationType();
   const field = root!.getFields()[name]!;
@@ -129,7 +129,7 @@ export function graphqlCall(schema: GraphQLSchema, kind: "query" | "mutation", n
   return { query, variables };
 }
 
-/** Operations that the test leaves out, because they would remove what other requests need. */
+/** Operations that the fuzz test skips, because they would remove what other requests need. */
 const LEFT_OUT = /tokens\/\{|revokeToken|editors|removeEditor|addEditor/;
 
 /**

@@ -42,7 +42,7 @@ describe("GraphQL clients in their released form", () => {
     });
   const run = () => service.rest("POST", "/v3/apps/1/actions/first/runWithResult", { body: {} });
 
-  /** Starts runs until the subscriber has received one. */
+  /** Starts runs until the subscriber has received one. Returns its message type. */
   async function firstMessageType(follow: (onType: (type: string) => void) => void): Promise<string> {
     let found: string | null = null;
     follow((type) => {

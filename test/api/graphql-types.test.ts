@@ -11,7 +11,7 @@ const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 const types = buildSchema(readFileSync(SCHEMA, "utf8"));
 
-/** All fields of a type that are not deprecated, at any depth. */
+/** Returns a selection of all fields of a type that are not deprecated, at any depth. */
 function selectionOf(name: string): string {
   const type = types.getType(name);
   if (!isObjectType(type)) return "";
@@ -27,7 +27,7 @@ describe("GraphQL's types", () => {
   let service: TestService;
   let id: number;
 
-  /** Returns the data of a document without errors. */
+  /** Sends a document. Returns its data, and expects no errors. */
   async function ask(query: string, variables: object = {}) {
     const { data, errors } = await service.graphql(query, variables);
     expect(errors, JSON.stringify(errors)).to.equal(undefined);
@@ -177,7 +177,7 @@ describe("GraphQL's types", () => {
     expect(errors![0].extensions.status).to.equal("REQUEST_INVALID");
   });
 
-  /** Arguments of each field that returns a page, with PAGE for the arguments of the page, and the earlier name of its items. */
+  /** Fields that return a page: their arguments, with PAGE in place of the page's arguments, and the earlier name of the page's items. */
   const PAGES: Record<string, [args: string, earlier: string]> = {
     actions: ["appId: 1, PAGE", "actions"],
     actionLogs: ["appId: 1, options: { PAGE }", "logs"],
@@ -332,10 +332,10 @@ describe("GraphQL's types", () => {
       expect(read.actions.find(({ name }: { name: string }) => name === "built").source.fileList).to.deep.equal(
         fileList,
       );
-      // The value of a setting can hold null.
+      // `read` lacks the nulls inside a setting's value, so the settings come from WHOLE.
       const unchanged = { ...read, settings: WHOLE.settings };
       expect(await apply(unchanged)).to.deep.equal({ created: [], changed: [], removed: [] });
-      // Exactly as read: absent fields are null.
+      // The manifest is applied exactly as it was read, with null for absent fields.
       expect(await apply(data.manifest.definitions)).to.deep.equal({ created: [], changed: [], removed: [] });
     });
 

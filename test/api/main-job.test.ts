@@ -40,7 +40,7 @@ describe("the main task", () => {
     const entries = client.iterate<{ actionLogAdded: { type: string; data: { payload: { name: string } } } }>({
       query: `subscription { actionLogAdded(appId: ${service.appId}) { id type data } }`,
     });
-    /** Receives log entries. Entries from before the subscription may still arrive. */
+    /** Returns the next log entry of this test. Entries from before the subscription may still arrive and are skipped. */
     const tailed = async () => {
       for (;;) {
         const { value } = await entries.next();
@@ -50,7 +50,8 @@ describe("the main task", () => {
     const next = tailed();
     let seen = false;
     void next.then(() => (seen = true));
-    // The API does not signal that the subscription has started, and it does not return entries from before its start.
+    // The API does not signal that a subscription has started, and sends no entries from before its start. So the test starts runs until
+    // one arrives.
     await until(async () => {
       await service.rest("POST", `/v3/apps/${service.appId}/actions/hello/runWithResult`, { body: { name: "tail" } });
       return seen;

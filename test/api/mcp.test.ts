@@ -34,7 +34,7 @@ describe("agents", () => {
     return { isError: result.isError === true, text: content.map(({ text }) => text).join("\n") };
   }
 
-  /** Parses the JSON in a tool's result, also if a frame marks it as untrusted data. */
+  /** Parses the JSON in a tool's result. The JSON may be in a frame that marks it as untrusted data. */
   // biome-ignore lint/suspicious/noExplicitAny: a result has the shape of its tool
   function dataOf({ isError, text }: CalledTool): any {
     expect(isError, text).to.equal(false);
@@ -172,7 +172,7 @@ describe("agents", () => {
   });
 
   describe("that are hostile", () => {
-    /** Texts that no result may contain: each is in another app, or in a protected value. */
+    /** Texts that no tool result may contain: each is in the other app, or in a protected value. */
     const CANARIES = ["other-code-canary", "other-entry-canary", "other-public-canary", "other-result-canary"];
     const PROTECTED = ["private-canary-1", "protected-canary-1"];
     let other: { appId: number; actionId: number; runId: number; sourceId: number };
@@ -204,7 +204,7 @@ describe("agents", () => {
         [appId],
       );
 
-    /** Valid arguments for each tool. The test replaces one argument after the other. */
+    /** Valid arguments of each tool. The test makes one argument after the other invalid. */
     const ARGUMENTS: Record<string, Record<string, unknown>> = {
       list_actions: { search: "a", limit: 5, offset: 0 },
       read_action: { action: "greet" },

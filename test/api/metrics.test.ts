@@ -61,7 +61,7 @@ describe("the metrics", () => {
     const queue = `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, queued_at)
       SELECT $1, $2, 'production', 'manual', '{}', 'queued', now() - interval '40 seconds' FROM generate_series(1, 3)`;
     await service.db.query(queue, [service.appId, copy!.id]);
-    // The service counts these rows once a second at most.
+    // The service counts these rows at most once a second.
     const text = await until(async () => {
       const { text } = await read();
       return text.includes(`svc_queue_runs{app="${service.appId}"} 3\n`) ? text : null;
@@ -88,7 +88,7 @@ describe("the counters of a process", () => {
     const run = { trigger: "manual", mode: "isolate", outcome: "completed", durationMs: 12 } as const;
     for (let appId = 1; appId <= 1_000; appId += 1) measures.runEnded({ ...run, appId });
     const lines = (await measures.register.metrics()).split("\n").filter((line) => line.startsWith("svc_runs_total{"));
-    // All four outcomes are listed, with 0 for each that has not occurred.
+    // Each of the 100 apps, and `other`, has a line for all four outcomes, with 0 for those that have not occurred.
     expect(lines).to.have.length(4 * 101);
     const labels = 'trigger="manual",mode="isolate",outcome="completed"';
     expect(lines).to.include(`svc_runs_total{app="100",${labels}} 1`);

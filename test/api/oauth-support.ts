@@ -10,7 +10,7 @@ export const DEVICE = "urn:ietf:params:oauth:grant-type:device_code";
 // biome-ignore lint/suspicious/noExplicitAny: answers have the shape of their route
 export type Json = any;
 
-/** `started` returns the service after it has started. */
+/** @param started returns the service; called only after the service has started */
 export function oauthCalls(started: () => TestService) {
   async function form(path: string, fields: Record<string, string>): Promise<{ http: number; body: Json }> {
     const response = await fetch(started().url + path, { method: "POST", body: new URLSearchParams(fields) });
@@ -46,7 +46,7 @@ export function oauthCalls(started: () => TestService) {
       body: { allow: true, appId: started().appId, scopes: ["read", "run", "manage"], ...more },
     });
 
-  /** Signs a program in; returns its tokens, its ID and further request data. */
+  /** Signs a program in with OAuth. Returns its tokens, its client ID and the data of its requests. */
   async function signedIn(scopes = ["read", "run", "manage"], as = "editor") {
     const clientId = await newClient();
     const { verifier, query } = newRequest(clientId, { scope: scopes.join(" ") });

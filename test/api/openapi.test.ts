@@ -12,7 +12,10 @@ import { addressOf, type KnownIds, requestsInOrder, storeId } from "./shown-requ
 // biome-ignore lint/suspicious/noExplicitAny: a document is taken apart as it comes
 type Schema = Record<string, any>;
 
-/** Returns why a value does not match the schema, or has a field that it does not list; covers the keywords that the document uses. */
+/**
+ * Returns why a value does not match the schema, and its fields that the schema does not list. Supports the keywords that the document
+ * uses.
+ */
 function faults(value: unknown, schema: Schema, components: Record<string, Schema>, at = "$"): string[] {
   if (schema["$ref"]) return faults(value, components[schema["$ref"].split("/").at(-1)]!, components, at);
   if (schema["anyOf"]) {
@@ -47,7 +50,7 @@ function faults(value: unknown, schema: Schema, components: Record<string, Schem
 
 type Parameters = Record<string, string | number>;
 
-/** Builds one function for each operation from the document only, like a generated client. */
+/** Builds one function for each operation from the document only, as a client generator does. */
 function clientOf(document: Schema, base: string, token: string) {
   const operations = Object.entries<Schema>(document["paths"]).flatMap(([path, methods]) =>
     Object.entries<Schema>(methods).map(([method, operation]) => ({ path, method, operation })),
@@ -125,7 +128,7 @@ describe("the OpenAPI document", function () {
     const shown = new Set([...page.matchAll(/^### (\S+ \S+)$/gm)].map(([, route]) => shapeOf(route!)));
     const isNamed = (path: string) =>
       named.some((one) => (one.endsWith("/*") ? `${path}/`.startsWith(one.slice(0, -1)) : path === one));
-    // Files of the documentation that the site of the documentation links.
+    // Addresses of documentation files, which other documentation links to.
     const isFile = (path: string) => /^\/(?:[A-Z]+\.md|LICENSE|docs\.md)$/.test(path);
     const missing = api.addresses
       .map(({ method, path }) => ({ method, path: shapeOf(path) }))

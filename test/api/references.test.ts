@@ -82,7 +82,7 @@ describe("IDs and names", () => {
 
   it("are accepted with `by` in every field of GraphQL that takes either", async () => {
     const fields = rootFields(await createSchema({} as Resolvers));
-    // `against` refers to a version, and versions have no names.
+    // `against` refers to a version; a version has an ID but no name.
     const isId = ({ name, type }: GraphQLArgument) => getNamedType(type).name === "ID" && name !== "against";
     const either = fields.filter(({ args }) => args.some(isId));
     expect(either).to.have.length.greaterThan(15);

@@ -77,7 +77,7 @@ describe("requests of server actions", () => {
       )
     ).result;
 
-  // The globals in the code decide between isolate and document.
+  // The globals in the code decide whether it runs in the isolate or in a document.
   for (const [mode, also] of [
     ["network-isolate", ""],
     ["document", "document.title;"],
@@ -144,7 +144,7 @@ describe("requests of server actions", () => {
           if (isReleased) return response.end("x");
           held.push(() => response.end("x"));
           if (held.length < 8) return;
-          // Within this time, a ninth run would start if the limit did not hold.
+          // If the limit of eight did not hold, a ninth request would arrive within this time.
           setTimeout(() => {
             isReleased = true;
             for (const end of held) end();
@@ -268,7 +268,7 @@ describe("requests of server actions", () => {
       expect(version.body.version.data.integrationOrigins).to.deep.equal(normal);
       const restored = await service.rest("POST", `${actions}/${id}/versions/${second!.id}/restore`);
       expect(restored.body.action.integrationOrigins).to.deep.equal(normal);
-      // A snapshot from an earlier release lacks the field.
+      // Snapshots of earlier releases lack `integrationOrigins`.
       await service.db.query(
         "UPDATE action_version SET data = (data::jsonb - 'integrationOrigins')::json WHERE id = $1",
         [first!.id],

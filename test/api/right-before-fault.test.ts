@@ -22,7 +22,7 @@ const SCHEMA = fileURLToPath(new URL("../../../schema/schema.graphql", import.me
 
 type Operation = { requestBody?: object; parameters?: { name: string; in: string }[] };
 
-/** Routes outside of the REST table, with the query parameters that they read. */
+/** Routes that are not in the REST table, with the query parameters that they read. */
 const OTHERS: Record<string, string[]> = {
   "POST /v1/apps/{appId}/data-sources/{ds}/import": ["append", "delimiter", "types", "by"],
   "GET /v1/apps/{appId}/data-sources/{ds}/export": ["format", "spreadsheet", "by"],
@@ -33,7 +33,7 @@ const OTHERS: Record<string, string[]> = {
 
 const REFUSED = / (UNAUTHORIZED|FORBIDDEN|DATA_SOURCE_ACCESS_DENIED)$/;
 
-/** Returns bodies in which one field after the other has a value of another type. */
+/** Returns copies of a body. In each, one field has a value of another type. */
 function faulty(body: unknown): unknown[] {
   const replaced = [5, "a", [], null];
   if (Array.isArray(body)) return [{}, [5], [], ...faulty(body[0]).map((one) => [one])];
@@ -96,7 +96,7 @@ describe("permission is checked before any other error", function () {
   }
 
   for (const [at, [name, tokenOf]] of CALLERS.entries()) {
-    // The same check refuses the first two callers: so each of them sends only half of the requests.
+    // The same check refuses the first two callers, so each of the two sends only half of the requests.
     const routes = Object.entries(BODY_SAMPLES);
     it(`also for invalid bodies from ${name}`, async () => {
       let refused = 0;
@@ -141,7 +141,7 @@ describe("permission is checked before any other error", function () {
     (kind) => (kind === "number" ? 2 ** 31 - 1 : kind === "text" ? "a\0b" : null),
   ];
 
-  // The service does not parse a document without a credential.
+  // The first caller has no credential, so the service does not parse its documents.
   for (const [name, tokenOf] of CALLERS.slice(1)) {
     it(`also for invalid GraphQL arguments from ${name}, and for null in optional ones`, async () => {
       const schema = buildSchema(readFileSync(SCHEMA, "utf8"));
@@ -160,7 +160,7 @@ describe("permission is checked before any other error", function () {
           if (expected !== "FORBIDDEN" && expected !== "UNAUTHORIZED") continue;
           refused += 1;
           const { query, variables } = graphqlCall(schema, kind, field, PLAUSIBLE);
-          // Without `copy`, a run needs another permission.
+          // Enum arguments keep their value: a run without `copy` needs another permission.
           const optional = args.filter(({ type }) => !isNonNullType(type) && !isEnumType(type)).map((one) => one.name);
           const nulls = { ...variables, ...Object.fromEntries(optional.map((one) => [one, null])) };
           const calls = [...FAULTY.map((odd) => graphqlCall(schema, kind, field, odd)), { query, variables: nulls }];

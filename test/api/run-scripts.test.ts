@@ -104,8 +104,8 @@ describe("the environment of a run's code", () => {
     const draw = `Svc.Barcode.svg({ bcid: "ean13", text: "4006381333931", includetext: true })`;
     const drawnBy = async (code: string) => (await run(await create(code, ["svc-barcode"]))).body.result;
     const drawn: string[] = [];
-    // On a busy machine, the isolate may time out with so large a script. The service then executes this code only in a document, so
-    // each attempt uses new code.
+    // On a busy machine, this large script may exceed the isolate's time limit. The service then executes the same code only in a document,
+    // so each attempt uses new code.
     const before = await inRealms();
     while (drawn.length < 5 && (await inRealms()) === before) {
       drawn.push(await drawnBy(`const turn = ${drawn.length}; return ${draw}`));

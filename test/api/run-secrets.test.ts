@@ -29,7 +29,7 @@ describe("settings in a run, and what leaves it", () => {
     server.close();
   });
 
-  /** Runs a body of `execute` once. */
+  /** Creates an action whose `execute` has this body, and runs it once. */
   async function run(
     body: string,
     { environment = "server", payload = {}, verb = "runWithResult" } = {},

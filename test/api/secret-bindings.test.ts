@@ -208,7 +208,7 @@ describe("secret bindings", () => {
       const stored = await service.db.query("SELECT encode(sealed, 'escape') AS sealed FROM integration_token");
       expect(stored).to.have.length(1);
       expect(stored[0].sealed).to.not.include("token-1");
-      // Changing the value makes the cached token invalid.
+      // A changed value makes the cached access token invalid.
       seconds = 20;
       await bound.set({ __oauth: OTHER });
       await bound.run(CALL, { options });

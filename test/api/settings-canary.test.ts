@@ -12,7 +12,7 @@ const CANARY = { public: "canary-public-7f3a", private: "canary-private-91bc", p
 const ACTION = { name: "quiet", environment: "server", active: true, triggers: [{ trigger: "manual" }] };
 const CODE = "async function execute(context) { console.log('at work'); return Object.keys(context.settings).length; }";
 
-/** Credentials that can read a private setting, with the routes that return it. */
+/** Credentials that can read a private setting, and the routes and queries that return it. */
 const READERS = ["editor", "admin", "api", "task"];
 const SHOWS_PRIVATE = /\/settings$|\/versions\/\d+$|\{ settings\(|\{ appVersion\(/;
 
@@ -131,12 +131,12 @@ describe("settings in every response", () => {
       const client = service.socket(as ?? "none");
       const ended = subscriptions(ids).map(async (query) => {
         const frames = client.iterate({ query });
-        // The stream ends when the client closes below.
+        // The client closes the stream below, which ends this loop.
         for await (const frame of frames) note(kind, query, frame);
       });
       const settled = Promise.allSettled(ended);
       await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { turn: kind } });
-      // The service does not send events from before the start of a subscription.
+      // The service sends no events from before the start of a subscription. So the test starts runs until one arrives.
       await until(async () => {
         await service.rest("POST", `/v3/apps/${service.appId}/actions/quiet/runWithResult`);
         return !FOLLOWERS.includes(kind) || left.some((one) => one.kind === kind && isFrame(one));

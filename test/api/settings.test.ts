@@ -46,7 +46,7 @@ describe("settings", () => {
 
   it("accept keys of 512 characters of any kind, and reject longer ones", async () => {
     const keys = ["🗝", "\ud800", "\u0000", "\\", "\u0001", "ÿ"].map((character) => character.repeat(512));
-    // Varied characters, so that nothing compresses.
+    // The characters vary, so that the value cannot be compressed.
     keys.push(Array.from({ length: 512 }, (_, index) => String.fromCodePoint(0x1f300 + index)).join(""));
     keys.push(Array.from({ length: 512 }, (_, index) => `${String.fromCharCode(0xd800 + index)}`).join(""));
     for (const key of keys) {

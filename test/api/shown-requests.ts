@@ -6,7 +6,7 @@ export interface ShownRequest {
   method: string;
   /** Path of the route, with its parameters in braces. */
   path: string;
-  /** Begins with `?`; "" for none. */
+  /** Query string that begins with `?`; "" for none. */
   query: string;
   body: unknown;
 }
@@ -15,7 +15,7 @@ const MEDIA = "/v1/apps/{appId}/media/files/{id}";
 const AUTH = "/v1/auth";
 const SESSION = "/v1/apps/{appId}/session";
 
-/** Routes whose request needs more than other requests of the page, by what they need. */
+/** Routes of the page that this test cannot request, by what their requests would need. */
 const NOT_SENT: Readonly<Record<string, readonly string[]>> = {
   "a process that runs actions, as in test/docs": [
     "POST /v3/apps/{appId}/actions/{nameOrId}/runWithResult",
@@ -70,7 +70,7 @@ const NOT_SENT: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** Later ones need what the ones before create or publish. */
+/** Returns the position of a request in the order: later requests need what earlier ones create or publish. */
 const rankOf = ({ method, path }: ShownRequest): number => {
   if (method === "DELETE") return path.startsWith("/v1/organizations") ? 7 : 6;
   if (path.endsWith("/unpublish")) return 5;
@@ -82,7 +82,7 @@ const rankOf = ({ method, path }: ShownRequest): number => {
 
 const depthOf = ({ path }: ShownRequest): number => path.split("/").length;
 
-/** The requests of the page. NOT_SENT has the routes whose body has `…` in place of fields. */
+/** Reads the requests of the page. Those with `…` in place of fields are in NOT_SENT. */
 function readRequests(): ShownRequest[] {
   const sections = readPage("docs/reference/rest-routes.md").split("\n### ").slice(1);
   return sections.map((section) => {
@@ -94,7 +94,10 @@ function readRequests(): ShownRequest[] {
   });
 }
 
-/** All requests that can be sent to one app in turn; deletions last, the deepest first. @throws Error if a name above is no route */
+/**
+ * Returns all requests that can be sent to one app one after the other. Deletions are last, the deepest paths first. @throws Error if
+ * NOT_SENT names an unknown route
+ */
 export function requestsInOrder(): ShownRequest[] {
   const all = readRequests();
   const excluded = Object.values(NOT_SENT).flat();
@@ -106,16 +109,16 @@ export function requestsInOrder(): ShownRequest[] {
 
 const NAMED: Readonly<Record<string, string>> = { ds: "Talks", nameOrId: "greet", name: "preset", columns: "Title" };
 
-/** IDs by the path of their collection, or by the name of a parameter. */
+/** IDs from earlier responses, by the path of their collection or by the name of a parameter. */
 export type KnownIds = Map<string, number>;
 
-/** The address, with the IDs of earlier responses. */
+/** Returns the address of a request, with IDs of earlier responses in place of its parameters. */
 export const addressOf = ({ path, query }: ShownRequest, ids: KnownIds): string =>
   path.replaceAll(/\{(\w+)\}/g, (_, name: string, at: number) =>
     String(NAMED[name] ?? ids.get(name) ?? ids.get(path.slice(0, at - 1)) ?? 0),
   ) + query;
 
-/** Stores the first ID of a response, for the addresses below this path. */
+/** Stores the first ID of a response, for later addresses below this path. */
 export function storeId(ids: KnownIds, { path }: ShownRequest, body: Record<string, unknown> | null): void {
   const runId = body?.["runId"];
   if (typeof runId === "number") ids.set("runId", runId);

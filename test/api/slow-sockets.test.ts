@@ -5,7 +5,7 @@ import { followLogs, heldOpen, type LogSocket } from "../harness/log-sockets.js"
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
-/** Number of bytes. Far more than the socket buffers of one machine hold. */
+/** Size of one entry: far more than the socket buffers of one machine hold. */
 const ENTRY_CHARACTERS = 1_000_000;
 
 describe("sockets that do not read", () => {

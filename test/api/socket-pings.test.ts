@@ -47,7 +47,7 @@ describe("pings on a websocket", () => {
     return socket;
   }
 
-  /** Opens a socket that answers no ping, and resolves when the server has terminated it: after two pings. */
+  /** Opens a socket that answers no ping, and waits until the server has terminated it, which it does after two pings. */
   async function waitForTermination(): Promise<void> {
     const [code] = await once(await connect(false), "close");
     expect(code).to.equal(1006);

@@ -218,8 +218,8 @@ describe("the websocket", () => {
       const query = "subscription { dataSourceChanged(appId: 1, dataSourceId: 1) { __typename } }";
       for (let id = 1; id <= 100; id += 1) send({ id: String(id), type: "subscribe", payload: { query } });
       const waits = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-      // A client can complete a subscription before it waits for the database. So the number of waiting statements must first stop
-      // growing.
+      // A client can complete a subscription before it waits for the database. So the test first waits until the number of waiting
+      // statements stops growing.
       let looks: number[] = [];
       await until(async () => {
         looks = [...looks, (await manager.query(waits)).length].slice(-10);

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { createTurns } from "../../src/api/turns.js";
 import type { ActionError } from "../../src/errors.js";
 
-/** A clock that advances with work and with waiting. */
+/** Clock that advances only by the tasks' work and by waiting. */
 function createClock() {
   let at = 0;
   const waits: { until: number; then: () => void }[] = [];
@@ -13,7 +13,7 @@ function createClock() {
     pass: (ms: number) => {
       at += ms;
     },
-    /** Runs scheduled work until no task waits. */
+    /** Runs scheduled work until no task is waiting. */
     async run() {
       for (;;) {
         await new Promise(setImmediate);

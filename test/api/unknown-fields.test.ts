@@ -24,7 +24,7 @@ const SCHEMA = fileURLToPath(new URL("../../../schema/schema.graphql", import.me
 const CODE = "async function execute() { return 1; }";
 const ACTION = { name: "first", code: CODE };
 
-/** Path, a valid body, and unknown fields with the expected error. */
+/** A route, a valid body for it, and unknown fields with the expected error. */
 interface Sample {
   method?: string;
   path: string;
@@ -188,7 +188,8 @@ describe("unknown fields of a body", () => {
 
     it("do not include any field that OpenAPI describes", async () => {
       const { paths, components } = (await service.rest("GET", "/v1/openapi.json", { as: null })).body;
-      // A trigger of one kind refuses the fields of another kind: a field is known if one body with its type may have it.
+      // A trigger of one kind refuses the fields of another kind. So a field counts as known if at least one sample body with its type may
+      // have it.
       const known = new Map<string, boolean>();
       for (const [route, sample] of Object.entries(BODY_SAMPLES)) {
         const [method, path] = route.split(" ") as [string, string];

@@ -1,4 +1,4 @@
-/** Attacks of a malicious author's code on the page that runs it, as the text of a script. */
+/** Script with the attacks of a malicious author's code on the page that runs it. */
 
 /** Prefix of the console line that reports the result of each attempt. */
 export const REPORT = "ATTEMPTS";
@@ -7,8 +7,9 @@ export const REPORT = "ATTEMPTS";
 export const REFUSED = "refused";
 
 /**
- * Attempts of code in a page whose browser may hold an administrator's cookie. Each returns REFUSED, or what it obtained.
- * @param origins of the service: its own, and that of its pages if it differs
+ * Returns a script with attempts of an author's code, for a page whose browser may have an administrator's cookie. Each attempt reports
+ * REFUSED, or what it obtained.
+ * @param origins of the service: its own, and the origin of its pages if that is another one
  */
 export function attempts({ origins, appId, actionId }: { origins: string[]; appId: number; actionId: number }): string {
   return `(async () => {
@@ -68,7 +69,7 @@ export function attempts({ origins, appId, actionId }: { origins: string[]; appI
         script.onload = () => {
           const included = window.ENV;
           window.ENV = before;
-          // Everyone may read the public settings of a published app. A session or a token in the script would belong to the administrator.
+          // Everyone may read the public settings of a published app. But a session or a token in the script would be the administrator's.
           if (included === before || !("session" in included || "token" in included)) reject();
           else resolve("included");
         };

@@ -17,7 +17,7 @@ import { attempts, REFUSED, REPORT } from "./attempts.js";
 const ELSEWHERE = "https://evil.example/x.js";
 const ON_PAGE_VIEW = [{ trigger: "analytics", where: { type: "analytics.pageView" } }, { trigger: "manual" }];
 
-/** Pages that run authors' code; no other page does. */
+/** Pages that run authors' code. All other pages, in RUNS_NONE, must not. */
 const RUNS_CODE = ["/apps/:id", "/apps/:id/viewer", "/v3/apps/:appId/actions/:id/compile?html"];
 const RUNS_NONE = [
   "/graphql",
@@ -33,7 +33,7 @@ const RUNS_NONE = [
   "/oauth/programs",
 ];
 
-/** Every registered GET route, also with `?html`. */
+/** Returns the addresses of every registered GET route, with and without `?html`. */
 async function addresses(): Promise<string[]> {
   const nothing = {} as never;
   const stubs = {
@@ -51,15 +51,15 @@ async function addresses(): Promise<string[]> {
   return api.addresses.filter(({ method }) => method === "GET").flatMap(({ path }) => [path, `${path}?html`]);
 }
 
-/** @param runtimeHost host of the pages; null: they share the service's own */
+/** @param runtimeHost host of the pages; null if the pages have the service's own host */
 function attacked(runtimeHost: string | null): void {
   let service: TestService;
   let browser: Browser;
   let page: Page;
   let actionId: number;
-  /** Requests for the attacker's script from a page of another origin. */
+  /** Number of requests for the attacker's script from a page of another origin. */
   let loads: number;
-  /** Proxies every name of this machine to the service. */
+  /** Proxy that connects every host name of this machine to the service. */
   let network: Network;
   let runtimeUrl: string;
   const reports: Record<string, string>[] = [];
@@ -70,7 +70,7 @@ function attacked(runtimeHost: string | null): void {
     );
   const attack = () => attempts({ origins: [...new Set([network.url, runtimeUrl])], appId: service.appId, actionId });
 
-  /** Returns all data that an attack could change, without data that the pages change themselves. */
+  /** Returns all data that an attack could change, except data that the pages themselves change. */
   const state = async () => {
     const [found] = await service.db.query(
       `SELECT (SELECT json_agg(p ORDER BY id) FROM person p) AS people, (SELECT json_agg(a ORDER BY id) FROM app a) AS apps,
@@ -177,7 +177,7 @@ function attacked(runtimeHost: string | null): void {
     });
   }
 
-  // Both origins serve the same pages. Studio's pages are one program, and so are those of OAuth.
+  // Both origins serve the same pages, so each origin tests a sample. All pages of Studio are one program, and so are those of OAuth.
   for (const address of runtimeHost === null ? sampleOf(RUNS_NONE, 0, 6) : sampleOf(RUNS_NONE, 3, 12)) {
     it(`runs no author's code in ${address}`, async () => {
       await page.goto(`${network.url}${address}#/${service.appId}/actions/${actionId}`, { waitUntil: "networkidle0" });

@@ -107,7 +107,7 @@ describe("uploads that stall", () => {
       let bytes = 0;
       for await (const chunk of raw) {
         bytes += (chunk as Buffer).length;
-        // The service reads large bodies slowly, not the sender.
+        // The service reads large bodies slowly on purpose; the sender does not wait.
         if (bytes > MB) await delay(10);
       }
       return { bytes };
@@ -119,7 +119,7 @@ describe("uploads that stall", () => {
     return (app.server.address() as AddressInfo).port;
   }
 
-  /** Announces a body, and sends its beginning. @returns the whole response, once the connection ends */
+  /** Sends the header and the beginning of a body. @returns the whole response, when the connection has ended */
   function upload(
     port: number,
     bytes: number,
@@ -163,14 +163,15 @@ describe("uploads that stall", () => {
     const port = await listen(60_000, 50);
     const trickling = upload(port, MB, "some", STREAMED);
     const sending = setInterval(() => trickling.socket.write("more"), 10);
-    // When the service ends the connection, bytes in flight may reset it, and the client loses the response.
+    // If the service ends the connection while bytes arrive, the system may reset it, and the client then loses the response.
     const answer = await trickling.answer.catch((error: NodeJS.ErrnoException) => error.code);
     clearInterval(sending);
     expect(answer).to.match(/^HTTP\/1\.1 408 |^ECONNRESET$|^EPIPE$/);
   });
 
   it("are not ended when the service reads slowly", async () => {
-    // The service allows 3 s for the body. A pace of 50 ms would end it on a busy machine, because the sender shares this process.
+    // The service ends a body without progress within 1 s here. With 50 ms, a busy machine would be too slow, because the sender shares
+    // this process.
     const port = await listen(60_000, 1_000);
     const whole = upload(port, 20 * MB, "x".repeat(20 * MB), STREAMED);
     expect(await whole.answer).to.contain(`"bytes":${20 * MB}`);
@@ -189,7 +190,7 @@ describe("uploads that stall", () => {
     const answers: string[] = [];
     for (const [at, path] of paths.entries())
       void announce(path, `198.51.100.${at + 10}`).then((answer) => answers.push(answer));
-    // These bodies use half of 4 MB, whatever addresses they come from.
+    // These bodies use half of the 4 MB, whatever addresses they come from.
     await until(() => answers.length === paths.length - 2);
     const existing = announce("/apps/1", "198.51.100.9");
     expect(await Promise.race([existing, delay(500, "held")])).to.equal("held");

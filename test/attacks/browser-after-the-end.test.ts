@@ -1,7 +1,4 @@
-/**
- * Checks that work that a run prepares for the time after its end does not reach the network, and that each request of the run itself
- * reaches its host.
- */
+/** Checks that no work that a run prepares for the time after its end reaches the network, and that each request of the run itself does. */
 import { once } from "node:events";
 import { type IncomingMessage, request, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -12,7 +9,7 @@ import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
 import { resultOf, runOf } from "../engine/browser/support.js";
 import { sampleOf } from "../harness/samples.js";
 
-/** Moments at which a document, or what it has started, may still act after its run has ended. */
+/** Moments after the end of a run at which a document, or something that it started, may still act. */
 const MOMENTS: Record<string, (send: string) => string> = {
   "as the page is hidden": (send) => `addEventListener("pagehide", () => { ${send} });`,
   "as the page is unloaded": (send) => `addEventListener("unload", () => { ${send} });`,
@@ -95,7 +92,7 @@ describe("after the end of a run", () => {
     return received;
   }
 
-  /** Returns the requests that reached the host after the run ended, until two more runs of the same app have ended. */
+  /** Returns the requests that reached the host after the run had ended. It waits until two more runs of the same app have ended. */
   async function late(
     code: string,
     mode: Mode = "document",
@@ -122,7 +119,7 @@ describe("after the end of a run", () => {
       for (const [what, send] of sampleOf(Object.entries(WAYS), index, 3)) {
         const { after, before, told } = await late(at(send(`${url}/late`)));
         expect(after, what).to.deep.equal([]);
-        // The host reports requests from before the run's end; they belong to the run.
+        // Requests that the host received before the run's end belong to the run.
         if (before.length > 0) expect(told, what).to.equal(true);
       }
     });
@@ -139,7 +136,7 @@ describe("after the end of a run", () => {
     });
   }
 
-  // Two APIs send nothing during the run: a form leaves the page, and this build of Chromium opens no speculative connections.
+  // Two APIs send nothing during the run: submitting a form leaves the page, and this build of Chromium opens no speculative connections.
   const unseen = ["a form", "a connection ahead of need"];
   for (const [what, send] of Object.entries(WAYS).filter(([way]) => !unseen.includes(way))) {
     it(`${what} does reach a host while the run lasts, which proves the test`, async () => {

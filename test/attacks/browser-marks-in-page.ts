@@ -1,13 +1,13 @@
-/** Leaves a mark in each writable part of a global scope, and reads the whole state. Runs inside the browser as source text. */
+/** Leaves a mark in each writable part of a global scope, and reads the whole state again. Runs inside the browser as source text. */
 
 // biome-ignore lint/suspicious/noExplicitAny: the global scope of another program
 type Any = any;
 
-/** Finds the objects that are reachable from a global scope, by path, and marks or reads them. `mark` is a unique text. */
+/** Finds the objects that are reachable from a global scope, and marks or reads them. Objects have paths. `mark` is a unique text. */
 export function marks(scope: Any, mark: string) {
   const { ownKeys, getOwnPropertyDescriptor, getPrototypeOf, apply } = Reflect;
   const DEPTH = 3;
-  /** Functions that the walk does not call: they end the run or the page in ways that other tests cover, or wait for a person. */
+  /** Functions that the walk does not call: they wait for a person, or they end the run or the page in ways that other tests cover. */
   const LEAVING =
     /^(close|stop|alert|confirm|prompt|print|assign|replace|reload|navigate|open|write|writeln|debug|leaveMark)$/;
   const READING =
@@ -43,7 +43,7 @@ export function marks(scope: Any, mark: string) {
     return [...members.values()];
   }
 
-  /** Returns the objects by path, the nearest first, without frames and the objects of the language. */
+  /** Returns the reachable objects by path, the nearest first, without frames and without the objects of the language. */
   function objects(): Map<string, Any> {
     const found = new Map<string, Any>([["scope", scope]]);
     const seen = new Set([scope]);
@@ -88,7 +88,7 @@ export function marks(scope: Any, mark: string) {
 
   async function textOf(read: () => Any): Promise<string | undefined> {
     try {
-      // Some functions wait forever.
+      // Some functions return a promise that never settles.
       const late = new Promise((resolve) => setTimeout(resolve, 500));
       const value = await Promise.race([read(), late]);
       if (typeof value === "function" || value === undefined) return undefined;
@@ -99,7 +99,7 @@ export function marks(scope: Any, mark: string) {
     }
   }
 
-  /** Changes only the fragment of the address, because leaving the page ends the run. */
+  /** Of the page's address, only the fragment is changed, because leaving the page ends the run. */
   const mayMark = ({ key, owner }: Member) => !LEAVING.test(key) && !(owner === scope.location && key !== "hash");
 
   function leaveOn(owner: Any, path: string, only: string | undefined): void {
@@ -120,7 +120,7 @@ export function marks(scope: Any, mark: string) {
       describe(objects().get(path), path)
         .filter(mayMark)
         .map(({ key }) => `${path}#${key}`),
-    /** Sets, adds and calls every member of the objects at these paths. `path#member` stands for one member. */
+    /** Sets, adds and calls every member of the objects at these paths. `path#member` limits this to one member. */
     leave(marked: string[]): void {
       const found = objects();
       for (const one of marked) {
@@ -128,7 +128,7 @@ export function marks(scope: Any, mark: string) {
         if (found.has(path)) leaveOn(found.get(path), path, only);
       }
     },
-    /** Reads everything that can be read, by path. */
+    /** Returns everything that can be read, by path. */
     async read(): Promise<Record<string, string>> {
       const state: Record<string, string> = {};
       const reads: [string, () => Any][] = [];

@@ -45,7 +45,7 @@ function readTable(): Entry[] {
     else {
       const [, holder, scopes, names] = /^(\S+) ([dw]+):(.*)$/.exec(line)!;
       for (const scope of scopes! as Iterable<"d" | "w">) {
-        // An interface without members is an entry itself.
+        // An interface without members is itself an entry.
         for (const name of names!.trim().split(" ")) entries.push({ holder: holder!, scope, name, fate });
       }
     }
@@ -106,7 +106,7 @@ describe("the features of the browser", () => {
   for (const mode of LESS)
     it(`in mode ${mode} include only those of a worker, without cleared and forbidden ones`, () => {
       const fates = new Map(table.filter(({ scope }) => scope === "w").map((entry) => [keyOf(entry), entry.fate]));
-      // If the browser removed the interface, only its objects have the name. In the isolate, one object has all globals.
+      // If the browser removed the interface, only its instances have the name. In the isolate, one object has all globals.
       const ways = (key: string) => [
         key,
         key.replace(/[()]/g, ""),

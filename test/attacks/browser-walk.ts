@@ -31,7 +31,7 @@ export function walkSurface(scope: Any, global: string): Record<string, string[]
     }
   }
 
-  /** True for an interface or a namespace. */
+  /** Adds the names of an interface or of a namespace. */
   function visit(path: string, value: Any): void {
     if (typeof value === "function") {
       note(path, value, ".", ofFunctions);
@@ -40,11 +40,11 @@ export function walkSurface(scope: Any, global: string): Record<string, string[]
     } else if (getPrototypeOf(value) === Object.prototype || tagOf(value)) note(path, value, ".");
   }
 
-  /** Walks the prototype of an object and its properties. */
+  /** Adds the names of an object's prototype and of its properties. */
   function follow(object: Any, depth: number): void {
     const tag = tagOf(object);
     if (typeof tag === "string" && object !== scope) {
-      // Notes own properties that code cannot remove, such as all of Location. Other own properties are data.
+      // Adds own properties that code cannot remove, such as those of Location. Other own properties are data.
       const fixed = ownKeys(object).filter((key) => getOwnPropertyDescriptor(object, key)?.configurable === false);
       found[tag] ??= new Set();
       for (const key of fixed) if (typeof key === "string" && !/^\d+$/.test(key)) found[tag].add(key);

@@ -19,7 +19,7 @@ export interface CallByNumber {
   operation: "query" | "mutation" | "subscription";
   /** Name of the operation and of its arguments with a number. */
   name: string;
-  /** Number of such arguments. */
+  /** Number of its arguments with a number. */
   numbers: number;
   /** Builds the document for an app and these numbers. */
   document(appId: number, numbers: readonly number[]): string;
@@ -31,10 +31,10 @@ type Given = GraphQLArgument | GraphQLInputField;
 /** Placeholder for a number. */
 const NUMBER = "<number>";
 const DEPTH = 4;
-/** Arguments that count something and identify nothing. */
+/** Arguments with a number that is a count or a time, not an ID. */
 const COUNTS =
   /^(limit|offset|count|expiresIn|failures|of|minutes|delayMs|maxWaitMs|timeoutMs|toleranceSeconds|createdAt|before|after)$/;
-/** Fields that the operation requires, although the schema makes them optional to give a better error. */
+/** Arguments that an operation requires although the schema makes them optional. The operation's error explains more than GraphQL's. */
 const REQUIRED_ANYWAY: readonly string[] = ["TriggerWhereInput.type", "AccessTrialInput.user"];
 const TEXTS: Readonly<Record<string, string>> = {
   DateTime: '"2026-01-01T00:00:00Z"',
@@ -43,7 +43,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   Float: "1",
 };
 
-/** Returns texts of one value: with its required fields only, and with each optional reference. */
+/** Returns the texts for an argument's value: one with its required fields only, and one more for each optional reference. */
 function valuesOf(given: Given, type: GraphQLInputType = given.type): string[] {
   if (isNonNullType(type)) return valuesOf(given, type.ofType);
   if (isListType(type)) return valuesOf(given, type.ofType).map((value) => `[${value}]`);
@@ -54,7 +54,7 @@ function valuesOf(given: Given, type: GraphQLInputType = given.type): string[] {
   return [TEXTS[String(type)] ?? '"x"'];
 }
 
-/** Returns lists of arguments: the required ones only, the required ones with each optional one, and all arguments with numbers. */
+/** Returns lists of arguments: the required ones, the required ones with each optional one, and all arguments with numbers. */
 function choicesOf(all: readonly Given[], inside = ""): string[][] {
   const isNeeded = ({ name, type }: Given) => isNonNullType(type) || REQUIRED_ANYWAY.includes(`${inside}.${name}`);
   const needed = all.filter((given) => isNeeded(given) && given.name !== "appId");
@@ -69,7 +69,7 @@ function choicesOf(all: readonly Given[], inside = ""): string[][] {
   return [...crossed, ...one.flat().map((text) => [...crossed[0]!, text]), [...crossed[0]!, ...numbers]];
 }
 
-/** Selects all fields without required arguments, up to a depth. */
+/** Returns a selection of all fields without required arguments, up to a depth. */
 function selectionOf(type: GraphQLOutputType, depth = DEPTH): string {
   const named = getNamedType(type);
   if (!isObjectType(named)) return "";
@@ -103,7 +103,7 @@ function callsOf(operation: Operation, field: GraphQLField<unknown, unknown>): C
     });
 }
 
-/** Each operation of an app once for each combination of arguments that have a number. */
+/** Returns each operation of an app, once for each combination of arguments that have a number. */
 export function callsByNumber(schema: GraphQLSchema): CallByNumber[] {
   const types = [
     ["query", schema.getQueryType()!],

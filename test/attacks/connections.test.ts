@@ -28,7 +28,7 @@ describe("connections that waste the port", () => {
 
   async function listen(limits: Partial<PortLimits> = {}): Promise<number> {
     const door = createFrontDoor({});
-    // The server responds only after it has read the whole body.
+    // The server responds only when it has read the whole body.
     door.open((request, response) => request.resume().once("end", () => response.end()));
     const server = createPort(door, { ...SHORT, ...limits });
     server.listen(0, "127.0.0.1");
@@ -116,7 +116,7 @@ describe("every response", () => {
 });
 
 describe("the address of a visitor", () => {
-  /** Settings: no trusted proxy, a proxy that is not on the path of the request, and the actual proxy by its address and by count. */
+  /** Values of TRUST_PROXY: none, a proxy that is not on the path of the request, and the actual proxy by its address and by count. */
   const PROXIES = {
     none: {},
     elsewhere: { TRUST_PROXY: "10.0.0.0/8" },
@@ -144,7 +144,7 @@ describe("the address of a visitor", () => {
       const instance =
         "SELECT ignored_proxy, lease_until > $1::timestamptz + interval '1 second' AS renewed, lease_until FROM instance WHERE roles <> '{}'";
       let [row] = await db.query(instance, [new Date(0)]);
-      // A lease renewal may have started before the request. The renewal after it has not.
+      // A renewal of the lease may have started before the request, but the one after it has not. So the test waits for two.
       for (let renewal = 0; renewal < 2; renewal += 1) {
         const last = row.lease_until;
         row = await until(async () => {
@@ -171,7 +171,8 @@ describe("the address of a visitor", () => {
   });
 
   /**
-   * Sends an event from three visitors over websockets. The limit of one address allows only one of these events. Returns their statuses.
+   * Sends an event from each of three visitors, over websockets. The limit of one network address allows only one of these events. Returns
+   * the statuses.
    */
   async function sendOverSockets(proxy: Proxy, headers: string[]): Promise<string[]> {
     const service = services[proxy];
@@ -211,7 +212,7 @@ describe("the address of a visitor", () => {
       expect(await sendOverSockets(proxy, [mine, other, claimed])).to.deep.equal(["sent", "sent", full]);
   });
 
-  /** Opens a page as twenty new visitors, each with another header. Returns their statuses. */
+  /** Opens a page as twenty new visitors, each with its own header. Returns the statuses. */
   async function visit(proxy: Proxy, header: (at: number) => string, from = 0): Promise<number[]> {
     const visits = Array.from({ length: 20 }, async (_, at) => {
       const headers = { accept: "text/html", "x-forwarded-for": header(from + at) };
@@ -219,7 +220,7 @@ describe("the address of a visitor", () => {
     });
     return Promise.all(visits);
   }
-  /** Repeats visits until one is refused, because an address regains visits over time. */
+  /** Repeats `visit` until the service refuses one visit, because an address regains visits over time. */
   async function visitUntilRefused(proxy: Proxy, header: (at: number) => string): Promise<void> {
     let statuses: number[] = [];
     for (let from = 0; !statuses.includes(429); from = (from + 20) % 240) statuses = await visit(proxy, header, from);

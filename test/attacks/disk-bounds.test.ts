@@ -41,7 +41,10 @@ describe("the disk space of an app", () => {
   });
   afterEach(() => database.stop());
 
-  /** Adds finished runs with log entries of that many incompressible bytes. A visitor or the app itself started them. */
+  /**
+   * Adds finished runs, each with log entries of `bytes` incompressible bytes. The runs are a visitor's if `visitor` is true, otherwise the
+   * app's own.
+   */
   async function finish(appId: number, runs: number, bytes: number, visitor = false): Promise<void> {
     for (let made = 0; made < runs; made += 1) {
       await db.query(
@@ -197,7 +200,7 @@ describe("data that an app's authors can store", () => {
     );
     const answers = [];
     for (let at = 0; at < 11; at += 1) answers.push((await service.rest("POST", path, { body: { kind: "api" } })).http);
-    // The tokens that the set-up created belong to the app, and count.
+    // Seven more tokens fit: the tokens that the set-up created belong to the app and count too.
     expect(answers).to.deep.equal([...Array(7).fill(201), ...Array(4).fill(400)]);
   });
 

@@ -10,7 +10,7 @@ const MB = 2 ** 20;
 const noise = (bytes: number) => randomBytes(bytes / 2).toString("hex");
 const pageView = (data: object) => ({ createdAt: 1, type: "analytics.pageView", data });
 
-/** An event of exactly that many bytes of JSON, in two-byte characters. */
+/** Returns the event with a `text` that makes its JSON exactly `bytes` long, in two-byte characters. */
 function sized<T extends { data: object }>(event: T, bytes: number): T {
   const left = bytes - Buffer.byteLength(JSON.stringify({ ...event, data: { text: "" } }));
   return { ...event, data: { text: "é".repeat(Math.floor(left / 2)) + "e".repeat(left % 2) } };
@@ -21,7 +21,10 @@ describe("events and the disk", () => {
   let logs: string;
   let analytics: string;
 
-  /** A service whose apps can store `megabytes` per minute, its visitors half and one address an eighth of that. */
+  /**
+   * Starts a service whose apps can store `megabytes` per minute. All visitors of an app have half of it, and one network address an
+   * eighth.
+   */
   async function start(environment: Record<string, string>): Promise<void> {
     service = await startTestService(environment);
     logs = `/v1/apps/${service.appId}/logs`;

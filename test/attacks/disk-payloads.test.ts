@@ -74,7 +74,7 @@ describe("a payload is stored once", () => {
     const call = { body: payload };
     const ran = await service.rest("POST", `/v3/apps/${service.appId}/actions/echo/runWithResult`, call);
     expect(ran.body.result).to.deep.equal(payload);
-    // The same data is stored once as payload and once as result.
+    // The same data is stored twice: once as the payload, and once as the result.
     expect((await bytesOfLogs()) - before).to.be.below(2.1 * 200_000);
     const [entry] = await list({ limit: 1 });
     expect(entry.data.payload).to.deep.equal(payload);

@@ -15,7 +15,7 @@ const STUDIO = fileURLToPath(new URL("../../../src/web/studio/documents.graphql"
 const times = (count: number, write: (at: number) => string): string =>
   Array.from({ length: count }, (_, at) => write(at)).join(" ");
 
-/** Fragment `f0` and its descendants. Each fragment uses the next one twice, under two names. */
+/** Returns the fragment `f0` and its descendants. Each fragment uses the next one twice, under two names. */
 const bomb = (count: number, type: string, field: string) =>
   times(count, (at) => {
     const next = at + 1 < count ? `a: ${field} { ...f${at + 1} } b: ${field} { ...f${at + 1} }` : "";
@@ -59,7 +59,7 @@ const ATTACKS: [what: string, query: string, variables?: object][] = [
   ["900 fields that are not there", `{ ${times(900, (at) => `x${at}`)} }`],
 ];
 
-/** Builds documents for a schema whose operations do nothing. */
+/** Creates a document check for a schema whose operations do nothing. */
 async function documents() {
   const rooms = new Proxy({}, { get: () => ({}) });
   return createDocuments(await createSchema(createResolvers(rooms as never)));
@@ -135,7 +135,7 @@ describe("GraphQL documents that request too much", () => {
       for (const operation of parse(query).definitions as readonly OperationDefinitionNode[]) {
         if (operation.kind !== "OperationDefinition") continue;
         const asked = check({ query, operationName: operation.name!.value, variables });
-        // The test leaves some variables out; the documents must cause no other error.
+        // The test sends no values for some variables. Only this error is allowed.
         if (!("kind" in asked)) refused.push(...asked.filter(({ message }) => !message.startsWith("Variable ")));
         seen += 1;
       }

@@ -89,7 +89,7 @@ const payload = fc
   })
   .map((parts) => parts.join(""));
 
-/** A query with the text in one of its positions. */
+/** Functions that put a text into one position of a query each. */
 const PLACES: readonly ((text: string) => object)[] = [
   (text) => ({ where: { [text]: 1 } }),
   (text) => ({ where: { [`Name.${text}`]: { $exists: true } } }),
@@ -164,7 +164,7 @@ describe("SQL in a query", () => {
         expect(JSON.stringify(answered(answer)), JSON.stringify(query)).not.to.include(CANARY);
         return;
       }
-      // Another response would mean an SQL syntax error.
+      // Any error other than these would mean an SQL syntax error.
       expect(answer, JSON.stringify(query)).to.be.instanceOf(ActionError);
       expect((answer as ActionError).status).to.be.oneOf(["REQUEST_INVALID", "DATA_SOURCE_NOT_FOUND"]);
       expect((answer as ActionError).message).not.to.include(CANARY);

@@ -1,4 +1,4 @@
-/** Checks that no query fills the database's memory. The test reads the maximum that each connection has used from the operating system. */
+/** Checks that no query makes the database use much memory. The test reads each connection's maximum from the operating system. */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
@@ -80,7 +80,7 @@ describe("the memory of the database", () => {
   });
   after(() => fixture.stop());
 
-  /** Returns the maximum memory that any reading connection has used so far. */
+  /** Returns the maximum memory that any connection for reading has used so far. */
   async function held(): Promise<number> {
     const found = await rows<{ pid: number }>(
       fixture.db,

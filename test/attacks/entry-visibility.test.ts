@@ -26,7 +26,10 @@ describe("a column that the caller may not read", () => {
   });
   after(() => fixture.stop());
 
-  /** Runs the query as a caller who cannot see the column, and on a data source whose entries never had it. Returns both results. */
+  /**
+   * Returns two results of the query: that of a caller who cannot see the column, and that of a data source whose entries never had the
+   * column.
+   */
   async function both(query: object): Promise<[unknown, unknown]> {
     const answer = (key: DataSourceKey, seen: EntryScope) =>
       fixture.reads.find(key, query, fixture.reader(seen)).then(
@@ -36,7 +39,7 @@ describe("a column that the caller may not read", () => {
     return [strip(await answer(whole, scope)), strip(await answer(without, FULL_SCOPE))];
   }
 
-  /** Replaces IDs, times, positions and cursors by their type, because they differ between the two data sources. */
+  /** Replaces IDs, times, positions and cursors by the names of their types, because they differ between the two data sources. */
   function strip(found: unknown): unknown {
     return JSON.parse(
       JSON.stringify(found, (key, value) =>

@@ -1,6 +1,6 @@
 /**
- * Tests runs of one app on one thread, which lends them platform functions: no run reaches the thread's own objects, ends the page, or
- * leaves anything for the next run.
+ * Tests consecutive runs of one app on one thread, which lends them platform functions: no run reaches the thread's own objects, ends the
+ * page, or leaves data for the next run.
  */
 import { expect } from "chai";
 import type { Mode } from "../../src/engine/browser/run.js";
@@ -8,7 +8,7 @@ import { resultOf } from "../engine/browser/support.js";
 import { fetchRealm } from "./fetch-realm.js";
 import { tryNatives } from "./realm-natives.js";
 
-/** Number of runs: more than several threads serve. */
+/** Number of runs: more than one thread serves, so that several threads take part. */
 const RUNS = 120;
 /** Number of platform functions that one run calls. */
 const AT_ONCE = 30;

@@ -1,12 +1,12 @@
-/** Browsers and a host for tests of runs that share a thread with fetch. */
+/** Starts browsers and a local host for tests of runs that share a thread with `fetch`. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { PageRun } from "../../src/engine/browser/run.js";
 import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
 import { resultOf } from "../engine/browser/support.js";
 
 /**
- * Starts browsers and a host for the enclosing suite. `arrived` has the URLs that the test's runs requested, `lost` the sandbox kinds of
- * pages that ended.
+ * Starts browsers and a local host for the enclosing suite. `arrived` has the URLs that the test's runs requested. `lost` has the sandbox
+ * kinds of pages that ended.
  */
 export function fetchRealm() {
   const here: Partial<PageRun> = { mode: "network-isolate", timeoutMs: 120_000 };
@@ -14,7 +14,7 @@ export function fetchRealm() {
   const arrived: string[] = [];
   const lost: string[] = [];
 
-  /** Responds at once, except to URLs with `late`. Redirects `moved` after a moment. */
+  /** Handles a request to the local host: responds at once, except to URLs with `late`, and redirects `moved` after a moment. */
   function answer(request: IncomingMessage, response: ServerResponse): void {
     const { url = "" } = request;
     arrived.push(url);
@@ -26,7 +26,7 @@ export function fetchRealm() {
 
   const execute = (body: string, before = "") =>
     `const url = ${JSON.stringify(host.url)}; ${before}; const execute = async () => { ${body} }`;
-  /** Handles requests of a run's library to the service. */
+  /** Service that handles the calls of a run's library. */
   const service: PageRun["service"] = {
     base: "http://service.example/",
     async send({ url }) {

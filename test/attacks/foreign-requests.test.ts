@@ -1,4 +1,4 @@
-/** Checks that a cookie counts only for requests of the service's own pages, and when a person follows a link. */
+/** Checks that the service accepts a session cookie only with requests of its own pages, and when a person follows a link. */
 import { request } from "node:http";
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -65,7 +65,7 @@ describe("the cookie of a signed-in person", () => {
 
 const OWN = "https://actions.example.com";
 
-/** Sources of a request, each with the decision of section 7 of the contract: by Origin if present, otherwise by Sec-Fetch-Site. */
+/** Sources of a request, each with the verdict of section 7 of the contract: by Origin if present, otherwise by Sec-Fetch-Site. */
 const SOURCES: readonly [name: string, headers: Record<string, string>, verdict: "own" | "foreign" | "unknown"][] = [
   ["the own origin", { origin: OWN }, "own"],
   ["the own origin, whatever the browser says beside it", { origin: OWN, "sec-fetch-site": "cross-site" }, "own"],
@@ -86,7 +86,7 @@ const SOURCES: readonly [name: string, headers: Record<string, string>, verdict:
   ["nothing", {}, "unknown"],
 ];
 
-/** Changes, each with a valid body. The test sends sign-in requests with each credential and without one. */
+/** Requests that change data, each with a valid body. The test sends sign-in requests with each credential and without one. */
 const CHANGES: readonly [method: string, path: string, isSignIn: boolean][] = [
   ["POST", "/v1/auth/setup", true],
   ["POST", "/v1/auth/sign-in", true],

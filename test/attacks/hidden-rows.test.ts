@@ -36,7 +36,7 @@ describe("hidden rows", () => {
     return [answer.http, answer.body];
   };
 
-  /** Sends each request as a visitor and without a credential, before and after it calls `remove`. */
+  /** Sends each request as a visitor and without a credential, before and after it calls `remove`. Expects equal responses. */
   async function expectSameWithout(requests: readonly Request[], remove: () => Promise<void>): Promise<void> {
     const answers = async () => {
       const all: [name: string, answer: string][] = [];

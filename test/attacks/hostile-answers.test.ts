@@ -1,4 +1,4 @@
-/** Tests hosts that respond to the service in arbitrary ways: each request ends, and other requests do not wait for it. */
+/** Tests hosts that respond to the service's requests in arbitrary ways: each request ends, and other requests do not wait for it. */
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { expect } from "chai";
@@ -14,7 +14,7 @@ const LIMIT_MS = 300;
 const SWITCH = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: other\r\nConnection: Upgrade\r\n\r\n";
 const EMPTY = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
-/** Responses, each with a title and the resulting status. The status is null if the request reports none. */
+/** Responses, each with the HTTP status that the request then reports, or null if it reports none. */
 const ANSWERS: Readonly<Record<string, readonly [text: string, status: number | null]>> = {
   "a switch to another protocol": [SWITCH, 101],
   "a switch, and an answer behind it": [SWITCH + EMPTY, 101],
@@ -27,10 +27,10 @@ const ANSWERS: Readonly<Record<string, readonly [text: string, status: number | 
   nothing: ["", null],
 };
 
-/** Concurrent requests of one app; the same numbers as in alert-delivery.ts and push-sender.ts. */
+/** Maximum concurrent requests of one app: the same numbers as in alert-delivery.ts and push-sender.ts. */
 const PLACES_PER_APP = { alerts: 4, pushes: 10 };
 
-/** Starts a host that sends its response after the first received byte, and then reads nothing more. */
+/** Starts a host that responds after the first received byte, and then reads nothing more. */
 async function startHost(text: string, thenEnds: boolean) {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -59,7 +59,7 @@ describe("hosts that respond with anything to the service", () => {
             (answer) => answer.status,
             () => null,
           );
-        // Only a response that never ends needs the time limit. A busy machine may be late with the others.
+        // Only a response that never ends needs the short time limit. On a busy machine, the others may take longer.
         const limitMs = status === null ? LIMIT_MS : 60_000;
         const connections = connectionsOf(limitMs);
         const sent = connections.request(host.url, { method: "POST", headers: {}, body: "{}" });
@@ -95,7 +95,7 @@ describe("hosts that respond with anything to the service", () => {
       return host;
     }
 
-    /** Makes an app send an alert to a host. @returns the rule's path */
+    /** Makes an app send an alert to a host. @returns the path of the alert rule */
     async function alertTo(appId: number, url: string): Promise<string> {
       const path = `/v1/apps/${appId}`;
       const as = "admin";
@@ -126,7 +126,7 @@ describe("hosts that respond with anything to the service", () => {
       const received = hook.heard.length;
       await alertTo(otherAppId, hook.url);
       await until(() => hook.heard.length > received);
-      // If a request had ended, the next one would have opened another socket.
+      // A request that ended would have let the next one open another socket.
       expect(silent.sockets.size).to.equal(PLACES_PER_APP.alerts);
     });
 
@@ -139,7 +139,7 @@ describe("hosts that respond with anything to the service", () => {
       expect(silent.sockets.size).to.equal(PLACES_PER_APP.pushes);
     });
 
-    /** Makes an app push a notification to that many devices. */
+    /** Makes an app push a notification to `devices` devices. */
     async function pushed(appId: number, { href }: URL, devices: number): Promise<void> {
       const add = `INSERT INTO push_subscription (app_id, reader, endpoint, p256dh, auth)
                    SELECT $1, 'r' || n, $2::text || n, $3, $4 FROM generate_series(1, $5::int) AS n`;

@@ -1,11 +1,11 @@
-/** Malicious files for code that stores, decodes or shows files: some are written by hand, others are changed real files. */
+/** Malicious files for code that stores, decodes or shows files: some are built byte by byte, others are changed real files. */
 import { crc32, deflateSync } from "node:zlib";
 import sharp from "sharp";
 
 export interface HostileFile {
   name: string;
   bytes: Uint8Array<ArrayBuffer>;
-  /** Content type in the form. */
+  /** Content type that the form declares for the file. */
   type?: string;
 }
 
@@ -21,7 +21,7 @@ export function pngChunk(type: string, content: Uint8Array): Buffer {
   return whole;
 }
 
-/** Builds a PNG with the declared size. Its many pixels compress to a few bytes. */
+/** Builds a PNG that declares this size. Its pixel data is `pixels` zero bytes, which compress to a few bytes. */
 export function pngOf(width: number, height: number, pixels: number, interlaced = false): Uint8Array<ArrayBuffer> {
   const header = Buffer.alloc(13);
   header.writeUInt32BE(width, 0);
@@ -32,7 +32,7 @@ export function pngOf(width: number, height: number, pixels: number, interlaced 
   return bytesOf("\x89PNG\r\n\x1a\n", ...chunks);
 }
 
-/** Builds a GIF with that many frames of one colour each. */
+/** Builds a GIF with `frames` frames of one colour each. */
 function gif(edge: number, frames: number): Uint8Array<ArrayBuffer> {
   const size = Buffer.from([edge & 255, edge >> 8, edge & 255, edge >> 8]);
   const head = Buffer.concat([Buffer.from("GIF89a"), size, Buffer.from([0x80, 0, 0, 0, 0, 0, 255, 255, 255])]);
@@ -47,7 +47,7 @@ export async function hostileFiles(): Promise<HostileFile[]> {
   const jpeg = await real.jpeg().toBuffer();
   const tiff = await real.tiff().toBuffer();
   const endless = Buffer.from(tiff);
-  // The first directory names itself as the next one, which is a loop.
+  // The first directory of this TIFF names itself as the next one, so that a decoder may loop.
   const first = endless.readUInt32LE(4);
   endless.writeUInt32LE(first, first + 2 + endless.readUInt16LE(first) * 12);
   return [
@@ -90,7 +90,7 @@ export async function hostileFiles(): Promise<HostileFile[]> {
   ];
 }
 
-/** Changes some bytes of real pictures of every kind, or truncates them. The same seed gives the same files. */
+/** Changes some bytes of real pictures of every kind, or truncates them. The same seed creates the same files. */
 export async function damagedFiles(count: number, seed: number): Promise<HostileFile[]> {
   let state = seed;
   const random = (below: number) => {

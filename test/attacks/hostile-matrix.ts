@@ -30,7 +30,7 @@ const LOADS: Readonly<Record<string, string>> = {
   php: "<?php system($_GET['c']); ?>",
 };
 
-/** Builds files of one kind with a file of another kind before or behind them. */
+/** Builds files of one kind with a file of another kind behind them. A web page is also put before them. */
 function polyglots(real: Map<Format, Buffer>): HostileFile[] {
   const carriers = new Map<string, Buffer>([...real, ["pdf", PDF], ["zip", ZIP]]);
   return [...carriers].flatMap(([carrier, file]) =>
@@ -122,7 +122,7 @@ function bombs(real: Map<Format, Buffer>): HostileFile[] {
   ];
 }
 
-/** Builds files with the content of one kind, and the name and content type of another. */
+/** Builds files with the content of one kind, but the name and content type of another. */
 function disguised(real: Map<Format, Buffer>): HostileFile[] {
   const page = `<html>${SCRIPT}`;
   const files: [string, string | Uint8Array, string][] = [

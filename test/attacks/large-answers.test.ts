@@ -118,7 +118,7 @@ describe("responses that would be too large", () => {
       client.subscribe({ query }, { next: resolve, error: reject, complete: () => undefined }),
     );
     await client.dispose();
-    // Sizes are compared first, because chai compares a million objects one by one.
+    // Compares the lengths first, because chai would compare a million objects one by one.
     const text = JSON.stringify(bySocket);
     expect(text.length).to.be.above(RESULT.length);
     expect(text === JSON.stringify(byHttp)).to.equal(true);
@@ -275,7 +275,7 @@ describe("the count of bytes in progress", () => {
       return { done, end: () => resolve(new JsonText("x".repeat(bytes))) };
     };
     const runs = [run(1, 4 * MB), run(1, 4 * MB), run(1, 4 * MB), run(1, 100), run(2, 4 * MB)];
-    // All requests have started before the first one ends.
+    // All requests have started now, before the first one ends.
     await new Promise(setImmediate);
     for (const { end } of runs) end();
     const settled = await Promise.allSettled(runs.map(({ done }) => done));

@@ -1,4 +1,4 @@
-/** Checks that histories of large states are listed without reading the states, and compared off the event loop. */
+/** Checks that lists of versions do not read the large states of these versions, and that versions are compared off the event loop. */
 import { expect } from "chai";
 import { createComparison } from "../../src/operations/actions/comparison.js";
 import { createAppVersions } from "../../src/operations/apps/app-versions.js";
@@ -47,7 +47,7 @@ describe("large histories", () => {
       code: code(`//${id} `),
     });
     const [master, production] = [row(1, null), row(2, 1)];
-    // The database responds at once, so that only the comparison itself can let other work run.
+    // The fake database responds at once, so that other work can only run while the comparison itself yields.
     const findOne = async (_row: unknown, { where }: { where: object }) => ("masterId" in where ? production : master);
     const db = { manager: { findOne } };
     let turns = 0;

@@ -23,7 +23,7 @@ describe("one event to sockets that each request it with a different document", 
   interface Received {
     results: (string | Buffer)[];
     missed: number;
-    /** Reports to the service that the held text has been sent. */
+    /** Called by the test to report that the held text has been sent. */
     send(): void;
   }
 

@@ -1,4 +1,4 @@
-/** Opens a page whose runs leave marks and search for them. Shared by tests of the gate and of test/long. */
+/** Page whose runs leave marks and search for them. Used by tests of the gate and of test/long. */
 import type { Chromium } from "../../src/engine/browser/browser-source.js";
 import { Page } from "../../src/engine/browser/pages/page.js";
 import { startChromium } from "../../src/engine/browser/processes/chromium.js";
@@ -21,7 +21,7 @@ export class MarkedPage {
     private readonly mode: Mode,
   ) {}
 
-  /** Records the state of a page without marks, both new and renewed. */
+  /** Opens a page and records its state without marks, both new and after a renewal. */
   static async open(mode: Mode): Promise<MarkedPage> {
     const marked = new MarkedPage(await startChromium({ chromePath: chromePath(), sandbox: true }), mode);
     await marked.replace();
@@ -55,7 +55,7 @@ export class MarkedPage {
     return members;
   }
 
-  /** Marks the objects or members in one run. Returns the differences that the next run sees, or null if the page was lost. */
+  /** Marks these objects or members in one run. Returns the differences that the next run sees, or null if the page ended. */
   async leftBy(paths: readonly string[]): Promise<string[] | null> {
     await this.ask(`tool.leave(${JSON.stringify(paths)})`);
     if (!(await this.renew())) return null;
@@ -77,7 +77,7 @@ export class MarkedPage {
     return outcome.ok ? JSON.parse(outcome.data ?? "null") : null;
   }
 
-  /** Prepares the page for another run. @returns false if it was replaced */
+  /** Prepares the page for another run. @returns false if another page replaced it */
   private async renew(): Promise<boolean> {
     if (await this.page.resetSandbox()) return true;
     await this.page.discard();
@@ -86,7 +86,7 @@ export class MarkedPage {
   }
 
   private async replace(): Promise<void> {
-    // Opening or preparing a page may time out on a busy machine. The loop then opens another page.
+    // On a busy machine, opening or preparing a page may time out. The loop then opens another page.
     for (;;) {
       const page = await Page.open(this.chromium.connection, null, () => null).catch(() => null);
       if (await page?.setUp(runOf("").origin, this.mode)) {

@@ -8,7 +8,7 @@ import { type Media, mediaOf } from "../media/support.js";
 import { launchChromium } from "../web/chromium.js";
 import { type HostileFile, hostileFiles } from "./hostile-files.js";
 
-/** Files that a decoder reads until its time limit. The gate sends one of them, the long tests all. */
+/** Files on which a decoder works until its time limit. This test sends one of them; test/long sends all. */
 const SLOW = ["bomb.png", "interlaced.png", "frames.gif"];
 
 describe("malicious files", () => {
@@ -28,7 +28,7 @@ describe("malicious files", () => {
       const { http, body } = await media.send([{ name, bytes }]);
       expect([201, 400], `${name}: ${JSON.stringify(body)}`).to.include(http);
       if (http === 400) expect(body.error, name).to.match(/but cannot be read:/);
-      // The service stores no size for a file that it cannot decode. Browsers download this file instead of showing it.
+      // The service stores no size for a picture that it cannot decode, and browsers download it instead of showing it.
       else if (/bomb|huge|largest|heic|polyglot/.test(name)) {
         const [file] = body.files;
         expect([name, file.size, file.thumbnail]).to.deep.equal([name, null, null]);

@@ -54,7 +54,7 @@ describe("an app with few runs", () => {
     await service.stop();
   });
 
-  /** Expects that the normal app gets responses while the other apps' runs still run or wait. */
+  /** Expects that the normal app gets responses while runs of the other apps still run or wait. */
   async function expectServed(): Promise<void> {
     for (let call = 0; call < 3; call += 1) {
       const { http, body } = await ask(service, neighbour, "quick/runWithResult");
@@ -82,7 +82,7 @@ describe("an app with few runs", () => {
     const accepted = async (app: number) =>
       (await count(service, app, "queued")) + (await count(service, app, "running"));
     for (const app of hostile) await until(async () => (await accepted(app)) === 46);
-    // Each hostile app has its share of ordinary slots, and one nested slot for each of its runs.
+    // A hostile app has its share of the ordinary slots, and one nested slot for each of its runs.
     for (const app of hostile) expect(await count(service, app, "running")).to.be.within(1, 6);
     await expectServed();
   });

@@ -1,4 +1,7 @@
-/** Tests attacks by a malicious package or registry during a save: no code runs, escapes or stays, and no internal host is reached. */
+/**
+ * Tests attacks by a malicious package or registry while an action is saved: its code does not run or stay, and no internal host is
+ * reached.
+ */
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -19,7 +22,7 @@ const MARK = join(tmpdir(), `svc-package-mark-${randomBytes(6).toString("hex")}`
 
 const link = (path: string, linkpath: string, type: "SymbolicLink" | "Link"): Entry => ({ path, linkpath, type });
 
-/** Returns the bundler processes that this process has started. */
+/** Returns the command lines of the bundler processes that this process has started. */
 const bundlers = () =>
   execFileSync("ps", ["-o", "args", "--ppid", String(process.pid)], { encoding: "utf8" })
     .split("\n")

@@ -25,7 +25,7 @@ export const evil = (...entries: Entry[]): PublishedPackage => ({
 
 export const evilCode = (content: string): PublishedPackage => evil({ path: "package/index.js", content });
 
-/** Builds an archive that starts with that many megabytes of zeros, as concatenated gzip members. */
+/** Builds an archive that starts with `megabytes` MB of zeros, as concatenated gzip members. */
 export function zeros(megabytes: number): Buffer {
   const some = gzipSync(Buffer.alloc(16 * 2 ** 20), { level: 9 });
   return Buffer.concat([...Array.from({ length: megabytes / 16 }, () => some), archiveOf([MANIFEST, INDEX])]);
@@ -37,11 +37,11 @@ export const many = (count: number): Entry[] =>
 export interface Saves {
   registry: TestRegistry;
   service: TestService;
-  /** Saves an action with the package, by default `evil`. */
+  /** Saves an action with the dependency, by default the package `evil`. */
   save(dependency?: string): Promise<{ http: number; status: string; error: string }>;
-  /** Expects that a save is refused with the given message and stores nothing. */
+  /** Expects that a save is refused with a matching message, and that it stores nothing. */
   refused(words: RegExp, http?: number): Promise<void>;
-  /** Forgets saved actions and packages. */
+  /** Deletes all saved actions and packages. */
   clear(): Promise<void>;
   stop(): Promise<void>;
 }

@@ -10,7 +10,7 @@ export const PUSH_KEYS = {
   auth: "BTBZMqHH6r4Tts7J_aSIgg",
 };
 
-/** Lets the IDs of new rows in these tables start at the number. */
+/** Sets the ID sequences of these tables, so that the next row has the ID `number`. */
 async function numberFrom(db: DataSource, number: number, tables: readonly string[]): Promise<void> {
   for (const table of tables) {
     const sequence = `coalesce(pg_get_serial_sequence('${table}', 'id'), '${table}_id_seq')`;
@@ -23,7 +23,7 @@ async function insert(db: DataSource, table: string, values: object): Promise<vo
   await db.query(`INSERT INTO ${table} (${Object.keys(values)}) VALUES (${places})`, Object.values(values));
 }
 
-/** Adds a run with its console, log entry and event, a sent alert, and a recorded change. */
+/** Adds a finished run with its console, log entry and event, a sent alert, and a recorded change. */
 async function addHistory(db: DataSource, number: number, mark: string): Promise<void> {
   const app = { app_id: number };
   await numberFrom(db, number, ["run", "execution_log", "log_event", "alert_delivery", "data_source_change"]);
@@ -62,10 +62,9 @@ async function addAccess(db: DataSource, number: number, mark: string): Promise<
 }
 
 /**
- * Creates the app.
- * @param mark part of every text in the app
- * @param number its ID; no row uses a number up to this one
- * @returns the token of its administrator
+ * Creates the app. @param mark text that every text of the app contains
+ * @param number ID of the app and its resources; larger than any ID so far
+ * @returns token of the app's administrator
  */
 export async function addNumberedApp(service: TestService, number: number, mark: string): Promise<string> {
   const { db } = service;
@@ -89,7 +88,7 @@ export async function addNumberedApp(service: TestService, number: number, mark:
   await send("v1/:app/tokens", { kind: "api", name: mark }, "credential");
   await send("v1/:app/settings", { [mark]: mark, [`_${mark}`]: `a secret of ${mark}` }, "audit_entry");
   const source = { name: mark, columns: ["Name"], entries: [{ Name: mark }] };
-  // The import replaces the first entry, and stores a version of the data source.
+  // The import replaces the first entry, and thereby stores a version of the data source.
   await numberFrom(db, number - 1, ["data_source_entry"]);
   await send("v1/:app/data-sources", source, "data_source");
   await send(`v1/:app/data-sources/${number}/import`, [{ Name: mark }], "data_source_version");

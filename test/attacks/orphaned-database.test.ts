@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { endOwner, isRunning, type Owner, postmasterPid, query, startOwner } from "../harness/postgres-owners.js";
 import { until } from "../harness/until.js";
 
-/** Script that runs out of memory after a short time. */
+/** Options of Node with which a script runs out of memory after a short time. */
 const LITTLE_MEMORY = ["--max-old-space-size=64"];
 
 describe("a service that is killed", () => {

@@ -12,7 +12,7 @@ import { until } from "../harness/until.js";
 import { type CallByNumber, callsByNumber } from "./calls-by-number.js";
 import { addNumberedApp } from "./numbered-app.js";
 
-/** Numbers as IDs. All resources of an app have the same number, so that one call covers every kind. No resource has the last number. */
+/** IDs that the calls use. All resources of an app have the same ID, so that one call covers every kind. No resource has UNUSED. */
 const OWN = 4001;
 const FOREIGN = 5001;
 const UNUSED_NUMBER = 6001;
@@ -21,8 +21,7 @@ const MARK = "kept-by-the-other";
 const CALLS = callsByNumber(buildSchema(readFileSync("schema/schema.graphql", "utf8")));
 const callsOf = (operation: CallByNumber["operation"]) => CALLS.filter((call) => call.operation === operation);
 
-/** Returns the tables whose rows have a numeric ID and an app. */
-/* Tables of rows with an ID. No API has the IDs of webhooks that wait for their pull. */
+/** Tables of an app's rows with an ID. Webhooks that wait for their pull are left out, because the API has no IDs of them. */
 const TABLES = `
   SELECT relname AS name FROM pg_class
    WHERE relkind IN ('r', 'p') AND NOT relispartition AND relnamespace = 'public'::regnamespace
@@ -33,14 +32,14 @@ describe("resources of another app, requested by their IDs", () => {
   let service: TestService;
   let admin: string;
 
-  /** Removes values from the response that differ by time and ID. */
+  /** Sends the call and returns the response, without values that differ by time and ID. */
   async function answerTo(call: CallByNumber, numbers: readonly number[]): Promise<string> {
     const text = JSON.stringify(await service.graphql(call.document(OWN, numbers), {}, { as: admin }));
     expect(text, call.name).to.not.include(MARK);
     return text.replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[\d.]+/g, "0");
   }
 
-  /** Sends the call with a number of the other app, and with an unused one: both responses must be equal. */
+  /** Sends the call with the other app's ID and with an unused one. Returns the calls whose two responses differ. */
   async function differences(call: CallByNumber): Promise<string[]> {
     const found: string[] = [];
     for (let place = 0; place < call.numbers; place += 1) {
@@ -53,7 +52,7 @@ describe("resources of another app, requested by their IDs", () => {
     return found;
   }
 
-  /** Returns all rows of the other app. */
+  /** Returns all rows of the other app as JSON. */
   async function foreignRows(): Promise<string[]> {
     const tables = await rows<{ name: string }>(service.db, TABLES, []);
     const all = tables.map(({ name }) => `SELECT '${name} ' || t::text AS line FROM ${name} AS t WHERE app_id = $1`);

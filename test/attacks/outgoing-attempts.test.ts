@@ -1,6 +1,6 @@
 /**
  * Generates attempts of code and servers to redirect a request to another host, or to reveal a bound secret: redirects, echoes, split
- * headers, HTTP/2 and private addresses. The hosts are local TLS servers. outgoing-origins.test.ts has attempts in the URL itself.
+ * headers, HTTP/2 and private addresses. The hosts are local TLS servers. outgoing-origins.test.ts covers the URL itself.
  */
 import { once } from "node:events";
 import type { IncomingMessage, RequestListener } from "node:http";
@@ -37,7 +37,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
   let receivedElsewhere: IncomingMessage[] = [];
   let printed: string[] = [];
 
-  /** Opens all connections to local servers, and records the intended target of each. */
+  /** Sender that connects every request to a local server, and records the host and port that it should have reached. */
   const sender = new OutgoingSender(async (host, port) => {
     contacted.add(`${host}:${port}`);
     if (host !== "localhost" && host !== "127.0.0.1") throw Object.assign(new Error(), { code: "ECONNREFUSED" });
@@ -60,7 +60,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
     scanFor: async () => known,
   };
 
-  /** Sends one request in a separate run. */
+  /** Sends one request, as a run of its own. */
   async function send(options: object, origins = [origin], by = sender) {
     const run = createRequests({ sender: by, bindings }).beginRun({
       appId: 1,
@@ -288,7 +288,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
         const plain = v4[next!(v4.length)]!();
         const address = next!(2) === 0 ? plain : v6[next!(v6.length)]!(plain);
         const literal = address.includes(":") ? `[${address}]` : address;
-        // A host name may have a public address besides the private one.
+        // A host name may resolve to a public address besides the private one.
         resolved = next!(2) === 0 ? [address] : ["93.184.215.14", address];
         const url = next!(2) === 0 ? `https://${literal}` : "https://rebound.example";
         const { code } = await send({ url, auth: undefined }, [new URL(url).origin], strict);

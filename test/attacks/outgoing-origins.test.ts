@@ -10,7 +10,7 @@ const ALLOWED = new Set(["api.example.com:443", "xn--bcher-kva.example:8443"]);
 describe("requests that try to leave the origins of an action", () => {
   const contacted: string[] = [];
 
-  /** Refuses each connection and records its intended target. */
+  /** Sender that refuses each connection, and records the host and port that it should have reached. */
   const sender = new OutgoingSender(async (host, port) => {
     contacted.push(`${host}:${port}`);
     throw Object.assign(new Error(), { code: "ECONNREFUSED" });
@@ -21,7 +21,7 @@ describe("requests that try to leave the origins of an action", () => {
     },
     scanFor: async () => null,
   };
-  /** Sends each request in a separate run, because one run can send at most 100 requests. */
+  /** Sends each request as a run of its own, because one run can send at most 100 requests. */
   const send = (options: object) =>
     createRequests({ sender, bindings })
       .beginRun({

@@ -67,7 +67,7 @@ export const PATHS = [
   "/%2e%2e/x",
 ];
 
-/** Returns repeatable pseudo-random numbers below `most`. */
+/** Returns repeatable pseudo-random numbers. Each is below the `most` that its caller passes. */
 export function* numbers(seed: number): Generator<(most: number) => number> {
   let state = seed;
   for (;;) {

@@ -5,7 +5,7 @@ import type { RuntimeEnv } from "../../src/rules/env-script.js";
 
 const POLICY = "content-security-policy";
 const NONCE = /'nonce-[^']*'/;
-/** A directive that would let other sites frame the page. */
+/** Directive that a script URL tries to add: it would let other sites frame the page. */
 const SAID = "frame-ancestors";
 const ENV: RuntimeEnv & { token: string } = {
   appId: 1,

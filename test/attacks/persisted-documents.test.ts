@@ -41,7 +41,7 @@ describe("documents that the service knows", () => {
       expect(body.errors[0].message).to.contain("documentId must be sha256:");
       expect(body.errors[0].extensions.status).to.equal("REQUEST_INVALID");
     }
-    // The service executes the sent text, even beside the ID of a registered document.
+    // If a request has both, the service executes `query` and ignores `documentId`.
     const { body } = await ask({ documentId: idOf(Apps), query: "{ __typename }" });
     expect(body.data).to.deep.equal({ __typename: "Query" });
   });

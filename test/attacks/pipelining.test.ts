@@ -28,7 +28,7 @@ describe("pipelined requests", () => {
     for (const close of closings.splice(0)) close();
   });
 
-  /** Starts a server whose requests stay open until the test responds. */
+  /** Starts a server that leaves each request open until the test responds to it. */
   async function listen(): Promise<{
     port: number;
     open: { request: IncomingMessage; response: ServerResponse }[];

@@ -41,7 +41,7 @@ export async function tryNatives(url: string, from: number | null, count: number
   ];
   const hooks = (hook: Any, names: readonly PropertyKey[] = [...HOOKS, Symbol.iterator, Symbol.asyncIterator]): Any =>
     Object.fromEntries(names.map((name) => [name, hook]));
-  /** Creates a stream that throws on each access after its creation. */
+  /** Returns the methods of a stream source that throws after the stream has started. */
   const broken = (): Any => hooks(boom, HOOKS.slice(1, 9));
 
   /** Returns one object of each kind that code can have. */
@@ -85,7 +85,7 @@ export async function tryNatives(url: string, from: number | null, count: number
     return made;
   }
 
-  /** Returns functions of the platform with the paths to them. */
+  /** Returns the platform's functions, each with its path. */
   function findFunctions(objects: readonly Any[]): [string, Any][] {
     const found: [string, Any][] = [];
     const walked = new Set<unknown>([Function.prototype, Object.prototype, Object, Function, scope]);
@@ -143,7 +143,7 @@ export async function tryNatives(url: string, from: number | null, count: number
     () => [url, { signal: AbortSignal.abort(bomb) }],
   ];
 
-  /** True if the object has the function itself or through its prototype. */
+  /** True if the object has this function as its own or an inherited property. */
   function has(object: Any, work: Any): boolean {
     try {
       for (let holder = object; holder !== null; holder = getPrototypeOf(holder)) {
@@ -174,7 +174,7 @@ export async function tryNatives(url: string, from: number | null, count: number
       const values = has(object, work) ? VALUES : VALUES.filter((_, place) => place % 16 === at % 16);
       for (const make of values) quietly(() => apply(work, object, make()));
     }
-    // Timers and listeners are called at once.
+    // Triggers the listeners and timers that these calls registered, before it tries the next function.
     const { constructor: OwnEvent } = objects.find((one) => "isTrusted" in one);
     for (const one of objects) {
       if (one instanceof AbortController) quietly(() => one.abort());

@@ -9,7 +9,10 @@ import { startTestService, type TestService } from "../harness/service.js";
 
 const MB = 1024 * 1024;
 
-/** Sends a whole body, even after an early answer, then a second request. @returns everything the server sent, or the socket's error */
+/**
+ * Sends a whole body, even if the response arrives earlier, and then a second request. @returns everything that the server sent, or the
+ * socket's error
+ */
 function send(url: string, head: string, body: Buffer): Promise<string> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve) => {

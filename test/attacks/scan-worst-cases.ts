@@ -1,10 +1,10 @@
-/** Secrets and texts that are expensive to scan: shared prefixes, repetition, nested escapes, large numbers. */
+/** Secrets and texts that are expensive for the secret scan: shared prefixes, repetition, nested escapes, large numbers. */
 
 export const KB = 1024;
 export const numbered = (count: number, before: string): string[] =>
   Array.from({ length: count }, (_, i) => before + String(i).padStart(7, "0"));
 
-/** Words of four letters over a small alphabet, which have the maximum of different prefixes. */
+/** Returns a text in which each word of four letters occurs once, so that it has as many different prefixes as possible. */
 function deBruijn(letters: string, length: number): string {
   let text = letters[0]!.repeat(3);
   const seen = new Set<string>();
@@ -16,7 +16,7 @@ function deBruijn(letters: string, length: number): string {
   return text;
 }
 
-/** Pseudo-random bytes, the same every time. */
+/** Returns pseudo-random bytes, the same in every test run. */
 function random(bytes: number): Buffer {
   let state = 1;
   return Buffer.from(
@@ -27,7 +27,7 @@ function random(bytes: number): Buffer {
   );
 }
 
-/** Texts of 100 KB each, in many expensive forms. */
+/** Secrets by name: texts of 100 KB, in many expensive forms. */
 export const SECRETS: Record<string, unknown> = {
   "9,000 strings AAAA0000…": numbered(9000, "AAAA"),
   "100 KB of A": "A".repeat(100 * KB),
@@ -44,7 +44,7 @@ export const SECRETS: Record<string, unknown> = {
 
 export function textsOf(bytes: number): Record<string, string> {
   const fill = (unit: string) => unit.repeat(Math.ceil(bytes / unit.length)).slice(0, bytes);
-  // One escape has the maximum nesting; each layer is another text.
+  // One escape with the maximum nesting: each decoded layer is another text.
   const nested = `%${"25".repeat(8)}41`;
   const nestedAtEnd = (text: string) => text.slice(nested.length) + nested;
   const noise = random(3 * KB).toString("base64");

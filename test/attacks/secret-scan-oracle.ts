@@ -15,7 +15,7 @@ const HEX = /[\da-f]{16,}/gi;
 
 const withoutBreaks = (bytes: number[]): number[] => bytes.filter((byte) => byte !== 10 && byte !== 13);
 
-/** Returns the UTF-8 of a code unit. A low surrogate replaces the high surrogate before it. */
+/** Appends a UTF-16 code unit as UTF-8. A low surrogate replaces the high surrogate before it by their common character. */
 function unitWritten(out: number[], unit: number): void {
   const [a, b, c] = out.slice(-3);
   const isLow = unit >= 0xdc00 && unit < 0xe000;
@@ -37,7 +37,7 @@ function unescaped(bytes: number[]): number[] {
   for (let at = 0; at < text.length; ) {
     ESCAPE.lastIndex = at;
     const [all, percent, unit, code, name] = ESCAPE.exec(text) ?? [];
-    // The letter of an escape is lower case, its digits may be upper case.
+    // In an escape, the letter after the backslash is lower case; its digits may be upper case.
     const isEscape = all !== undefined && !/^\\[A-Z]/.test(all);
     if (!isEscape) out.push(bytes[at]!);
     else if (percent !== undefined) out.push(...withoutBreaks([Number.parseInt(percent, 16)]));
@@ -56,7 +56,7 @@ function digitsDecoded(digits: string, bits: number, toValue: (digit: string) =>
 const BASE64_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const base64Value = (digit: string): number => BASE64_DIGITS.indexOf({ "-": "+", _: "/" }[digit] ?? digit);
 
-/** Returns the decoded groups of digits, and the rest of the text after its escapes are decoded. */
+/** Returns the layers that groups of Base64 and hexadecimal digits decode to, each also with its escapes decoded. */
 function decoded(bytes: number[]): number[][] {
   const text = Buffer.from(bytes).toString("latin1");
   const layers: number[][] = [];
@@ -85,7 +85,7 @@ function layersOf(text: string): number[][] {
   return [...nested, ...[...new Set([plain, nested.at(-1)!])].flatMap(decoded)];
 }
 
-/** True if the layer ends with at least eight bytes of a pattern that was cut. */
+/** True if the pattern was cut at the end of the layer: its first eight or more bytes end there, or up to five bytes before. */
 function endsWithin(layer: Buffer, pattern: Uint8Array): boolean {
   for (let length = SHORTEST_BYTES; length <= Math.min(pattern.length, layer.length); length += 1) {
     for (let behind = 0; behind < CUT_SLACK && behind + length <= layer.length; behind += 1) {
@@ -96,7 +96,7 @@ function endsWithin(layer: Buffer, pattern: Uint8Array): boolean {
   return false;
 }
 
-/** Returns the names of all secrets in the text, except those that count only as whole strings. */
+/** Returns the names of all secrets that the text contains, except those that count only as whole strings. */
 export function secretsHeld(
   secrets: readonly { name: string; value: string }[],
   text: string,

@@ -24,7 +24,7 @@ const ALPHABETS = [
   "\0\u0007a%\\",
 ];
 
-/** Creates words of up to `max` letters from one alphabet. Small alphabets give many shared prefixes and digits of every kind. */
+/** Generates words of up to `max` letters from one alphabet. Small alphabets give many shared prefixes and digits of every kind. */
 const word = (max: number) =>
   fc
     .constantFrom(...ALPHABETS)
@@ -42,7 +42,7 @@ const percentInTheMiddle = (text: string): string =>
     at === text.length >> 1 ? `%${character.charCodeAt(0).toString(16)}` : character,
   );
 
-/** Changes a text. Some changes alter a secret. */
+/** Functions that change a text. Some of them also alter a secret. */
 const CHANGES: ((text: string) => string)[] = [
   (text) => text,
   (text) => JSON.stringify(text).slice(1, -1),
@@ -75,7 +75,7 @@ function changed(text: string, changes: readonly number[]): string {
 }
 
 const changes = fc.array(fc.nat(CHANGES.length - 1), { maxLength: 3 });
-/** One part of a text: a random word, or the secret with this number. */
+/** Generates one part of a text: a random word, or the secret with this number. */
 const part = fc.record({ secret: fc.option(fc.nat()), word: word(40), changes });
 
 export const cases: fc.Arbitrary<Case> = fc
@@ -94,8 +94,8 @@ export const cases: fc.Arbitrary<Case> = fc
   .filter(({ secrets }) => secrets.length > 0);
 
 /**
- * Expects that the scan and the oracle agree: the scan reports a secret that the oracle finds, or none if it finds none. Expects that the
- * masked text contains no secret.
+ * Generates `count` texts and expects that the scan agrees with the oracle: it reports a secret that the oracle finds, or none if the
+ * oracle finds none. Expects that the masked text contains no secret.
  */
 export function expectSameVerdicts(count: number): void {
   const property = fc.property(cases, ({ secrets, text, cut }) => {

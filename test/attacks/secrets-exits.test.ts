@@ -1,4 +1,4 @@
-/** Tests each place where a real run can output a secret. Covers decisions outside the scan, which secrets-forms.test.ts cannot see. */
+/** Tests each place where a real run can output a secret. Covers decisions outside the scan, which secrets-forms.test.ts does not reach. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";

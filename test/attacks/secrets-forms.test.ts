@@ -1,4 +1,4 @@
-/** Checks that the scan finds and masks each kind of value in each encoding. The pairs are generated, so that none is missing. */
+/** Checks that the scan finds and masks each kind of value in each encoding. The pairs are generated, so that the test covers all. */
 import { expect } from "chai";
 import { createSecretScan } from "../../src/engine/secret-scan/scan.js";
 import { secretsOfSetting } from "../../src/rules/secrets.js";
@@ -86,8 +86,8 @@ const SURROUNDINGS: [string, string][] = [
 const BEGINNINGS = ["http://h.example/x?", "http://h.example/x?n=", "http://h.example/x#", "http://h.example/"];
 
 /**
- * Selects texts for a value of this length. A backslash before an escape changes the text, and the rest of the shortest values is too short
- * to detect.
+ * Selects the texts around a value of this length. A backslash before an escape changes the text, and the remaining part of the shortest
+ * values is then too short to detect.
  */
 const aroundOf = ({ length }: string) =>
   SURROUNDINGS.slice(0, length > 10_000 ? 1 : length < 12 ? 2 : SURROUNDINGS.length);
@@ -116,7 +116,7 @@ describe("secrets in every form", () => {
     it(`finds ${kind} in ${Object.keys(FORMS).length} forms in a URL, after its normalization`, () => {
       for (const [at, [form, encode]] of Object.entries(FORMS).entries()) {
         for (const begin of sampleOf(BEGINNINGS, at, 2)) {
-          // Some values cannot be part of a URL.
+          // Some values make the URL invalid.
           const address = URL.parse(begin + encode(value))?.href;
           if (address) expect(scan.findInUrl(address), `${form} behind ${begin}`).to.equal("_key");
         }

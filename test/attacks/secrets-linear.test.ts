@@ -4,7 +4,7 @@ import { createSecretScan } from "../../src/engine/secret-scan/scan.js";
 import { secretsOfSetting } from "../../src/rules/secrets.js";
 import { KB, numbered, SECRETS, textsOf } from "./scan-worst-cases.js";
 
-/** Maximum steps for each byte of text: two in each layer, and escapes can make nine layers. */
+/** Maximum steps of the scan for each byte of text: two in each layer, and escapes can make nine layers. */
 const STEPS_PER_BYTE = 24;
 
 describe("the time of a scan", () => {

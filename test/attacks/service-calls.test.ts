@@ -10,7 +10,7 @@ const BASE = "http://service.internal:4000/under/";
 const call = (id: number, ...[method, url, headers = {}, body = null]: unknown[]) =>
   `${id}:${JSON.stringify([method, url, headers, body])}`;
 
-/** The service's handler of a run's calls. It responds when the test allows it. */
+/** Creates the service's handler of a run's calls, with a service that responds when the test allows it. */
 function underAttack() {
   const sent: ServiceRequest[] = [];
   const replies: Parameters<Reply>[] = [];
@@ -88,7 +88,7 @@ describe("forged calls of the service", () => {
     await new Promise((resolve) => setImmediate(resolve));
     for (const other of ["7:cancel", "99:cancel", "3:cancelled", '3:"cancel"', "3:CANCEL"]) await calls.receive(other);
     await calls.receive(call(4, "GET", `${BASE}again`));
-    // The texts that are no cancellation, and the ID that is in use.
+    // Three refusals of texts that are no cancellation, and one of an ID that is in use.
     expect(replies).to.deep.equal([3, 3, 3, 4].map((id) => [id, null, null, true]));
     replies.length = 0;
     await calls.receive("3:cancel");

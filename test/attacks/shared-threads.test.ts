@@ -3,7 +3,7 @@ import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import { resultOf, testBrowsers } from "../engine/browser/support.js";
 
-/** Number of runs: more than several threads serve. */
+/** Number of runs: more than one thread serves, so that several threads take part. */
 const RUNS = 60;
 /** Code that leaves data behind. The data of all runs together would exceed the heap limit. */
 const LEFT_BY_EACH =

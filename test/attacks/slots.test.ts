@@ -1,4 +1,4 @@
-/** Tests slots of a dispatcher: what malicious apps can hold, and what remains for others. */
+/** Tests the slots of a dispatcher: how many malicious apps can hold, and how many remain for others. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { CHAIN_DEPTH_MAX } from "../../src/limits.js";

@@ -1,4 +1,4 @@
-/** Tests what visitors of an app's page, who have a token, can do to the app's owners, and what their tokens can read. */
+/** Tests what a visitor of an app's page can read and change with the page's token, at the expense of the app's owners. */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { createTokenBucket } from "../../src/engine/token-bucket.js";
@@ -16,7 +16,7 @@ describe("a visitor", () => {
   });
   after(() => service.stop());
 
-  /** Returns the number of run requests that pass the rate limit. The action does not exist. */
+  /** Sends `requests` requests for runs of a missing action. Returns how many pass the rate limit. */
   async function passed(as: string, requests: number): Promise<number> {
     const answers = [];
     for (let sent = 0; sent < requests; sent += 1) {

@@ -1,4 +1,4 @@
-/** Tests callers that find no free slot: the rows of their runs, and callers behind sleeping runs. */
+/** Tests calls for which no slot is free: the rows of their runs, and calls behind sleeping runs. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";

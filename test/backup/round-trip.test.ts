@@ -1,4 +1,4 @@
-/** A backup of a running service, restored elsewhere: the restored service returns the same responses. */
+/** Restores the backup of a running service elsewhere, and checks that the restored service returns the same responses. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -27,7 +27,7 @@ interface Shape {
   indexes: string[];
 }
 
-/** Returns all database objects except rows. Names of partitions' indexes are left out, because PostgreSQL chooses them. */
+/** Returns all database objects except rows. It leaves out the names of partitions' indexes, because PostgreSQL chooses them. */
 async function shapeOf(db: DataSource): Promise<Shape> {
   const [shape] = await db.query(`
     SELECT (SELECT json_agg(format('%s %s', relname, pg_get_expr(relpartbound, oid)) ORDER BY relname)

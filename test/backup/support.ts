@@ -26,8 +26,8 @@ async function must(rest: Rest, method: string, path: string, body?: object): Pr
 }
 
 /**
- * Adds runs with their entries in several partitions. One of them is in progress in a live process. They belong to another app, which the
- * test does not compare.
+ * Adds runs with their entries in several partitions. A live process executes one of them. They belong to another app, which the test does
+ * not compare.
  */
 async function fillPartitions({ db }: TestService): Promise<void> {
   const partitions = createPartitions({ db, days: 30 });

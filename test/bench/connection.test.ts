@@ -1,4 +1,4 @@
-/** Tests the benchmark's HTTP connection, whose faults would only show in its figures. */
+/** Tests the HTTP connection of the benchmarks: only wrong figures would show its faults. */
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { createServer, type Server, type Socket } from "node:net";

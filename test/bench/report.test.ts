@@ -1,4 +1,4 @@
-/** BENCHMARKS.md and its drawings are generated from the collected figures, without manual edits. */
+/** Checks that BENCHMARKS.md and its drawings equal what the collected figures generate, without manual edits. */
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";

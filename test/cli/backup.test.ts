@@ -30,7 +30,7 @@ function command(
   });
 }
 
-/** Returns the prefix of the database's files in the media store. */
+/** Returns the prefix under which the media store has this database's files. */
 async function spaceOf(url: string): Promise<string> {
   const client = new Client({ connectionString: url });
   await client.connect();

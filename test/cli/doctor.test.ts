@@ -15,7 +15,7 @@ import { programEnvironment } from "../harness/program-environment.js";
 const PROGRAM = fileURLToPath(new URL("../../src/cli/doctor.js", import.meta.url));
 const KEY = Buffer.alloc(32, 7).toString("base64");
 
-/** Environment of the doctor: the test's variables that name Chromium, and `environment`. */
+/** Environment of a doctor: `environment`, and the variables of this process that name Chromium. */
 function environmentWith(environment: Record<string, string>): Record<string, string> {
   const { PUPPETEER_CACHE_DIR, CHROME_PATH } = process.env;
   return {
@@ -25,12 +25,12 @@ function environmentWith(environment: Record<string, string>): Record<string, st
   };
 }
 
-/** Runs the checks in this process and returns their output. A separate process takes two seconds, most of them to load modules. */
+/** Runs the checks in this process and returns their output. A separate process would take two seconds, mostly to load modules. */
 async function check(environment: Record<string, string>): Promise<string> {
   return (await findings(environmentWith(environment))).map((one) => `${written(one)}\n`).join("");
 }
 
-/** Runs the doctor. @param prefix commands that each start the next one with fewer rights */
+/** Runs the doctor as a process. @param prefix commands that start it with fewer rights */
 function doctor(
   environment: Record<string, string>,
   prefix: readonly string[] = [],

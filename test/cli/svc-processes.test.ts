@@ -1,5 +1,6 @@
 /**
- * Tests `svc` commands that run until they are ended, or that are killed midway: dev, test --watch, logs --follow, push; stages and data.
+ * Tests `svc` commands that run until they are ended, or that are killed midway: dev, test --watch, logs --follow, push. Also tests stages
+ * and data.
  */
 import { once } from "node:events";
 import { readFileSync, rmSync } from "node:fs";
@@ -149,7 +150,7 @@ test("calls timers as the clock moves", async () => {
   equal(calls, expected);
   await mock.time("2026-01-02T04:59:59Z");
   equal(calls.length, expected.length);
-  // A timer runs when its real time has passed, even if the mocked clock stands still.
+  // A timer of 5 ms of real time runs, although the mocked clock stands still.
   await new Promise((resolve) => setTimeout(resolve, 5));
   equal(new Date().toISOString(), "2026-01-02T04:59:59.000Z");
 });
@@ -179,7 +180,7 @@ test("expects rejections", async () => {
     const lines = tests[4].error.split("\n");
     expect(lines[0]).to.match(/^TypeError: /);
     for (const [at, place] of places.entries()) expect(lines[at + 1]).to.include(place);
-    // The tests leave the app unchanged, and delete the app that they ran in.
+    // The tests ran in a separate app, which `svc test` has deleted, and they left this app unchanged.
     expect((await manifestOf(app)).dataSources ?? []).to.deep.equal([]);
     const { stages } = (await service.rest("GET", `/v1/apps/${app}/stages`)).body;
     expect(stages.map(({ appId }: { appId: number }) => appId)).to.deep.equal([app]);
@@ -238,7 +239,7 @@ test("waits", () => new Promise((resolve) => setTimeout(resolve, 60_000)));
     await json(folder, ["publish", "hello"]);
     const [plain, lines] = [start(folder, ["logs", "--follow"]), start(folder, ["logs", "--follow", "--json"])];
     const { runId } = await json(folder, ["run", "hello"]);
-    // If the command reads the list of runs only after the run has ended, it prints the run as an earlier one.
+    // If the command reads the list of runs only after the run has ended, it prints this run as an earlier one.
     await until(async () => /completed {2}hello {2}run \d+/.test(plain.printed()));
     await until(async () => lines.printed().includes(`"id":${runId}`));
     for (const line of lines.printed().trim().split("\n")) expect(JSON.parse(line)).to.include.keys("id", "state");
@@ -305,7 +306,7 @@ test("waits", () => new Promise((resolve) => setTimeout(resolve, 60_000)));
       .map((line) => JSON.parse(line));
     expect(code).to.equal(0);
     expect(lines.map(({ Name }) => Name)).to.deep.equal(["Ann", "Bo\nb"]);
-    // Pulled entries can be pushed again.
+    // The output of `data pull` is valid input of `data push`.
     write(folder, "guests.jsonl", out);
     expect(await json(folder, ["data", "push", "guests", "guests.jsonl", "--replace"])).to.deep.equal({ inserted: 2 });
     write(folder, "more.json", '[{"Name": "Cy"}]');
@@ -328,7 +329,7 @@ test("waits", () => new Promise((resolve) => setTimeout(resolve, 60_000)));
     expect((await json(folder, ["data", "pull", "guests"])).entries).to.have.length(3);
   });
 
-  /** A proxy to the service that can stop in the middle of the request by which a push applies changes. */
+  /** Starts a proxy to the service. It can stop in the middle of the request with which a push applies its changes. */
   async function stoppingProxy(forwarded: "half" | "all") {
     const state = { isArmed: false, hasStopped: false };
     const server = createServer((incoming, reply) => {

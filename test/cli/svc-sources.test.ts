@@ -1,6 +1,4 @@
-/**
- * Tests sources between a project folder and the service: the command line sends files, the service builds them, and a pull restores them.
- */
+/** Tests sources in a project folder: the command line sends their files, the service builds them, and a pull restores them. */
 import { readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -166,7 +164,7 @@ async function execute() {
     const failed = await svc(folder, ["run", "plain"]);
     const places = [/limit.* \(actions\/plain\/action\.js:2:/, /execute.* \(actions\/plain\/action\.js:10:3\)/];
     expect(failed.err).to.match(places[0]!).and.to.match(places[1]!);
-    // The name of this action ends the name of another file: only a file with exactly its name belongs to it.
+    // This file name ends with the name of an action's file: only a file with exactly that name belongs to the action.
     const [line, other] = ["    at f (plain.js:1:1)", "    at g (data-plain.js:1:1)"];
     const placed = new Project(folder).stackInFile("plain", bodyOf(text), `Error\n${line}\n${other}`);
     expect(placed).to.equal(`Error\n    at f (actions/plain/action.js:2:1)\n${other}`);

@@ -22,7 +22,7 @@ interface CommandOutput {
   answer: any;
 }
 
-/** Runs the program as npm does, with only the variables in `environment`. */
+/** Runs the token program as a process, as npm does, with only the variables in `environment`. */
 function runProgram(environment: Record<string, string>, ...words: string[]): Promise<CommandOutput> {
   return new Promise((resolve) => {
     const env = { ...programEnvironment(), ...environment };
@@ -37,7 +37,7 @@ describe("npm run token", () => {
   let service: TestService;
   let environment: Record<string, string>;
 
-  /** Runs the program with these arguments in this process, because starting a process costs a second. */
+  /** Runs the token program in this process with these arguments, because starting a process costs a second. */
   // biome-ignore lint/suspicious/noExplicitAny: as above
   const token = async (...words: string[]): Promise<any> => withDatabase(readConfig(environment), readTask(words));
 
@@ -85,7 +85,7 @@ describe("npm run token", () => {
     const listener = new Client({ connectionString: service.databaseUrl });
     await listener.connect();
     await listener.query(`LISTEN ${CREDENTIAL_CHANNEL}`);
-    // The notification reaches the service at once. Without it, the service would read the token again after some seconds.
+    // The program notifies the service at once. Without the notification, the service would read the token again only after some seconds.
     const notice = once(listener, "notification");
     const revoked = await runProgram(environment, "revoke", String(answer.id));
     expect(revoked.answer).to.deep.equal({ id: answer.id, revoked: true });

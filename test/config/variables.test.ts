@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { describedVariables } from "../../src/config/variables.js";
 import { ConfigError, readConfig } from "../../src/config.js";
 
-/** Faulty values, separated by spaces, for each variable that can be invalid. */
+/** Invalid values, separated by spaces, of each variable that can have one. */
 const FAULTY: Record<string, string> = {
   PORT: "-1 65536 4e3 port",
   TRUST_PROXY: "0 10 all 0.0.0.0/0 10.0.0.1/33 10.0.0.1,",

@@ -1,4 +1,4 @@
-/** Access rules as callers see them: each combination of caller, operation and form of rule; and that hidden columns appear nowhere. */
+/** Tests access rules for callers: each combination of caller, operation and form of rule. Checks that hidden columns appear nowhere. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { ENTRY_VERBS, type EntryVerb } from "../../src/rules/entries/access-rules.js";
@@ -22,7 +22,7 @@ describe("access rules", () => {
 
   const asWho = (who: Who): string | null => tokens[who] ?? null;
 
-  /** A new data source with one entry, and that entry's id. */
+  /** Creates a data source with one entry. Returns its path and the entry's ID. */
   async function sample(accessRules: object[], data: object = { Name: "a", Secret: SECRET }) {
     made += 1;
     const name = `sample ${made}`;
@@ -35,7 +35,7 @@ describe("access rules", () => {
     return { path: `${base}/${body.dataSource.id}`, id: entry!.id };
   }
 
-  /** Each verb with each of its routes. */
+  /** Requests for each operation on entries: one for each route that performs it. */
   const CALLS: Record<EntryVerb, ((path: string, id: number) => [method: string, path: string, body?: unknown])[]> = {
     select: [
       (path, id) => ["GET", `${path}/entries/${id}`],
@@ -65,7 +65,7 @@ describe("access rules", () => {
         const rules = rule === null ? [] : [{ type: [verb], ...rule }];
         const outcomes: Record<string, unknown[]> = {};
         const expected: Record<string, unknown[]> = {};
-        // A refused request does not change the sample.
+        // Requests that are refused or only read share this data source, because they do not change it.
         const untouched = await sample(rules);
         for (const who of PAGES) {
           for (const [at, call] of CALLS[verb].entries()) {

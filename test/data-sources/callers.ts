@@ -1,4 +1,4 @@
-/** Callers of a data source with access rules, with their tokens, and forms of a rule with the pages that each allows. */
+/** Callers of a data source with access rules, their tokens, and forms of a rule with the callers that each form allows. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { hashToken, newToken } from "../../src/operations/access/tokens.js";
@@ -6,12 +6,15 @@ import type { TestService } from "../harness/service.js";
 
 const HOOKS = [{ type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"] } }];
 
-/** Callers under access rules: anonymous, a page, a page with a user of either office; and callers that are trusted. */
+/**
+ * Callers under access rules (anonymous, a page, a page with a signed-in user of either office), and callers that access rules do not
+ * restrict.
+ */
 export const PAGES = ["nobody", "live", "viewer", "london", "paris"] as const;
 export const TRUSTED = ["editor", "admin", "api", "task"] as const;
 export type Who = (typeof PAGES)[number] | (typeof TRUSTED)[number];
 
-/** Forms of a rule, each with the pages that it allows. */
+/** Forms of an access rule, each with the callers that it allows. */
 export const FORMS: Record<string, { rule: object | null; lets: readonly Who[] }> = {
   "no rule": { rule: null, lets: [] },
   "a rule for all": { rule: { allow: "all" }, lets: PAGES },
@@ -29,7 +32,7 @@ export const FORMS: Record<string, { rule: object | null; lets: readonly Who[] }
   },
 };
 
-/** A token of each; the users of both offices are signed in to separate pages. */
+/** Returns a token of each caller. The users of both offices are signed in to separate pages. */
 export async function tokensOf(service: TestService): Promise<Partial<Record<Who, string>>> {
   const tokens: Partial<Record<Who, string>> = {};
   const base = `/v1/apps/${service.appId}/data-sources`;

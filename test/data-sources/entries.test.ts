@@ -1,4 +1,4 @@
-/** Data sources and their entries as an app's backend writes them, over REST and GraphQL. */
+/** Tests data sources and their entries over REST and GraphQL, as an app's backend uses them. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { startTestService, type TestService } from "../harness/service.js";

@@ -1,4 +1,4 @@
-/** Bodies of entries, over every route: only objects are accepted, and an entry can be sent back as it was read. */
+/** Tests the bodies of entries on every route: only objects are accepted, and an entry can be sent back as it was read. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 

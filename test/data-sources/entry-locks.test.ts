@@ -1,4 +1,4 @@
-/** Removals of a data source beside transactions that hold locks on its entries. */
+/** Tests removals of a data source while other transactions hold locks on its entries. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
@@ -26,7 +26,7 @@ describe("data sources under locks", () => {
     const remove = (path: string, tag = "*") => service.rest("DELETE", path, { headers: { "if-match": tag } });
 
     /**
-     * Sends the requests one by one, each after the earlier ones wait for a lock or have their response.
+     * Sends the requests one after the other: each when the earlier ones wait for a lock or have their response.
      * @param locked number of the oldest entries that are locked
      */
     async function whileLocked(

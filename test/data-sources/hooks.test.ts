@@ -1,4 +1,7 @@
-/** Hooks that send: an e-mail or a text message for a written entry, in its transaction, only to recipients that the entry names. */
+/**
+ * Tests hooks that send an e-mail or a text message for a written entry: in the entry's transaction, and only to recipients that the entry
+ * names.
+ */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -161,7 +164,7 @@ describe("hooks of data sources that send", () => {
         const call = { as: "live" as const, body: { data: { Email: `v${n}@example.com` } } };
         answers.push((await limited.rest("POST", `${path}/Open/entries`, call)).http);
       }
-      // Visitors can use the whole limit; use beyond two thirds of it is added to the app's own.
+      // Visitors can use the whole limit. The app itself may exceed it by as much as visitors have used beyond two thirds of it.
       expect(answers).to.deep.equal([201, 201, 201, 429]);
       expect((await limited.rest("POST", `${path}/Open/entries`, { body: { data: {} } })).http).to.equal(201);
       expect((await limited.rest("POST", `${path}/Open/entries`, { body: { data: {} } })).http).to.equal(429);
@@ -207,7 +210,7 @@ describe("the audit log of an app", () => {
     await service.rest("PUT", `${base}/Trail/entries/${made.id}`, { body: { data: { Other: "hush" } } });
     await service.rest("POST", `${base}/Trail/import?append=true`, { body: [{ Word: "hush" }, { Word: "hush" }] });
     await service.rest("DELETE", `${base}/Trail/entries/${made.id}`);
-    // A visitor's writes have no audit entry; they are in the log events.
+    // A visitor's writes have no audit entry; only the log events contain them.
     await service.rest("POST", `${base}/Trail/entries`, { as: "live", body: { data: { Word: "hush" } } });
     const { entries } = (await service.rest("GET", `/v1/apps/${service.appId}/audit?limit=10`)).body;
     const trail = entries.filter(({ type }: { type: string }) => type === "dataSource.entries").reverse();

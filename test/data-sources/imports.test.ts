@@ -1,4 +1,4 @@
-/** Imported files: every format, all or nothing; snapshots before large changes, and restoring them. */
+/** Tests imported files: every format, all entries or none, snapshots before large changes, and the restore of a snapshot. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { startTestService, type TestService } from "../harness/service.js";

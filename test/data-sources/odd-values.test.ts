@@ -1,4 +1,4 @@
-/** Edge cases of JSON, text and paths, from a request to the stored entry and back. */
+/** Tests unusual JSON values, texts and paths, from a request to the stored entry and back. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { startTestService, type TestService } from "../harness/service.js";

@@ -1,4 +1,6 @@
-/** Kinds of queries of a data source over both APIs: for its editors, not for callers under access rules. */
+/**
+ * Tests the list of a data source's recent kinds of queries, over both APIs: its editors can read it, callers under access rules cannot.
+ */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 

@@ -1,4 +1,4 @@
-/** Users of an app: signed in to a page by an entry with a hashed column, which no caller can read. */
+/** Tests the users of an app: an entry with a hashed column signs a user in to a page, and no caller can read this column. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { ActionError } from "../../src/errors.js";
@@ -26,7 +26,7 @@ describe("users of an app", () => {
   });
   after(() => service.stop());
 
-  /** A page's token of its own. */
+  /** Creates a page token that no other test uses. */
   const newPage = async (kind: "live" | "viewer" = "live"): Promise<string> =>
     (await service.rest("POST", `/v1/apps/${service.appId}/tokens`, { body: { kind } })).body.token;
   const newUser = async (more: object = {}) => {

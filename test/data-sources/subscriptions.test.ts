@@ -1,4 +1,4 @@
-/** Subscriptions to a data source over the websocket: their events, their readers, and that a gap loses nothing. */
+/** Tests subscriptions to a data source over the websocket: their events, their readers, and that a lost connection loses no change. */
 import { expect } from "chai";
 import type { Client } from "graphql-ws";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -109,7 +109,7 @@ describe("a subscription to a data source", () => {
 
   it("starts even if its first attempt fails", async () => {
     const path = await make();
-    // The first read of the counts fails; a sequence counts the reads, because a rollback does not reset it.
+    // The first read of the counts fails. A sequence counts the reads, because a rollback does not reset it.
     await service.db.query(`
       CREATE SEQUENCE tally_reads;
       CREATE FUNCTION check_tally_read() RETURNS boolean LANGUAGE plpgsql AS $$
@@ -167,7 +167,7 @@ describe("a subscription to a data source", () => {
   });
 
   const OWN_ENTRY = { n: -1, Owner: "me" };
-  /** Changes of many entries at once. `ids` are those of the entries before. */
+  /** Changes of many entries at once. `ids` has the IDs of the data source's entries. */
   const MANY = Array.from({ length: 1_500 }, (_, n) => ({ n, Owner: "other" }));
   const BULKS: Record<string, (path: string, ids: number[]) => Promise<void>> = {
     "an import that adds": async (path) => {
@@ -199,7 +199,7 @@ describe("a subscription to a data source", () => {
       const rules = [{ type: ["select"], allow: "all", require: [{ Owner: { equals: "me" } }] }];
       const path = await make({ accessRules: rules });
       await service.rest("POST", `${path}/import`, { body: MANY });
-      // Creates a version to restore.
+      // The import creates a version that the restore below uses.
       await service.rest("POST", `${path}/import`, { body: MANY });
       const all = { type: "select", limit: 10_000 };
       const { entries } = (await service.rest("POST", `${path}/query`, { body: all })).body;
@@ -271,7 +271,7 @@ describe("a subscription to a data source", () => {
     await service.rest("PUT", `${path}/entries/${other.id}`, { body: { data: { Name: "c" } } });
     await service.rest("DELETE", `${path}/entries/${other.id}`);
     await service.rest("PUT", `${path}/entries/${id}`, { body: { data: { Name: "z" } } });
-    // The next message is about the one visible change.
+    // The next message is about the only change that this subscriber can see.
     expect(what(await next())).to.deep.equal({ ...nothing, updated: [{ id, data: { Owner: "me", Name: "z" } }] });
   });
 
@@ -284,7 +284,7 @@ describe("a subscription to a data source", () => {
     }
     await insert(path, { Owner: "you" });
     starts.push((await follow(path, MINE, "live")()).position);
-    // Differ as much with a change in between as without one, and have one length.
+    // All cursors differ, whether or not a change lies between them, and have the same length.
     expect(new Set(starts).size).to.equal(4);
     expect(new Set(starts.map(({ length }) => length)).size).to.equal(1);
     const mine = await insert(path, { Owner: "me", Name: "m" });

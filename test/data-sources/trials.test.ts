@@ -1,4 +1,4 @@
-/** Test of access rules as a user: the result is what that user's page gets, and nothing changes. */
+/** Tests a trial of access rules as a given user: it returns what this user's page would get, and changes nothing. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 import { FORMS, PAGES, tokensOf } from "./callers.js";

@@ -1,4 +1,4 @@
-/** Actions that written entries start: by their log trigger and data source, without endless chains. */
+/** Tests actions that start when an entry is written, by a log trigger with a data source: they form no endless chain. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { publishDirectly } from "../harness/production-copies.js";

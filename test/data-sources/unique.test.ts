@@ -1,4 +1,4 @@
-/** Unique indexes: no two entries share a unique value, however they are written and however many at once. */
+/** Tests unique indexes: no two entries have the same unique value, on each way to write entries, and with many writes at once. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 

@@ -1,6 +1,6 @@
 /**
- * App users who prove an address by a code: sent to the owner, with the same response for unknown addresses, valid once and for a short
- * time.
+ * Tests app users who verify an address by a code. Only the owner of the address gets the code. It is valid once and for a short time. The
+ * response does not show whether the address is known.
  */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
@@ -43,7 +43,7 @@ describe("verification by code", () => {
     });
   const refusal = ({ http, body }: { http: number; body: { status: string } }) => `${http} ${body.status}`;
 
-  /** Content of the newest message to the address; null if there is none. */
+  /** Returns the text of the newest message to the address; null if there is none. */
   async function codeFor(address: string): Promise<string | null> {
     const [found] = await rows<{ text: string }>(
       service.db,
@@ -162,7 +162,7 @@ describe("verification by code", () => {
 
   it("leaves each of many addresses one attempt with wrong codes for one user", async () => {
     const user = await newUser();
-    // Two codes for each address, up to the total limit and beyond.
+    // Requests two codes for each address, up to the total limit and beyond.
     const addresses = Array.from({ length: 60 }, (_, at) => `203.0.114.${at + 1}`);
     const answers: string[] = [];
     for (const address of addresses) {

@@ -1,4 +1,4 @@
-/** The upgrade to data sources with `isUsers`: which ones it marks, and where it records that. */
+/** Tests the migration that adds `isUsers` to data sources: which data sources it marks, and where it records that. */
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { bringSchema, migrate, openDatabase } from "../../src/data/database.js";

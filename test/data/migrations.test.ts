@@ -11,12 +11,12 @@ const FOLDER = fileURLToPath(new URL("../../../migrations/", import.meta.url));
 it("every migration of the folder is in the list, in the order of their times", () => {
   const inFolder = readdirSync(FOLDER).map((name) => name.slice(0, name.indexOf("-")));
   const inList = MIGRATIONS.map(({ name }) => name.slice(-inFolder[0]!.length));
-  // Some files hold more than one.
+  // The list may contain more migrations than the folder has files, because some files contain several.
   expect(inList).to.include.members(inFolder);
   expect(inList).to.deep.equal([...inList].sort());
 });
 
-/** Earlier migrations create the tables of the first release. */
+/** First migration after the first release. Earlier migrations create the tables of that release. */
 const FIRST_UPGRADE = "1764000400000";
 
 it("every index that an upgrade adds to a table that is there is built concurrently, outside a transaction", () => {

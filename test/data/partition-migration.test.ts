@@ -6,7 +6,7 @@ import { createLogs } from "../../src/operations/records/execution-logs.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 
-/** Migrations from before logs and runs were partitioned. */
+/** True for migrations from before the migration that partitions logs and runs. */
 const isBefore = ({ name }: { name: string }) => Number(name.slice(-13)) < 1763600180000;
 
 describe("a database from before its logs were partitioned", () => {

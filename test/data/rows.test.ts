@@ -20,13 +20,13 @@ const COLUMNS = `
   SELECT attname AS name, format_type(atttypid, atttypmod) AS type, NOT attnotnull AS nullable
     FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attname`;
 
-/** Tables that a foreign key points at. */
+/** Tables that a foreign key references. */
 const REFERENCED = `SELECT DISTINCT confrelid::regclass::text AS name FROM pg_constraint WHERE contype = 'f' ORDER BY 1`;
 
 const SOURCES = fileURLToPath(new URL("../../../src/", import.meta.url));
 const sourceFiles = () =>
   readdirSync(SOURCES, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
-/** The table of each `FOR UPDATE` that waits for other transactions; a lock with `SKIP LOCKED` waits for none. */
+/** Returns the table of each `FOR UPDATE` in the source that waits for other transactions. A lock with `SKIP LOCKED` waits for none. */
 function tablesLockedForUpdate(): { file: string; table: string }[] {
   return sourceFiles().flatMap((file) => {
     const statements = readFileSync(join(SOURCES, file), "utf8").split(/\bFOR UPDATE\b(?! (?:OF \w+ )?SKIP LOCKED)/);
@@ -36,7 +36,7 @@ function tablesLockedForUpdate(): { file: string; table: string }[] {
     });
   });
 }
-/** Its lock must block new rows that point at it: the data source is removed if it is empty. */
+/** The only allowed `FOR UPDATE`: it must block new entries of the data source, which is removed only if it is empty. */
 const BLOCKS_NEW_ROWS = { file: "operations/data-sources/source-definitions.ts", table: "data_source" };
 
 const byName = (a: Column, b: Column) => (a.name < b.name ? -1 : 1);
@@ -63,9 +63,9 @@ describe("rows", () => {
     });
   }
 
-  /*
-   * An insert locks the rows that it points at FOR KEY SHARE. Two transactions that have both inserted such a row and
-   * then lock the same row FOR UPDATE wait for each other. FOR NO KEY UPDATE excludes other changes without that.
+  /**
+   * An insert locks the rows that it references FOR KEY SHARE. If two transactions have both done so, and then both lock the same row FOR
+   * UPDATE, each waits for the other. FOR NO KEY UPDATE excludes other changes without this deadlock.
    */
   it("no row that others point at is locked FOR UPDATE, which deadlocks with inserts", async () => {
     const referenced = (await rows<{ name: string }>(db, REFERENCED)).map(({ name }) => name);

@@ -1,4 +1,4 @@
-/** Compares two schemas: what existing statements may name and omit must stay valid. */
+/** Compares two database schemas: each statement that is valid for the earlier one must stay valid. */
 import type { DataSource } from "typeorm";
 
 const CATALOGUE = `
@@ -32,13 +32,13 @@ interface ValueCheck {
   values: Set<string>;
 }
 
-/** A check of the form `column = ANY (ARRAY['a'::text, …])`: its values and the text around them. */
+/** Splits a check of the form `column = ANY (ARRAY['a'::text, …])` into its values and the text around them. */
 function valueCheckOf({ table, says }: { table: string; says: string }): ValueCheck {
   const values = new Set(says.match(/'(?:[^']|'')*'/g));
   return { frame: `${table} ${says.replace(/ARRAY\[.*\]/, "ARRAY[]").replace(/ NOT VALID$/, "")}`, values };
 }
 
-/** True if the earlier check allowed some of the values of this one and no others: every statement that passed it passes now. */
+/** True if an earlier check allowed some of the values of this one and no others: each statement that passed it passes this one too. */
 function onlyAllowsMore(demand: { table: string; says: string }, before: Catalogue): boolean {
   if (!demand.says.includes("ARRAY[")) return false;
   const is = valueCheckOf(demand);
@@ -48,7 +48,8 @@ function onlyAllowsMore(demand: { table: string; says: string }, before: Catalog
 }
 
 /**
- * Each difference that a statement for `before` would meet in `after`; in the order of tables, columns, constraints, indexes, functions.
+ * Returns each difference that would break a statement written for `before` in `after`, ordered by tables, columns, constraints, indexes
+ * and functions.
  */
 export function removedParts(before: Catalogue, after: Catalogue): string[] {
   const tables = new Set(before.columns.map(({ table }) => table));

@@ -1,4 +1,4 @@
-/** Upgrades without downtime: the schema stays compatible with processes of the previous release, which run until they are replaced. */
+/** Tests upgrades without downtime: the new schema works with processes of the previous release, which run until they are replaced. */
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { bringSchema, migrate, openDatabase } from "../../src/data/database.js";
@@ -9,7 +9,7 @@ import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { until } from "../harness/until.js";
 import { type Catalogue, catalogueOf, removedParts } from "./schema-growth.js";
 
-/* Statements of the last release; rewrite them when a release is made. */
+/** Statements of the last release. When a release is made, replace them by its own. */
 const STATEMENTS = [
   `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, holder, started_at, hosts)
    VALUES (1, 1, 'master', 'manual', '{"n": 1}', 'running', '00000000-0000-4000-8000-000000000001', now(), '{a}')`,
@@ -129,7 +129,7 @@ describe("the schema with the previous release", () => {
     await one.startTransaction();
     await one.query("LOCK TABLE run IN ROW EXCLUSIVE MODE");
     const migrating = migrate(database.url);
-    // Resolves when all earlier migrations have ended, and this one waits for the locked table.
+    // Resolves when the earlier migrations have ended and this one waits for the locked table.
     const waits =
       "SELECT FROM pg_locks WHERE NOT granted AND relation = 'run'::regclass AND mode = 'AccessExclusiveLock'";
     await until(async () => (await other.query(waits)).length > 0);

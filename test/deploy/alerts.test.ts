@@ -1,5 +1,6 @@
 /**
- * Compares the rules and the dashboard of `deploy/` with the service's metrics: the named metrics exist, and each rule fires for its fault.
+ * Compares the alert rules and the dashboard of `deploy/` with the service's metrics: the named metrics exist, and each rule fires for its
+ * fault.
  */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -36,7 +37,7 @@ const WELL: VitalSigns = {
 };
 const RUN: EndedRunFacts = { appId: 1, trigger: "manual", mode: "isolate", outcome: "completed", durationMs: 20 };
 
-/** A process whose state a test changes. */
+/** Creates the metrics and the state of a process, for a test to change. */
 function process() {
   const measures = createMeasures();
   const state = {
@@ -76,7 +77,7 @@ function process() {
       one.name === "nodejs_eventloop_lag_p99_seconds" ? { ...one, value: state.loop } : one,
     );
   };
-  // The app has run here before; nothing else has been counted.
+  // One run has been counted before the first scrape, so that the metrics of runs exist.
   measures.runEnded(RUN);
   return { measures, state, scrape };
 }

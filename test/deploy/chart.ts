@@ -17,7 +17,7 @@ export interface Manifest {
 type Scope = Record<string, unknown>;
 type Token = { text: string } | { action: string };
 
-/** A dash inside a brace removes the white space on its side, as in Go's templates. */
+/** Splits a template into tokens. A dash inside a brace removes the white space on its side, as in Go's templates. */
 function tokensOf(template: string): Token[] {
   const tokens: Token[] = [];
   let text = "";
@@ -51,7 +51,7 @@ function printed(action: string, scope: Scope): string {
   return filter ? JSON.stringify(value) : value;
 }
 
-/** Reads up to the `end` of this block. */
+/** Renders the tokens of a block up to its `end`. Returns the text, and the position behind the block. */
 function block(tokens: readonly Token[], from: number, scope: Scope | null): { text: string; next: number } {
   let text = "";
   for (let at = from; at < tokens.length; ) {
@@ -80,7 +80,7 @@ function block(tokens: readonly Token[], from: number, scope: Scope | null): { t
 
 type Values = Record<string, Record<string, unknown>>;
 
-/** Renders the documents for Kubernetes. @param change values that an operator overrides */
+/** Renders the chart's documents for Kubernetes. @param change changes the values as an operator would */
 export function renderChart(folder: string, change: (values: Values) => void = () => undefined): Manifest[] {
   const values = load(readFileSync(join(folder, "values.yaml"), "utf8")) as Values;
   change(values);

@@ -1,5 +1,6 @@
 /**
- * Checks the image, the compose file, the chart and the unit as far as reading can: named files exist, and required settings are present.
+ * Checks the image, the compose file, the chart and the systemd unit without running them: the files that they name exist, and required
+ * settings are present.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -21,13 +22,13 @@ import { type Manifest, renderChart } from "./chart.js";
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const read = (file: string) => readFileSync(join(ROOT, file), "utf8");
 
-/** Returns every variable that the service reads. */
+/** Names of all variables that the service reads. */
 const VARIABLES = new Set(describedVariables().map(([name]) => name));
 const DEFAULTS = readConfig({});
 const KINDS = { Deployment, PodDisruptionBudget, Service, ScaledObject };
 const CHART = join(ROOT, "deploy/helm/svc-app-actions");
 
-/** Variables in these files that the service does not read. */
+/** Returns the names that the service does not read as variables, except `others`. */
 const strange = (names: readonly string[], others: readonly string[] = []) =>
   names.filter((name) => !VARIABLES.has(name) && !others.includes(name));
 

@@ -32,7 +32,7 @@ export function samplesIn(text: string): Sample[] {
     });
 }
 
-/** @throws Error at the first position that is not PromQL */
+/** Parses a PromQL expression. @throws Error that names the first position that is not PromQL */
 export function parseExpression(text: string): SyntaxNode {
   const tree = parser.parse(text);
   tree.iterate({
@@ -77,7 +77,7 @@ const children = (node: SyntaxNode): SyntaxNode[] => {
   return all;
 };
 
-/** Evaluates the expression at the time of the scrape `after`. `before` is the scrape at the beginning of every range. */
+/** Evaluates an expression at the time of the scrape `after`. Every range in it begins at the scrape `before`. */
 export function evaluate(text: string, before: readonly Sample[], after: readonly Sample[]): Value[] {
   const read = ({ from, to }: SyntaxNode) => text.slice(from, to);
   const unquoted = (node: SyntaxNode) => JSON.parse(read(node)) as string;

@@ -1,4 +1,4 @@
-/** Pastes every command of the documents into a shell. One service serves all pages; each page has its own app and folder. */
+/** Pastes every command of the docs into a shell. One service serves all pages; each page has its own app and folder. */
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -16,7 +16,7 @@ const RUN = ["sh", "graphql"];
 const isDone = (block: Block) =>
   RUN.includes(block.language) || block.file !== null || block.isResponse || block.sent !== null || isAction(block);
 
-/** Pages with blocks that other tests send or compare. */
+/** Pages whose blocks other tests send or compare. */
 const COMPARED: Readonly<Record<string, string>> = {
   "docs/reference/rest-routes.md": "test/api/openapi.test.ts sends the requests",
   "docs/reference/svc-calls.md": "the examples run below, and in test/web/own-pages.test.ts",
@@ -35,7 +35,7 @@ function steps(page: string): Block[] {
   );
 }
 
-/** Code of a page, which a reader puts into a page of their own. */
+/** True for code that a reader would put into a web page. */
 const isFragment = (block: Block) =>
   block.language === "js" && block.file === null && block.notRun === null && !isAction(block);
 
@@ -43,7 +43,7 @@ const DEPENDENCIES = NAMESPACES.flatMap(({ path, package: name }) =>
   name === null ? [] : [[path.split(".").slice(0, 2).join("."), name] as const],
 );
 
-/** A command that sends the block as the body of its request. */
+/** Returns a shell command that sends the block as the body of its request. */
 function requestOf({ method, path, as }: NonNullable<Block["sent"]>, text: string, token: string): string {
   const body = as === null ? text : JSON.stringify({ [as]: JSON.parse(text) });
   const headers = `-H "Auth-token: ${token}" -H 'Content-Type: application/json'`;
@@ -115,7 +115,8 @@ describe("commands in the documentation", () => {
       seen = true;
     };
     void next.then(end, end);
-    // The API does not signal that the subscription has started, and it does not return runs from before its start.
+    // The API does not signal that a subscription has started, and sends no runs from before its start. So the test starts runs until one
+    // arrives.
     await until(async () => {
       if (!seen) await service.rest("POST", `/v3/apps/${appId}/actions/welcome/runWithResult`, { body: {} });
       return seen;

@@ -13,7 +13,7 @@ const SECTION = PAGE.slice(PAGE.indexOf("## Limits of a call, in order"));
 const ROWS = SECTION.split("\n").filter((line) => line.startsWith("| "));
 
 const sources = readdirSync(`${ROOT}src`, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".ts"));
-/** Calls that create a limiter. `createRateWindow` is not listed, because code uses it only through the gate. */
+/** Matches calls that create a limiter. `createRateWindow` is not among them, because only the gate uses it. */
 const MECHANISM =
   /new (FairSemaphore|Slots|UploadSlots)\(|create(TokenBucket|Patience|BodyCapacity|RequestLimiter|Answers|Turns|Intake)\(/;
 
@@ -71,14 +71,14 @@ describe("the list of limits", () => {
   });
 });
 
-/** Constants that are not limits on callers: sizes of truncated texts, of generated keys, and a limit that follows from another one. */
+/** Constants that limit no caller: sizes of truncated texts and of generated keys, and a limit that follows from another one. */
 const INTERNAL = [
   ...["VALUE_BYTES", "WORD_CHARACTERS", "REASON_MAX_CHARACTERS", "FAILURE_CHARACTERS", "SHOWN_CHARACTERS"],
   ...["SECRET_BYTES", "SALT_BYTES", "TAG_BYTES", "ARTIFACT_NAME_MAX_CHARACTERS"],
 ];
-/** Constants whose names end like this are limits. */
+/** Matches names of limits by their endings. */
 const LIMIT = /(?:_MAX|_LIMIT|_CHARACTERS|_BYTES|_DEPTH|_SEGMENTS|_OPERATORS|_LISTED|_COUNTED|_KEPT|_PER_[A-Z_]+)$/;
-/** Matches a template that contains SQL instead of text for people. */
+/** Matches a template string that contains SQL instead of text for people. */
 const STATEMENT = /\b(?:SELECT|INSERT|UPDATE|DELETE|FROM|WHERE|AND|SET|VALUES|interval|octet_length)\b/;
 
 describe("the reference page of limits", () => {
@@ -107,7 +107,7 @@ describe("the reference page of limits", () => {
 
   it("names statuses that exist", () => {
     const names = rows.flatMap(({ above }) => above.match(/\b[A-Z_]{7,}\b/g) ?? []);
-    // Codes of `request()` and `svc-ai` (contract, section 9).
+    // Codes of errors of `request()` and `svc-ai`, which have no row in STATUS (contract, section 9).
     const codes = ["TIMEOUT", "TRANSPORT"];
     expect(names.filter((name) => !(name in STATUS) && !codes.includes(name))).to.deep.equal([]);
     expect(names.length).to.be.above(100);

@@ -1,4 +1,4 @@
-/** Checks that the documents agree with each other and with the code: links work, and the table of variables is complete. */
+/** Checks that the docs agree with each other and with the code: links work, and the table of variables is complete. */
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { expect } from "chai";

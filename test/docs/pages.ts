@@ -1,11 +1,11 @@
-/** Reads the code blocks of the documents, and the marks that state what a test does with each block. */
+/** Reads the code blocks of the docs, and the marks that state what a test does with each block. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
-/** Pages by their paths from the root. */
+/** Paths of all pages, from the repository's root. */
 export const PAGES: readonly string[] = [
   ...["README.md", "BENCHMARKS.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"],
   ...globSync("docs/**/*.md", { cwd: ROOT }).sort(),
@@ -29,7 +29,7 @@ export interface Block {
   file: string | null;
   /** True if the block is the output of the commands before it, marked by `<!-- response -->`. */
   isResponse: boolean;
-  /** The request whose body it is, or whose field `as` it is. */
+  /** Request whose body the block is, or whose field `as` it is; null for other blocks. */
   sent: { method: string; path: string; as: string | null } | null;
 }
 
@@ -113,7 +113,7 @@ export function blocksIn(page: string, language: string, count: number): string[
   return blocks.map(({ text }) => text);
 }
 
-/** The text of an example in JavaScript with the values of this service. */
+/** Returns the text of a JavaScript example, with this service's URL, app ID and token in place of the example's. */
 export const filledIn = (text: string, of: { url: string; appId: number; token: string }): string =>
   text
     .replaceAll("http://127.0.0.1:4000", of.url)

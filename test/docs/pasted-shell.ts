@@ -1,6 +1,6 @@
 /**
- * A shell into which a test pastes blocks one by one, like a reader. An API call with an error status ends the shell, which plain curl
- * would not do.
+ * A shell into which a test pastes blocks one after the other, as a reader would. An API call with an error status ends the shell, which
+ * plain curl would not do.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -32,7 +32,7 @@ export interface PastedShell {
 }
 
 export function pastedShell(folder: string): PastedShell {
-  // The shell lacks DATA_DIR and other variables of the test, because a reader has only what the page says.
+  // The shell lacks DATA_DIR and the other variables of the test, because a reader only has what the page says.
   const env = programEnvironment();
   const bash = spawn("bash", { cwd: folder, env, stdio: ["pipe", "pipe", "pipe"] });
   let printed = "";
@@ -48,7 +48,7 @@ export function pastedShell(folder: string): PastedShell {
     throw new Error(`the shell ended with ${code}: ${printed}${complaints}`);
   });
   ended.catch(() => undefined);
-  // The handler of the end reports this failure.
+  // A shell that ends makes this write fail; the `close` handler reports the failure.
   bash.stdin.on("error", () => undefined);
   bash.stdin.write(PRELUDE);
 

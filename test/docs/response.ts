@@ -1,6 +1,6 @@
 /** Compares the JSON that a page shows as a response with what its commands printed. */
 
-/** Parses the last JSON document of a text: the output of the last command. @throws Error if there is none */
+/** Parses the last JSON document in a text, which is the output of the last command. @throws Error if there is none */
 export function lastJson(printed: string): unknown {
   const text = printed.trim();
   for (let at = 0; at < text.length; at += 1) {
@@ -8,18 +8,18 @@ export function lastJson(printed: string): unknown {
     try {
       return JSON.parse(text.slice(at));
     } catch {
-      // The next document starts after this position.
+      // No JSON begins here. The loop tries the next position.
     }
   }
   throw new Error(`the commands printed no JSON: ${text.slice(-300)}`);
 }
 
-/** Names of numbers that depend on earlier commands. */
+/** True for names of fields whose numbers depend on earlier commands. */
 const isId = (name: string): boolean => /^(?:id|\w+Id)$/.test(name);
 
 /**
- * Returns the paths at which the response differs from the page. An object on the page may leave fields out. On the page, `…` in a text
- * stands for any text, and an ID for any ID.
+ * Returns the paths at which the real response differs from the one on the page. An object on the page may omit fields. On the page, `…` in
+ * a text stands for any text, and an ID for any ID.
  */
 export function differences(shown: unknown, real: unknown, path = ""): string[] {
   if (typeof shown === "string" && shown.includes("…")) {

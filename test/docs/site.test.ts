@@ -46,7 +46,7 @@ describe("the pages of the documentation", () => {
     for (const folder of folders) rmSync(folder, { recursive: true, force: true });
   });
 
-  /** Builds a site of these Markdown files. */
+  /** Creates a documentation site of these Markdown files. */
   function siteOf(files: Record<string, string>): FastifyInstance {
     const root = mkdtempSync(join(tmpdir(), "svc-docs-site-"));
     folders.push(root);

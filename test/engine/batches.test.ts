@@ -4,7 +4,7 @@ import { createBatches } from "../../src/engine/batches.js";
 
 class Away extends Error {}
 
-/** Creates batches that double numbers. Each call waits until the test releases it, and fails if one of the numbers is negative. */
+/** Creates batches that double numbers. A batch waits until the test releases it, and fails if one of its numbers is negative. */
 function doubling({ most = 10, atOnce = 1 } = {}) {
   const calls: { items: readonly number[]; go: (error?: Error) => void }[] = [];
   let called = Promise.withResolvers<void>();

@@ -1,4 +1,4 @@
-/** Tests the sandbox in which packages are bundled: what a script cannot do in it, and how packages are handled without a sandbox. */
+/** Tests the sandbox of the bundler: operations that a script cannot perform in it, and how packages are bundled without a sandbox. */
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -31,7 +31,7 @@ function bundlerWith(options: Options) {
   return { lines, bundler: createBundler({ log, sandbox: true, ...options }) };
 }
 
-/** Returns the error for a package whose archive contains a task for the test script. */
+/** Bundles a package whose archive contains a task for the test's script. Returns the error. */
 async function refusalOf(task: ProbeTask, options: Options = {}): Promise<Error> {
   const { bundler } = bundlerWith({ script: PROBE, ...options });
   const archive = Buffer.from(JSON.stringify(task));
@@ -72,7 +72,7 @@ describe("the process in which packages are bundled", () => {
 
   it("can write, create or remove nothing, not even where everyone may", async () => {
     const { isSealed, account } = await bundlerWith({}).bundler.room();
-    // Without Landlock, only the separate account protects files.
+    // Without Landlock, only the bundler's separate account protects files.
     if (!isSealed && account === null) return;
     if (isSealed) {
       chmodSync(folder, 0o777);

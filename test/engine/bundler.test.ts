@@ -1,4 +1,4 @@
-/** Tests how the bundler finds package names in code and the globals that a script uses: by parsing. */
+/** Tests how the bundler finds package names in code, and the globals that a script uses: it parses them. */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { runInNewContext } from "node:vm";
@@ -128,7 +128,7 @@ describe("globals that a script uses", () => {
 });
 
 describe("a package that is bundled", () => {
-  /** Bundles with a time limit that ends at once, and returns the error. @param seconds reported processor time of the process */
+  /** Bundles with a time limit that ends at once. Returns the error. @param seconds processor time that the process reports */
   async function faultAfter(seconds: number): Promise<unknown> {
     const log = pino({ level: "silent" });
     const bounds = { ms: 1, bytes: 2 ** 30 };

@@ -1,4 +1,4 @@
-/** Content encodings that requests to other services can decode, each with its encoder. */
+/** Content encodings that the service can decode in responses of other services, each with its encoder. */
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 
 export const ENCODINGS: [string, (text: string) => Buffer][] = [

@@ -1,4 +1,4 @@
-/** Tests the egress proxy alone: which addresses count as public, and that it connects to no others. */
+/** Tests the egress proxy without a browser: which addresses count as public, and that it connects to no others. */
 
 import { once } from "node:events";
 import { createServer, request, type Server } from "node:http";
@@ -12,7 +12,7 @@ import {
   isPublicAddress,
 } from "../../src/engine/egress-proxy.js";
 
-/** Returns the proxy's response status to a CONNECT. */
+/** Sends CONNECT to the proxy. Returns the status of its response. */
 function tunnel(proxyPort: EgressPort, target: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const socket = connect(Number(new URL(proxyPort.proxyServer).port), "127.0.0.1");
@@ -26,7 +26,7 @@ function tunnel(proxyPort: EgressPort, target: string): Promise<number> {
   });
 }
 
-/** Returns the response status of a plain GET through the proxy. */
+/** Sends a plain GET through the proxy. Returns the status of its response. */
 function get(proxyPort: EgressPort, url: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const { port } = new URL(proxyPort.proxyServer);

@@ -43,7 +43,7 @@ describe("the embedded PostgreSQL", () => {
     for (const url of [postgres.url, postgres.socketUrl]) {
       expect(await refusalOf(url.replace(/:[^:@]+@/, ":wrong@"))).to.match(/password authentication failed/);
     }
-    // Several calls stop the server once.
+    // Two calls stop the server only once.
     await Promise.all([postgres.stop(), postgres.stop()]);
     expect(isRunning(pid)).to.equal(false);
     expect(await attachEmbeddedPostgres(cluster.dataDir)).to.equal(null);

@@ -1,4 +1,4 @@
-/** Tests the compile check: it returns V8's result for a source within limits, and does not run the source. */
+/** Tests the compile check: it returns V8's result for a source within limits, and does not execute the source. */
 import { expect } from "chai";
 import { createIsolateCheck } from "../../src/engine/isolate-check.js";
 import { ActionError } from "../../src/errors.js";

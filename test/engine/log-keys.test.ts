@@ -7,7 +7,7 @@ const SOURCES = fileURLToPath(new URL("../../../src", import.meta.url));
 const RESERVED = ["level", "time", "pid", "hostname", "msg"];
 const CALL = /\blog\??\.(?:trace|debug|info|warn|error|fatal)\(\s*\{([^}]*)\}/g;
 
-/** Returns the keys of an object literal, shorthand or not. */
+/** Returns the keys of an object literal in source code, shorthand or not. */
 const keysOf = (literal: string): string[] =>
   literal
     .split(",")

@@ -1,4 +1,4 @@
-/** Tests what a log line can contain of an error. */
+/** Tests which parts of an error a log line can contain. */
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { captureConsole, createLog } from "../../src/engine/log.js";

@@ -6,7 +6,7 @@ import { freshDatabase } from "../harness/postgres.js";
 import { until } from "../harness/until.js";
 
 const LINGER_MS = 100;
-/** Condition that selects the connections of this test, because other tests use the same server. */
+/** SQL condition for the connections of this test, because other tests use the same server. */
 const OURS = "datname = current_database() AND application_name = 'svc-app-actions notices'";
 
 describe("a PostgreSQL channel that is followed", () => {
@@ -33,7 +33,7 @@ describe("a PostgreSQL channel that is followed", () => {
     received = [];
   });
 
-  /** Adds the notifications of `name` to `received`. */
+  /** Follows the channel `name`: adds its notifications to `received`. */
   const follow = (name: string) =>
     notifications.follow(
       "now_and_then",
@@ -42,7 +42,7 @@ describe("a PostgreSQL channel that is followed", () => {
     );
   const notify = (notice: string, channel = "now_and_then") =>
     client.query("SELECT pg_notify($1, $2)", [channel, notice]);
-  /** Resolves once earlier notifications have arrived. */
+  /** Resolves when all earlier notifications have arrived. */
   async function caughtUp(): Promise<void> {
     let has = false;
     const end = notifications.listen("always", () => {

@@ -1,6 +1,6 @@
 /**
- * A process that owns an embedded PostgreSQL until SIGTERM. SIGUSR2 aborts the process, SIGHUP exhausts its memory. Tests start it, kill
- * it, and read the one line that it prints.
+ * Process that owns an embedded PostgreSQL until SIGTERM. SIGUSR2 aborts it, and SIGHUP exhausts its memory. Tests start it, kill it, and
+ * read the one line that it prints.
  */
 import { pino } from "pino";
 import { startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";

@@ -1,4 +1,4 @@
-/** Tests the sliding window without waiting: the test moves stored requests back in time. */
+/** Tests the sliding window of a rate limit without waiting: the test moves stored requests back in time. */
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
@@ -15,7 +15,7 @@ describe("the rate window", () => {
 
   before(async () => {
     database = await freshDatabase();
-    // The window uses two pools, like two processes.
+    // Two windows with separate pools stand for two processes.
     sources = await Promise.all([openDatabase(database.url, 4), openDatabase(database.url, 4)]);
     windows = sources.map(createRateWindow);
   });

@@ -1,23 +1,23 @@
-/** Script that replaces the one that reads packages: it tries forbidden operations, and returns their outcomes. */
+/** Script that the test puts in place of the package reader: it tries forbidden operations, and returns their outcomes. */
 import { spawnSync } from "node:child_process";
 import { createWriteStream, mkdirSync, readFileSync, readlinkSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 
-/** Task of the script, which the test sends in place of an archive. */
+/** Task of this script, which the test sends in place of an archive. */
 export interface ProbeTask {
   /** Port of a server on loopback. */
   port: number;
   /** Folder that contains `kept`, a file of another user. */
   folder: string;
-  /** True if the script never answers. */
+  /** True if the script must never answer. */
   stays?: boolean;
 }
 
 export interface Report {
   network: string;
   environment: string[];
-  /** Error code of each operation, or "done" if the operation succeeded. */
+  /** Error code of each forbidden operation, or "done" if it succeeded. */
   outcomes: Record<"connect" | "environ" | "write" | "truncate" | "create" | "folder" | "remove" | "shell", string>;
 }
 
@@ -45,7 +45,7 @@ async function reportOf({ port, folder }: ProbeTask): Promise<Report> {
     create: attempt(() => writeFileSync(join(folder, "made"), "")),
     folder: attempt(() => mkdirSync(join(folder, "made"))),
     remove: attempt(() => rmSync(kept)),
-    // A process that the bundler starts could do the same.
+    // Tries the same with a process that this script starts.
     shell: spawnSync("/bin/sh", ["-c", `rm ${kept}`]).status === 0 ? "done" : "refused",
   };
   return { network: readlinkSync("/proc/self/ns/net"), environment: Object.keys(process.env), outcomes };

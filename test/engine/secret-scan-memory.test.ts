@@ -6,10 +6,10 @@ import { EVERYWHERE } from "../../src/engine/secret-scan/spans.js";
 import { pairsOf, wordsOf } from "../../src/engine/secret-scan/words.js";
 
 const SECRET = "a secret of several words";
-/** Digits in front of the buffer. They would change the result if the scan read them. */
+/** Digits before the scanned part of the buffer. The scan's result would change if it read them. */
 const BEFORE = "zzzz";
 
-/** Returns the text as bytes at that offset of their memory, like a slice of a small buffer. */
+/** Returns the text as bytes that begin at this offset of their memory, as in a slice of a small buffer. */
 function layerOf(text: string, offset: number): Layer {
   const bytes = new TextEncoder().encode(BEFORE.slice(0, offset) + text).subarray(offset);
   return { bytes, at: null, fresh: EVERYWHERE, changed: [] };
@@ -29,7 +29,7 @@ describe("the secret scan, for bytes at any offset in memory", () => {
       it(`decodes ${encoding} at offset ${offset}`, () => {
         const layer = layerOf(`${Buffer.from(SECRET.repeat(4)).toString(encoding)} and more`, offset);
         const found: boolean[] = [];
-        // Each layer is valid until the next one is requested.
+        // The scan reuses the memory of a layer for the next one, so each must be read before the next is requested.
         for (const one of decodedLayers(layer, EVERYWHERE, SECRET.length)) found.push(textOf(one).includes(SECRET));
         expect(found).to.include(true);
       });

@@ -40,7 +40,7 @@ describe("the secret scan", () => {
     });
   }
 
-  /** Sends the text in parts of that size. Returns what the stream passes on after each part. */
+  /** Sends the text in parts of `size` characters. Returns the text that the stream passes on after each part. */
   async function passedOn(text: string, size: number, by = scan): Promise<string[]> {
     const passed: string[] = [];
     const stream = { push: (event: unknown) => event as string, characters: () => 0, end: () => null as never };
@@ -111,7 +111,7 @@ describe("the secret scan", () => {
   }
 
   it("keeps the state of escapes when it passes on a part of a text", async () => {
-    // The second half of the first escape is the beginning of the other secret and of another escape.
+    // The second half of the first secret's escape is the beginning of the other secret, and of another escape.
     const two = createSecretScan([
       { name: "_one", value: '\\nab"cdefgh', whole: false },
       { name: "_two", value: 'nab"cdefghij', whole: false },

@@ -5,7 +5,7 @@ import { sharedReads } from "../../src/engine/shared-reads.js";
 describe("shared reads", () => {
   let stands = 0;
   const started: string[] = [];
-  /** Returns the value at its start; a key that begins with - fails. */
+  /** Read that returns `stands` as it was when the read started. A key that begins with - makes it fail. */
   const read = sharedReads(async (key: string) => {
     started.push(key);
     const found = stands;

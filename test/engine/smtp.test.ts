@@ -1,4 +1,6 @@
-/** Tests the reported outcome of each attempt to send a message, whatever the server does: accepted, refused, or unknown. */
+/**
+ * Tests the outcome that the sender reports for each attempt to send a message, whatever the server does: accepted, refused, or unknown.
+ */
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { expect } from "chai";
 import { createCheckedConnections } from "../../src/engine/checked-connections.js";
@@ -54,7 +56,7 @@ describe("smtp", () => {
     }
   });
 
-  /** Starts a server that answers each line as the test specifies. */
+  /** Starts a server whose answers `onConnect` scripts. */
   async function scripted(onConnect: (socket: Socket) => void): Promise<number> {
     const sockets = new Set<Socket>();
     const one = createServer((socket) => {
@@ -66,7 +68,7 @@ describe("smtp", () => {
     return (one.address() as { port: number }).port;
   }
 
-  /** Starts a server that accepts the envelope, and calls `onContent` at the end of the content. */
+  /** Returns a script of a server that accepts the envelope, and calls `onContent` at the end of the content. */
   const upToContent = (onContent: (socket: Socket) => void) => (socket: Socket) => {
     socket.write("220 here\r\n");
     let inContent = false;
@@ -113,7 +115,7 @@ describe("smtp", () => {
   it("reports an unknown result if the content was sent and no reply arrived", async () => {
     const hangsUp = await scripted(upToContent((socket) => socket.destroy()));
     expect((await smtp.deliver(to(hangsUp), HANDOVER)).kind).to.equal("unsure");
-    // On a busy machine the attempt may time out before the content, which proves nothing. The test repeats it until the server has
+    // On a busy machine, the attempt may time out before the content, and then proves nothing. The test repeats it until the server has
     // received the content.
     const kind = await until(async () => {
       let hasContent = false;
@@ -149,7 +151,7 @@ describe("smtp", () => {
       connections.push(socket);
       upToContent((one) => one.write("250 taken\r\n"))(socket);
     });
-    // The server accepts the first message. It reads further data as commands again.
+    // The server accepts the first message, and reads further data as commands again.
     const first = await smtp.deliver(to(port), HANDOVER);
     expect(first.kind).to.equal("taken");
     connections[0]!.destroy();

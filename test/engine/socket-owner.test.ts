@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { openKernelSockets } from "../../src/engine/egress-proxy/kernel-sockets.js";
 import { NO_OWNER, peerUid, uidByTable } from "../../src/engine/egress-proxy/socket-owner.js";
 
-/** Script that connects as another user. It drops its rights itself, because that user may be unable to read the program. */
+/** Code of a process that connects as another user. It gives up its rights itself, because that user may be unable to read the program. */
 const CONNECT = `
   const [host, port, uid] = process.argv.slice(1);
   const net = require("node:net");

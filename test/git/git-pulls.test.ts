@@ -1,4 +1,4 @@
-/** Pulls of git repositories beside other work: slots, changes of other requests, limits of webhooks. Needs no service. */
+/** Tests pulls of git repositories beside other work: slots, changes by other requests, limits of webhooks. Needs no service. */
 import { expect } from "chai";
 import { pino } from "pino";
 import { ActionError } from "../../src/errors.js";
@@ -135,7 +135,7 @@ describe("webhooks of git servers", () => {
 
   const WEBHOOK = { id: 1, appId: 7, ref: "refs/heads/main" };
 
-  /** Webhooks of which one is claimed. `events` has what is stored, and what is logged of a webhook that is given up. */
+  /** Creates git webhooks, of which one is claimed. `events` collects what the service stores and logs of a webhook that it gives up. */
   function webhooksWith(find: () => Promise<never>) {
     const events: unknown[] = [];
     const add = (event: unknown) => async () => void events.push(event);

@@ -19,9 +19,9 @@ interface Item {
   type: keyof typeof TYPES | "difference" | "unknown";
   content: Buffer;
   base?: string;
-  /** Kind and size that the pack states, if they differ from the actual ones. */
+  /** Header of the object in the pack, if it states another kind or size than the actual one. */
   head?: Buffer;
-  /** Size that the pack states, if it differs from that of the content. */
+  /** Size that the pack states for the object, if it is not the actual one. */
   size?: number;
 }
 
@@ -69,7 +69,7 @@ const commitOf = (root: Item): Item => ({
   content: Buffer.from(`tree ${hash(root)}\nauthor a\n\nb\n`),
 });
 
-/** Builds a pack with one commit. By default its root has only `settings.json`. */
+/** Builds a pack with one commit. By default, its root folder contains only `settings.json`. */
 function repository(text: string | Buffer, entries?: [string, string, string][]) {
   const file = blob(text);
   const root = tree(entries ?? [["100644", "settings.json", hash(file)]]);
@@ -93,7 +93,7 @@ describe("git repositories", () => {
     const { file, root, commit, items } = repository('[{"key":"a","value":1}]');
     const whole = JSON.parse(await read(hash(commit), packOf(items)));
     expect(whole.settings).to.deep.equal([{ key: "a", value: 1 }]);
-    // Builds the file from the first 12 bytes of another file (the base) and an insert. The base comes after it in the pack.
+    // The delta builds the file from the first 12 bytes of another file (the base) and an insert. The base comes after it in the pack.
     const base = blob('[{"key":"a",xxxxxxxxxxxxxxxx');
     const rest = Buffer.from('"value":1}]');
     const content = Buffer.concat([
@@ -124,7 +124,7 @@ describe("git repositories", () => {
       [packOf([], 2_000_000_000), /more than 100000 files/],
       [packOf([{ ...file, size: 1 }, commit, root]), /an object cannot be unpacked/],
       [packOf([{ ...file, size: 2 ** 30 }, commit, root]), /an object is too large/],
-      // Continuation bytes until the factor of the next digit is infinite, so that the size is not a number.
+      // The bytes continue a number until the factor of its next digit is infinite, so that the size is not a number.
       [packOf([{ ...file, head: Buffer.from([0xb0, ...Buffer.alloc(159, 0x80), 0]) }]), /a number is too long/],
       [packOf([base, delta(...Buffer.alloc(160, 0x80), 0)]), /a number is too long/],
       [packOf([zeros, zeros]), /unpacks to more than 64 MB/],
@@ -165,7 +165,7 @@ describe("git repositories", () => {
     }
     const deep = commitOf(folder);
     expect(await faultOf(read(hash(deep), packOf([...all, folder, deep])))).to.match(/nested deeper than 16 folders/);
-    // Each folder is listed ten times in the next one, so that six levels have a million entries.
+    // Each folder lists the previous one ten times, so that six levels have a million entries.
     let [many, levels] = [tree([]), [] as Item[]];
     for (let depth = 0; depth < 6; depth += 1) {
       levels.push(many);
@@ -303,7 +303,7 @@ describe("git repositories", () => {
     ended.resolve(null);
     await patient;
     expect([order, removed]).to.deep.equal([["time is over", "pull ends", "drained"], [1]]);
-    // The pull that was still in progress when the time was over keeps its attempt, in case that the process ends first.
+    // The pull in progress at the time limit keeps its attempt counted, in case the process ends before the pull.
     expect(returned).to.deep.equal([0]);
     await webhooks.receive(1, { address: undefined, header, body, urls: [] });
     await webhooks.deliverDue();

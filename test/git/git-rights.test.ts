@@ -59,7 +59,7 @@ describe("rights and input of git connections", () => {
     });
     expect(error).to.equal("permission denied");
     expect((await versions("first"))[0]).not.to.deep.include({ description: "value 8" });
-    // A reset of the passphrase revokes all credentials of the person.
+    // A new passphrase revokes all credentials of the person.
     await service.rest("PUT", member, { as: "admin", body: { role: "editor" } });
     const reset =
       "UPDATE credential SET revoked_at = now() WHERE person_id = $1 AND kind = 'editor' AND revoked_at IS NULL";
@@ -104,7 +104,7 @@ describe("rights and input of git connections", () => {
       expect([http, answer.status], JSON.stringify(body)).to.deep.equal([400, "REQUEST_INVALID"]);
       expect(answer.error).to.match(error);
     }
-    // Unknown fields are reported after all other faults.
+    // The service reports unknown fields only if the request has no other fault.
     const stale = { headers: { "if-match": '"none"' }, body: { ...fields(), tokens: "a" } };
     expect((await service.rest("PUT", path("/git"), stale)).body.status).to.equal("RESOURCE_CHANGED");
     await connect({ ...fields(), token: TOKEN });

@@ -223,7 +223,7 @@ describe("git connections", () => {
     const { webhookSecret } = (await connect({ ...fields(), newSecret: true })).body;
     const deliver = async (tag: string) => {
       await webhook(webhookSecret, pushed(`refs/tags/${tag}`));
-      // The pulls of one app run one after the other. When this pull has ended, the pull of the webhook has ended too.
+      // The pulls of one app run one after the other. So when this pull ends, the pull of the webhook has ended too.
       await pull("?plan=true");
     };
     const publishedBy = async (tag: string) => (await lastPull()).ref === `refs/tags/${tag}` && (await lastPull());
@@ -246,7 +246,7 @@ describe("git connections", () => {
     server.tag("v20", server.commit(project(22)));
     await webhook(webhookSecret, pushed("refs/tags/v20"));
     await until(() => isLive(22));
-    // A late delivery of a tag that was never published.
+    // The webhook of this tag arrives late; the tag was never published.
     server.tag("v23", server.commit(project(23)));
     server.tag("v24", server.commit(project(24)));
     await webhook(webhookSecret, pushed("refs/tags/v24"));
@@ -364,7 +364,7 @@ describe("git connections", () => {
     };
     const first = pull();
     await arrived.promise;
-    // Another process has started a later pull.
+    // Stands for another process that has started a later pull.
     await rows(service.db, "UPDATE app_git SET branch_pulls = branch_pulls + 1");
     isFree.resolve();
     const { http, body } = await first;
@@ -417,7 +417,7 @@ describe("git connections", () => {
       const [{ id, holder }] = (await rows<{ id: number; holder: string }>(manager, held, [appId])) as [
         { id: number; holder: string },
       ];
-      // An orderly stop returns its attempt.
+      // A process that is stopped in order returns the attempt, so that it does not count.
       await createGitDeliveries({ db: manager as never, holder }).returnAttempts([id]);
       const sql = "SELECT attempts FROM git_webhook WHERE id = $1";
       expect(await rows(manager, sql, [id])).to.deep.equal([{ attempts: 2 }]);

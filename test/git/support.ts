@@ -1,4 +1,4 @@
-/** Sends requests about a git connection, and stores the project in its repository. */
+/** Sends requests about an app's git connection, and commits a project to the connected repository. */
 import { createHmac } from "node:crypto";
 import type { GitServer } from "../harness/git-server.js";
 import type { TestService } from "../harness/service.js";
@@ -20,7 +20,7 @@ export const project = (value: number, more: Record<string, string> = {}): Recor
   ...more,
 });
 
-/** @param started returns the service and the git server after they have started */
+/** @param started returns the service and the git server; called only after both have started */
 export function gitCalls(started: () => { service: TestService; server: GitServer }) {
   const path = (rest: string, app = started().service.appId) => `/v1/apps/${app}${rest}`;
   const fields = () => ({ provider: "github", url: started().server.url, tagPattern: "v*" });
@@ -33,7 +33,7 @@ export function gitCalls(started: () => { service: TestService; server: GitServe
   const versions = async (name: string) =>
     (await started().service.rest("GET", `/v3/apps/${started().service.appId}/actions/${await idOf(name)}/versions`))
       .body.versions;
-  /** The webhook as GitHub sends it. */
+  /** Sends a webhook with the headers and signature that GitHub uses. */
   const webhook = (secret: string, body: object, headers: Record<string, string> = {}) => {
     const text = JSON.stringify(body);
     const signature = `sha256=${createHmac("sha256", secret).update(text).digest("hex")}`;

@@ -1,4 +1,7 @@
-/** A webhook that stores alerts, rules that report failures of actions, and a check that each failure was reported. Starts no service. */
+/**
+ * Webhook that stores received alerts, and alert rules for it. Checks that the service has reported each failure of an action. Starts no
+ * service.
+ */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -25,7 +28,7 @@ export async function startAlertHook(): Promise<AlertHook> {
     let text = "";
     for await (const chunk of request.setEncoding("utf8")) text += chunk;
     const receivedAlert = JSON.parse(text) as ReceivedAlert;
-    // The service sends an alert again with the same ID if it did not receive the response.
+    // If the service did not receive the response, it sends the alert again with the same ID.
     if (!received.some(({ id }) => id === receivedAlert.id)) received.push(receivedAlert);
     response.writeHead(204).end();
   }).listen(0, "127.0.0.1");
@@ -41,7 +44,7 @@ export async function startAlertHook(): Promise<AlertHook> {
   };
 }
 
-/** Compares the stored alerts about the failures of one rule's action with the runs in the database. Returns null if they agree. */
+/** Compares the stored alerts of one rule with the failed runs of its action in the database. Returns null if they agree. */
 function faultOf(
   states: ReceivedAlert["state"][],
   row: { failed: number; told: boolean; unsent: number },
@@ -58,7 +61,7 @@ const SELECT_ALERT_STATE = `
          (SELECT count(*)::int FROM run WHERE action_id = $2 AND state = 'failed' AND finished_at > $3) AS failed,
          (SELECT count(*)::int FROM alert_delivery WHERE rule_id = $1 AND status <> 'sent') AS unsent`;
 
-/** Creates rules that report failures of these actions. Resolves once the rules are stored. */
+/** Creates rules that report failures of these actions to the webhook. Resolves when the rules are stored. */
 export async function reportFailures(
   hook: AlertHook,
   service: { url: string; appId: number; token: string },
@@ -82,7 +85,7 @@ export async function reportFailures(
   }
   const since = new Date();
   return {
-    /** Waits until the service has checked and reported all ended runs. @returns the deviations */
+    /** Waits until the service has checked and reported all ended runs. @returns the differences between alerts and runs */
     async faults(db: DataSource): Promise<string[]> {
       const [{ now }] = await db.query("SELECT now()");
       const settled = async () =>

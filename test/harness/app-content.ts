@@ -3,7 +3,7 @@
  */
 import { expect } from "chai";
 
-/** Code that returns a sum over the private setting, because a result must not contain the setting itself. */
+/** Code of an action. It returns a sum over the private setting, because a result must not contain the setting itself. */
 const CODE = `async function execute({ settings, payload }) {
   return payload.n + [...settings._secret].reduce((sum, letter) => sum + letter.charCodeAt(0), 0);
 }`;
@@ -41,7 +41,7 @@ export async function createContent(url: string, token: string): Promise<Content
   return { dataSource: source.dataSource.id, file: files[0].id };
 }
 
-/** @throws AssertionError unless this service has the content and runs its action */
+/** Checks the content of an app. @throws AssertionError unless the service has the content and runs its action */
 export async function expectContent(url: string, token: string, { dataSource, file }: Content): Promise<void> {
   const { entries } = await send(url, token, "POST", `/v1/apps/1/data-sources/${dataSource}/query`, {});
   expect(entries.map(({ data }: { data: object }) => data)).to.have.deep.members(ENTRIES);

@@ -1,6 +1,6 @@
 /** Callers that send requests to a service one after the other, and count the responses. */
 
-/** Ends a request that hangs. No request takes longer, whatever fails. */
+/** Time limit that ends a request that hangs, in milliseconds. No other request takes as long, whatever fails. */
 const ANSWER_LIMIT_MS = 60_000;
 
 export interface Answers {
@@ -30,7 +30,7 @@ interface Body {
   result?: unknown;
 }
 
-/** Sends a request. @throws if no response arrives in time, or the process ends during the request */
+/** Sends a request, and counts the response. @throws Error if none arrives in time, or if the process ends during the request */
 async function call(target: CallTarget, answers: Answers, method: string, path: string, body?: unknown): Promise<Body> {
   const response = await fetch(target.url() + path, {
     method,
@@ -48,16 +48,16 @@ async function call(target: CallTarget, answers: Answers, method: string, path: 
   return answer;
 }
 
-/** Event that starts the action `on-event` of SUBJECTS. */
+/** Type of the log event that starts the action `on-event` of SUBJECTS. */
 export const EVENT = "dataSource.entry.create";
 
-/** Actions for the requests. The app must have them published. */
+/** Actions that the callers' requests need. The app must have them, published. */
 export const SUBJECTS = [
   { name: "subject", triggers: [{ trigger: "manual" as const }] },
   { name: "on-event", triggers: [{ trigger: "log" as const, where: { type: EVENT } }] },
 ];
 
-/** Returns the requests of one caller: `runs` start runs, `others` read and write. */
+/** Returns functions that send the requests of one caller: those in `runs` start runs, those in `others` read and write. */
 export function requestsTo(target: CallTarget, answers: Answers) {
   const { appId } = target;
   const actions = `/v3/apps/${appId}/actions`;

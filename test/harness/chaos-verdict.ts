@@ -4,7 +4,7 @@ import type { ChaosOutcome } from "./chaos.js";
 import { WAIT_LIMIT_MS } from "./unrest.js";
 
 /**
- * Responses that callers may get: a run fails if its code cannot be read or its process is killed, and a killed process is unreachable.
+ * Responses that callers may get: a run fails if its code cannot be read or its process is killed, and a killed process cannot be reached.
  */
 const ALLOWED_ANSWERS = /^(20\d|503 OVERLOADED$|500 EXECUTION_FAILED$|unreachable$)/;
 
@@ -35,7 +35,7 @@ export function expectAccountedFor(outcome: ChaosOutcome): void {
   expect(Object.keys(answers).filter((answer) => !ALLOWED_ANSWERS.test(answer))).to.deep.equal([]);
 }
 
-/** If no instance was killed: expects that no run waits too long, and that no instance reports that it is ready while one does. */
+/** Checks a chaos test without kills: expects that no run waits too long, and that an instance does not report READY while one does. */
 export function expectRunsClaimed({ longestQueuedMs, readyWhileWaiting }: ChaosOutcome): void {
   expect(longestQueuedMs).to.be.below(WAIT_LIMIT_MS);
   expect(readyWhileWaiting).to.equal(0);

@@ -1,6 +1,6 @@
 /**
- * Lets several instances on one database fire schedules each second and answer requests, while the test kills them and loses the database.
- * Returns the state of the runs afterwards.
+ * Executes a chaos test: instances on one database fire schedules each second and answer requests, while the test kills them and loses the
+ * database. Returns the state of the runs afterwards.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,9 +18,9 @@ import { firstCredentials } from "./service.js";
 import { ask, type FleetObservations, FREQUENT_PACE, type Pace, unrest } from "./unrest.js";
 import { until } from "./until.js";
 
-/** Every minute except one, because the specification does not allow every minute. */
+/** Frequency of the schedules: every minute except one, because the specification does not allow every minute. */
 export const SCHEDULE_FREQUENCY = "0-58 * * * *";
-/** Actions whose failures the alert rules report: SUBJECTS, and some of the schedules. */
+/** Number of actions whose failures the alert rules report: SUBJECTS, and some of the schedules. */
 const ALERTED_ACTIONS = 5;
 const SETTLE_LIMIT_MS = 120_000;
 const RECOVERY_LIMIT_MS = 30_000;
@@ -30,29 +30,29 @@ export interface ChaosOptions {
   roles: readonly string[];
   schedules: number;
   callers: number;
-  /** Speed of the schedules' clock. At 60, schedules fire each second, and a tick that is a second late is skipped. */
+  /** Speed of the schedules' clock. At 60, schedules fire each second, and the service skips a tick that is a second late. */
   rate: number;
-  /** Number of kills: of instances, and of browsers if `pace` includes them. */
+  /** Number of kills of instances, and of browsers if `pace` includes them. */
   kills: number;
   pace?: Pace;
   /** Webhook that receives failures of SUBJECTS and of the first schedules. */
   hook?: AlertHook;
-  /** Ways to lose the database, one after the other. It returns each time. */
+  /** Ways to lose the database, one after the other. Each time, the database returns. */
   losses: readonly DatabaseLoss[];
 }
 
 export interface ChaosOutcome extends FleetObservations {
-  /** Number of expected ticks of all schedules. */
+  /** Number of ticks that all schedules should have. */
   expected: number;
-  /** Ticks without a row, as `action tick`. */
+  /** Ticks for which no row exists, as `action tick`. */
   missing: string[];
-  /** Rows without an expected tick. */
+  /** Number of rows for which no tick is expected. */
   surplus: number;
   /** Number of ticks by state, and of skipped ones by reason. */
   fates: Record<string, number>;
-  /** Started runs that do not have exactly one log entry. */
+  /** Number of started runs that do not have exactly one log entry. */
   unlogged: number;
-  /** Acknowledged runs without a row. */
+  /** IDs of acknowledged runs without a row. */
   unknownRuns: number[];
   answers: Answers["counts"];
   /** Differences between the sent alerts and the failed runs. */
@@ -62,11 +62,11 @@ export interface ChaosOutcome extends FleetObservations {
   crashes: string[];
   /** Failures of requests that the instances logged and the test does not expect. */
   faults: string[];
-  /** Milliseconds from a last restart of the database, with every instance ready, to the next completed tick. */
+  /** Milliseconds from a last restart of the database, with every instance ready, to the next tick that completes. */
   recoveryMs: number;
 }
 
-/** Waits until a tick that becomes due from now on completes. Returns the duration in milliseconds. */
+/** Waits until a tick that becomes due after this call completes. Returns the duration in milliseconds. */
 async function recovery(db: DataSource): Promise<number> {
   const startedAt = performance.now();
   const newest = (where: string) => async () =>
@@ -87,7 +87,7 @@ interface RunRow {
 
 const keyOf = (actionId: number, tick: Date) => `${actionId} ${tick.toISOString()}`;
 
-/** Returns every tick for which a row exists. */
+/** Returns every tick that a row stands for. */
 function ticksOf({ actionId, tick, tickCount }: RunRow): string[] {
   const more = tickCount > 1 ? nextRuns(SCHEDULE_FREQUENCY, "UTC", tick, tickCount - 1) : [];
   return [tick, ...more].map((one) => keyOf(actionId, one));
@@ -115,7 +115,7 @@ export async function checkTicks(db: DataSource, actionIds: number[], from: Date
   };
 }
 
-/** Stops the schedules and waits for running work. Returns the end of the period whose ticks count. */
+/** Stops the schedules, and waits until no run is in progress. Returns the end of the period whose ticks count. */
 export async function waitUntilSettled(db: DataSource, now: () => number): Promise<Date> {
   const to = new Date(now());
   const claimed = async () => (await db.query("SELECT min(next_tick) > $1 AS claimed FROM schedule", [to]))[0].claimed;
@@ -126,7 +126,7 @@ export async function waitUntilSettled(db: DataSource, now: () => number): Promi
   return to;
 }
 
-/** Returns started runs that do not have exactly one log entry, and acknowledged runs without a row. */
+/** Returns the number of started runs that do not have exactly one log entry, and the acknowledged runs without a row. */
 export async function runsOf(db: DataSource, { acknowledged }: Answers) {
   const [{ unlogged }] = await db.query(
     `SELECT count(*) AS unlogged FROM run WHERE state <> 'skipped'

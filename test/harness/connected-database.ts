@@ -31,7 +31,7 @@ export interface ConnectedClient {
   stop(): Promise<void>;
 }
 
-/** Same as `connectedDatabase`, with one connection and without TypeORM. */
+/** Creates a migrated database with one connection and without TypeORM. */
 export async function connectedClient(): Promise<ConnectedClient> {
   const database = await freshDatabase();
   const client = new Client({ connectionString: database.url });

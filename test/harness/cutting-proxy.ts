@@ -1,12 +1,12 @@
-/** A proxy to PostgreSQL that cuts connections at random bytes, or becomes silent, on request. */
+/** Proxy to PostgreSQL that cuts connections after a random number of bytes, or becomes silent, on request. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
-/** Maximum number of bytes in both directions before a cut. The cut happens during the handshake, or some statements later. */
+/** Maximum number of bytes in both directions before a cut. A cut happens during the handshake, or some statements later. */
 const LONGEST_LIFE_BYTES = 8_000;
 
 export interface CuttingProxy {
-  /** Returns the given URL with the address of the proxy. */
+  /** Returns the database's URL, with the address of the proxy. */
   url: string;
   /** Number of cut connections. */
   cuts(): number;
@@ -28,11 +28,11 @@ export interface CuttingProxy {
 
 interface ProxyConnection {
   sockets: readonly [Socket, Socket];
-  /** Bytes until the cut; null if no cut is planned. */
+  /** Number of bytes until the cut; null if none is planned. */
   left: number | null;
-  /** True if the proxy drops all further bytes of the server. */
+  /** True if the proxy drops all further bytes from the server. */
   mute: boolean;
-  /** Same as `mute`, but the connection stays open after the response. */
+  /** Same as `mute`, but the connection stays open after the dropped response. */
   withheld: boolean;
 }
 
@@ -48,7 +48,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
 
   const life = () => 1 + Math.floor(Math.random() * LONGEST_LIFE_BYTES);
 
-  /** Ends the connection, half of the time by a reset. The bytes that were not passed on are lost. */
+  /** Ends the connection, half of the time by a reset. Bytes that the proxy has not passed on are lost. */
   function end(way: ProxyConnection): void {
     connections.delete(way);
     for (const socket of way.sockets) {
@@ -57,7 +57,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
     }
   }
 
-  /** True if this response must be dropped. */
+  /** True if the proxy must drop this response. */
   function isLost(way: ProxyConnection, chunk: Buffer, from: Socket): boolean {
     const isAnswer = from === way.sockets[1];
     const named = isAnswer ? unanswered.with : unanswered.to;
@@ -68,7 +68,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
     return isAnswer && way.mute;
   }
 
-  /** True if this response must be withheld. */
+  /** True if the proxy must withhold this response. */
   function isWithheld(way: ProxyConnection, chunk: Buffer, from: Socket): boolean {
     if (from === way.sockets[1]) return way.withheld;
     if (withholding && chunk.includes(withholding.to)) {

@@ -1,4 +1,4 @@
-/** Checks the state after a test has cut connections to the database, for any number of cuts. */
+/** Checks the result of a test that has cut connections to the database, for any number of cuts. */
 import { expect } from "chai";
 import type { CutsOutcome } from "./database-cuts.js";
 

@@ -65,7 +65,7 @@ async function judge(db: DataSource, acknowledged: number[]) {
                   WHERE d.datname = current_database() AND locktype = 'advisory') AS count`,
       )
     )[0].count as number;
-  // PostgreSQL ends the session of a cut connection after a moment, and the live service has its own transactions.
+  // PostgreSQL ends the session of a cut connection only after a moment, and the service still has transactions of its own.
   const none = until(async () => (await left()) === 0);
   return {
     unknownRuns: acknowledged.filter((id) => !known.has(id)),
@@ -95,7 +95,7 @@ export async function databaseCuts(count: number): Promise<CutsOutcome> {
     proxy.cut();
     const over = () => ended !== null || proxy.cuts() >= count;
     const callers = Array.from({ length: CALLERS }, async (_, at) => {
-      // Most callers only read and write, because runs wait for each other.
+      // Most callers only read and write, because runs would wait for each other.
       const own = at < RUNNING_CALLERS ? [...runs, ...others] : others;
       for (let n = at; !over(); n += 1) await own[n % own.length]!();
     });

@@ -10,14 +10,14 @@ import { until } from "./until.js";
 
 const POSTGRES_FOLDER = "/usr/lib/postgresql";
 
-/** Major versions, such as 15, the lowest first. */
+/** Returns the installed major versions, such as 15, the lowest first. */
 export function installedVersions(): number[] {
   if (!existsSync(POSTGRES_FOLDER)) return [];
   const found = readdirSync(POSTGRES_FOLDER).filter((name) => existsSync(join(POSTGRES_FOLDER, name, "bin/initdb")));
   return found.map(Number).sort((one, other) => one - other);
 }
 
-/** Account of the server, because PostgreSQL refuses to run as root. */
+/** Returns the account for the server, because PostgreSQL refuses to run as root; null if this process is not root. */
 function postgresAccount(): { uid: number; gid: number } | null {
   if (process.getuid?.() !== 0) return null;
   const row = readFileSync("/etc/passwd", "utf8")
@@ -55,7 +55,7 @@ export interface Server {
   stop(): Promise<void>;
 }
 
-/** Starts an installed version, or the programs in the folder `bin`. */
+/** Starts a server of an installed version, or with the programs in the folder `bin`. */
 export async function startVersion(
   version: number,
   bin = join(POSTGRES_FOLDER, String(version), "bin"),

@@ -1,5 +1,5 @@
 /**
- * Replaces the clock of the process by one that runs `rate` times as fast from the time `startTime` on. All processes with the same two
+ * Replaces the clock of the process by one that starts at `startTime` and runs `rate` times as fast. All processes with the same two
  * arguments have the same time. The clock starts three days in the past, because schedules wait until a tick is also due by the database's
  * clock.
  */

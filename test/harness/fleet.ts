@@ -12,7 +12,7 @@ const READY_LIMIT_MS = 120_000;
 
 export interface ServiceFleet {
   killOne(): void;
-  /** Returns a process of a running instance's browser: the browser itself, a renderer or a helper. */
+  /** Kills a process of a running instance's browser: the browser itself, a renderer or a helper. */
   killBrowser(): void;
   /** URLs of the instances that are ready for requests. */
   urls(): string[];
@@ -36,7 +36,7 @@ function endProcess(pid: number): void {
   }
 }
 
-/** Creates a data folder for one process. Its media folder is a link to a volume that all processes share. */
+/** Creates a data folder for one process. Its media folder is a link to a folder that all processes share. */
 export function folderWith(media: string): string {
   const folder = mkdtempSync(join(tmpdir(), "svc-process-"));
   symlinkSync(media, join(folder, "media"));
@@ -71,7 +71,7 @@ export async function startFleet(options: {
   const lineOf = ({ log }: ServiceProcess, message: string) => log.find(({ msg }) => msg === message);
   const isUp = (instance: ServiceProcess) => lineOf(instance, "ready") !== undefined;
 
-  /** Starts an instance. It may end during its start if the database is lost; then it starts again. */
+  /** Starts instance number `at`. If it ends during its start because the database is lost, it starts again. */
   function launch(at: number): void {
     const dataDir = folderWith(sharedMedia);
     const instance = startProcess({ ...environment, DATA_DIR: dataDir, ROLES: roles[at]! }, [

@@ -1,4 +1,6 @@
-/** A fixed port in front of a PostgreSQL server that a test stops and starts again: clients see one server that disappears and returns. */
+/**
+ * Fixed port in front of a PostgreSQL server that a test stops and starts again. To clients, it is one server that disappears and returns.
+ */
 
 import { mkdtempSync, renameSync, rmSync } from "node:fs";
 import type { AddressInfo } from "node:net";
@@ -10,7 +12,7 @@ import { readPidFile } from "../../src/engine/embedded-postgres/postmaster.js";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
 
 /**
- * Ways to lose a database: fast stop (SIGINT), immediate stop (SIGQUIT), SIGKILL, network cut, or SIGKILL with another server that takes
+ * Ways to lose a database: fast stop (SIGINT), immediate stop (SIGQUIT), SIGKILL, a cut network, or SIGKILL and another server that takes
  * over the storage, as in a cluster on shared storage.
  */
 export type DatabaseLoss = "SIGINT" | "SIGQUIT" | "SIGKILL" | "cut off" | "failed over";
@@ -18,7 +20,7 @@ export type DatabaseLoss = "SIGINT" | "SIGQUIT" | "SIGKILL" | "cut off" | "faile
 export interface RestartablePostgres {
   /** URL that stays the same over all restarts. */
   url: string;
-  /** Stops the server fast and starts it again. */
+  /** Stops the server with SIGINT (a fast stop) and starts it again. */
   restart(): Promise<void>;
   /** Loses the database in the given way. The returned function restores it. */
   lose(loss: DatabaseLoss): Promise<() => Promise<void>>;
@@ -33,7 +35,7 @@ export async function startRestartablePostgres(): Promise<RestartablePostgres> {
     startEmbeddedPostgres({
       dataDir: dataDir(),
       log: pino({ level: "silent" }),
-      // Committed data must survive restarts, as by default. The data need not survive a power loss.
+      // Committed data must survive a restart of the server, which PostgreSQL guarantees without fsync. It need not survive a power loss.
       settings: { fsync: "off", max_connections: "200" },
     });
   let postgres: EmbeddedPostgres | null = await start();

@@ -1,4 +1,4 @@
-/** A git server over HTTP on loopback: `git http-backend` with one bare repository. Tests add commits and tags. */
+/** Git server over HTTP on loopback: `git http-backend` with one bare repository, to which tests add commits and tags. */
 import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -15,7 +15,10 @@ export interface GitServer {
   requests: string[];
   /** Function that the server calls before it responds to a request. */
   onRequest: () => Promise<void>;
-  /** Replaces all files by these and commits. A text that begins with `->` makes a symbolic link. @returns the hash of the commit */
+  /**
+   * Replaces all files of the branch by these, and commits them. A text that begins with `->` makes a symbolic link. @returns the hash of
+   * the commit
+   */
   commit(files: Record<string, string>, branch?: string): string;
   /** Sets a tag on a commit. @param message makes the tag an annotated one */
   tag(name: string, commit: string, message?: string): void;
@@ -25,7 +28,7 @@ export interface GitServer {
 
 const IDENTITY = ["-c", "user.name=A", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"];
 
-/** Parses status and headers of a CGI response, and the position of its body. */
+/** Splits a CGI response into its status, its headers and its body. */
 function headOf(output: Buffer): { status: number; headers: [string, string][]; body: Buffer } {
   const end = output.indexOf("\r\n\r\n");
   const lines = output.toString("latin1", 0, end).split("\r\n");

@@ -1,6 +1,6 @@
 /**
- * Sets up the test server for all of mocha, and checks that nothing outlives the tests. If several processes share the test files, each
- * file is checked.
+ * Starts the test server for the whole of mocha, and checks that the tests leave no process or socket. If several processes share the test
+ * files, it checks each file.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { startTestServer, stopTestServer } from "./postgres.js";

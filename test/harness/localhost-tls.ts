@@ -1,4 +1,4 @@
-/** A certificate of localhost for tests, which this process can be told to trust. Its private key is public. */
+/** Certificate of localhost for tests, which `trustLocalhost` makes this process trust. Its private key is public. */
 import { createHash, X509Certificate } from "node:crypto";
 import type { RequestListener } from "node:http";
 import { createSecureServer, type Http2SecureServer } from "node:http2";

@@ -1,6 +1,6 @@
 /**
- * Writes many entries of the execution log without runs, with the notifications that the end of a run sends. This is much faster than real
- * runs.
+ * Writes many entries of the execution log without runs, with the notifications that the service sends at the end of a run. This is much
+ * faster than real runs.
  */
 import type { Client } from "pg";
 import { LOG_CHANNEL } from "../../src/operations/records/execution-logs.js";
@@ -12,7 +12,7 @@ const ADD = `
     RETURNING id, app_id, run_id)
   SELECT pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id) FROM entry`;
 
-/** Default data of an entry. */
+/** Returns the data of an entry, with this payload. */
 export const logData = (payload: object) => ({
   mode: "on-demand",
   runOn: "server",

@@ -1,4 +1,4 @@
-/** Opens sockets that follow an app's execution logs, and sockets that stop reading. */
+/** Opens sockets that follow an app's execution log, and can stop reading. */
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import WebSocket from "ws";
@@ -43,7 +43,7 @@ export async function followLogs(url: string, token: string, appId: number): Pro
   };
 }
 
-/** Returns the number of sockets that the service still holds open, whatever the clients have noticed. */
+/** Returns the number of these sockets that the service still has open, whether or not the client has closed them. */
 export function heldOpen(url: string, sockets: readonly LogSocket[]): number {
   const ports = new Set(sockets.map(({ port }) => port));
   const served = Number(new URL(url).port);

@@ -1,4 +1,4 @@
-/** An SMTP server on loopback with scripted behaviour: it accepts, refuses, stays silent or disconnects. It counts accepted messages. */
+/** SMTP server on loopback with scripted behaviour: it accepts, refuses, stays silent or disconnects. It stores the accepted messages. */
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
 
 export interface TakenMail {
@@ -10,10 +10,10 @@ export interface TakenMail {
 
 type SmtpRefusal = { code: number; message: string };
 
-/** Behaviour for the next message; by default the server accepts it. */
+/** Behaviour of the server for the next messages. By default, it accepts them. */
 export interface ServerManners {
   onRecipient?: (address: string) => SmtpRefusal | null;
-  /** Behaviour after the whole message: a refusal, or "hang up" before the response, with or without accepting the message. */
+  /** Behaviour after a whole message: a refusal, or no response, either silent or with a disconnection after the message is accepted. */
   onData?: (mail: TakenMail) => SmtpRefusal | "take and hang up" | "silence" | null;
   onConnect?: () => SmtpRefusal | null;
   auth?: { user: string; password: string };
@@ -66,7 +66,7 @@ export async function startMailServer(manners: ServerManners = {}): Promise<Mail
     onAuth({ username, password }, _session, done) {
       const { auth } = mail.manners;
       if (auth && (username !== auth.user || password !== auth.password)) {
-        // Some servers repeat the received text.
+        // Some servers repeat the credentials in their error, so the service must mask them.
         const said = `535 no such login: ${username} with ${password} or ${Buffer.from(password ?? "").toString("base64")}`;
         return done(failure({ code: 535, message: said }));
       }

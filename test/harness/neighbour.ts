@@ -1,13 +1,15 @@
-/** A second app with normal use beside an attack. Measures the duration of its calls, and the pauses of the service's event loop. */
+/**
+ * A second app with normal use while an attack runs. Measures the duration of the app's calls, and the pauses of the service's event loop.
+ */
 import { setTimeout as delay } from "node:timers/promises";
 import type { ServiceProcess } from "./process.js";
 
-/** Interval of calls in milliseconds. A call starts even if the previous one has not ended. */
+/** Interval of the neighbour's calls in milliseconds. A call starts even if the previous one has not ended. */
 const EVERY_MS = 100;
 const CODE = "async function execute({ payload }) { return payload.n * 2; }";
 
 export interface NeighbourFigures {
-  /** Number of started calls. All of them have ended. */
+  /** Number of calls, all of which have ended. */
   calls: number;
   p50: number;
   p95: number;
@@ -26,7 +28,7 @@ export interface NeighbourApp {
 
 const at = (sorted: readonly number[], share: number) => sorted[Math.floor((sorted.length - 1) * share)] ?? 0;
 
-/** Returns the milliseconds since the last call of this function. */
+/** Returns the event loop's longest pause since the last call of this function, in milliseconds. */
 async function longestPause(url: string): Promise<number> {
   const text = await (await fetch(`${url}/metrics`)).text();
   const seconds = /^nodejs_eventloop_lag_max_seconds(?:\{[^}]*\})? (\S+)$/m.exec(text)?.[1];
@@ -70,7 +72,7 @@ export async function createNeighbour(service: ServiceProcess, url: string): Pro
       let pause = 0;
       for (let n = 0; !over; n += 1) {
         calls.push(call(n, durations, failures));
-        // Reading the metric resets it, and the response may itself have waited.
+        // Reading the metric resets it. Its maximum is stored here, because the response may itself have waited.
         if (n % 10 === 0) void longestPause(url).then((ms) => (pause = Math.max(pause, ms)));
         await delay(EVERY_MS);
       }

@@ -1,10 +1,10 @@
-/** A network path to the service that a test can cut and restore. A cut ends the connections, and new ones fail. */
+/** Network path to the service that a test can cut and restore. A cut ends the connections, and new ones fail. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
 export interface Network {
   url: string;
-  /** Routes new connections to the service at that address. */
+  /** Connects new connections to the service at this URL. */
   leadTo(url: string): void;
   cut(): void;
   restore(): void;

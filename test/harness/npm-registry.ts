@@ -1,4 +1,4 @@
-/** An npm registry for tests: packages are created in memory, archives have arbitrary entries, and all requests are recorded. */
+/** npm registry for tests: packages are created in memory, archives may have any entries, and it records all requests. */
 import { createHash } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -31,11 +31,11 @@ export function archiveOf(entries: readonly Entry[]): Buffer {
 export interface PublishedPackage {
   name: string;
   version: string;
-  /** Contents by path in the package, in addition to package.json. */
+  /** Contents of files in the package by path, in addition to package.json. */
   files?: Record<string, string>;
   /** Additional fields of package.json. */
   manifest?: Record<string, unknown>;
-  /** Publication time. If any version has one, the registry states the times of all. */
+  /** Time of publication. If at least one version has one, the registry states the times of all versions. */
   publishedAt?: Date;
   /** Archive to serve in place of one built from `files`. */
   archive?: Buffer;
@@ -52,7 +52,7 @@ export interface TestRegistry {
   publish(...packages: PublishedPackage[]): void;
   /** Removes a package. */
   remove(name: string): void;
-  /** Handles all requests instead of the registry while it is not null. */
+  /** Handler of all requests in place of the registry; null for none. */
   instead: ((request: IncomingMessage, response: ServerResponse) => void) | null;
   close(): Promise<void>;
 }

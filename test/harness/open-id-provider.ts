@@ -1,4 +1,4 @@
-/** A real OpenID provider (oidc-provider of npm) on this machine. A test sets the account that signs in, and its claims. */
+/** OpenID provider on this machine (the npm package oidc-provider). A test sets the account that signs in, and its claims. */
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -34,7 +34,7 @@ function createProvider(issuer: string, state: Omit<OpenIdProviderServer, "stop"
       },
     ],
     claims: { openid: ["sub"], email: ["email", "email_verified"], profile: PROVIDER_CLAIMS.slice(2) },
-    // Only the userinfo endpoint returns the claims, as at many providers.
+    // Only the userinfo endpoint returns the claims, as with many providers.
     findAccount: async (_context, sub) => ({
       accountId: sub,
       claims: async () => ({ sub, ...state.accounts.get(sub) }),
@@ -46,7 +46,7 @@ function createProvider(issuer: string, state: Omit<OpenIdProviderServer, "stop"
   });
 }
 
-/** Signs the current account in and grants everything, like a person who clicks twice. */
+/** Signs in the current account and grants all scopes, as a person would with two clicks. */
 async function interact(
   provider: Provider,
   state: OpenIdProviderServer,
@@ -69,7 +69,7 @@ async function interact(
   );
 }
 
-/** Starts the provider. @param redirectUris can be filled until the first request */
+/** Starts the provider. @param redirectUris allowed redirect URIs; a test can add some until the first request */
 export async function startOpenIdProvider(redirectUris: string[] = []): Promise<OpenIdProviderServer> {
   let handle: (request: Parameters<Parameters<typeof createServer>[1] & object>[0], response: never) => void = () =>
     undefined;

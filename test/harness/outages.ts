@@ -1,5 +1,5 @@
 /**
- * Loses the database while runs insert one row each into another database, the witness. Returns the states of the runs and of the witness
+ * Loses the database while each run inserts one row into another database, the witness. Returns the states of the runs and of the witness
  * afterwards.
  */
 import { once } from "node:events";
@@ -17,21 +17,21 @@ import { publishDirectly } from "./production-copies.js";
 import { firstCredentials } from "./service.js";
 import { until } from "./until.js";
 
-/** Roles of the processes: two of each kind. */
+/** Roles of the processes: two processes for each role. */
 export const TWO_OF_EACH_ROLE = ["api", "api", "scheduler", "scheduler", "runner", "runner"];
 
 const ANSWER_LIMIT_MS = 90_000;
 const CASE_LIMIT_MS = 180_000;
 const REPEAT_MS = 300;
 
-/** Code that inserts a key into the witness, waits, and returns the key. */
+/** Code of a run that inserts a key into the witness, waits, and returns the key. */
 const CODE = `async function execute({ payload: { witness, key, ms } }) {
   await fetch(witness + key, { method: "POST" });
   await new Promise((resolve) => setTimeout(resolve, ms));
   return key;
 }`;
 
-/* Selects the runs of one case that did not complete. */
+/** Selects the runs of one outage that did not complete. */
 const SELECT_ENDED_RUNS = `
   SELECT run.id, state, run.payload->>'key' AS key, execution_log.data->'error'->>'name' AS error
     FROM run LEFT JOIN execution_log ON execution_log.run_id = run.id
@@ -57,7 +57,7 @@ export interface OutageVerdict {
   ended: string[];
 }
 
-/** Counts the inserts of each key. */
+/** Starts the witness, which counts the inserts of each key. */
 async function startWitness() {
   const inserts = new Map<string, number>();
   const server = createServer((request, response) => {
@@ -71,7 +71,7 @@ async function startWitness() {
   return { url, inserts, stop: () => new Promise((resolve) => server.close(resolve).closeAllConnections()) };
 }
 
-/** Services and a database that can be lost, for repeated outages. */
+/** Starts services and a database that a test can lose repeatedly. */
 export async function startOutages(roles: readonly string[]) {
   const postgres: RestartablePostgres = await startRestartablePostgres();
   await migrate(postgres.url);
@@ -86,7 +86,7 @@ export async function startOutages(roles: readonly string[]) {
   await publishDirectly(db, appId, [{ name: "witnessed", code: CODE, triggers: [{ trigger: "manual" as const }] }]);
   let cases = 0;
 
-  /** Repeats the call until the run has ended, as the documentation recommends to callers. Resolves to true if the run returned its key. */
+  /** Repeats the call until the run has ended, as the docs recommend. Resolves to true if the run returned its key. */
   async function call(key: string, ms: number): Promise<boolean> {
     for (let attempt = 0; ; attempt += 1) {
       const urls = fleet.urls();

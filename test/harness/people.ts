@@ -1,4 +1,4 @@
-/** Creates people with accounts in a test's service: their sessions, and links whose tokens no response contains. */
+/** Creates people with accounts in a test's service: their sessions, and links whose tokens are in no response. */
 import { pino } from "pino";
 import { createNotifications } from "../../src/engine/notifications.js";
 import { CREDENTIAL_CHANNEL, createCredentials } from "../../src/operations/access/credentials.js";
@@ -8,7 +8,7 @@ import type { TestService } from "./service.js";
 
 export const PASSPHRASE = "seven lamps of the harbour";
 
-/** Returns the operations on accounts, on the service's database. */
+/** Returns the operations on accounts, for the database of the service. */
 export function accountsBeside({
   db,
   databaseUrl,
@@ -22,7 +22,7 @@ export function accountsBeside({
 
 let made = 0;
 
-/** Creates an administrator with an account. Returns the token of a session, and the person. */
+/** Creates an administrator with an account. Returns the person, and the token of a session. */
 export async function signedInPerson(service: Pick<TestService, "db" | "databaseUrl" | "url">) {
   const { accounts } = accountsBeside(service);
   const { token } = await accounts.setupLink();

@@ -28,7 +28,7 @@ async function freePort(): Promise<number> {
 }
 
 export interface ConnectionPooler {
-  /** Returns the URL of the database through PgBouncer. */
+  /** Returns the URL through which PgBouncer leads to the database at `url`. */
   way(url: string): string;
   stop(): Promise<void>;
 }
@@ -47,7 +47,7 @@ async function isAnswering(url: string): Promise<boolean> {
   }
 }
 
-/** Starts PgBouncer for the server of `url`, with few server connections, so that sessions change connections. */
+/** Starts PgBouncer for the server of `url`, with few connections to it, so that client sessions change connections. */
 export async function startPgbouncer(url: string): Promise<ConnectionPooler> {
   const { hostname, port, username, password } = new URL(url);
   const folder = mkdtempSync(join(tmpdir(), "svc-pgbouncer-"));

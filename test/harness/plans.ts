@@ -1,10 +1,10 @@
-/** Counts the rows that PostgreSQL reads for statements, by executing their plans again. */
+/** Counts the rows that PostgreSQL reads for the statements of a test, by executing their plans again. */
 import pg from "pg";
 import type { DataSource } from "typeorm";
 
 export interface PlanReading {
   text: string;
-  /** Number of rows of all tables and indexes, including those that a filter removed. */
+  /** Number of rows read from all tables and indexes, including those that a filter removed. */
   read: number;
 }
 
@@ -36,7 +36,7 @@ const EXPLAIN_ANALYZE = "EXPLAIN (ANALYZE, TIMING off, FORMAT JSON)";
 const literal = (value: unknown) =>
   typeof value === "number" ? String(value) : pg.escapeLiteral(Array.isArray(value) ? `{${value}}` : String(value));
 
-/** Counts the rows that `work` reads through the given pool. Prepared statements are planned without their values, as in production. */
+/** Counts the rows that `work` reads through this pool. Prepared statements are planned without their values, as in production. */
 export async function readingsOf(
   db: DataSource,
   work: (watched: DataSource) => Promise<unknown>,

@@ -17,7 +17,7 @@ export const OWNER = "test/engine/postgres-owner.js";
 
 export interface Owner {
   child: ChildProcess;
-  /** Line that the process prints once it serves or has failed. */
+  /** Content of the line that the process prints once its server has started or failed. */
   said: { url?: string; error?: string };
 }
 
@@ -68,7 +68,7 @@ export function isRunning(pid: number): boolean {
 }
 
 export interface PostgresOwners {
-  /** Empty folder of the current test. As root its mode is 0700, so that PostgreSQL's account cannot enter it. */
+  /** Empty folder of the current test. If the tests run as root, its mode is 0700, so that PostgreSQL's account cannot enter it. */
   readonly folder: string;
   readonly dataDir: string;
   start(dist?: string): Promise<Owner>;

@@ -9,23 +9,23 @@ import { until } from "./until.js";
 
 /** Settings of the server. It may lose data, so it never waits for the disk. */
 const SETTINGS = { fsync: "off", full_page_writes: "off", synchronous_commit: "off", max_connections: "600" };
-/** Time limit for a connection to close. A connection that closes slowly on a busy machine is not a leak. */
+/** Time limit in which a connection must close, in milliseconds. A connection that closes slowly on a busy machine is not a leak. */
 const CLOSING_LIMIT_MS = 10_000;
 const TEMPLATE = "migrated_template";
-/** URL of a server that already runs. Its owner stops it: mocha's first process, or a test with another version of PostgreSQL. */
+/** URL of a server that already runs. Another process stops it: mocha's first one, or a test with another version of PostgreSQL. */
 const GIVEN_SERVER_URL = process.env["TEST_POSTGRES_URL"];
 /** Number of this process in the names of databases, because several processes share one server. */
 const PROCESS_NUMBER = process.env["MOCHA_WORKER_ID"] ?? "0";
 const DUPLICATE_DATABASE = "42P04";
 /**
- * First version with the option STRATEGY of CREATE DATABASE. Without this option, PostgreSQL writes each block of the template to its log,
- * which takes three times as long.
+ * First version of PostgreSQL with the option STRATEGY of CREATE DATABASE. Without it, PostgreSQL writes each block of the template to its
+ * log, which takes three times as long.
  */
 const STRATEGY_SINCE = 150_000;
 
 export interface FreshDatabase {
   url: string;
-  /** Drops the database. Fails if a connection to it is still open, because then something was not stopped. */
+  /** Drops the database. Fails if a connection to it is still open, because a test then has not stopped something. */
   drop(): Promise<void>;
 }
 
@@ -72,7 +72,7 @@ async function start(): Promise<Pick<EmbeddedPostgres, "url" | "stop">> {
 
 async function openConnections(admin: Client, database: string): Promise<string[]> {
   const found = await admin.query<{ who: string }>(
-    // PostgreSQL's own vacuum processes do not count.
+    // PostgreSQL's own background processes do not count.
     `SELECT concat(application_name, ': ', left(query, 80)) AS who FROM pg_stat_activity
       WHERE datname = $1 AND backend_type = 'client backend'`,
     [database],
@@ -83,7 +83,7 @@ async function openConnections(admin: Client, database: string): Promise<string[
 async function drop(base: string, database: string): Promise<void> {
   await withAdmin(base, async (admin) => {
     let open: string[] = [];
-    // The server notices a closed socket only after a moment.
+    // PostgreSQL notices a closed socket only after a moment.
     const closed = await until(async () => {
       open = await openConnections(admin, database);
       return open.length === 0;
@@ -117,7 +117,7 @@ export function emptyDatabase(): Promise<FreshDatabase> {
   return createDatabase("template0");
 }
 
-/** Starts the server, or finds the given one, before a test needs it. Resolves to its URL. */
+/** Starts the server, or uses the one in TEST_POSTGRES_URL, before a test needs it. Resolves to its URL. */
 export async function startTestServer(): Promise<string> {
   server ??= start();
   return (await server).url;

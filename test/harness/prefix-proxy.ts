@@ -1,4 +1,4 @@
-/** A reverse proxy that serves the service under a path of another host. Records requests outside of that path. */
+/** Reverse proxy that serves the service under a path of another host. Records requests outside of this path. */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, request } from "node:http";
 import { type AddressInfo, connect } from "node:net";
@@ -10,7 +10,7 @@ export interface PrefixProxy {
   /** Requested paths outside of the prefix. */
   outside: string[];
   leadTo(url: string): void;
-  /** Ends open connections and refuses new ones until the proxy is restored. */
+  /** Ends open connections and refuses new ones until `mend` is called. */
   cut(): void;
   mend(): void;
   stop(): Promise<void>;
@@ -22,7 +22,7 @@ export async function startPrefixProxy(prefix: string): Promise<PrefixProxy> {
   let port = 0;
   let isCut = false;
 
-  /** Returns the path at the service; null for a path outside of the prefix. */
+  /** Returns the path that the service gets; null for a path outside of the prefix. */
   function inside({ url = "" }: IncomingMessage): string | null {
     if (url === prefix || url.startsWith(`${prefix}/`)) return url.slice(prefix.length) || "/";
     outside.push(url);
@@ -39,7 +39,7 @@ export async function startPrefixProxy(prefix: string): Promise<PrefixProxy> {
       answer.pipe(reply);
     });
     onward.on("error", () => reply.destroy());
-    // Unread data would keep its connection open, even after the service has closed it.
+    // Discards data that nothing reads: it would keep its connection open, even after the service has closed it.
     reply.on("close", () => onward.destroy());
     asked.pipe(onward);
   });

@@ -1,5 +1,5 @@
 /**
- * Starts the service as a separate process, like users do. Tests can send signals to the process, read its output, and find the processes
+ * Starts the service as a separate process, as users do. Tests can send signals to the process, read its output, and find the processes
  * that it leaves behind.
  */
 import { type ChildProcess, spawn } from "node:child_process";
@@ -16,7 +16,7 @@ import { until } from "./until.js";
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const START_LIMIT_MS = 150_000;
 
-/** Command that `npm start` runs after the set-up, so that tests start the service in the same way. */
+/** Returns the command that `npm start` runs after the set-up, so that tests start the service in the same way. */
 function startCommand(root: string): string[] {
   const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const command = /exec node (.*)$/.exec(scripts.start)?.[1];
@@ -41,9 +41,9 @@ export interface ServiceProcess {
   credentials(): FirstCredentials;
   signal(name: NodeJS.Signals): void;
   ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
-  /** Command lines of live processes that this process started or that work in its folder, without the process itself. */
+  /** Command lines of live processes that the service started or that work in its folder, without the service itself. */
   offspring(): string[];
-  /** Kills the process and its remaining processes, and removes its folder. */
+  /** Kills the service and its remaining processes, and removes its folder. */
   clean(): Promise<void>;
 }
 
@@ -71,7 +71,7 @@ function processes(): ProcessRow[] {
   return pids.flatMap((pid) => readProcess(Number(pid)) ?? []).filter(({ state }) => state !== "Z");
 }
 
-/** Returns children, their children, and orphans that use the process's folders. */
+/** Returns the children of a process, their children, and orphans that use the data folder. */
 function descendantsOf(pid: number, dataDir: string, known: Set<number>): ProcessRow[] {
   const all = processes();
   const family = new Set([pid]);
@@ -91,7 +91,7 @@ function descendantsOf(pid: number, dataDir: string, known: Set<number>): Proces
   return found;
 }
 
-/** Collects the output of the child. Returns a promise for the first log line with a message, and one for the end of the process. */
+/** Collects the output of the process. Returns a promise for the first log line with a message, and one for the end of the process. */
 function readOutput(child: ChildProcess) {
   const log: Record<string, unknown>[] = [];
   let complaint = "";
@@ -121,8 +121,8 @@ function end(pid: number): void {
 }
 
 /**
- * Starts the service. `environment` overrides the defaults: a free port, no rate limits and a separate data folder. `entry` is another
- * module to run in the same way, with arguments; `root` is the folder of another release.
+ * Starts the service. `environment` overrides the defaults: a free port, no rate limits and a separate data folder. `entry` names another
+ * module to run instead, with arguments. `root` is the folder of another release.
  */
 export function startProcess(
   environment: Record<string, string> = {},
@@ -134,7 +134,7 @@ export function startProcess(
   const child = spawn(process.execPath, entry ? [...command.slice(0, -1), ...entry] : command, {
     cwd: root,
     env: {
-      // A start compiles 3,600 modules. With the cache in this folder, it takes a fifth of the time.
+      // A start compiles 3,600 modules. With V8's compile cache in this folder, it takes a fifth of the time.
       ...programEnvironment(),
       HOME: process.env["HOME"],
       PORT: "0",

@@ -1,4 +1,4 @@
-/** Actions published directly in the database, many at once, for tests of triggers. */
+/** Publishes many actions at once, directly in the database, for tests of triggers. */
 import type { DataSource } from "typeorm";
 import { ActionRow } from "../../src/data/action.js";
 import type { Concurrency, Debounce, Trigger } from "../../src/data/action-types.js";
@@ -19,7 +19,7 @@ export interface LiveVersionFields {
 
 const CODE = "async function execute() { return 1; }";
 
-/** Inserts a draft and a live version for each action. Returns the live versions. `now` is the start time of schedules. */
+/** Inserts a draft and a live version of each action. Returns the live versions. Schedules start at `now`. */
 export async function publishDirectly(
   db: DataSource,
   appId: number,

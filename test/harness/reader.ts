@@ -1,6 +1,6 @@
 /**
- * Follows the commands of a page like a reader: in a checkout in a new folder, and in a shell with only PATH and HOME. For tests that run a
- * page's commands against real processes.
+ * Follows the commands of a page as a reader would: in a checkout in a new folder, and in a shell with only PATH and HOME. For tests that
+ * run a page's commands against real processes.
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -17,9 +17,9 @@ const START_LIMIT_MS = 120_000;
 
 export interface Started {
   log: Record<string, unknown>[];
-  /** Text of standard error so far, which the reader would see in the terminal. */
+  /** Returns the standard error of the service so far, which the reader would see in the terminal. */
   said(): string;
-  /** Ends the service by SIGTERM to its own process, like a supervisor. @throws Error if its exit code is not 0 */
+  /** Ends the service by SIGTERM, which only its own process gets, as from a supervisor. @throws Error if its exit code is not 0 */
   stop(): Promise<void>;
 }
 
@@ -41,7 +41,7 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-/** Creates an empty folder that a service that runs as another user can enter. */
+/** Creates an empty folder that a service of another user can enter. */
 export function freshFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "svc-reader-"));
   chmodSync(folder, 0o755);
@@ -58,7 +58,7 @@ export function freshCheckout(): string {
   return folder;
 }
 
-/** Replaces placeholders of a page by this machine's values. @throws Error if the page lacks a placeholder */
+/** Replaces placeholders in the text of a page by this machine's values. @throws Error if the text lacks a placeholder */
 export function fillPlaceholders(text: string, values: Record<string, string>): string {
   let result = text;
   for (const [placeholder, value] of Object.entries(values)) {

@@ -2,16 +2,19 @@
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 
-/** File of the proven expressions, because proving all takes a minute. test/long/proven-expressions.test.ts proves them again. */
+/**
+ * File of the regular expressions that are proven to be linear, because proving all takes a minute. test/long/proven-expressions.test.ts
+ * proves them again.
+ */
 export const PROVEN_FILE = fileURLToPath(new URL("../../../test/proven-expressions.json", import.meta.url));
-/** Version of the checker. Another version proves all expressions again. */
+/** Version of the checker. If it changes, all expressions must be proven again. */
 export const { version: VERSION } = createRequire(import.meta.url)("recheck/package.json") as { version: string };
 
-// Selects the backend in JavaScript, because the other backends leave processes behind. The checker reads this variable when its module is
+// Selects the checker's JavaScript backend, because its other backends leave processes behind. The module reads this variable when it is
 // loaded.
 process.env["RECHECK_BACKEND"] = "pure";
 const { checkSync } = await import("recheck");
-/** Options that make the result independent of the load of the machine: no time limits, and no measured attack. */
+/** Options that make the result independent of the machine's load: no time limits, and no measured attack. */
 const TIMELESS_OPTIONS = {
   ...{ timeout: null, attackTimeout: null, incubationTimeout: null, mutationTimeout: null, seedingTimeout: null },
   recallTimeout: -1,

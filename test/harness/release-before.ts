@@ -11,7 +11,7 @@ const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
 const git = (...args: string[]): string => execFileSync("git", args, { cwd: ROOT, encoding: "utf8" }).trim();
 
-/** Returns the commit before the first migration that is newer than this one. */
+/** Returns the last commit before the first migration that is newer than this one. */
 function commitBefore(migration: string): string {
   const files = readdirSync(join(ROOT, "migrations")).sort();
   const newer = files.find((file) => Number.parseInt(file, 10) > versionOf(migration));
@@ -31,7 +31,7 @@ interface Packages {
   devDependencies: Record<string, string>;
 }
 
-/** Shares the packages of this release if the versions are equal. Otherwise installs the packages. */
+/** Shares the packages of this release if the previous release has the same versions. Otherwise installs its packages. */
 function installPackages(folder: string, run: (program: string, ...args: string[]) => void): void {
   const read = (root: string) => JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as Packages;
   const all = ({ dependencies, devDependencies }: Packages) => ({ ...dependencies, ...devDependencies });
@@ -46,20 +46,20 @@ export interface Release {
   commit: string;
   /** Folder of the release, with the layout of this project. */
   root: string;
-  /** Creates the first app and its tokens with this release's own command, in a database with its schema. */
+  /** Creates the first app and its tokens with the release's own command, in a database with the release's schema. */
   firstCredentials(databaseUrl: string, dataDir: string): FirstCredentials;
   remove(): void;
 }
 
 /**
- * Compiles the release, which takes a minute.
- * @param last the last migration that the release must have, to get one older than the previous release
+ * Compiles the previous release, which takes a minute.
+ * @param last last migration of the release to compile, if it is an older one
  * @throws Error in a shallow clone, which lacks the history
  */
 export function checkOutReleaseBefore(last?: string): Release {
   const commit = last ? commitBefore(last) : commitOfReleaseBefore();
   const root = mkdtempSync(join(tmpdir(), "svc-release-"));
-  // Processes of another user must be able to enter the folder.
+  // Lets processes of another user enter the folder.
   chmodSync(root, 0o755);
   const path = `${join(root, "node_modules/.bin")}${delimiter}${process.env["PATH"]}`;
   const run = (program: string, ...args: string[]) =>

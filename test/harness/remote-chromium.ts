@@ -1,4 +1,4 @@
-/** Starts a Chromium like an operator who provides it to other processes: on a port, with the flags that the service requires. */
+/** Starts a Chromium as an operator would for other processes: on a port, with the flags that the service requires. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chownSync, existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -8,7 +8,7 @@ import { connect } from "puppeteer";
 import { browserFlags } from "../../src/engine/browser/chromium-flags.js";
 
 const CHROME_CANDIDATES = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium", "/usr/bin/google-chrome"];
-/** Account of the browser, different from that of the service, because Chromium has no sandbox as root. */
+/** Account of the browser. It is not the service's account, because Chromium has no sandbox as root. */
 const ACCOUNT = { uid: 64_950, gid: 64_950 };
 
 export function chromePath(): string {
@@ -19,14 +19,14 @@ export function chromePath(): string {
 
 export interface RemoteChromium {
   port: number;
-  /** `ws://127.0.0.1:PORT` */
+  /** URL of the browser, `ws://127.0.0.1:PORT`. */
   endpoint: string;
-  /** The same URL with the random path of this start. */
+  /** Same URL, with the random path of this start. */
   socketUrl: string;
   /** Returns the number of browser contexts, without the default context. */
   contexts(): Promise<number>;
   running(): boolean;
-  /** Kills all its processes with SIGKILL. */
+  /** Kills all processes of the browser with SIGKILL. */
   kill(): Promise<void>;
 }
 

@@ -1,10 +1,10 @@
-/** Extends mocha's spec report by a summary in the very last line: `N passed, N failed`. */
+/** Mocha reporter: the report "spec", and a summary in the very last line: `N passed, N failed`. */
 import { relative } from "node:path";
 import Mocha from "mocha";
 
-/** Describes a failed test, for a caller that runs several checks and repeats the failures at the end. */
+/** Describes a failed test for scripts/test.mjs, which runs several checks and repeats the failures at the end. */
 function failureOf(test: Mocha.Test): { title: string; file: string; message: string } {
-  // A test of a hook has no file; its suite has one.
+  // A failed hook has no file, but its suite has one.
   const file = test.file ?? test.parent?.file ?? "";
   return {
     title: test.fullTitle(),
@@ -17,7 +17,7 @@ class SumReporter extends Mocha.reporters.Spec {
   override epilogue(): void {
     super.epilogue();
     const { passes, failures } = this.stats;
-    // The caller that runs several checks gets the numbers by IPC, and prints one line for all.
+    // A caller that runs several checks gets the numbers by IPC, and prints one line for all.
     if (process.send) process.send({ passes, failures, failed: this.failures.map(failureOf) });
     else process.stdout.write(`${passes} passed, ${failures} failed\n`);
   }

@@ -1,4 +1,4 @@
-/** Starts a whole service in this process with a separate database. Has functions to call it as each kind of caller. */
+/** Starts a whole service in this process with a database of its own, and calls it as each kind of caller. */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -40,7 +40,7 @@ export interface TestService {
   tokens: FirstCredentials["tokens"];
   db: DataSource;
   rest(method: string, path: string, call?: Call): Promise<Answer>;
-  /** Sends a GraphQL request. Returns the response's `data` and `errors`. */
+  /** Sends a GraphQL request. Returns `data` and `errors` of the response. */
   // biome-ignore lint/suspicious/noExplicitAny: as above
   graphql(query: string, variables?: object, call?: Call): Promise<{ data?: any; errors?: any[] }>;
   /** Opens a graphql-ws client. The test must dispose of it. */
@@ -65,7 +65,7 @@ export async function firstCredentials(databaseUrl: string, dataDir: string): Pr
 
 /**
  * Starts the service. `environment` overrides the test defaults: a free port, no rate limits, silent logs. `wayTo` returns the URL through
- * which the service connects to its database, so that a test can put a proxy in between. `options` can contain a clock that the test moves.
+ * which the service connects to its database, so that a test can put a proxy in between. `options` may contain a clock that the test moves.
  */
 export async function startTestService(
   environment: Record<string, string> = {},

@@ -1,4 +1,6 @@
-/** Creates project folders and runs commands of `svc` in them, which call a service. A command runs in this process or in a separate one. */
+/**
+ * Creates project folders and runs commands of `svc` in them, which call a service. A command runs in this process or in a separate one.
+ */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -29,7 +31,7 @@ interface Options {
 /** A command that runs until a test ends it. */
 export interface RunningCommand {
   child: ChildProcessByStdio<null, Readable, Readable>;
-  /** Returns its output so far. */
+  /** Returns the command's output so far. */
   printed(): string;
   /** Sends a signal to the command, and waits for its end. */
   end(signal?: NodeJS.Signals): Promise<void>;
@@ -42,7 +44,7 @@ export function writeProjectFile(folder: string, file: string, content: string):
 
 export type SvcProjects = ReturnType<typeof createSvcProjects>;
 
-/** @param serviceOf returns the service; called after the service has started */
+/** @param serviceOf returns the service; called only after the service has started */
 export function createSvcProjects(serviceOf: () => TestService) {
   const folders: string[] = [];
   const running = new Set<RunningCommand>();
@@ -59,7 +61,7 @@ export function createSvcProjects(serviceOf: () => TestService) {
     return folder;
   }
 
-  /** Runs a command in this process. A separate one takes 0.3 s, most of it to load modules. */
+  /** Runs a command in this process. A separate process takes 0.3 s, most of it to load modules. */
   async function svc(cwd: string, args: readonly string[], { env = {}, input = "" }: Options = {}): Promise<Ended> {
     const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
     stdin.end(input);
@@ -151,7 +153,7 @@ export function createSvcProjects(serviceOf: () => TestService) {
     async cleanUp(): Promise<void> {
       for (const command of running) await command.end("SIGKILL");
       for (const folder of folders) rmSync(folder, { recursive: true, force: true });
-      // Commands in this process read an action's config with esbuild, whose process would outlive the tests.
+      // Commands in this process read an action's config with esbuild, whose own process would outlive the tests.
       await stopEsbuild();
     },
   };

@@ -1,4 +1,4 @@
-/** Issues a task token for a test: that of a given run, or one without a run. */
+/** Issues a task token for a test: the token of a given run, or one without a run. */
 import type { DataSource } from "typeorm";
 import { hashToken, newToken } from "../../src/operations/access/tokens.js";
 

@@ -1,4 +1,4 @@
-/** An OpenTelemetry collector in the test's process. Receives OTLP over HTTP as JSON, and stores the spans. */
+/** OpenTelemetry collector in the test's process. Receives OTLP over HTTP as JSON, and stores the spans. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,4 +1,4 @@
-/** Kills instances of a working fleet and loses its database. Observes the instances and runs meanwhile. */
+/** Kills instances of a working fleet and loses its database. Meanwhile, observes the instances and the runs. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { DataSource } from "typeorm";
 import type { Answers } from "./callers.js";
@@ -6,7 +6,7 @@ import type { ServiceFleet } from "./fleet.js";
 import type { DatabaseLoss, RestartablePostgres } from "./gateway.js";
 
 const LOOK_MS = 250;
-/** Maximum time that a run may wait once the database is back. */
+/** Maximum time in milliseconds that a run may wait when the database is available. */
 export const WAIT_LIMIT_MS = 10_000;
 const PROBE_LIMIT_MS = 5_000;
 
@@ -15,9 +15,9 @@ export interface FleetObservations {
    * Longest time for which a run was observed in the queue. If it was queued before an outage, the time counts from the database's return.
    */
   longestQueuedMs: number;
-  /** How often an instance reported READY without a database. */
+  /** Number of times that an instance reported READY without a database. */
   readyWhileAway: number;
-  /** How often an instance reported READY although runs had waited for longer than the limit. */
+  /** Number of times that an instance reported READY although runs had waited for longer than WAIT_LIMIT_MS. */
   readyWhileWaiting: number;
 }
 
@@ -34,7 +34,7 @@ async function countReady(fleet: ServiceFleet): Promise<number> {
   return (await Promise.all(asked)).filter(Boolean).length;
 }
 
-/** Minimum and maximum pause before each fault in milliseconds. */
+/** Pauses before each kind of fault: minimum and maximum in milliseconds. */
 export interface Pace {
   kill: readonly [number, number];
   loss: readonly [number, number];
@@ -44,7 +44,7 @@ export interface Pace {
 
 export const FREQUENT_PACE: Pace = { kill: [1_000, 1_000], loss: [500, 1_500] };
 
-/** Loses the database in each of these ways during the work. Observes from its return to the next loss. */
+/** Loses the database in each of these ways while the fleet works. After each return, observes the fleet until the next loss. */
 async function loseDatabase(
   options: { postgres: RestartablePostgres; fleet: ServiceFleet; losses: readonly DatabaseLoss[]; pace: Pace },
   seen: FleetObservations,
@@ -84,8 +84,8 @@ async function watchQueue(
 }
 
 /**
- * Kills `kills` instances one after the other, and loses the database meanwhile. `work` is the work of the callers until the kills are
- * over.
+ * Kills `kills` instances one after the other, and loses the database meanwhile. `work` sends the callers' requests until the function that
+ * it gets returns true.
  */
 export async function unrest(options: {
   postgres: RestartablePostgres;
@@ -124,7 +124,7 @@ export async function unrest(options: {
   return seen;
 }
 
-/** Sends requests as one caller. Requests that end with a killed process do not count. */
+/** Sends the requests of one caller. Requests that end because their process was killed do not count. */
 export async function ask(
   requests: readonly (() => Promise<{ status?: string }>)[],
   answers: Answers,
@@ -135,7 +135,7 @@ export async function ask(
       answers.counts["unreachable"] = (answers.counts["unreachable"] ?? 0) + 1;
       return null;
     });
-    // The caller retries as Retry-After requests, only sooner.
+    // The caller retries as Retry-After requests, but sooner.
     if (answer === null || answer.status === "OVERLOADED") await delay(LOOK_MS);
   }
 }

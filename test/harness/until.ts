@@ -3,11 +3,11 @@ import { setTimeout as delay } from "node:timers/promises";
 
 const POLL_MIN_MS = 10;
 /**
- * Interval of checks in milliseconds. Conditions are often requests: a check every 10 ms would take the processor time that the test waits
- * for.
+ * Maximum pause between two checks in milliseconds. Conditions are often requests: a check every 10 ms would take the processor time that
+ * the test waits for.
  */
 const POLL_MAX_MS = 50;
-/** Ends a wait that hangs. A busy machine needs time. */
+/** Time limit of a wait in milliseconds, far longer than a busy machine needs, so that only a wait that hangs fails. */
 const LIMIT_MS = 60_000;
 
 /**

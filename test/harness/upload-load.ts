@@ -1,5 +1,5 @@
 /**
- * A process that repeatedly sends concurrent uploads until it is ended. Arguments: URL, megabytes of each upload, number of concurrent
+ * Process that sends concurrent uploads again and again until it is ended. Arguments: URL, megabytes of each upload, number of concurrent
  * uploads.
  */
 const [url, megabytes, count] = process.argv.slice(2) as [string, string, string];

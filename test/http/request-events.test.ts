@@ -134,7 +134,7 @@ describe("limits of requests to HTTP triggers", () => {
   it("limit one address, whatever happens to its requests", async () => {
     const startedAt = performance.now();
     const statuses: number[] = [];
-    // The limit regains a request every two seconds: on a slow machine more requests pass before one is refused.
+    // The limit regains a request every two seconds: on a slow machine, more are accepted before one is refused.
     while (!statuses.includes(429)) statuses.push((await send(service.url, `/h/${service.appId}/nowhere`)).http);
     const limit = 3 * HTTP_ADDRESS_FACTOR;
     const refilled = ((performance.now() - startedAt) / RATE_WINDOW_MS) * limit;

@@ -23,7 +23,7 @@ describe("requests to HTTP triggers", () => {
     );
     return row.runs;
   };
-  /** Returns the number of requests with a wrong signature from the metrics. */
+  /** Reads from the metrics how many requests had a wrong signature. */
   const refusedSignatures = async (): Promise<number> => {
     const metrics = await (await fetch(`${service.url}/metrics`)).text();
     return Number(/^svc_refusals_total\{status="SIGNATURE_INVALID"\} (\d+)$/m.exec(metrics)![1]);

@@ -1,6 +1,6 @@
 /**
- * Tests the verification of webhook signatures without a service: the senders' own libraries and values, mutations, clocks, and rotated
- * keys.
+ * Tests the verification of webhook signatures without a service: the senders' own libraries and values, changed requests, clocks, and
+ * rotated keys.
  */
 
 import { Webhooks } from "@octokit/webhooks";
@@ -68,7 +68,7 @@ describe("signatures of webhooks", () => {
               drop: "",
             }[kind]!;
             fc.pre(after !== before);
-            // Twilio signs the fields, not their encoding.
+            // Twilio signs the form's fields, not their encoding.
             fc.pre(sample.name !== "twilio, form" || place !== "body" || fieldsOf(after) !== fieldsOf(before));
             const mutated =
               place === "body"
@@ -150,7 +150,7 @@ describe("signatures of webhooks", () => {
       expect(library.verifySignature(key, body, signature, time)).to.equal(true);
     });
 
-    // These values were computed once with the packages, which take 2 s to load. test/long/webhook-clients.test.ts uses the packages with a
+    // The packages computed these values once, because loading them takes 2 s. test/long/webhook-clients.test.ts uses the packages with a
     // service.
     it("values that stripe 23.1.0 and twilio 6.2.0 have made, and one that @slack/bolt 5.1.0 accepts", () => {
       const stripe = "t=1764115200,v1=8ec35724f83fc1494969fc976f41d9d95bec9ac97b1e589ad8e8b42190925a5b";

@@ -1,4 +1,4 @@
-/** One signed request for each signature scheme, built as its sender documents it. */
+/** Samples of signed requests, one for each signature scheme, built as the sender's documentation describes. */
 import { createHash, createHmac, createSign, generateKeyPairSync } from "node:crypto";
 import type { HttpAuth, SignatureScheme } from "../../src/data/action-types.js";
 
@@ -13,7 +13,7 @@ export interface Sample {
   auth: SignatureAuth;
   key: string;
   isTimed: boolean;
-  /** @param url URL that the sender signs @param time in seconds */
+  /** Builds the request. @param url URL that the sender signs @param time time of the signature, in seconds */
   make(body: string, url: string, time: number): { headers: Record<string, string>; url: string; body: string };
   signed: readonly string[];
 }

@@ -21,7 +21,7 @@ export interface Sent {
   body?: string | Uint8Array;
 }
 
-/** Sends a request to the literal path. */
+/** Sends a request to exactly this path. */
 export function send(url: string, path: string, { method = "GET", headers = {}, body }: Sent = {}): Promise<Received> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {

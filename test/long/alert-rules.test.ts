@@ -19,7 +19,7 @@ const describeWhereInstalled = (title: string, body: () => void) => {
 
 interface Case {
   alert: string;
-  /** Series by name, in promtool's notation. Samples are a minute apart. */
+  /** Samples of each metric by name, in promtool's notation, a minute apart. */
   series: Record<string, string>;
   /** Labels of each firing alert, without the severity. An empty list means that the rule does not fire. */
   firing: Record<string, string>[];
@@ -31,7 +31,7 @@ const CASES: readonly Case[] = [
   { alert: "SvcNoProcess", series: {}, firing: [{}] },
   { alert: "SvcNoProcess", series: { svc_database_up: "1 1 stale _x13" }, firing: [{}] },
   { alert: "SvcNoProcess", series: UP, firing: [] },
-  // A scheduler restarts and claims late ticks at once. The scrape sees a counter that starts at 0 again.
+  // A scheduler restarts and claims the late ticks at once. The scrape sees a counter that starts at 0 again.
   {
     alert: "SvcTicksSkipped",
     series: { ...UP, 'svc_ticks_total{fate="late"}': "0 0 0 0 0 0 0 7x8" },

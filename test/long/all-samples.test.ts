@@ -1,4 +1,4 @@
-/** Runs all cases of the files that run only some of them in the gate (test/harness/samples.ts). */
+/** Runs the test files that use test/harness/samples.ts with all of their cases; in the gate they run only some. */
 process.env["ALL_SAMPLES"] = "1";
 await import("../api/conditional-requests.test.js");
 await import("../api/odd-values.test.js");

@@ -1,4 +1,4 @@
-/** Repeats attacks that once blocked all apps, and measures their effect on a neighbour app. One service serves all attacks. */
+/** Repeats attacks that once blocked all apps, and measures their effect on a neighbour app. All attacks use one service. */
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
@@ -11,12 +11,12 @@ import { until } from "../harness/until.js";
 
 /** Minimum duration of an attack in milliseconds. */
 const ATTACK_MS = 10_000;
-/** Time in which the effects of an attack end, so that the next attack meets an idle service. */
+/** Pause after an attack in milliseconds, in which its effects end, so that the next one meets an idle service. */
 const CALM_MS = 3_000;
 const PAUSE_MAX_MS = 100;
 const WAIT_MAX_MS = 2_000;
 const TIMES_QUIET = 3;
-/** Minimum p95 in milliseconds to compare with. A smaller p95 is noise. */
+/** Lower bound of the p95 to compare with, in milliseconds. Below it, differences are noise. */
 const QUIET_FLOOR_MS = 15;
 
 const MANUAL = { active: true, triggers: [{ trigger: "manual" }] };
@@ -61,7 +61,7 @@ describe("an attack by one app, or without a credential, beside a neighbour", ()
     return { http: response.status, text: await response.text() };
   }
 
-  /** Creates the attacker's own app. The attacker has the administrator's token, which has more rights than an unauthorized client. */
+  /** Creates an app of the attacker, whose token is the administrator's: it has more rights than an unauthorized client. */
   async function hostile(actions: Record<string, string> = {}): Promise<Hostile> {
     const { admin } = service.credentials().tokens;
     apps += 1;
@@ -80,7 +80,7 @@ describe("an attack by one app, or without a credential, beside a neighbour", ()
 
   const threeApps = (actions: Record<string, string>) => Promise.all([1, 2, 3].map(() => hostile(actions)));
 
-  /** Ends what an attack has left behind. */
+  /** Cancels everything that an attack has left behind. */
   async function cancelAll(): Promise<void> {
     const { admin } = service.credentials().tokens;
     await until(async () => {
@@ -90,7 +90,7 @@ describe("an attack by one app, or without a credential, beside a neighbour", ()
     }, 60_000);
   }
 
-  /** Runs `callers` callers in parallel. Each repeats its request until the attack's time is over. */
+  /** Runs `callers` callers in parallel. Each repeats its request until the time of the attack has passed. */
   async function again(callers: number, once: (n: number) => Promise<unknown>): Promise<void> {
     const end = Date.now() + ATTACK_MS;
     let n = 0;
@@ -100,7 +100,7 @@ describe("an attack by one app, or without a credential, beside a neighbour", ()
     await Promise.all(Array.from({ length: callers }, caller));
   }
 
-  /** Requests of each attack. The attack starts beside the neighbour, and its effects may last for a while. */
+  /** Attacks by title. Each prepares itself, and returns the function that attacks. The effects may last for a while. */
   const ATTACKS: Record<string, () => Promise<() => Promise<unknown>>> = {
     "settings of 9,000 like strings, and a result": async () => {
       const app = await hostile({ one: body("return 1") });

@@ -15,7 +15,7 @@ const BACKLOG = 100_000;
 const KILLS = 10;
 /** Number of rows that one statement inserts. */
 const CHUNK = 10_000;
-/** Number of runs that end between two kills. */
+/** Number of runs that end between two kills of a runner. */
 const BETWEEN = 200;
 const CODE = 'async function execute() { console.log("ran"); return 1 }';
 
@@ -47,7 +47,7 @@ describe(`${BACKLOG} runs in the queue`, function () {
       const url = await api.ready();
       await Promise.all(runners.map((one) => one.ready()));
       const id = await asEditor(url, tokens.editor).create("work", CODE);
-      // The queue is nearly full before a process claims the first run.
+      // Fills most of the queue before a process claims the first run.
       for (let sent = 0; sent < BACKLOG; sent += CHUNK) {
         await db.query(
           `INSERT INTO run (app_id, action_id, copy, trigger, payload, state)

@@ -1,4 +1,4 @@
-/** Measures what a deep queue costs its runners, and checks that no run is lost when runners die. */
+/** Measures the cost of a deep queue for its runners, and checks that no run is lost when runners are killed. */
 import { expect } from "chai";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { connectedDatabase } from "../harness/connected-database.js";
@@ -10,10 +10,10 @@ const ROUNDS = 300;
 const BACKLOG = 100_000;
 /**
  * Maximum number of runs that start ahead of a later run: more than this process starts while it answers one request, and far fewer than
- * the queue holds.
+ * the queue contains.
  */
 const AHEAD_MAX = 100;
-/* Counts the runs of the app $2 that started while one of the runs $1 was queued: the maximum, and the longest wait. */
+/** Counts the runs of the app $2 that started while one of the runs $1 was queued. Selects the maximum, and the longest wait. */
 const AHEAD = `
   SELECT max(ahead)::int AS ahead, max(seconds)::float8 AS seconds
     FROM (SELECT (SELECT count(*) FROM run WHERE app_id = $2 AND started_at BETWEEN later.queued_at AND later.started_at) AS ahead,

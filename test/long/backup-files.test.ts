@@ -63,7 +63,7 @@ describe("a file that claims to be a backup", function () {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** Restores a changed backup and returns the error. */
+  /** Restores a changed backup, which must fail. Returns the error. */
   async function refusal(change: (parts: Part[]) => Part[], replace = false, url = place.url): Promise<string> {
     const path = join(folder, String(++count));
     await writeArchive(path, each(change([...parts])), KEY);
@@ -161,7 +161,7 @@ describe("a file that claims to be a backup", function () {
     try {
       await firstCredentials(own.url, join(folder, "own"));
       await query(own.url, "CREATE TABLE somebody_elses AS SELECT 1 AS one");
-      // These are names that no table of the service has, and a number that JSON cannot represent.
+      // No table of the service has such names, and JSON cannot represent this number.
       await query(own.url, `CREATE TABLE "Some Orders" (id int); CREATE TABLE orders ("userId" int)`);
       await query(
         own.url,

@@ -1,5 +1,5 @@
 /**
- * Runs the commands of the pages on backup, on backup by cron and on watching. One service is started like a reader's, with its embedded
+ * Runs the commands of the pages on backup, on backup by cron and on watching. It starts one service as a reader would, with an embedded
  * database.
  */
 import { existsSync, mkdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
@@ -102,7 +102,10 @@ describe("the pages on watching and backup", function () {
     const backups = () => inFolder("backups");
     const nameOf = (date: Date) => `svc-${date.toISOString().slice(0, 10)}`;
 
-    /** Runs the crontab's command like cron: by /bin/sh, `\%` for a percent sign, and only these and the crontab's variables. */
+    /**
+     * Runs the crontab's command as cron does: by /bin/sh, with `\%` for a percent sign, and with no variables but cron's and the
+     * crontab's.
+     */
     function runByCron(lines: string): Promise<string> {
       const environment: Record<string, string> = { SHELL: "/bin/sh", LOGNAME: "svc", PATH: "/usr/bin:/bin" };
       let command = "";

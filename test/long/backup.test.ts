@@ -25,10 +25,10 @@ const MB = 2 ** 20;
 const ROWS_MB = 700;
 const FILES_MB = 300;
 const FILE_MB = 50;
-/** Memory limit of the backup process in MB. Node with the service's code needs half of it. */
+/** Memory limit of the backup process in MB. Node needs half of it to load the service's code. */
 const MEMORY_MAX_MB = 320;
 
-/** Runs a command of the service. Returns its last line and its maximum memory. */
+/** Runs a command of the service. Returns the last line of its output, and its maximum memory in MB. */
 async function command(name: string, args: string[], environment: Record<string, string>) {
   const program = fileURLToPath(new URL(`../../src/cli/${name}.js`, import.meta.url));
   const { PATH } = process.env;
@@ -38,11 +38,11 @@ async function command(name: string, args: string[], environment: Record<string,
   child.stderr.on("data", (chunk) => (stderr += chunk));
   const watch = setInterval(() => {
     try {
-      // A process that has ended, but is not reaped yet, reports no memory.
+      // A process that has ended but still has a process entry reports no memory.
       const found = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1];
       peak = Math.max(peak, Number(found ?? 0) / 1024);
     } catch {
-      // The process has just ended.
+      // The process has ended since its last check.
     }
   }, 100);
   const [code] = await once(child, "close");
@@ -86,7 +86,7 @@ describe("a backup of a gigabyte", function () {
     writeFileSync(join(folder, "key"), (KEY as { bytes: Buffer }).bytes.toString("base64"));
     service = await startTestService({ ROLES: "api", INTAKE_QUOTA_MB: "0", LOG_MAX_MB: "0", DISK_FREE_MIN_MB: "0" });
     await fillService(service);
-    // Inserts a kilobyte per row, compressible to a quarter. Uses a separate client without a time limit.
+    // Each row has a kilobyte, compressible to a quarter. A separate client inserts them, because it has no time limit.
     const client = new Client({ connectionString: service.databaseUrl });
     await client.connect();
     await client.query(`

@@ -4,7 +4,7 @@ import type { Browsers } from "../../src/engine/browser/browsers.js";
 import { amidDyingRenderers, hangingRun } from "../engine/browser/process-group.js";
 import { resultOf, testBrowsers } from "../engine/browser/support.js";
 
-/** Maximum time for opening a page, and for the run in the next page. */
+/** Maximum time in milliseconds for opening a page, and for the run in the next page. */
 const GIVEN_UP_MS = 7_000;
 const BACK_MS = 2_000;
 

@@ -1,4 +1,4 @@
-/** Tests rarer losses of a browser than test/engine/browser/lost-zygote.test.ts: the service replaces each browser. */
+/** Tests losses of a browser that are rarer than those of test/engine/browser/lost-zygote.test.ts: the service replaces each browser. */
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import { zygotesAmong } from "../../src/engine/browser/processes/local-browser.js";
@@ -30,7 +30,7 @@ describe("a browser that is lost while no run uses it", () => {
     await empty.start();
     try {
       const killed = empty.pid()!;
-      // Both zygotes end shortly after each other, so the second one may be gone already.
+      // Both zygotes end shortly after each other, so the second one may not exist any more.
       for (const pid of zygotesOf(killed)) signal(pid, "SIGKILL");
       await until(() => empty.ready() && empty.pid() !== killed);
     } finally {

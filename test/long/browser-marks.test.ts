@@ -1,4 +1,7 @@
-/** Like test/attacks/browser-marks.test.ts, but marks each object separately, and each member of objects whose marks end the page. */
+/**
+ * Marks each object of a page separately, and each member of those objects whose marks end the page. Otherwise as
+ * test/attacks/browser-marks.test.ts.
+ */
 import { expect } from "chai";
 import { MODES } from "../../src/engine/browser/run.js";
 import { MarkedPage } from "../attacks/marked-page.js";
@@ -13,8 +16,8 @@ for (const mode of MODES) {
     after(() => page.stop());
 
     /**
-     * Divides the marked objects until it finds those that end a page, down to single members.
-     * @returns the marks that were checked in a page that survived
+     * Halves the list of marked objects until it has found those that end a page, down to single members. @returns the marks that it has
+     * checked in a page that survived
      */
     async function look(marks: string[], left: string[]): Promise<string[]> {
       const found = await page.leftBy(marks);

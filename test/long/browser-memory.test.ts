@@ -1,4 +1,4 @@
-/** Checks that memory that a run uses in the browser's own processes is limited like memory in its page, and freed when the run ends. */
+/** Checks that memory that a run uses in the browser's own processes has a limit, as in its page, and is freed when the run ends. */
 
 import { readdirSync, readFileSync } from "node:fs";
 import { expect } from "chai";
@@ -8,10 +8,12 @@ import { expectEndedByMemory } from "../engine/browser/memory-runs.js";
 import { resultOf, runOf, testBrowsers } from "../engine/browser/support.js";
 
 const MB = 1024 * 1024;
-/** Limit for a browser's own processes, plus what a run can allocate on a busy machine before the next check. */
+/**
+ * Maximum memory of a browser's own processes: the service's limit, plus what a run can allocate on a busy machine before the next check.
+ */
 const PEAK_MAX_MB = 1_800;
 
-/** Returns the memory of all the browser's own processes. */
+/** Returns the memory of all of the browser's own processes. */
 function ownMegabytes(group: number): number {
   let sum = 0;
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
@@ -23,7 +25,7 @@ function ownMegabytes(group: number): number {
         continue;
       sum += Number(fields[21]) * 4_096;
     } catch {
-      // The process has ended.
+      // This process has ended.
     }
   }
   return sum / MB;
@@ -32,7 +34,7 @@ function ownMegabytes(group: number): number {
 const SINKS: Record<string, string> = {
   blobs:
     "const kept = []; for (let i = 0; i < 300; i += 1) { kept.push(new Blob([new Uint8Array(1e7).fill(i)])); await wait(2) }",
-  // The code allocates slowly enough for the garbage collector, so that the page itself stays small: 12,000 blobs of 240 KB stay in the
+  // The code allocates slowly enough for the garbage collector. So the page itself stays small, and 12,000 blobs of 240 KB are in the
   // browser's memory.
   "small blobs": `const kept = [];
     for (let i = 0; i < 12_000; i += 1) { kept.push(new Blob([new Uint8Array(240_000).fill(i)])); if (i % 4 === 0) await wait(5) }`,
@@ -73,7 +75,7 @@ describe("the browser's own processes", () => {
       const busy =
         "const execute = async () => { for (const end = performance.now() + 100; performance.now() < end;); return 1 }";
       const source = `let seed = 1;
-      // The browser would store repeated content in less memory.
+      // The content differs each time, because the browser would store repeated content in less memory.
       const noise = () => new Uint32Array(2.5e6).map(() => (seed = (seed * 1664525 + 1013904223) >>> 0) ^ (seed << 13));
       const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms)); const execute = async () => { ${code} }`;
       const flood = browsers.run(runOf(source, { timeoutMs: 60_000 })).finally(() => {

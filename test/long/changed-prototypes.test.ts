@@ -14,7 +14,7 @@ import { type ConsoleLine, MODES } from "../../src/engine/browser/run.js";
 import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
 import { runOf } from "../engine/browser/support.js";
 
-/** Every name that the harness contains, for any purpose, and all fields of a property descriptor. */
+/** Every name in the source of the harness, and all fields of a property descriptor. */
 const HARNESSES = [DOCUMENT_BOUNDS, DOCUMENT_HARNESS, NETWORK_ISOLATE_THREAD.worker, ISOLATE_THREAD.worker];
 const DESCRIBED = ["get", "set", "value", "writable", "configurable", "enumerable"];
 const OTHERS = ["then", "toJSON", "toString", "0", "1", "2", "3"];
@@ -31,7 +31,7 @@ const INSTEAD: Record<string, string> = {
   "numbers that nobody may change": "{ __proto__: null, value: 1 }",
 };
 
-/** Objects to change. Object.prototype gets only these names; the other objects also lose their own members. */
+/** Code that returns the objects to change. Object.prototype gets only these names; the other objects also lose their own members. */
 const HOLDERS: Record<string, string> = {
   "what all objects have": "[Object.prototype]",
   "what the language's own objects have": `[
@@ -41,7 +41,7 @@ const HOLDERS: Record<string, string> = {
   ]`,
 };
 
-/** Uses of functions that a realm borrows from its thread, both synchronous and asynchronous. */
+/** Code that uses functions that a realm borrows from its thread, both synchronous and asynchronous. */
 const BORROWED = [
   "new Headers({ __proto__: null, name: 'one' }).get('name')",
   "new Blob(['one']).size",
@@ -52,14 +52,14 @@ const BORROWED = [
   "await new Promise((resolve) => { setTimeout(resolve, 1) })",
 ];
 
-/** Returns code that changes everything and then ends in the given way. */
+/** Returns code that changes everything, and then ends as `end` says. */
 const source = (holders: string, instead: string, end: string) => `
   const { defineProperty, ownKeys } = Reflect;
   const { log } = console;
   const failure = new (class Failure extends Error {})("own");
   const holders = ${holders};
   const names = ${JSON.stringify(NAMES)};
-  // Promise.prototype.constructor stays, because the language itself reads it when code awaits a promise.
+  // Promise.prototype.constructor is not changed, because the language itself reads it when code awaits a promise.
   const isKept = (holder, name) => holder === Promise.prototype && name === "constructor";
   const changes = [];
   for (const holder of holders) {
@@ -68,7 +68,7 @@ const source = (holders: string, instead: string, end: string) => `
   }
   const execute = async () => {
     for (let at = 0; at < changes.length; at += 1) {
-      // The language does not allow this for some properties.
+      // Some properties cannot be changed.
       try { defineProperty(changes[at].holder, changes[at].name, ${instead}) } catch {}
     }
     ${end};
@@ -118,7 +118,7 @@ describe("changes of the language's own objects by a run", function () {
           const said: string[] = [];
           const onConsole = ({ text }: ConsoleLine) => void said.push(text);
           const end = `log("before"); try { ${use} } catch {} log("after"); return 1`;
-          // A promise that resolves to an object reads its `then`, so these two get one that is undefined.
+          // When a promise resolves to an object, the language reads its `then`. So these two objects get one that is undefined.
           const own = "Response.prototype.then = ArrayBuffer.prototype.then = undefined";
           const code = `const url = ${JSON.stringify(host.url)}; ${own}; ${source(holders, instead, end)}`;
           const run = runOf(code, { mode: "network-isolate", timeoutMs: 10_000, onConsole });

@@ -1,7 +1,7 @@
 /**
- * Runs the commands of the page on containers, and those for compose on the page on upgrading, without Docker: in a separate folder with
- * the files that the image copies, with the commands and variables of Dockerfile and compose.yaml as processes. Builds no image and checks
- * no sandbox of a container. containers.test.ts parses the chart.
+ * Runs the commands of the page on containers, and those for compose on the page on upgrading, without Docker. It uses a separate folder
+ * with the files of the image, and runs the commands of Dockerfile and compose.yaml as processes with their variables. It builds no image,
+ * and does not test a container's sandbox. containers.test.ts parses the chart.
  */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, symlinkSync } from "node:fs";
@@ -32,8 +32,7 @@ const commandOf = (instruction: string) =>
   JSON.parse(new RegExp(`^\\s*${instruction} (\\[.*\\])$`, "m").exec(IMAGE.replaceAll("\\\n", ""))![1]!) as string[];
 
 /**
- * Creates a folder with the contents of the image's last stage. It includes development packages, because its node_modules is this
- * checkout's.
+ * Creates a folder with the contents of the image's last stage. Its node_modules is this checkout's, and so includes development packages.
  */
 function imageFolder(): string {
   const folder = freshFolder();
@@ -49,8 +48,8 @@ function imageFolder(): string {
 }
 
 /**
- * Interpolates variables like compose, as far as the file uses this.
- * @throws Error with the file's message if a required variable is not set
+ * Replaces variables in a text as compose does, for the syntax that the file uses. @throws Error with the file's message if a required
+ * variable is not set
  */
 const interpolated = (text: string, variables: Variables): string =>
   text.replace(/\$\{([A-Z_]+)(?::([-?])([^}]*))?\}/g, (_, name: string, kind: string, words: string) => {
@@ -89,7 +88,7 @@ describe("the page on containers", function () {
    * container.
    */
   function environmentOf(service: "api" | "runner", itsPort: number): Variables {
-    // Compose replaces variables in the values of the parsed file.
+    // Compose replaces variables only in the values of the parsed file.
     const parsed = JSON.stringify(load(read("compose.yaml"), { schema: YAML11_SCHEMA }));
     const { services } = JSON.parse(interpolated(parsed, exported)) as {
       services: Record<string, { environment: Variables }>;
@@ -104,7 +103,7 @@ describe("the page on containers", function () {
       PORT: String(itsPort),
       DATA_DIR: join(operator.folder, `data-${service}`),
     };
-    // Uses the image's version of Node, which may not be installed on this machine.
+    // This machine may not have the image's version of Node, so the test uses its own.
     const PATH = `${dirname(process.execPath)}:${process.env["PATH"]}`;
     return { ...image, ...environment, ...here, PATH };
   }

@@ -1,4 +1,4 @@
-/** Compares what readers pay for a million entries and for a thousand. The test measures each pair in turns, in one run. */
+/** Compares the cost of reads in a data source of a million entries and in one of a thousand. It measures both in turns, in one run. */
 
 import autocannon from "autocannon";
 import { expect } from "chai";
@@ -36,12 +36,12 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - from;
 }
 
-/** Measures both in turns and returns the p95 of each. */
+/** Measures two functions in turns. Returns the p95 of each. */
 async function inTurns(rounds: number, one: (n: number) => Promise<unknown>, two: (n: number) => Promise<unknown>) {
   const times: [number[], number[]] = [[], []];
   for (let n = 0; n < rounds + 50; n += 1) {
     const [first, second] = [await timed(() => one(n)), await timed(() => two(n))];
-    // The first calls warm up and do not count.
+    // The first calls only warm up the service.
     if (n < 50) continue;
     times[0].push(first);
     times[1].push(second);

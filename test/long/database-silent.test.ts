@@ -6,7 +6,7 @@ import { freshDatabase } from "../harness/postgres.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
-/** Longer than the longest statement plus the limit for silence, in milliseconds. */
+/** Maximum time of a response in milliseconds: the longest statement, plus the time after which a silent database counts as lost. */
 const ANSWER_LIMIT_MS = 50_000;
 
 describe("a connection to the database that is idle", () => {

@@ -19,7 +19,7 @@ describe("npm run dev", function () {
   before(() => {
     folder = mkdtempSync(join(tmpdir(), "svc-dev-"));
     const files = execFileSync("git", ["ls-files", "-z"], { cwd: ROOT, encoding: "utf8" }).split("\0").filter(Boolean);
-    // The copies keep their modification times, so that the compiled files count as fresh.
+    // Keeps modification times, so that the compiled files count as up to date.
     for (const file of [...files, "dist"]) {
       cpSync(join(ROOT, file), join(folder, file), { recursive: true, preserveTimestamps: true });
     }

@@ -15,7 +15,7 @@ const IMPORTED = 20_000;
 const COMMITTED = 40;
 const RECOVERY_LIMIT_MS = 60_000;
 
-/** State of the rows of one data source. */
+/** Totals of the rows of one data source. */
 interface SourceState {
   entries: number;
   bytes: number;
@@ -86,7 +86,7 @@ describe("imports and commits under kill -9 of the service and of PostgreSQL", (
           ),
           request(url, tokens.editor, `${path}/${ids[1]}/commit`, { entries }),
         ].map((answer) => answer.catch(() => 0));
-        // Waits for a random time, between the moments before the first row and after the last row.
+        // Waits for a time that grows with the round, from before the first row to after the last one.
         await new Promise((resolve) => setTimeout(resolve, (round / (2 * ROUNDS)) * 1_500));
         if (round % 2 === 0) {
           service.signal("SIGKILL");
@@ -97,7 +97,7 @@ describe("imports and commits under kill -9 of the service and of PostgreSQL", (
         await db.destroy().catch(() => undefined);
         db = await until(() => openDatabase(postgres.url, 2).catch(() => null), RECOVERY_LIMIT_MS);
         for (const [at, id] of ids.entries()) {
-          // Statements of abandoned connections end with these connections.
+          // Waits until the statements of abandoned connections have ended.
           await until(async () => {
             const [busy] = await rows<{ count: number }>(
               db,

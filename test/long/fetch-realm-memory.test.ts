@@ -4,7 +4,7 @@ import type { ConsoleLine, Mode } from "../../src/engine/browser/run.js";
 import { fetchRealm } from "../attacks/fetch-realm.js";
 import { failureOf, resultOf } from "../engine/browser/support.js";
 
-/** Each run allocates this much: two runs together exceed the memory limit of a page. */
+/** Code that allocates more than half of a page's memory limit, so that two runs together exceed it. */
 const FILL_MEMORY = "for (let at = 0; at < 34; at += 1) kept.push(make('x'.repeat(1e7) + at));";
 
 describe("consecutive runs on a thread with fetch that fill memory", () => {
@@ -26,7 +26,7 @@ describe("consecutive runs on a thread with fetch that fill memory", () => {
     });
   }
 
-  // Chromium ends a page with code of a realm if V8 reports the end of a garbage collection in steps (chromium-flags.ts).
+  // If V8 reports the end of an incremental garbage collection, Chromium ends a page with code of a realm (chromium-flags.ts).
   it("fail as usual if they fill the memory, and the next run is not affected", async () => {
     for (const fill of [
       "new Array(1e5).fill(1.5)",
@@ -60,7 +60,7 @@ describe("consecutive runs on a thread with fetch that fill memory", () => {
       await failureOf(browsers(), asking, { ...here, mode: undefined, onMode });
     }
     expect(places, "the next run of the same code has a document").to.deep.equal(["network-isolate", "document"]);
-    // The loop lasts for several full garbage collections.
+    // The loop is long enough for several full garbage collections.
     const long = execute(
       "const row = []; for (let at = 0; at < 3e6; at += 1) Object.defineProperty(row, at, { value: {} }); return row.length",
     );

@@ -12,10 +12,10 @@ import { until } from "../harness/until.js";
 import { launchChromium } from "../web/chromium.js";
 import { studioPage } from "../web/studio-page.js";
 
-/** Time for npm to install the packages and for the service to compile. */
+/** Maximum time in milliseconds in which npm installs the packages and the service is compiled. */
 const START_LIMIT_MS = 900_000;
 
-/** Variables with the proxy and the certificates that the machine's npm needs to reach its registry. The service reads none of them. */
+/** Variables of this process with which npm reaches its registry: a proxy and certificates. The service reads none of them. */
 const NETWORK = Object.fromEntries(
   Object.entries(process.env).filter((one): one is [string, string] =>
     /^(?:https?_proxy|no_proxy|npm_config_\w+|NODE_EXTRA_CA_CERTS)$/i.test(one[0]),

@@ -1,6 +1,6 @@
 /**
- * Checks that a run that keeps the browser's own process busy is ended, that no other run is, and that neighbours wait no longer than the
- * watch needs.
+ * Checks that the service ends a run that keeps the browser's own process busy, but no other run, and that neighbours wait only until the
+ * flood is paused.
  */
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
@@ -17,11 +17,11 @@ import {
 import { testBrowsers } from "../engine/browser/support.js";
 
 /**
- * Maximum wait of a neighbour: longer than detecting and pausing a flood takes, which is half a second on a machine with time for the
- * watch.
+ * Maximum wait of a neighbour in milliseconds: longer than the service needs to detect and pause a flood, which is half a second without
+ * other load.
  */
 const WAIT_MAX_MS = 2_000;
-/** Runs without a flood show other load of the machine. The limit is this multiple of the longest of these runs. */
+/** Maximum ratio of a neighbour's longest run during a flood to its longest run without one, which shows other load of the machine. */
 const SLOWER_MAX = 40;
 
 describe("runs beside a flood of the browser's main process", () => {

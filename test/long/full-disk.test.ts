@@ -1,6 +1,5 @@
 /**
- * Tests PostgreSQL on a disk that is really full: a small file system for the service's database. Mounts the file system as root or with
- * sudo.
+ * Tests PostgreSQL on a disk that is really full: a small file system with the service's database, which needs root or sudo to be mounted.
  */
 import { execFile, execFileSync } from "node:child_process";
 import {
@@ -34,7 +33,7 @@ const ENVIRONMENT = { ROLES: "api,scheduler", DISK_FREE_MIN_MB: "0" };
 const privileged = (command: string, ...args: string[]) =>
   process.getuid?.() === 0 ? execFileSync(command, args) : execFileSync("sudo", [command, ...args]);
 
-/** Fills the file system except for less than a page. Returns a function that frees it again. */
+/** Fills the file system up to less than a page. Returns a function that frees it again. */
 function fill(folder: string): () => void {
   const file = join(folder, "filler");
   const handle = openSync(file, "w");
@@ -114,7 +113,7 @@ describe("a full disk of PostgreSQL", function () {
     expect(await doctor()).to.match(/^ok {5}database disk: can be written$/m);
     const free = fill(disk);
     let number = 0;
-    // Tables have some free pages left, which writes use first.
+    // Writes first use the free pages that tables still have.
     const refused = await until(async () => {
       number += 1;
       const response = await save(`filler${number}`);

@@ -1,4 +1,6 @@
-/** Sends five hundred malicious GraphQL documents over HTTP and the websocket. Each gets its response at once, and none stays in memory. */
+/**
+ * Sends five hundred malicious GraphQL documents over HTTP and the websocket. Each gets its response at once, and none remains in memory.
+ */
 import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
@@ -7,13 +9,13 @@ import WebSocket from "ws";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 
 const COUNT = 500;
-/** Number of rounds, each with new documents. Cached documents would accumulate over the rounds. */
+/** Number of rounds, each with new documents, so that a cache of documents would grow. */
 const ROUNDS = 3;
 const ANSWER_MS = 100;
 const KEPT_BYTES = 50 * 1024 * 1024;
 /**
- * Time to wait in milliseconds. V8 collects old garbage about eight seconds after the load has ended, and returns the pages after the same
- * time again.
+ * Time in milliseconds after which memory is measured. V8 collects old garbage about eight seconds after the load has ended, and returns
+ * the pages after the same time again.
  */
 const SETTLED_MS = 20_000;
 
@@ -23,13 +25,13 @@ const times = (count: number, write: (at: number) => string): string =>
   Array.from({ length: count }, (_, at) => write(at)).join(" ");
 const nested = (depth: number, inner: string): string =>
   "{ __schema { types { fields ".repeat(depth) + inner + "} } }".repeat(depth);
-/** Returns the rest of an operation in which each fragment uses the next one twice. */
+/** Returns the end of an operation, with fragments of which each uses the next one twice. */
 const bomb = (count: number): string =>
   `{ __schema { types { ...f0 } } } ${times(count, (at) => `fragment f${at} on __Type { name ${at + 1 < count ? `a: ofType { ...f${at + 1} } b: ofType { ...f${at + 1} }` : ""} }`)}`;
 
 const circle = (count: number): string =>
   times(count, (at) => `fragment f${at} on Query { __typename ...f${(at + 1) % count} ...f${(at + 7) % count} }`);
-/** Builds a document with one response name for many fields, whose selections GraphQL compares in pairs. */
+/** Builds a document that gives many fields the same response name, so that GraphQL compares their selections in pairs. */
 const clashes = (n: number, count: number): string =>
   times(
     count,
@@ -37,7 +39,7 @@ const clashes = (n: number, count: number): string =>
       `c${n}: ofType { ${times(count, (inner) => `d${inner % 3}: ${inner % 2 ? "name" : "kind"} e${at}: name`)} }`,
   );
 
-/** Builds malicious documents by kind. Each call returns a new document, so that no cache helps. */
+/** Functions that build one kind of malicious document each. Each call returns another document, so that no cache helps. */
 const KINDS: ((n: number) => { query: string; variables?: object })[] = [
   (n) => ({ query: `{ __schema { types { ${times(900 + (n % 90), (at) => `a${n}x${at}: description`)} } } }` }),
   (n) => ({ query: `{ ${times(4_000, (at) => `a${n}x${at}: __typename`)} }` }),
@@ -97,12 +99,12 @@ function deep(levels: number): object {
   return value;
 }
 
-/** Returns the memory of the process in bytes, as the operating system reports it. */
+/** Returns the memory of the service's process in bytes, as the operating system reports it. */
 function memoryOf({ pid }: ServiceProcess): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) * 1024;
 }
 
-/** Returns the memory once it has not decreased for so long that no garbage collection is due. */
+/** Returns the memory when it has not decreased for so long that no garbage collection is due. */
 async function settledMemoryOf(service: ServiceProcess): Promise<number> {
   let least = memoryOf(service);
   let since = performance.now();
@@ -153,7 +155,7 @@ describe("five hundred hostile documents", function () {
       });
     });
 
-  /** Sends another caller's request every few milliseconds until the work is over. Returns the longest duration. */
+  /** Sends requests of another caller every few milliseconds until the work is over. Returns the longest duration. */
   async function neighbour(over: () => boolean): Promise<number> {
     let longest = 0;
     while (!over()) {
@@ -165,7 +167,7 @@ describe("five hundred hostile documents", function () {
     return longest;
   }
 
-  /** Sends that many documents over HTTP and the socket in turns. Returns the durations. @param from number of the first document */
+  /** Sends documents over HTTP and the socket in turns. Returns their durations. @param from number of the first document */
   async function sendAll(from: number): Promise<{ times: number[]; slow: string[] }> {
     const slow: string[] = [];
     const times: number[] = [];

@@ -15,16 +15,16 @@ import { launchChromium } from "../web/chromium.js";
 const FILE_LIMIT_MS = 90_000;
 const LOADED_TOGETHER = 20;
 const LOAD_PATIENCE_MS = 2_000;
-/** Functions of the browser that this test uses. */
+/** Parts of the browser's DOM that this test uses. */
 interface LoadedFile {
   document: { title: string; body: { append(element: object): void }; createElement(tag: string): object };
   navigator: { serviceWorker: { register(url: string): Promise<unknown> } };
   setTimeout(done: () => void, ms: number): void;
 }
-/** Content types that a browser would run, or open as a document of the service's origin. */
+/** Content types that a browser would execute, or show as a document of the service's origin. */
 const ACTIVE = /html|script|xml(?!$)|svg|pdf|wasm|json|css|multipart/;
 
-/** Sends the form as raw bytes, because a browser would change names. */
+/** Sends the form as raw bytes, because a client library would change the file's name. */
 async function sendRaw(service: TestService, root: string, name: string, bytes: Uint8Array, type: string) {
   const quoted = name.replaceAll('"', "%22").replaceAll("\r", "%0D").replaceAll("\n", "%0A");
   const head = `--cut\r\nContent-Disposition: form-data; name="file"; filename="${quoted}"\r\nContent-Type: ${type}\r\n\r\n`;
@@ -98,7 +98,7 @@ describe("hundreds of malicious files", () => {
     }
   }).timeout(120_000);
 
-  /** Loads all files into a page of the service's own origin, in each way that a page can load a file. Returns the outcomes. */
+  /** Loads all files into a page of the service's own origin, in each way in which a page can load a file. Returns the outcomes. */
   async function loadedAs(page: Page, urls: readonly string[]) {
     return page.evaluate(
       async (given, patience) => {

@@ -1,4 +1,7 @@
-/** Floods HTTP triggers of two processes on one database: the limits apply to both together, and neither queue nor disk fills. */
+/**
+ * Floods the HTTP triggers of two processes on one database: the limits count both processes together, and neither the queue nor the disk
+ * fills.
+ */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,9 +18,9 @@ import { type Received, send } from "../http/support.js";
 
 const LIMIT = 60;
 const SENT = 300;
-/** Number of requests from one address: far above what two processes would allow if they counted separately. */
+/** Number of requests from one address: far more than two processes would accept if each counted its own. */
 const FROM_ONE_ADDRESS_MAX = 20 * LIMIT * HTTP_ADDRESS_FACTOR;
-/** Number of events above the limit of one action. */
+/** Number of events beyond the limit of one action. */
 const EXCESS = 5_000;
 const FILLED_AT_ONCE = 50_000;
 const TABLE_MAX_BYTES = 400 * 2 ** 20;
@@ -104,7 +107,7 @@ describe("floods of requests to HTTP triggers over two processes", () => {
     const finished = "SELECT FROM run WHERE id = $1 AND finished_at IS NOT NULL";
     await until(async () => (await db.query(finished, [other.json.runId])).length === 1, 120_000);
     expect(await queuedOf(flooded.appId), "the flood's runs still wait").to.be.above(0);
-    // Refused requests have left no rows.
+    // Refused requests have stored no runs.
     const [{ count }] = await db.query("SELECT count(*)::int AS count FROM run WHERE app_id = $1", [flooded.appId]);
     expect(count).to.equal(countOf(answers, 202));
   });
@@ -138,7 +141,7 @@ describe("floods of requests to HTTP triggers over two processes", () => {
     const fill = `INSERT INTO http_event (action_id, key, run_id, created_at)
       SELECT $1, sha256(int4send(n)), n, now() - n * interval '10 milliseconds' FROM generate_series($2::int, $3::int) n`;
     const all = HTTP_EVENTS_KEPT + EXCESS;
-    // Inserts in parts, because a statement has a time limit.
+    // Inserts the rows in parts, because a statement has a time limit.
     for (let from = 1; from <= all; from += FILLED_AT_ONCE) {
       await db.query(fill, [flooded.actionId, from, Math.min(all, from + FILLED_AT_ONCE - 1)]);
     }

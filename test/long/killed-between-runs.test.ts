@@ -11,7 +11,10 @@ import { until } from "../harness/until.js";
 
 /** Milliseconds between the result and the kill. */
 const DELAYS_MS = [0, 1, 2, 3];
-/** Code that reads one response, and leaves a request without one, so that the renewal must clear the first and wait for the second. */
+/**
+ * Code of a run that reads one response and leaves another request without a response. The renewal must clear the first, and wait for the
+ * second.
+ */
 const CODE = `async function execute({ payload: { url } }) {
   if (typeof fetch === "undefined") return "read";
   fetch(url + "/never").catch(() => {});

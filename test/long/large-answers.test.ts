@@ -1,5 +1,5 @@
 /**
- * Sends very large requests and reads very large responses, against a service with half a gigabyte of heap: it survives and continues to
+ * Sends very large requests and reads very large responses, to a service with a heap of half a gigabyte: it survives and continues to
  * respond.
  */
 import { readFileSync } from "node:fs";
@@ -15,8 +15,8 @@ const ENTRIES = 40;
 /** JSON result of 6 MB with two million objects. */
 const RESULT = `[${"{},".repeat(1_999_999)}{}]`;
 /**
- * Memory limit of the service's process: twice the measured value, and a quarter of what the process used when it still read rejected
- * documents.
+ * Memory limit of the service's process in MB: twice the measured value, and a quarter of the value from when the service still read
+ * rejected documents.
  */
 const PEAK_MAX_MB = 900;
 const LOGS = "/v3/apps/1/actions/logs";
@@ -55,7 +55,7 @@ describe("a service with 512 MB of heap", () => {
   async function expectAlive(): Promise<void> {
     expect((await fetch(`${url}/health/live`)).status).to.equal(200);
     expect((await post(LOGS, { limit: 1 })).http).to.equal(200);
-    // All work of answered requests has ended.
+    // Waits until the service has finished all work of answered requests.
     await until(async () => /^svc_answer_bytes 0$/m.test(await (await fetch(`${url}/metrics`)).text()));
     const peak = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${service.pid}/status`, "utf8"))?.[1];
     const megabytes = Math.round(Number(peak) / 1024);

@@ -1,4 +1,6 @@
-/** Tests commits and imports that take the database seconds. test/attacks/refused-bodies.test.ts tests the limits of smaller bodies. */
+/**
+ * Tests commits and imports for which the database needs seconds. test/attacks/refused-bodies.test.ts tests the limits of smaller bodies.
+ */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 

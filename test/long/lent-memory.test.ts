@@ -1,6 +1,6 @@
 /**
- * Checks the memory that runs in a realm allocate in objects of the platform: it belongs to their thread, V8 does not count it, and it is
- * freed with the thread.
+ * Checks the memory of platform objects that runs in a realm allocate: V8 does not count it, it belongs to their thread, and it is freed
+ * with the thread.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { expect } from "chai";
@@ -17,7 +17,7 @@ function renderersMegabytes(group: number): number {
       const isRenderer = readFileSync(`/proc/${pid}/cmdline`, "latin1").includes("--type=renderer");
       return Number(fields[2]) === group && isRenderer ? Number(fields[21]) : 0;
     } catch {
-      // There is no such process, or it has ended.
+      // This process does not exist, or it has ended.
       return 0;
     }
   });

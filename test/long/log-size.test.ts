@@ -1,6 +1,6 @@
 /**
- * Measures what log lists cost after the log has grown a thousandfold. Both sizes are measured in one run, call by call, so that only the
- * ratio counts.
+ * Measures what lists of log entries cost when the log is a thousand times as long. It measures both lengths in turns, in one run, so that
+ * only the ratio counts.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,9 +19,9 @@ import { firstCredentials } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
 const SMALL = 10_000;
-/** Number of log entries. LOG_ENTRIES=1000000 is quicker. */
+/** Number of entries in the long log. LOG_ENTRIES=1000000 is quicker. */
 const LARGE = Number(process.env["LOG_ENTRIES"] ?? 10_000_000);
-/** URL of a large database that `grown` built before, on the caller's server. The test leaves it empty. */
+/** URL of a large database that `grown` has built before, on another server. The test deletes its content. */
 const GROWN = process.env["LOG_DATABASE"];
 const DAYS = 30;
 const ROUNDS = 200;
@@ -41,12 +41,12 @@ interface Sized extends ConnectedDatabase {
 /** Inserts runs of the last 30 days with their entries and words. One in fifty failed, one in 10,000 contains `rare`. */
 async function fill(url: string, size: number): Promise<void> {
   const chunk = Math.ceil(size / DAYS);
-  // Uses a separate client without a time limit.
+  // This client has no time limit.
   const patient = new Client({ connectionString: url });
   await patient.connect();
   await patient.query("SET statement_timeout = 0; SET synchronous_commit = off");
   for (const table of ["run", "console_line", "run_search", "execution_log"]) {
-    // The first partition holds earlier rows, of which there are none. Each day has its own partition.
+    // The first partition would contain earlier rows, but none exist. Each day has its own partition.
     await patient.query(`DROP TABLE ${table}_p1, ${table}_rest`);
     for (let day = 0; day < DAYS; day += 1) {
       const low = day === 0 ? "MINVALUE" : day * chunk + 1;
@@ -96,7 +96,7 @@ async function grown(size: number, url?: string): Promise<Sized> {
   return { ...database, stop, size, dataDir, token: tokens.editor, logs: createLogs(db), words: createRunWords(db) };
 }
 
-/** Starts a service on that database, and callers that run an action repeatedly. Collects the duration and the end of each run. */
+/** Starts a service on this database, and callers that run an action repeatedly. Collects the duration and the end of each run. */
 async function runsBeside({ url: databaseUrl, dataDir, token }: Sized) {
   const service = await startService(
     readConfig({
@@ -168,7 +168,7 @@ describe(`a log of ${LARGE} entries beside one of ${SMALL}`, function () {
         for (const [sized, taken] of times) {
           const start = performance.now();
           found.push(await list(sized));
-          // PostgreSQL plans the statements during the first calls.
+          // During the first calls, PostgreSQL still plans the statements.
           if (round >= 20) taken.push(performance.now() - start);
         }
         expect(found[0], "both find as much").to.equal(found[1]);
@@ -184,17 +184,17 @@ describe(`a log of ${LARGE} entries beside one of ${SMALL}`, function () {
   it("is deleted in under ten seconds, and no run gets slower by it", async () => {
     const beside = await runsBeside(large);
     const { runs } = beside;
-    // The browser creates pages during the first calls.
+    // During the first calls, the browser still creates pages.
     await until(() => runs.length > QUIET_RUNS, 300_000);
     const start = performance.now();
-    // All partitions are too old for this retention.
+    // With this retention, all partitions are too old.
     expect(await createPartitions({ db: large.db, days: -2 }).dropOld()).to.be.at.least(2 * (DAYS - 1));
     const end = performance.now();
     const ended = runs.length;
     await until(() => runs.length > ended + QUIET_RUNS, 300_000);
     await beside.stop();
     const during = runs.filter((run) => run.ended > start && run.startedAt < end);
-    // The speed of the machine varies as much as the measured difference, so the test compares with runs before and after.
+    // The machine's speed varies as much as the effect to measure, so the test compares with runs before and after.
     const quiet = runs.slice(QUIET_RUNS / 5).filter((run) => run.ended <= start || run.startedAt >= end);
     const timesOf = (some: typeof runs) => some.map((run) => run.ended - run.startedAt);
     const [otherwise, meanwhile] = [p95(timesOf(quiet)), p95(timesOf(during))];

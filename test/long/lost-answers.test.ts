@@ -1,5 +1,6 @@
 /**
- * Tests a lost response of the database: it assigned a run to this process, but the connection was cut between the commit and the response.
+ * Tests a lost response of the database: the database has assigned a run to this process, but the connection is cut before its response
+ * arrives.
  */
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
@@ -40,7 +41,7 @@ describe("a run whose claim was committed but whose response was lost", () => {
   }
 
   it("is started anyway if it came from the queue", async () => {
-    // Only the claim of this run returns this payload.
+    // Only the response to the claim of this run contains this payload.
     proxy.loseAnswer({ with: "the payload of a run" });
     const queued = `INSERT INTO run (app_id, action_id, copy, trigger, payload, state)
       VALUES (1, $1, 'master', 'manual', '{"is": "the payload of a run"}', 'queued') RETURNING id`;

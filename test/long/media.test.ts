@@ -75,7 +75,7 @@ describe("media under load", () => {
     } = service.credentials());
   }
   before(() => {
-    // The AWS client reads them from the environment.
+    // The AWS client reads its keys from the environment.
     Object.assign(process.env, S3_KEYS);
   });
   after(() => {
@@ -119,7 +119,7 @@ describe("media under load", () => {
     };
     await measure(50);
     const alone = await measure(300);
-    // Runs in a separate process, because the measuring process would wait for the uploads.
+    // Uploads from a separate process: otherwise the process that measures the runs would also have to send.
     const load = fork(LOAD, [`${url}/v1/apps/${appId}/media/files`, "5", "200"], { env: { TOKEN: token } });
     await until(() => filesUnder(join(service.dataDir, "media", "incoming")).length >= 150);
     const beside = await measure(300);
@@ -150,7 +150,7 @@ describe("media under load", () => {
           if (http === 201) answered += 1;
           return http;
         });
-        // Kills at three moments: while files arrive, while one is stored, and when some are complete.
+        // Kills the service at three moments: while files arrive, while one is stored, and when some are complete.
         const moments = [() => true, () => stored().length > known, () => answered > 1];
         const half = () => filesUnder(incoming).length >= 5 && moments[turn % 3]!();
         await until(half);
@@ -168,7 +168,7 @@ describe("media under load", () => {
         db,
         "SELECT id, blob_key AS key, bytes, checksum FROM media_file",
       );
-      // A response may be lost with the killed service, but an acknowledged file must exist.
+      // A killed service may lose a response, but a file that it acknowledged must exist.
       expect(taken, "files that were answered").to.be.at.least(KILLED_UPLOADS / 3);
       expect(files.length, "files that are there").to.be.within(taken, 20 * KILLED_UPLOADS - 1);
       const [used] = await rows<{ same: boolean; space: string }>(

@@ -1,4 +1,4 @@
-/** Migrates the schema of a large database under a running service: logs, runs and events become partitions, and requests do not wait. */
+/** Migrates the schema of a large database while a service runs: logs, runs and events become partitions, and requests do not wait. */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { Client } from "pg";
@@ -9,11 +9,11 @@ import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { checkOutReleaseBefore, type Release } from "../harness/release-before.js";
 import { ask } from "../harness/unrest.js";
 
-/** Number of runs, of log entries and of log events. LOG_ENTRIES=100000 is quicker. */
+/** Number of runs, and of log entries, and of log events. LOG_ENTRIES=100000 is quicker. */
 const ROWS = Number(process.env["LOG_ENTRIES"] ?? 3_000_000);
 const LAST_WITHOUT_PARTITIONS = "RunHistory1763600175000";
 const TABLES = ["run", "execution_log", "log_event"];
-/** Maximum wait of a caller in milliseconds. The migration requests its locks in attempts of half a second. */
+/** Maximum wait of a caller in milliseconds. The migration tries to get its locks for half a second at a time. */
 const WAIT_MAX_MS = 3_000;
 
 const FILL = `
@@ -57,7 +57,7 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
     release?.remove();
   });
 
-  /** Settings with which no row is too old, and no limit is exceeded. */
+  /** Settings with which the service removes no old rows and refuses nothing by a limit. */
   const environment = () => ({
     DATABASE_URL: database.url,
     SETTINGS_KEY: settingsKey,
@@ -84,7 +84,7 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
     return (await patient.query(`SELECT ARRAY[${list}] AS counts`)).rows[0].counts;
   }
 
-  /** Starts a caller that starts runs, and one that uses the rest of the API. Collects the responses and the longest duration. */
+  /** Starts one caller that starts runs, and another that uses the rest of the API. Collects the responses and the longest duration. */
   function callersBeside() {
     let longest = 0;
     let over = false;
@@ -130,7 +130,7 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
       `      changed in ${(durationMs / 1000).toFixed(1)} s; longest answer ${longest.toFixed(0)} ms; runs ${JSON.stringify(runs.counts)}, others ${JSON.stringify(others.counts)}\n`,
     );
     expect(Object.keys(others.counts).filter((status) => !status.startsWith("2"))).to.deep.equal([]);
-    // As docs/operate/upgrading.md says, a process of the previous release starts no runs after the partitioning.
+    // After the partitioning, a process of the previous release starts no runs, as docs/operate/upgrading.md says.
     expect(Object.keys(runs.counts).filter((status) => !/^2|^500 INTERNAL_ERROR$/.test(status))).to.deep.equal([]);
     expect(longest).to.be.below(WAIT_MAX_MS);
     const acknowledged = [...new Set(runs.acknowledged)];
@@ -141,7 +141,7 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
     await expectServed();
   });
 
-  /** Starts this release on the database. Existing rows form the first partition, and new runs follow them. */
+  /** Starts this release on the database, and expects that it serves the existing rows, which form the first partition, and new runs. */
   async function expectServed(): Promise<void> {
     const current = startProcess(environment());
     try {

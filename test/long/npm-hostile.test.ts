@@ -1,6 +1,6 @@
 /**
- * Tests malicious packages whose cases take long: sizes, depths, and registries that never respond. The service serves other requests
- * meanwhile.
+ * Tests malicious packages that take long: large and deep ones, and registries that never respond. Meanwhile, the service serves other
+ * requests.
  */
 import { randomBytes } from "node:crypto";
 import { performance } from "node:perf_hooks";

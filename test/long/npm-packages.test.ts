@@ -1,6 +1,6 @@
 /**
- * Tests popular packages from npm's registry, each in a server action and in a browser's page, with a checked result. Also tests packages
- * that cannot run there, with their errors. Fails without a registry.
+ * Tests popular packages from npm's registry, in a server action and in a browser's page, by the result of some code. Also tests packages
+ * that cannot run there, by their errors. Fails without a registry.
  */
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
@@ -11,7 +11,7 @@ import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium } from "../web/chromium.js";
 
-/** A dependency, the body of `execute`, and its result. The body can use the URL of {@link startHost} as `url`. */
+/** A dependency, a body of `execute` that uses it, and the expected result. In the body, `url` is the URL of {@link startHost}. */
 type Work = readonly [dependency: string, body: string, expected: unknown];
 
 const WORKS: readonly Work[] = [
@@ -86,7 +86,7 @@ const WORKS: readonly Work[] = [
   ],
 ];
 
-/** A dependency, and the reason in its error. */
+/** A dependency that cannot run, and the reason in its error. */
 const UNSUPPORTED: readonly (readonly [dependency: string, reason: RegExp])[] = [
   ["express", /needs Node's .*\bstring_decoder\b/],
   ["pg", /needs Node's .*\bdns\b/],

@@ -9,7 +9,7 @@ import { launchChromium } from "../web/chromium.js";
 
 const GAP_MS = 30_000;
 const ON_PAGE_VIEW = [{ trigger: "analytics", where: { type: "analytics.pageView" } }];
-/** Code that adds its name to the page's list of executed actions. */
+/** Returns code that adds a name to the page's set of executed actions. */
 const noting = (text: string) =>
   `async function execute() { (window.ran ??= new Set()).add(${JSON.stringify(text)}); }`;
 
@@ -40,7 +40,7 @@ describe("an open page without a network for 30 s", () => {
     return id;
   }
 
-  /** Views pages until exactly these actions start. */
+  /** Opens pages until exactly these actions start in one. */
   const startsExactly = (...expected: string[]) =>
     until(async () => {
       await page.evaluate("window.ran = new Set(); void Svc.App.Analytics.pageView({})");

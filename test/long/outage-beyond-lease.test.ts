@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { ALL_ROLES } from "../harness/fleet.js";
 import { type Outages, startOutages } from "../harness/outages.js";
 
-/** Longer than a lease of 12 s, in milliseconds. */
+/** Duration of the outage in milliseconds, longer than a lease of 12 s. */
 const AWAY_MS = 16_000;
 
 describe("an outage of the database that lasts longer than a lease", () => {

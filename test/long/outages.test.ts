@@ -1,5 +1,5 @@
 /**
- * Generates outages of the database of 1 to 60 s. OUTAGE_CASES sets their number (200 by default). An outage is mostly waiting, so
+ * Generates outages of the database of 1 to 60 s. OUTAGE_CASES sets their number (200 by default). An outage consists mostly of waiting, so
  * OUTAGE_FLEETS fleets with a database each share the cases (4 by default). OUTAGE_SEED repeats a series.
  */
 import { expect } from "chai";
@@ -12,7 +12,7 @@ const CASES = Number(process.env["OUTAGE_CASES"] ?? 200);
 const FLEETS = Number(process.env["OUTAGE_FLEETS"] ?? 4);
 const SEED = Number(process.env["OUTAGE_SEED"] ?? Date.now() % 1_000_000);
 
-/** Number of cases between two lines of progress. */
+/** Number of cases after which the test prints its progress. */
 const REPORT_EVERY = 10;
 
 const OUTAGE: fc.Arbitrary<DatabaseOutage> = fc.record({

@@ -138,15 +138,15 @@ const FRAGMENTS = [
 ];
 
 const FULL_LENGTH = 256 * 1_024;
-/** Number of pieces in the longest text: five doublings. The same number of pieces is also parsed one by one, for comparison. */
+/** Number of pieces in the longest text, which is five doublings. For comparison, the test also parses as many pieces one by one. */
 const PIECES = 32;
 const MOST_PER_DOUBLING = 2.5;
-/** A linear parser takes twice as long at each doubling, so the whole text takes as long as its pieces. */
+/** Maximum ratio of the time for the whole text to the time for its pieces. A linear parser takes the same for both. */
 const GROWTH_MAX = (MOST_PER_DOUBLING / 2) ** Math.log2(PIECES);
 const ROUNDS = 2;
-/** Processor time in milliseconds below which a comparison is imprecise, because the system counts ticks of about 8 ms. */
+/** Processor time in milliseconds below which a comparison is too imprecise, because the system counts ticks of about 8 ms. */
 const MEASURABLE_MS = 30;
-/** Processor time in milliseconds of one piece from which on the text does not grow any more. */
+/** Processor time of one piece in milliseconds from which on the test does not double the text any more. */
 const LONGEST_MS = 1_000;
 
 /** Measures the processor time of this thread, so that other work does not count. Returns the shorter of two rounds. */
@@ -158,7 +158,7 @@ async function timeOf(parse: Parser, text: string, times: number): Promise<numbe
       try {
         await parse(text);
       } catch {
-        // An error is a result too.
+        // An error is also a result of the parser.
       }
     }
     const { user, system } = process.threadCpuUsage(before);
@@ -167,7 +167,7 @@ async function timeOf(parse: Parser, text: string, times: number): Promise<numbe
   return best;
 }
 
-/** Describes excessive growth; null if there is none. */
+/** Returns a description of excessive growth; null if there is none. */
 async function growthFault(parse: Parser, fragment: string): Promise<string | null> {
   const textOf = (length: number) => fragment.repeat(Math.ceil(length / fragment.length));
   for (const length of [512, FULL_LENGTH / PIECES]) {

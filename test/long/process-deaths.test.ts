@@ -1,4 +1,4 @@
-/** Tests a service under load. Kills its browser processes at random moments, and stops the service at random moments. */
+/** Kills the browser processes of a service under load at random moments, and stops the service at random moments. */
 import { readdirSync, readFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -15,7 +15,8 @@ const PAUSE_MAX_MS = 1_000;
 const STOP_WITHIN_MS = 5_000;
 const WAIT_MAX_MS = 5_000;
 /**
- * Relative number of kills of each kind. Browsers and zygotes are killed less often, because the next kill would always meet their restart.
+ * Relative number of kills of each kind of process. Browsers and zygotes have fewer, because otherwise each kill would happen while the
+ * previous one is restarted.
  */
 const SHARES = { renderer: 6, utility: 3, browser: 1, zygote: 1 } as const;
 type Kind = keyof typeof SHARES;
@@ -26,7 +27,7 @@ interface BrowserProcess {
   kind: string;
 }
 
-/** Returns the processes of the service's browsers. A browser itself counts twice: the started process, and the one that it becomes. */
+/** Returns the processes of the service's browsers. Each browser counts twice: the started process, and the one that it becomes. */
 function browserProcesses(service: ServiceProcess): BrowserProcess[] {
   const found = readdirSync("/proc").flatMap((name) => {
     try {
@@ -48,7 +49,7 @@ function browserProcesses(service: ServiceProcess): BrowserProcess[] {
 
 const anyKind = (): Kind => KINDS[Math.floor(Math.random() * KINDS.length)]!;
 
-/** Kills one process of that kind as soon as one exists. */
+/** Kills one process of this kind as soon as one exists. */
 async function killOne(service: ServiceProcess, kind: Kind): Promise<void> {
   await until(() => {
     const those = browserProcesses(service).filter((one) => one.kind === kind);
@@ -67,7 +68,7 @@ const actionsOf = (url: string): Record<string, string> => ({
   fetching: `const execute = async () => (await fetch("${url}")).text()`,
   document: "async function execute() { localStorage.n = 1; document.title = 'x'; return document.title }",
 });
-/** Failures that the loss of a browser process explains. */
+/** Errors that the loss of a browser process explains. */
 const EXPLAINED = /browser ended|page crashed|Failed to fetch|No browser was available|did not come to its end/;
 
 interface AnswerCounts {
@@ -77,7 +78,7 @@ interface AnswerCounts {
   unexplained: string[];
 }
 
-/** Calls the actions repeatedly until `isOver`. */
+/** Calls the actions repeatedly until `isOver` returns true. */
 async function load(
   editor: Editor,
   names: readonly string[],
@@ -161,7 +162,7 @@ describe("a service whose browser's processes die", function () {
           const seen: AnswerCounts = { answers: 0, failures: 0, longestMs: 0, unexplained: [] };
           return load(editor, names, seen, () => isOver);
         })
-        // The port closes before the callers notice the stop.
+        // The service closes its port before the callers notice the stop.
         .catch(() => undefined);
       await own.listening();
       await delay(Math.random() * 3_000);

@@ -1,5 +1,5 @@
 /**
- * Runs the files of the page on proxies in real nginx and Caddy, from Debian's packages `nginx` and `caddy`, before a service that is
+ * Runs the files of the page on proxies in real nginx and Caddy (Debian's packages `nginx` and `caddy`), in front of a service that is
  * started as on the page.
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
@@ -19,14 +19,14 @@ const SERVICE = "127.0.0.1:4000";
 interface Proxy {
   https: number;
   http: number;
-  /** File with the certificate that signed the proxy's certificate. */
+  /** File with the certificate that has signed the proxy's certificate. */
   authority: string;
   stop(): Promise<void>;
 }
 
 type StartProxy = (folder: string, file: string, servicePort: number) => Promise<Proxy>;
 
-/** @throws Error that names the package */
+/** Checks that a program is installed. @throws Error that names the Debian package to install */
 function program(path: string, debianPackage: string): string {
   try {
     accessSync(path, constants.X_OK);
@@ -112,7 +112,7 @@ describe("the page on proxies", function () {
     describe(`with ${name}`, () => {
       let proxy: Proxy;
 
-      /** Sends a request for the page's host name to the proxy of this test, from a separate address. */
+      /** Sends a request for the page's host name to this test's proxy, from a network address of its own. */
       const curl = (args: string) => {
         const to = `--connect-to ${HOST}:443:127.0.0.1:${proxy.https} --interface 127.0.0.9`;
         return operator.paste(`curl --silent --show-error --cacert ${proxy.authority} ${to} ${args}`);

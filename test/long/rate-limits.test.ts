@@ -82,13 +82,13 @@ describe("the rate limits in real time", () => {
   async function hold(limit: number, method: string, path: string): Promise<void> {
     const started = performance.now();
     const calls = Array.from({ length: CALLS }, async (_, index) => {
-      // Sends bursts of 20.
+      // Sends the calls in bursts of 20.
       await delay(Math.floor(index / 20) * (DURATION_MS / (CALLS / 20)));
       return call(index, method, path);
     });
     const accepted = (await Promise.all(calls)).filter((answer) => answer !== null);
     expect(performance.now() - started).to.be.above(WINDOW_MS);
-    // The service counted the call between its sending and its response.
+    // The service counted a call at some time between its sending and its response.
     const sent = accepted.map((answer) => answer.sent).sort(ascending);
     const received = accepted.map((answer) => answer.received).sort(ascending);
     const spans = received.slice(limit).map((end, index) => end - sent[index]!);

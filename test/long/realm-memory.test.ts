@@ -1,4 +1,4 @@
-/** Checks that memory that runs of the language leave in their shared heap is freed with their thread, over thousands of runs. */
+/** Checks that the memory that runs leave in the heap of their shared thread is freed with the thread, over thousands of runs. */
 import { readdirSync, readFileSync } from "node:fs";
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
@@ -8,7 +8,7 @@ const SOAK_RUNS = 5_000;
 const SETTLED_RUNS = 500;
 const GROWTH_MAX_MB = 100;
 
-/** Returns the memory of a browser's renderers. */
+/** Returns the memory of a browser's renderers in megabytes. */
 function renderersMegabytes(group: number): number {
   let sum = 0;
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
@@ -18,7 +18,7 @@ function renderersMegabytes(group: number): number {
       const isRenderer = readFileSync(`/proc/${pid}/cmdline`, "latin1").includes("--type=renderer");
       if (Number(fields[2]) === group && isRenderer) sum += Number(fields[21]) * 4_096;
     } catch {
-      // The process has ended.
+      // This process has ended.
     }
   }
   return sum / 1024 / 1024;

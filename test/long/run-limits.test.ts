@@ -20,12 +20,12 @@ import { asEditor, WAITING } from "../service/support.js";
 const HOLDER = "00000000-0000-4000-8000-000000000001";
 const MANY = 100_000;
 const ROUNDS = 200;
-/** Number of rows in one statement, so that a slow machine inserts them within the time limit of a statement. */
+/** Number of rows in one statement: few enough for the statement's time limit on a slow machine. */
 const CHUNK = 5_000;
 
 const p50 = (times: number[]) => times.sort((a, b) => a - b)[Math.floor(times.length / 2)]!;
 
-/** Inserts `count` queued runs that share `keys` keys. The first run of each key is admitted, as after its check. */
+/** Inserts `count` queued runs that share `keys` concurrency keys. The first run of each key counts as admitted. */
 async function insertRuns(db: DataSource, prefix: string, keys: number, count: number): Promise<void> {
   for (let first = 0; first < count; first += CHUNK) {
     const inserted: { id: number }[] = await db.query(
@@ -73,7 +73,7 @@ describe("limits of an action's runs", () => {
           const { id } = await repository.insert({ ...run, ...more, payload: JSON.stringify({ k }) }, null);
           await limiter.checkRun(id);
         }
-        // The claim returns a run of the app with the new key, and none of the other app.
+        // The claim returns a run of the new key of the first app, and none of the other app.
         const claimed = await repository.claim(HOLDER, new Map([[2, 9]]), 3);
         expect(claimed!.appId).to.equal(1);
         taken.push(performance.now() - start);

@@ -25,7 +25,7 @@ async function makeApp(db: DataSource): Promise<number> {
   return (await db.query(made, [organization.id]))[0].id;
 }
 
-/** Adds 100 schedules that become due, and `idle` ones that do not. */
+/** Adds 100 schedules that become due, and `idle` others that do not. */
 async function prepare(db: DataSource, idle: number): Promise<void> {
   const appId = (await db.query("SELECT id FROM app"))[0]?.id ?? (await makeApp(db));
   await db.query(
@@ -92,7 +92,7 @@ describe("many schedules", () => {
     await prepare(db, 100_000);
     const claims = { without: [] as number[], within: [] as number[] };
     const heaps: number[] = [];
-    // The test alternates the claims and compares medians, because the speed of the machine varies.
+    // The two claims take turns, and the test compares their medians, because the machine's speed varies.
     for (let count = 0; count < CLAIMS; count += 1) {
       claims.without.push(await claim(otherDb));
       claims.within.push(await claim(db));

@@ -1,4 +1,4 @@
-/** Scans 6 MB for 100 KB of secrets in each bad case. Checks the duration, the result, and that other work does not wait. */
+/** Scans 6 MB for 100 KB of secrets in each expensive case. Checks the result, the duration, and that other work does not wait. */
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { expect } from "chai";
 import { createSecretScans } from "../../src/engine/secret-scan.js";

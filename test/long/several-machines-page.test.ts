@@ -1,6 +1,6 @@
 /**
- * Runs the commands of the pages on several machines and on Prometheus: a process and a checkout for each machine, one PostgreSQL, and one
- * bucket.
+ * Runs the commands of the pages on several machines and on Prometheus, with a process and a checkout for each machine, one PostgreSQL, and
+ * one bucket.
  */
 import { copyFileSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -71,8 +71,8 @@ describe("the page on several machines", function () {
   const urlOf = (at: number) => `http://127.0.0.1:${ports[at]}`;
 
   /**
-   * Returns the command that starts a role. The first line of the block reads svc.env, and each other line starts one role. Processes on
-   * this machine need different ports.
+   * Returns the command that starts a role. In the page's block, the first line reads svc.env, and each other line starts one role. On this
+   * machine, each process needs another port.
    */
   function commandOf(role: string, port: number): string {
     const [reads, ...starts] = each!.trim().split("\n");
@@ -201,7 +201,7 @@ describe("the page on several machines", function () {
       const after = await scrape();
       expect(rules.length).to.be.above(10);
       const firing = rules.filter(({ expr }) => evaluate(expr, before, after).length > 0);
-      // The event loop of a busy machine is late. Its rule then fires for reasons other than the page's setup.
+      // On a busy machine, the event loop is late, and its rule fires for this reason.
       expect(firing.map(({ alert }) => alert).filter((alert) => alert !== "SvcEventLoopLate")).to.deep.equal([]);
     });
 

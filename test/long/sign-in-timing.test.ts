@@ -6,7 +6,7 @@ import { signedInPerson } from "../harness/people.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const TRIES = 200;
-/** Quantile of the normal distribution for an interval of 95 %. */
+/** Quantile of the normal distribution for a confidence of 95 %. */
 const Z = 1.96;
 
 const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
@@ -34,7 +34,7 @@ describe("the time of a failed sign-in", () => {
     let address = 0;
     async function timed(account: string): Promise<number> {
       address += 1;
-      // Each sign-in comes from a separate address, so that none has to wait.
+      // Each sign-in has an address of its own, so that the service delays none.
       const headers = { "x-forwarded-for": `10.${address >> 16}.${(address >> 8) & 255}.${address & 255}` };
       const startedAt = performance.now();
       const body = { email: account, passphrase: "not the passphrase of anyone" };

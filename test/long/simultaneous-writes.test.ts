@@ -1,6 +1,6 @@
 /**
  * Sends many changes of one app at once: each route with a body, and deletions. None causes a 5xx, and no transaction deadlocks. WRITES
- * sets their number (6,000 by default), SEED their order.
+ * sets the number of changes (6,000 by default), SEED their order.
  */
 import { expect } from "chai";
 import fc from "fast-check";
@@ -11,13 +11,13 @@ import { startTestService, type TestService } from "../harness/service.js";
 const WRITES = Number(process.env["WRITES"] ?? 6_000);
 const SEED = Number(process.env["SEED"] ?? 1);
 const WRITES_AT_ONCE = 16;
-/** Routes whose response waits for a run or for another service. */
+/** Routes that the test skips, because their response waits for a run or for another service. */
 const LEFT_OUT = /runWithResult|\/ai\/|secret-bindings\/test|sign-in|\/auth\/reset|communicate/;
 
-/** Changes without a body that would end the test: they concern the whole app, the caller, or all schedules. */
+/** Changes without a body that the test skips, because they would end it: they concern the whole app, the caller, or all schedules. */
 const ENDS = /\/auth\/|DELETE \/v1\/(admin\/)?apps\/\{appId\}$|editors|unpublish|oauth|hooks/;
 
-/** Tables to which the IDs in the samples refer. */
+/** Table in which the test finds the IDs for each parameter of the samples. */
 const TABLE_OF: Record<string, string> = {
   action: "action",
   actionId: "action",
@@ -74,8 +74,8 @@ describe("concurrent changes of one app", function () {
       const triggers = "triggers" in body && number % 2 === 0 && { triggers: [{ trigger: "http", where }] };
       return { ...body, ...name, ...email, ...triggers };
     };
-    // Existing rows, the newest first. The test reads them again after every fifty requests, because half of the requests delete and create
-    // rows.
+    // IDs of existing rows, the newest first. The test reads them again after every fifty requests, because half of the requests delete and
+    // create rows.
     let present: Record<string, number[]> = {};
     const near = (): Ids =>
       Object.fromEntries(

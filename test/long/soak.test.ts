@@ -1,4 +1,4 @@
-/** Executes thousands of runs, and kills browsers meanwhile: nothing grows, nothing is lost, nothing is left behind. */
+/** Executes thousands of runs, and kills browsers meanwhile: memory does not grow, no run is lost, and no process or file remains. */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import pg from "pg";
@@ -6,7 +6,7 @@ import type { RunMode } from "../../src/operations/watch/measures.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { until } from "../harness/until.js";
 
-/** Number of runs; at least 1,500, so that the last samples are not the first ones. */
+/** Number of runs. It must be 1,500 or more, so that the last samples are not the first ones. */
 const RUNS = Number(process.env["SOAK_RUNS"] ?? 7_000);
 const APPS = 12;
 const CALLERS = 4;
@@ -47,7 +47,7 @@ describe("a service that runs for a long time", () => {
 
   const run = (n: number, ms: number) => call(`/v3/apps/${apps[n % APPS]}/actions/soak/runWithResult`, { n, ms });
 
-  /** Calls `once` with 0, 1, 2 … from several callers, until it was called `count` times or `over` returns true. */
+  /** Calls `once` with 0, 1, 2 … from several callers, until it has been called `count` times or `over` returns true. */
   async function fire(count: number, once: (n: number) => Promise<void>, over = () => false): Promise<void> {
     let next = 0;
     const caller = async () => {
@@ -60,7 +60,7 @@ describe("a service that runs for a long time", () => {
     return Number((await db.query(sql)).rows[0].count);
   }
 
-  /** Counts the runs of an app, in that mode or in all modes. */
+  /** Reads the metrics. Returns a function that counts the runs of an app, in one mode or in all. */
   async function ranIn(): Promise<(app: number, mode?: RunMode) => number> {
     const response = await fetch(`${url}/metrics`, { headers: { "auth-token": service.credentials().tokens.admin } });
     const lines = (await response.text()).split("\n").filter((line) => line.startsWith("svc_runs_total{"));
@@ -72,7 +72,7 @@ describe("a service that runs for a long time", () => {
 
   const chromium = () => service.offspring().filter((line) => /chrom/i.test(line));
 
-  /** Returns the bytes of the service and its browser. Shared memory counts once. */
+  /** Returns the memory of the service and its browser in bytes. Shared memory counts once. */
   function held(): number {
     const share = (pid: number) => {
       try {
@@ -116,7 +116,7 @@ describe("a service that runs for a long time", () => {
 
   it(`executes ${RUNS} runs of ${APPS} apps, each once, and grows by less than a fifth after the first 500`, async () => {
     const samples: number[] = [];
-    // The test works in rounds, so that no app has two runs at once: the number of pages for concurrent runs varies.
+    // Executes the runs in rounds, so that no app has two runs at once. Otherwise the number of pages would vary.
     for (let first = 0; first < RUNS; first += CALLERS) {
       const round = Array.from({ length: CALLERS }, (_, caller) => first + caller);
       for (const { http, body, n } of await Promise.all(round.map(async (n) => ({ n, ...(await run(n, 0)) })))) {
@@ -137,7 +137,7 @@ describe("a service that runs for a long time", () => {
     const counted = await ranIn();
     for (const [index, app] of apps.entries()) {
       const [room] = CODES[index % CODES.length]!;
-      // On a busy machine some isolates may be late, and their runs start again in a worker.
+      // On a busy machine, some isolates may be late, and their runs start again in another mode.
       expect(counted(app, room), `${room}, of ${counted(app)}`).to.be.above(counted(app) / 2);
     }
   });
@@ -157,7 +157,7 @@ describe("a service that runs for a long time", () => {
     );
     for (let kill = 0; kill < KILLS; kill += 1) {
       const before = answered;
-      // The test kills one renderer after the other, and the browser itself each tenth time.
+      // Kills a renderer each time, except that each tenth kill hits the browser itself.
       const victims = chromium().filter(
         (line) => line.includes("--type=renderer") === (kill % 10 !== 0) && !/--type=(?!renderer)/.test(line),
       );

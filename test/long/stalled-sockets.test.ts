@@ -68,7 +68,7 @@ describe("200 sockets that stop reading", () => {
     expect(peak - before).to.be.below(100 * MB);
     await until(() => received() >= read + emitted);
     expect(heldOpen(url, readers)).to.equal(READERS);
-    // Data that the network had accepted ends like on a cut connection.
+    // The connections end as if they were cut, after the data that the network had already accepted.
     expect(new Set(await Promise.all(stalled.map((socket) => socket.drain())))).to.deep.equal(new Set([1006]));
   });
 });

@@ -1,4 +1,4 @@
-/** Checks each screen of Studio in each of its states with axe, and its width. */
+/** Checks each screen of Studio in each of its states with axe, and that it is not wider than the window. */
 import { walkStudio } from "../web/studio-walk.js";
 
 for (const width of [1280, 390]) {

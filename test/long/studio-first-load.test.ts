@@ -8,7 +8,10 @@ import { studioPage } from "../web/studio-page.js";
 const BYTES_PER_SECOND = (1.6 * 1_000_000) / 8;
 const LATENCY_MS = 150;
 const USABLE_MS = 1_500;
-/** Maximum time for a list in milliseconds. Studio loads the page that the URL names after the service has returned the session. */
+/**
+ * Maximum time in milliseconds until a list is shown. Studio loads the page that the URL names only after the service has returned the
+ * session.
+ */
 const LIST_MS = 2_500;
 const ROUNDS = 5;
 
@@ -36,7 +39,7 @@ describe("Studio on a slow connection", () => {
     return page;
   }
 
-  /** Returns the median of a few first visits, in milliseconds from the request to `usable`. */
+  /** Returns the median time of a few first visits, in milliseconds from the request until `usable` exists. */
   async function timed(usable: string, place = ""): Promise<number> {
     const times: number[] = [];
     for (let round = 0; round < ROUNDS; round += 1) {
@@ -74,8 +77,8 @@ describe("Studio on a slow connection", () => {
       console.log(`    ${usable} after ${Math.round(ms)} ms`);
       expect(ms, usable).to.be.below(bound);
     }
-    // Until then, a person changes, saves and runs the code as plain text. test/web/studio-load.test.ts checks that Monaco continues with
-    // the same text at the same place, and the size of Monaco's files, which is 3 of these seconds.
+    // Before Monaco is loaded, a person can change, save and run the code as plain text. test/web/studio-load.test.ts checks that Monaco
+    // continues with the same text at the same place, and the size of its files, which takes 3 of these seconds.
     console.log(`    Monaco after ${Math.round(await timed(".code-editor .view-line .mtk6", action))} ms`);
   });
 });

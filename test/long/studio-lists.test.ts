@@ -20,7 +20,7 @@ describe("Studio with a thousand actions and a long log", () => {
     const action = { name: "ran", active: true, triggers: [{ trigger: "manual" }], code: CODE };
     await service.rest("POST", `/v3/apps/${appId}/actions`, { body: action });
     await service.rest("POST", `/v3/apps/${appId}/actions/ran/runWithResult`, { body: { fail: true } });
-    // The first failure is older than the log entries of the first pages.
+    // The log entries of the first pages are newer than the first failure.
     for (let round = 0; round < 12; round += 1) {
       const runs = Array.from({ length: 10 }, () =>
         service.rest("POST", `/v3/apps/${appId}/actions/ran/runWithResult`),
@@ -76,7 +76,7 @@ describe("Studio with a thousand actions and a long log", () => {
     expect(await page.$$eval(".entry", (entries) => entries.length)).to.equal(1);
     await page.click(".log-head label:last-of-type input");
     await page.waitForFunction('document.querySelectorAll(".entry").length > 1');
-    // Each new page of the list makes it longer than the scroll position.
+    // Each page that the list loads makes it longer than the scroll position.
     await page.waitForFunction(`(() => {
       const box = document.querySelector(".entries");
       box.scrollTop = box.scrollHeight;

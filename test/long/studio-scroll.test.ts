@@ -1,4 +1,4 @@
-/** Longest tasks of Studio with 100,000 rows, and with 10,000 console lines of a run. */
+/** Measures the longest tasks of Studio with 100,000 rows, and with 10,000 console lines of a run. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";

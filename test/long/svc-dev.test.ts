@@ -90,7 +90,7 @@ describe("svc dev without a server", function () {
 
   it("runs tests in a temporary service with a token that cannot create an app, and says so", async () => {
     const other = projects.newFolder();
-    // Answers as the service does to an API token.
+    // This server answers as the service does to an API token without the permission.
     const server = createServer((_request, response) =>
       response.writeHead(403, { "content-type": "application/json" }).end('{"status":"FORBIDDEN","error":"no"}'),
     );

@@ -1,4 +1,4 @@
-/** Measures functions that read untrusted text on the main thread: four times the text takes about four times as long, for any content. */
+/** Measures functions that read untrusted text on the main thread: for any content, four times the text takes about four times as long. */
 import { expect } from "chai";
 import { HARNESS_NAME, readAnswer, withoutHarness } from "../../src/engine/browser/pages/answer.js";
 import { isDeclaration } from "../../src/engine/bundler/declarations.js";
@@ -10,9 +10,9 @@ import { parseSender } from "../../src/rules/message-destination.js";
 import { isEmailAddress } from "../../src/rules/message-fields.js";
 
 const LONGER = 4;
-/** Maximum growth of the processor time: 2.5 for twice the text. Quadratic growth is 16; the rest is garbage collection. */
+/** Maximum ratio of processor times for four times the text: 2.5 for each doubling. A linear function has 4, a quadratic one 16. */
 const RATIO_MAX = 6.25;
-/** A shorter time in milliseconds is too imprecise. */
+/** Minimum time in milliseconds of a measurement. A shorter one is too imprecise. */
 const TIME_MIN_MS = 10;
 const CHARACTERS_MAX = 2 ** 19;
 const ROUNDS = 7;
@@ -31,7 +31,7 @@ const READERS: Record<string, (text: string) => unknown> = {
   filledTests: (text) => filledTests({ a: { equals: text } }, { Email: "x" }),
   findInJson: (text) => scan.findInJson(JSON.stringify({ a: text, abcdefgh1: 1 })),
 };
-/** Texts that are, or could be, ambiguous for a regular expression. */
+/** Texts that could be ambiguous for a regular expression. */
 const PARTS = [
   ..." \n\t\"'<>{}()[]@.,:;=/\\%-_a0",
   ...'<!-- --> <!---->  <?xml?>  {{user. {{user.[ \nssat  a@  \\" \\u00 {} = imports{ require(" constsxs=s'.split(" "),
@@ -41,8 +41,8 @@ const PARTS = [
 ];
 
 /**
- * Builds a text with a different end, so that a search for the end fails. The text is flattened, because V8 joins a repeated string when
- * code first reads it.
+ * Builds a text whose last character differs, so that a search for the end fails. V8 joins a repeated string only when code first reads it,
+ * so this function already reads it.
  */
 const textOf = (part: string, characters: number) =>
   Buffer.from(`${part.repeat(Math.ceil(characters / part.length))}!`).toString();
@@ -54,7 +54,7 @@ async function timeOf(read: (text: string) => unknown, text: string): Promise<nu
   return (user + system) / 1_000;
 }
 
-/** Returns the minimum of some rounds, because other load only adds time. */
+/** Returns the minimum of several rounds, because other load only adds time. */
 async function least(read: (text: string) => unknown, text: string): Promise<number> {
   let best = Number.POSITIVE_INFINITY;
   for (let round = 0; round < ROUNDS; round += 1) best = Math.min(best, await timeOf(read, text));

@@ -1,6 +1,6 @@
 /**
- * Upgrades without downtime: a process of the previous release serves, one of this release starts beside it and migrates the schema, both
- * serve, and the old one stops. Then rolls back: an old process starts on the newer schema.
+ * Tests an upgrade without downtime: a process of the previous release serves, a process of this release starts beside it and migrates the
+ * schema, both serve, and the old one stops. Then tests a rollback: an old process starts on the newer schema.
  */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -28,7 +28,7 @@ const ALONE_MS = 4_000;
 const SAVES = 30;
 const EVENTS = 20;
 const START_LIMIT_MS = 180_000;
-/** Allowed outcomes of the ticks. At this rate, a tick is late after a second on a busy machine. */
+/** Allowed outcomes of the schedules' ticks. At this rate of the clock, a tick is late after a second on a busy machine. */
 const TICKS = ["completed", "still running", "late by more than 60 s"];
 
 /** A process that receives calls until the test moves them to another process. */
@@ -36,7 +36,7 @@ interface Served {
   name: string;
   process: ServiceProcess;
   url: string;
-  /** Sends no more calls. Resolves when all calls have their response. */
+  /** Sends no more calls to the process. Resolves when all calls have their response. */
   relieve(): Promise<void>;
 }
 
@@ -77,7 +77,7 @@ describe("this release and the previous one on one database, under load", functi
       LOG_LEVEL: "info",
       NPM_PACKAGES: "off",
     };
-    // The previous release's clock starts at its argument, not BACK_MS earlier. With this argument, both clocks are equal.
+    // The clock of the previous release starts at its argument, not BACK_MS earlier. This argument makes both clocks equal.
     const start = root === HERE ? startedAt : startedAt + BACK_MS / (RATE - 1);
     const entry = [join(root, "dist/test/harness/instance-process.js"), String(start), String(RATE)];
     const started = startProcess(environment, entry, root);
@@ -102,7 +102,7 @@ describe("this release and the previous one on one database, under load", functi
     return answer;
   }
 
-  /** Calls the process with two callers while it serves. */
+  /** Sends calls to the process from two callers while it serves. */
   async function serve(name: string, started: ServiceProcess): Promise<Served> {
     const url = await started.listening();
     const received = noAnswers();
@@ -127,7 +127,7 @@ describe("this release and the previous one on one database, under load", functi
     expect((await served.process.ended).code, served.process.stderr()).to.equal(0);
   }
 
-  /** Creates what the load needs, through the API of the process. Returns the IDs of live actions by name. */
+  /** Creates the actions for the load through the API of one process. Returns the IDs of the live versions by name. */
   async function publish(url: string): Promise<Map<string, number>> {
     await call(url, "POST", `/v1/apps/${appId}/publish`);
     const copies = new Map<string, number>();
@@ -143,7 +143,7 @@ describe("this release and the previous one on one database, under load", functi
     return copies;
   }
 
-  /** Saves through one process, and runs, reads and counts through the other; then the other way round. */
+  /** Saves through one process, and runs, reads and counts through the other one. Then swaps the two. */
   async function saveAcross(one: Served, other: Served): Promise<void> {
     const actions = `/v3/apps/${appId}/actions`;
     const { actions: found } = await call(one.url, "GET", actions);
@@ -162,7 +162,7 @@ describe("this release and the previous one on one database, under load", functi
     }
   }
 
-  /** Repeats a call at the other process with the same key: there is only one run. */
+  /** Sends a call to one process and repeats it at the other with the same idempotency key: only one run exists. */
   async function repeatAcross(one: Served, other: Served): Promise<void> {
     const ask = async ({ url }: Served, key: string) => {
       const headers = { "auth-token": token, "content-type": "application/json", "idempotency-key": key };
@@ -194,7 +194,7 @@ describe("this release and the previous one on one database, under load", functi
     const old = await serve("before", first);
     await delay(ALONE_MS);
 
-    // This process migrates the schema beside a working process.
+    // This process migrates the schema while the previous release serves.
     const current = await serve("this", await launch(HERE));
     db = await openDatabase(database.url, 2);
     const beside = delay(BESIDE_MS);
@@ -206,7 +206,7 @@ describe("this release and the previous one on one database, under load", functi
     await stop(old);
     await delay(ALONE_MS);
 
-    // The rollback starts an old process, again beside this one.
+    // The rollback starts an old process beside the one of this release.
     const again = await serve("before, on the newer schema", await launch(release.root));
     await saveAcross(current, again);
     await sendEvents(again);

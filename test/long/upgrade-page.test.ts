@@ -1,6 +1,6 @@
 /**
- * Runs the commands of the page on upgrading: clones of the previous release are started with data, backed up, upgraded, and rolled back.
- * Needs npm's registry and Debian's package `postgresql`. Takes ten minutes or more, because each clone installs its packages twice.
+ * Runs the commands of the page on upgrading: starts clones of the previous release with data, backs them up, upgrades them, and rolls
+ * back. Needs npm's registry and Debian's package `postgresql`. Takes ten minutes or more, because each clone installs its packages twice.
  */
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -25,10 +25,10 @@ import {
 import { commitOfReleaseBefore } from "../harness/release-before.js";
 
 const PAGE = "docs/operate/upgrading.md";
-/** Time for npm to install the packages and for the service to compile. */
+/** Maximum time in milliseconds in which npm installs the packages and the service is compiled. */
 const START_LIMIT_MS = 900_000;
 
-/** Variables with the proxy and the certificates that the machine's npm needs to reach its registry. The service reads none of them. */
+/** Variables of this process with which npm reaches its registry: a proxy and certificates. The service reads none of them. */
 const NETWORK = Object.fromEntries(
   Object.entries(process.env).filter((one): one is [string, string] =>
     /^(?:https?_proxy|no_proxy|npm_config_\w+|NODE_EXTRA_CA_CERTS)$/i.test(one[0]),
@@ -54,7 +54,7 @@ describe("the page on upgrading", function () {
   const dataOf = ({ folder }: DocsReader) => join(folder, ".data");
   const tokenOf = (of: DocsReader): string =>
     JSON.parse(readFileSync(join(dataOf(of), "credentials.json"), "utf8")).tokens.editor;
-  /** Parses version and commit, as the page's first block prints them. */
+  /** Returns the version and the commit that the page's first block prints. */
   const releaseOf = async (of: DocsReader) => (await of.paste(release!)).trim().split("\n");
   const releaseServedBy = async (port: number) =>
     /^svc_build_info\{version="(.*)"\} 1$/m.exec(await (await fetch(`${urlOf(port)}/metrics`)).text())?.[1];
@@ -102,7 +102,7 @@ describe("the page on upgrading", function () {
       await expectContent(urlOf(port), token, content);
       await stop(one);
       await first!.paste(copyData!);
-      // The machines of the next part are checkouts of the previous release, installed and compiled.
+      // For the next part of the page, two more machines have checkouts of the previous release, installed and compiled.
       await home.paste("cp -a first second && rm -r second/.data second/data-before-the-upgrade && cp -a second third");
     });
 
@@ -139,7 +139,7 @@ describe("the page on upgrading", function () {
       server = await startVersion(version);
       variables = { DATABASE_URL: server.url, SETTINGS_KEY: randomBytes(32).toString("base64") };
       ports = [await freePort(), await freePort()];
-      // Creates the shared volume.
+      // Links the media folders of both machines to one folder, which stands for the shared volume.
       const [data, otherData] = [dataOf(second!), dataOf(third!)];
       await home.paste(`mkdir -p ${data}/media ${otherData} && ln -s ${data}/media ${otherData}/media`);
     });

@@ -1,6 +1,6 @@
 /**
  * Tests HTTP triggers with the libraries that webhook senders publish: stripe, @octokit/webhooks, standardwebhooks, @slack/bolt and twilio.
- * They take 2 s to load, so the gate does not run them. test/http/signatures.test.ts has values that they computed.
+ * The gate does not use them, because loading them takes 2 s. test/http/signatures.test.ts has values that they computed.
  */
 import { createHmac, randomUUID } from "node:crypto";
 import { Webhooks } from "@octokit/webhooks";
@@ -43,7 +43,7 @@ interface Client {
   key: string;
   /** True if the scheme signs a time. */
   isTimed: boolean;
-  /** Header with the signature. Mutations change it, like the body. */
+  /** Name of the header with the signature. Like the body, it is changed by mutations. */
   header: string;
   sign(event: Event): Promise<Signed> | Signed;
   /** True if the client's library accepts the request. */
@@ -123,7 +123,7 @@ const CLIENTS: readonly Client[] = [
     key: SLACK_KEY,
     isTimed: true,
     header: "x-slack-signature",
-    // This package only verifies signatures.
+    // The package can only verify signatures, so this code signs.
     sign({ id, text, time, url }) {
       const body = JSON.stringify({ type: "event_callback", event_id: id, event: { text } });
       const signature = createHmac("sha256", SLACK_KEY).update(`v0:${time}:${body}`).digest("hex");
@@ -215,7 +215,7 @@ describe("webhooks of the senders' libraries", () => {
 
       it("are accepted, and the action gets the unchanged body", async () => {
         for (const text of TEXTS) {
-          // A form encoding has three to nine characters for one.
+          // A form encoding has three to nine characters for one character of the text, so the text is shorter.
           const signed = await client.sign(
             event({ text: client.name === "twilio, form" ? text.slice(0, 90_000) : text }),
           );
@@ -255,7 +255,7 @@ describe("webhooks of the senders' libraries", () => {
             drop: "",
           }[kind]!;
           fc.pre(after !== given);
-          // Twilio signs the values of the fields, which can have other encodings.
+          // Twilio signs the values of the fields, and several encodings have the same values.
           const hasSameFields = JSON.stringify(formOf(after)) === JSON.stringify(formOf(given));
           fc.pre(client.name !== "twilio, form" || place !== "body" || !hasSameFields);
           const mutated =

@@ -1,6 +1,6 @@
 /**
- * Floods the service with requests and messages over few connections, each beside a neighbour in a separate app. Prints the measurements of
- * the neighbour.
+ * Floods the service with requests and messages over few connections, while a neighbour uses another app. Prints the neighbour's
+ * measurements.
  */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -15,9 +15,9 @@ import { type ServiceProcess, startProcess } from "../harness/process.js";
 
 const MB = 1024 * 1024;
 const FLOOD_MS = 6_000;
-/** Time in milliseconds for which the neighbour's calls continue, so that after-effects of a flood show. */
+/** Time in milliseconds for which the neighbour continues after a flood, so that its later effects are measured too. */
 const BESIDE_MS = 10_000;
-/** Longest accepted call of the neighbour in milliseconds. Floods took it to 18 s before requests in progress were limited. */
+/** Maximum duration of a neighbour's call in milliseconds. Before the service limited requests in progress, floods took it to 18 s. */
 const WAIT_MAX_MS = 5_000;
 const GROWTH_MAX_BYTES = 500 * MB;
 

@@ -1,4 +1,4 @@
-/** Tests the manifest of an app: it is validated completely and applied in one transaction, over REST and GraphQL. */
+/** Tests the manifest of an app: the service validates it completely and applies it in one transaction, over REST and GraphQL. */
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
@@ -243,7 +243,7 @@ describe("the manifest", () => {
     const app = await newApp();
     await put(app, WHOLE);
     expect(validate((await get(app)).body)).to.equal(true);
-    // Each field of each kind of item gets a value of a wrong type, or another name: the service rejects both.
+    // Gives each field of each kind of item a value of a wrong type, or another name. The service rejects both.
     for (const field of ["settings", "dataSources", "actions", "alerts"] as const) {
       const items = schema.body.properties[field].items;
       expect(items.additionalProperties).to.equal(false);
@@ -275,7 +275,7 @@ describe("the manifest", () => {
     const { configured, details } = (await service.rest("GET", `${app}/settings/status?details=true`, { as: "admin" }))
       .body;
     expect(configured).to.deep.equal({ __stripe: true, _mailFrom: true, _token: true });
-    // The binding is as the manifest declared it, before it has a value.
+    // Until the setting has a value, the binding is as the manifest declared it.
     expect([details._token.secret, details._mailFrom.secret]).to.deep.equal([true, false]);
   });
 
@@ -330,7 +330,7 @@ describe("the manifest", () => {
     ]);
     expect(after.settings.at(-1).value).to.equal(winner);
     expect(after.dataSources[0].columns).to.include(`N${winner}`);
-    // Each concurrent edit comes before or after the change of the manifest: none is lost, and none fails.
+    // Each concurrent edit happens before or after the manifest's change: none is lost, and none fails.
     const id = app.split("/").at(-1);
     const { actions } = (await service.rest("GET", `/v3/apps/${id}/actions`, { as: "admin" })).body;
     const edits = actions.map((one: { id: number }) =>
@@ -403,10 +403,10 @@ describe("the manifest", () => {
     expect((await get(app)).body.actions).to.have.length(0);
     expect((await service.rest("GET", `${app}/manifest`, { as: read })).http).to.equal(403);
     expect((await write(both, mixed)).http).to.equal(200);
-    // An editor decides whether a private setting counts as a secret.
+    // Only an editor decides whether a private setting counts as a secret.
     const shown = { version: 1, settings: [{ key: "_shown", secret: false }] };
     expect((await write(both, shown)).body.status).to.equal("FORBIDDEN");
-    // Parts that do not change need no permission.
+    // Parts of the manifest that change nothing need no permission.
     const whole = (await service.rest("GET", `${app}/manifest`, { as: manage })).body;
     expect((await write(manage, { ...whole, actions: [{ ...plain, description: "new" }] })).http).to.equal(200);
     const users = { version: 1, dataSources: [{ ...WHOLE.dataSources[1], name: "other" }] };

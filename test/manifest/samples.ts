@@ -1,4 +1,4 @@
-/** A manifest that uses every field, and the plan for an empty app. */
+/** A manifest that uses every field, and its plan for an empty app. */
 export const CODE = "async function execute() {\n  return 1;\n}";
 
 /** A manifest that uses every field. */
@@ -133,5 +133,5 @@ export const NAMED = {
   ],
 };
 export const NOTHING = { created: [], changed: [], removed: [] };
-/** Plan for an app that has the manifest already, without values for its bindings. */
+/** Plan of the manifest for an app that already has its content, but no values for its bindings. */
 export const SAME = { ...NOTHING, missing: NAMED.missing };

@@ -16,7 +16,7 @@ import { type Media, mediaOf } from "./support.js";
 
 type Who = CredentialKind | "visitor without a name" | "nobody";
 
-/** Sends one request for each permission, on a file in a folder, without lasting changes. */
+/** Sends one request for each permission on media, for a file in a folder, without lasting changes. */
 const CALLS: Record<MediaRight, (media: Media, at: { folderId: number; fileId: number }) => Promise<number>> = {
   read: async (media, { fileId }) => (await media.contents(fileId)).status,
   create: async (media, { folderId }) =>

@@ -1,6 +1,6 @@
 /**
- * Tests the media store in a folder and in a bucket of an S3 server (@20minutes/s3rver), with equal results, and the sweep that
- * synchronizes it with the database.
+ * Tests that the media store has equal results in a folder and in a bucket of an S3 server (@20minutes/s3rver). Tests the sweep that
+ * removes files that the database does not know.
  */
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -148,7 +148,7 @@ describe("media: the store", () => {
         blobs.stop();
       });
 
-      /** Sets the file's time to two hours ago. A bucket sets the times of its files itself. */
+      /** Sets the file's time to two hours ago. In a bucket, the server sets the times itself, so this does nothing. */
       function age(key: string): void {
         const [path] = filesUnder(join(service.dataDir, "media", space)).filter((one) => one.endsWith(key));
         if (path) utimesSync(path, new Date(Date.now() - 7_200_000), new Date(Date.now() - 7_200_000));

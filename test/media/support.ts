@@ -9,13 +9,13 @@ import type { Answer, TestService } from "../harness/service.js";
 export interface Part {
   name: string;
   bytes: Uint8Array<ArrayBuffer> | string;
-  /** Content type in the form. */
+  /** Content type that the form declares. */
   type?: string;
 }
 
 export type Media = ReturnType<typeof mediaOf>;
 
-/** Returns functions for the media of the service's first app, as a caller (by default the editor). */
+/** Returns functions that send media requests for the first app, as the caller `as`. */
 export function mediaOf(service: TestService, as: string | null = "editor") {
   const root = `/v1/apps/${service.appId}/media`;
   const token = as !== null && as in service.tokens ? service.tokens[as as keyof TestService["tokens"]] : as;
@@ -59,7 +59,7 @@ export function mediaOf(service: TestService, as: string | null = "editor") {
 export function filesUnder(folder: string): string[] {
   if (!existsSync(folder)) return [];
   const all = readdirSync(folder, { recursive: true, withFileTypes: true });
-  // The store has a file with its identity, which is not an upload.
+  // Leaves out `store-id`, with which the store identifies itself.
   return all
     .filter((one) => one.isFile() && one.name !== "store-id")
     .map(({ parentPath, name }) => join(parentPath, name));
@@ -67,6 +67,6 @@ export function filesUnder(folder: string): string[] {
 
 export const noise = (bytes: number): Uint8Array<ArrayBuffer> => new Uint8Array(randomBytes(bytes));
 
-/** Creates a new picture of one colour. */
+/** Creates a picture of one colour. */
 export const picture = (width: number, height: number, colour = "#a33") =>
   sharp({ create: { width, height, channels: 3, background: colour } });

@@ -1,4 +1,4 @@
-/** Tests API processes on one database: they share one media store, and a process with another store cannot start. */
+/** Tests API processes on one database: they must share one media store, and a process with another store cannot start. */
 import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

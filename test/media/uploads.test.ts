@@ -1,4 +1,4 @@
-/** Tests uploads that end early, send wrong sizes, race, or exceed a limit: none leaves anything behind. */
+/** Tests uploads that end early, state wrong sizes, race, or exceed a limit: none leaves files or rows behind. */
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
@@ -35,7 +35,7 @@ describe("media: failing uploads", () => {
     expect(await ledger()).to.deep.equal({ blobs: 0, files: 0, used: 0 });
   });
 
-  /** Builds a request as text, so that it can contain wrong headers. */
+  /** Sends the header of a request as raw text, so that it can be invalid. Returns the socket. */
   async function open(head: readonly string[], token = service.tokens.editor): Promise<Socket> {
     const { hostname, port } = new URL(service.url);
     const socket = connect(Number(port), hostname).on("error", () => undefined);

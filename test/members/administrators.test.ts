@@ -1,4 +1,4 @@
-/** Tests administrators of the service, and role changes while a person works, with two processes at once. */
+/** Tests administrators of the service, and role changes of a person who is signed in, with two processes. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -130,7 +130,7 @@ describe("administrators and roles over two processes", () => {
     expect(await atSecond(made.body.token, `${scope}/env.js`)).to.equal(200);
     const members = `/v1/organizations/${service.organizationId}/members`;
     expect((await as(administrator.token, "DELETE", `${members}/${someone.id}`)).http).to.equal(200);
-    // The notification reaches the other process after a moment.
+    // The notification reaches the other process only after a moment.
     await until(async () => (await atSecond(someone.token, "/v1/auth/session")) === 401);
     await until(async () => (await atSecond(made.body.token, `${scope}/env.js`)) === 401);
     expect((await as(someone.token, "GET", "/v1/auth/session")).http).to.equal(401);

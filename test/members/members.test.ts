@@ -203,7 +203,7 @@ describe("members and invitations", () => {
     ] as const) {
       expect(stated(await as(admin.token, method, path, body)), `${method} ${path}`).to.deep.equal([403, "FORBIDDEN"]);
     }
-    // An organization cannot add people without their consent, and cannot find people by their IDs.
+    // An organization can neither add people without their consent nor find people by their IDs.
     for (const path of [members(one.id), appMembers(one.appId)]) {
       const taken = await as(admin.token, "PUT", `${path}/${victim.id}`, { role: "reader" });
       expect(stated(taken)).to.deep.equal([404, "NOT_FOUND"]);

@@ -1,4 +1,4 @@
-/** Tests changes of roles, removals and reset links, against a whole service. */
+/** Tests changes of roles, removals of members, and reset links, in a whole service. */
 import { expect } from "chai";
 import type { GraphQLFormattedError } from "graphql";
 import { rows } from "../../src/data/database.js";
@@ -166,7 +166,7 @@ describe("members whose roles change", () => {
     const reader = await join(id, "reader");
     const link = (by: string) => as(by, "POST", `${members(id)}/${reader.id}/reset-link`);
     expect((await link(owner.token)).http).to.equal(201);
-    // The change sends no notification, so the access check still uses cached rights. The operation itself must refuse.
+    // This change sends no notification, so the access check still uses cached rights, and the operation itself must refuse.
     await service.db.query("DELETE FROM organization_member WHERE organization_id = $1 AND person_id = $2", [
       id,
       owner.id,
@@ -247,7 +247,7 @@ describe("members whose roles change", () => {
     const { body } = await as(administrator.token, "POST", "/v1/admin/users", human);
     const change = (method: string) =>
       as(administrator.token, method, `/v1/apps/${appId}/editors`, { userId: body.user.id });
-    // The second request of each kind changes nothing.
+    // The second POST and the second DELETE change nothing.
     for (const method of ["POST", "POST", "DELETE", "DELETE"]) expect((await change(method)).http).to.equal(200);
     const ofApp = await as(administrator.token, "GET", `/v1/apps/${appId}/audit`);
     const facts = (entries: { type: string; data: object }[]) => entries.map(({ type, data }) => [type, data]);

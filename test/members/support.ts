@@ -10,13 +10,16 @@ export interface Person {
   token: string;
 }
 
-/** Returns the session token that a response sets. */
+/** Returns the session token in the `auth_token` cookie that a response sets. */
 export const cookieOf = ({ headers }: Answer): string =>
   /auth_token=([^;]*)/.exec(headers.get("set-cookie") ?? "")?.[1] ?? "";
 export const tokenIn = (link: string): string => link.slice(link.indexOf("#token=") + "#token=".length);
 export const stated = ({ http, body }: Answer) => [http, body.status];
 
-/** Sends requests about members. `started` returns the service and its administrator after they have started. */
+/**
+ * Returns functions that send requests about members. @param started returns the service and its administrator; called only after both have
+ * started
+ */
 export function memberCalls(started: () => { service: TestService; administrator: Person }) {
   const as = (token: string | null, method: string, path: string, body?: object): Promise<Answer> =>
     started().service.rest(method, path, { as: token, ...(body && { body }) } as Call);
@@ -46,7 +49,7 @@ export function memberCalls(started: () => { service: TestService; administrator
       ...more,
     });
 
-  /** Invites a person who has no account, and accepts the invitation. */
+  /** Invites a person without an account, who accepts the invitation. */
   async function join(id: number, role: Role, appId?: number): Promise<Person> {
     const email = address();
     const { body } = await invite(started().administrator.token, id, { email, role, appId });

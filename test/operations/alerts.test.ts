@@ -1,4 +1,7 @@
-/** Tests alerts in a whole service: their receivers, their frequency and their transport. Alerts reach nothing else and reveal nothing. */
+/**
+ * Tests alerts in a whole service: their receivers, their frequency and their transport. No alert reaches another receiver or reveals other
+ * data.
+ */
 import { createHmac } from "node:crypto";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -41,7 +44,7 @@ describe("alerts", function () {
   let masterId = 0;
   let copyId = 0;
 
-  // The service has no scheduler and no runner: the test writes the ends of runs itself, and no process cleans up after dead processes.
+  // The service has neither a scheduler nor a runner, so the test itself writes the ends of runs, and no process cleans up after dead ones.
   before(async () => {
     const clock = { now: () => Date.now() + moved, msUntil: (time: number) => time - Date.now() - moved };
     hook = await startHook();
@@ -82,7 +85,7 @@ describe("alerts", function () {
        VALUES ($1, $2, 'production', $3, '{}', $4, now(), $5)`,
       [service.appId, copyId, more.trigger ?? "manual", state, more.reason ?? null],
     );
-  /** Waits for one complete check, by any process. */
+  /** Waits for one complete check of the alert rules, by any process. */
   async function look(): Promise<void> {
     const sql = "UPDATE alert_cursor SET looked_at = '-infinity' RETURNING looked_until";
     await service.db.query(sql);
@@ -168,7 +171,7 @@ describe("alerts", function () {
     moved = 30_000;
     await look();
     expect(hook.heard).to.deep.equal([]);
-    // The tick is 61 s late, and every process checks every 15 s.
+    // The tick is more than 60 s late, which the next check must report. Each process checks every 15 s.
     moved = 61_000;
     await look();
     expect((await received(1))[0]).to.contain("its schedule does not run");
@@ -239,7 +242,7 @@ describe("alerts", function () {
       rows(service.db, "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'");
     await service.db
       .transaction(async (manager) => {
-        // With a shorter time than the check has, PostgreSQL would end this transaction at a deadlock.
+        // The timeout is shorter than the check's, so that at a deadlock PostgreSQL would end this transaction, and the test would fail.
         await manager.query("SET LOCAL deadlock_timeout = '10ms'");
         await rows(manager, "SELECT FROM alert_rule WHERE id = $1 FOR NO KEY UPDATE", [id]);
         const check = look();

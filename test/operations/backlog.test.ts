@@ -86,7 +86,7 @@ describe("a backlog", () => {
     const room = new QueueLimits(db, { ...BOUNDS, maxBytes: 100_000 });
     expect(await room.takeBytes(1, 1_000)).to.equal(false);
     expect(await room.takeBytes(2, 9_000)).to.equal(true);
-    // App 2 is above its limit of bytes here, and below its limit of runs.
+    // App 2 is above its limit of bytes here, but below its limit of runs.
     expect(await room.takeBytes(2, 9_000)).to.equal(true);
   });
 

@@ -1,4 +1,4 @@
-/** Creates a database with one app, and listens to the notifications by which processes announce changed credentials. */
+/** Creates a database with one app, and receives the notifications with which processes announce changed credentials. */
 import pino from "pino";
 import { createNotifications, type Notifications } from "../../src/engine/notifications.js";
 import { CREDENTIAL_CHANNEL } from "../../src/operations/access/credentials.js";

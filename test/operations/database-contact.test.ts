@@ -68,7 +68,7 @@ describe("the lease of a process", () => {
   let statements: { text: string; values: unknown[] }[];
   let events: unknown[];
   let fails: boolean;
-  /** Ends the statement in progress. If null, each statement ends at once. */
+  /** Promise that ends the statement in progress; null if each statement ends at once. */
   let held: Promise<void> | null;
 
   const settled = async () => {
@@ -104,7 +104,7 @@ describe("the lease of a process", () => {
   }
 
   beforeEach(() => {
-    // Longer than a lease: the first renewal of a process that has run for long is not late.
+    // This time is longer than a lease: the first renewal is not late if the process has already run for long.
     now = 20_000;
     statements = [];
     events = [];

@@ -27,12 +27,12 @@ const settled = async () => {
   for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 };
 
-/** Creates a dispatcher with a list as its queue. Its runs end when the test ends them. `queued` lists the app of each run. */
+/** Creates a dispatcher whose queue is a list. Its runs end when the test ends them. `queued` has the app ID of each queued run. */
 function startDispatcher(concurrency: number, queued: number[] = []) {
   let lastId = 0;
   let statements = 0;
   let claimsById = 0;
-  /** Results of the repository's other methods. */
+  /** Return values of the repository's other methods. */
   const answers = {
     longestWait: 0,
     awaited: [] as { id: number; causeRunId: number }[],
@@ -40,7 +40,7 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
     asked: [] as number[][],
   };
   const signals: AbortSignal[] = [];
-  /** Called after the dispatcher has read the queue, before it gets the result. */
+  /** Hooks of the test: the dispatcher calls them after it has read the queue, before it gets the result. */
   const moment = { isLooking: () => {}, isClaiming: () => {} };
   const rows = queued.map((appId) => runOf(++lastId, appId));
   const executed: number[] = [];
@@ -90,12 +90,12 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
         }),
     },
   });
-  /** Adds a queued run, as another process would. */
+  /** Adds a queued run to the list, as another process would to the database. */
   function write(appId: number): number {
     rows.push(runOf(++lastId, appId));
     return lastId;
   }
-  /** Adds a run as runWithResult does. */
+  /** Starts a run with a caller that waits for it, as `runWithResult` does. */
   function call(appId: number): Promise<RunOutcome> {
     const slot = dispatcher.tryAcquireSlot(appId, null);
     if (slot) return dispatcher.execute(runOf(++lastId, appId), slot);
@@ -103,7 +103,7 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
     dispatcher.onRunQueued(appId);
     return new Promise((resolve) => void dispatcher.onStart(id, resolve));
   }
-  /** Ends the oldest run. */
+  /** Ends the oldest run of the dispatcher. */
   async function endOne(outcome = DONE): Promise<void> {
     ends.shift()?.(outcome);
     await settled();
@@ -119,7 +119,7 @@ describe("a dispatcher", () => {
     for (let run = 0; run < 30; run += 1) await endOne();
     expect(await Promise.all(answers)).to.deep.equal(Array(30).fill(DONE));
     expect(executed).to.have.length(30);
-    // 27 runs wait. The last claim finds the queue empty.
+    // The claims find 27 runs. One more claim may find the queue empty.
     expect(statements()).to.be.within(27, 28);
   });
 
@@ -242,7 +242,7 @@ describe("a dispatcher", () => {
     dispatcher.onRunQueued(1);
     await settled();
     expect([executed, statements()]).to.deep.equal([[1, 1], 2]);
-    // The app uses its whole share, so the claim that finds nothing asks whether its runs wait.
+    // The app uses its whole share. A claim that finds nothing then checks whether runs of this app are waiting.
     void call(1);
     await dispatcher.claimQueued();
     expect(statements()).to.equal(4);

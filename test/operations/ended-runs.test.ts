@@ -1,4 +1,4 @@
-/** Checks that periodic statements of the service do not read ended runs, however many there are. */
+/** Checks that the service's periodic statements do not read ended runs, however many exist. */
 import { expect } from "chai";
 import type { DataSource, EntityManager } from "typeorm";
 import type { Ending } from "../../src/operations/runs/finish.js";

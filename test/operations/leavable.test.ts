@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { createLeavable, leftWith } from "../../src/operations/records/leavable.js";
 
-/** Yields 1, then waits until its reader stops reading. */
+/** Creates a generator that yields 1, then waits until its reader stops reading. */
 const numbers = (received: string[]) =>
   createLeavable(async function* (left) {
     try {

@@ -1,4 +1,4 @@
-/** Tests callers that wait for a run's console or result and disconnect: the service makes no further queries for them. */
+/** Tests callers that wait for a run's console or result and then disconnect: the service makes no further queries for them. */
 import { expect } from "chai";
 import { pino } from "pino";
 import { createNotifications, type Notifications } from "../../src/engine/notifications.js";
@@ -8,7 +8,7 @@ import { CONSOLE_CHANNEL, RunConsole } from "../../src/operations/runs/console.j
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { until } from "../harness/until.js";
 
-/** Longer than the interval of checks of a run, in milliseconds. */
+/** Time in milliseconds that is longer than the interval at which the service checks a run. */
 const LINGER_MS = 500;
 const FOLLOWED = [LOG_CHANNEL, CONSOLE_CHANNEL];
 
@@ -34,7 +34,10 @@ describe("a wait for a run whose reader leaves", () => {
     await database?.stop();
   });
 
-  /** Returns the last statement of the connection that receives notifications. The service soon stops listening to unused channels. */
+  /**
+   * Returns the last statement of the connection that receives notifications. The service soon ends the subscription to channels that are
+   * not in use.
+   */
   const lastAsked = async (): Promise<string> => {
     const text =
       "SELECT query FROM pg_stat_activity WHERE application_name = 'svc-app-actions notices' AND datname = current_database()";

@@ -1,4 +1,4 @@
-/** Tests log events that one statement stores: each belongs to its own app and starts only runs of this app, within its limit. */
+/** Tests log events that one statement stores: each belongs to its app and starts only runs of this app, within the app's limit. */
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { DataSource } from "typeorm";

@@ -8,7 +8,7 @@ import { cursorOf } from "../../src/rules/page.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { readingsOf } from "../harness/plans.js";
 
-/** Number of another app's entries in each partition, which a plan can skip. */
+/** Number of entries of another app in each partition, which a good plan need not read. */
 const NEIGHBOURS = 100;
 
 describe("pages of a log", () => {

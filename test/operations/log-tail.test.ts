@@ -44,7 +44,7 @@ describe("followers of execution logs", () => {
         await manager.query("SELECT pg_notify($1, $2)", [LOG_CHANNEL, `${service.appId}:${id}:0`]);
         if (then) await manager.query(then);
       });
-    // The subscription receives no entries from before its start.
+    // The subscription receives no entries from before its start, so the test writes entries until one arrives.
     let received = false;
     void first.then(() => {
       received = true;
@@ -84,7 +84,7 @@ describe("an entry that is written before the first follower listens", () => {
       };
       const notify = (id: number) => db.query("SELECT pg_notify($1, $2)", [LOG_CHANNEL, `1:${id}:1`]);
       await write();
-      // Times have a precision of milliseconds.
+      // The next entry must have a later time; times have a precision of milliseconds.
       await delay(5);
       const seen: number[] = [];
       const tail = createLogTail({ logs: createLogs(db), notifications, log });
@@ -94,7 +94,7 @@ describe("an entry that is written before the first follower listens", () => {
       );
       const first = await write();
       await db.transaction(async (manager) => {
-        // The tail reads missed entries only after their notification has arrived.
+        // The tail reads missed entries only when their notification has arrived.
         await manager.query("LOCK TABLE execution_log IN ACCESS EXCLUSIVE MODE");
         await notifications.start();
         const waits =
@@ -124,7 +124,7 @@ describe("followers of execution logs after gaps", () => {
       await db.query("INSERT INTO organization (name) VALUES ('o')");
       await db.query("INSERT INTO app (organization_id, name) VALUES (1, 'a')");
       let run = 0;
-      /** Writes an entry. It becomes visible to others when `ready` resolves. */
+      /** Writes an entry. Other transactions see it when `ready` has resolved. */
       const write = (ready: Promise<unknown>, isKept = true) => {
         const written = Promise.withResolvers<number>();
         const done = db
@@ -164,7 +164,7 @@ describe("followers of execution logs after gaps", () => {
         const quick = write(now);
         ids.push(await quick.id);
         await quick.done;
-        // The later entry is visible now, and waits for the earlier one.
+        // The later entry is visible now, but the tail does not deliver it before the earlier one.
         await delay(5);
         expect(live.seen).to.not.include(ids.at(-1));
         release.resolve();
@@ -186,7 +186,7 @@ describe("followers of execution logs after gaps", () => {
 });
 
 describe("a follower of execution logs", () => {
-  /** Creates a tail over two apps. `over` replaces its readers. */
+  /** Creates a tail that follows two apps. Functions in `over` replace those of its reader. */
   async function tailOver(over: (logs: ExecutionLogs) => Partial<ExecutionLogs>, readAttempts?: number) {
     const { db, url, stop } = await connectedDatabase(8);
     const log = pino({ level: "silent" });
@@ -194,7 +194,7 @@ describe("a follower of execution logs", () => {
     await notifications.start();
     await db.query("INSERT INTO organization (name) VALUES ('o')");
     await db.query("INSERT INTO app (organization_id, name) VALUES (1, 'a'), (1, 'b')");
-    /** Writes entries of the app, and sends the notification of the last one. Returns their IDs. */
+    /** Writes entries of the app, and sends the notification of the last one. Returns the IDs. */
     const write = async (appId: number, count = 1): Promise<number[]> => {
       const sql = `INSERT INTO execution_log (app_id, task_id, run_id, type, data)
         SELECT $1, 1, run, 'app.task.completed', '{}' FROM generate_series(1, $2) AS run RETURNING id`;
@@ -248,7 +248,7 @@ describe("a follower of execution logs", () => {
       const resumed = follow({ appId: 2, after: 0 });
       const [id] = await write(1);
       await until(() => live.seen.includes(id!));
-      // The subscriber receives entries that were written during the catch-up after it, once and in order.
+      // After the catch-up, the subscriber receives the entries that were written during it, once and in order.
       others.push(...(await write(2, 3)));
       const [later] = await write(1);
       await until(() => live.seen.includes(later!));

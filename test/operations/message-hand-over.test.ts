@@ -1,4 +1,4 @@
-/** Checks that only the process that holds a message sends it, and only while its lease is valid. */
+/** Checks that only the process that claimed a message sends it, and only while its lease is valid. */
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { createOutbox } from "../../src/operations/communicate/outbox.js";

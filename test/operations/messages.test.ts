@@ -1,4 +1,7 @@
-/** Tests messages with a real mail server: each is a row before the service sends it, ends in one status, and is never sent twice. */
+/**
+ * Tests messages with a real mail server: the service stores each before it sends it, gives each one final status, and never sends one
+ * twice.
+ */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { type MailServer, startMailServer } from "../harness/mail-server.js";
@@ -47,7 +50,7 @@ describe("messages", () => {
       const sql = "SELECT FROM message WHERE id = $1 AND attempts >= $2 AND holder IS NULL";
       return (await rows(service.db, sql, [id, attempts])).length > 0 ? message(id) : null;
     });
-  /** Sets the clock to just after that time, and runs the sender. */
+  /** Sets the clock to just after this time, and lets the sender send what is due. */
   async function moveTo(iso: string): Promise<void> {
     moved = Date.parse(iso) - Date.now() + 1;
     await service.db.query("SELECT pg_notify('svc_message', '')");

@@ -68,7 +68,7 @@ describe("notifications", function () {
   const titles = async (as: string) =>
     ((await call("GET", "", undefined, as)).entries as Entry[]).map(({ data }) => data.title);
   const wake = () => service.db.query("SELECT pg_notify('svc_notification', '0')");
-  /** Returns the key of the viewer's person. */
+  /** Returns the key of the person who uses the app viewer. */
   const viewer = async () =>
     (
       await rows<{ id: number; email: string }>(
@@ -77,7 +77,7 @@ describe("notifications", function () {
       )
     )[0]!;
 
-  /** Subscribes as that caller, from that position on. The returned array collects the events. */
+  /** Subscribes as this caller, from the position `after` on. The returned array collects the events. */
   function follow(as: string, after: number | null = 0): Entry[] {
     const client = service.socket(as);
     clients.push(client);
@@ -208,7 +208,7 @@ describe("notifications", function () {
     expect(again.map(({ readStatus }) => readStatus).slice(0, 2)).to.deep.equal([true, false]);
   });
 
-  /** A device that a browser has registered. */
+  /** Creates a device that a browser has registered for push messages. */
   function device(name: string) {
     const keys = createECDH("prime256v1");
     const p256dh = keys.generateKeys("base64url");
@@ -277,7 +277,7 @@ describe("notifications", function () {
     expect(pushed).to.have.length(5);
   });
 
-  /** The message was attempted once, and its retry is due. */
+  /** Selects deliveries that failed once and are due again. */
   const waiting = () => rows(service.db, "SELECT FROM push_delivery WHERE attempts = 1 AND holder IS NULL");
 
   it("are sent by another process when theirs died, and the second message replaces the first", async () => {
@@ -286,7 +286,7 @@ describe("notifications", function () {
     await published("x", PUSH);
     await until(async () => (await waiting()).length === 1);
     answer = 201;
-    // A process that was killed during a request leaves this state.
+    // A process that was killed during a request leaves a delivery in this state.
     await service.db.query("UPDATE push_delivery SET holder = gen_random_uuid(), claimed_at = now(), due_at = now()");
     await until(() => pushed.length === 2);
     const [first, second] = pushed.map(({ headers }) => headers["topic"]);
@@ -303,7 +303,7 @@ describe("notifications", function () {
     expect(await rows(service.db, "SELECT FROM push_delivery")).to.deep.equal([]);
   });
 
-  /** Opens a page with an app user who signs in to it. */
+  /** Opens a page, and signs an app user of this office in to it. */
   async function signedIn(Office: string) {
     const app = `/v1/apps/${service.appId}`;
     const hooks = [{ type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"] } }];
@@ -325,7 +325,7 @@ describe("notifications", function () {
 
   it("are for the current user: in an open page and on a device, after a change of the user and after signing out", async () => {
     const user = await signedIn("Oslo");
-    // The subscription starts at the current position. Without one, it could start too late for the next event.
+    // The subscription starts at the current position. Without it, the subscription could start too late for the next event.
     const [{ last }] = (await rows<{ last: number }>(
       service.db,
       "SELECT coalesce(max(cursor), 0)::int AS last FROM notification",

@@ -33,7 +33,7 @@ describe("partitions", () => {
       ),
     );
 
-  /** Checks the invariants of partitions: each begins where the previous one ends, and the last has no upper bound. */
+  /** Expects that the partitions cover all IDs: each begins where the previous one ends, and the last has no upper bound. */
   function expectWhole(all: readonly Partition[]): void {
     expect(all[0]!.low).to.equal(null);
     expect(all.at(-1)!.high).to.equal(null);
@@ -99,7 +99,7 @@ describe("partitions", () => {
     await write("execution_log", first!.high! + 10);
     const left = async () =>
       (await db.query("SELECT relname FROM pg_class WHERE relname LIKE 'DROPPED%' AND relkind = 'r'")).length;
-    // Another transaction still reads the table after it was detached, so that it cannot be dropped at once.
+    // Another transaction still reads the table after it was detached, so that the service cannot drop it at once.
     const reader = db.createQueryRunner();
     await reader.startTransaction();
     const watched = Object.create(db, {

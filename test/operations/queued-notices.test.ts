@@ -1,4 +1,4 @@
-/** Tests notifications by which runners learn of queued runs: each statement that queues runs sends one for each app. */
+/** Tests the notifications with which runners learn of queued runs: each statement that queues runs sends one for each app. */
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import pg from "pg";
@@ -36,7 +36,7 @@ describe("a queued run", () => {
     await database.stop();
   });
 
-  /** Returns the notifications that `work` sends. All of them arrive before the last one, which the test sends. */
+  /** Returns the notifications that `work` sends. They arrive before another one that the test then sends. */
   async function noticesOf(work: () => Promise<unknown>): Promise<string[]> {
     received = [];
     await work();

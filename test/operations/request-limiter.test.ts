@@ -1,4 +1,6 @@
-/** Tests the limit of requests in progress for each credential and address: further requests wait, and requests of others do not. */
+/**
+ * Tests the limit of requests in progress for each credential and network address: further requests wait, but requests of others do not.
+ */
 import { expect } from "chai";
 import type { ActionError } from "../../src/errors.js";
 import { createRequestLimiter } from "../../src/operations/access/request-limiter.js";
@@ -11,7 +13,7 @@ describe("requests in progress", () => {
   const limiter = createRequestLimiter({ credential: 3, visitor: 2, address: 4 });
   const present = () => new AbortController().signal;
 
-  /** Enters that many requests. @returns the number in progress, and functions that end them */
+  /** Starts `times` requests. @returns the number in progress, and functions that end them */
   async function enter(times: number, visitor: Parameters<typeof limiter.enter>[0], gone = present) {
     const leaves: (() => void)[] = [];
     for (let time = 0; time < times; time += 1) {

@@ -91,7 +91,7 @@ describe("retention", () => {
          SELECT $1, $2::bigint, $3::bigint, '{}' FROM generate_series(1, $4::int)`,
         [type, organization, subject, count],
       );
-    // The entries of the inactive apps are written first, so that they are the oldest.
+    // The entries of inactive apps are written first, so that they are the oldest.
     await add(3, quiet!, one!);
     await add(4, null, one!);
     await add(5, null, null, "person.signInFailed");
@@ -131,7 +131,7 @@ describe("retention", () => {
     await createRetention({ db, days: 30 }).clean();
     const idsOf = async (sql: string) =>
       (await db.query(`${sql} ORDER BY 1`)).map(({ id }: { id: number }) => Number(id));
-    // Grant 4 is new, and its program has not fetched its token yet.
+    // Grant 4 remains because it is new, although its program has not fetched its token yet.
     expect(await idsOf("SELECT id FROM oauth_grant")).to.deep.equal([2, 3, 4]);
     expect(await idsOf("SELECT grant_id AS id FROM oauth_secret")).to.deep.equal([2, 3]);
     expect(await idsOf("SELECT grant_id AS id FROM credential WHERE grant_id IS NOT NULL")).to.deep.equal([2, 3]);

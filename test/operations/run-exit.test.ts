@@ -22,7 +22,7 @@ const RUN: RunRecord = {
   code: { name: "a", code: "", environment: "server", dependencies: [], assets: [] },
 };
 
-/** Creates an app whose secrets the test changes. Each scan takes time. The test records each end that reaches the repository. */
+/** Creates an app whose secrets the test changes while the service scans the end of a run. Records each end that reaches the repository. */
 function createApp(onEnd: () => void = () => {}) {
   const app = { version: 1, endings: [] as Ending[], read: async () => {} };
   const entries = () => (app.version === 1 ? [] : [["_late", SECRET] as [string, unknown]]);

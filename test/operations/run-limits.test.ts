@@ -1,4 +1,4 @@
-/** Tests the limits for which runs wait, apart from slots: two processes with separate connections to one database. */
+/** Tests the limits (other than slots) for which runs wait, with two processes on separate connections to one database. */
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import type { Concurrency, Debounce } from "../../src/data/action-types.js";
@@ -137,7 +137,7 @@ describe("the limits of an action's runs", () => {
     const notices: string[] = [];
     const client = await listen(database.url, "svc_cancel", notices);
     await Promise.all(Array.from({ length: 20 }, (_, by) => ask({}, { by })));
-    // The response lists the cancelled run with the run that replaces it.
+    // Each notification names a cancelled run and the run that replaces it.
     await until(async () => notices.includes(`${first}:${first + 20}`));
     await client.end();
     expect((await states()).filter((state: string) => !state.includes("cancelled"))).to.deep.equal([
@@ -211,7 +211,7 @@ describe("the limits of an action's runs", () => {
     for (const payload of payloads) await ask(payload);
     const started = [];
     for (let run = await claim(); run !== null; run = await claim()) started.push(run.id);
-    // The claimed runs are the first one without a key, the first one of key 7, and the first one of each other key.
+    // The claims take the first run without a key, the first of key 7, and the first of each other key.
     expect(started).to.deep.equal([1, 5, 7, 8, 9, 10, 11, 12]);
     const [{ longest }] = await db.query("SELECT max(octet_length(key)) AS longest FROM run_concurrency");
     expect(longest).to.equal(32);

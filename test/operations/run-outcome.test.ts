@@ -1,11 +1,11 @@
-/** Checks that steps after a run's outcome never change it: the database lets each later step fail. */
+/** Checks that no step after the outcome of a run changes it: the database makes each later step fail. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const REFUSE = `
   CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$`;
 
-/** Later steps of a run, each with its statement. */
+/** Steps after the outcome of a run, each with its database statement. */
 const LATER = {
   "the end of its token": "BEFORE UPDATE ON credential",
   "the keeping of its console lines": "BEFORE INSERT ON console_line",

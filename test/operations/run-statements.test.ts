@@ -6,22 +6,22 @@ import pg from "pg";
 import { startTestService, type TestService } from "../harness/service.js";
 import { makeAction, publishApp, send } from "../http/support.js";
 
-/** Diagnostics channel event at the start of a request, in its async context. */
+/** Event of Node's diagnostics channel at the start of a request, in the request's async context. */
 const REQUEST = "http.server.request.start";
-/** Number of requests that load the caller and the action into caches. */
+/** Number of first requests, which load the caller and the action into caches. */
 const WARM = 3;
 const RUNS = 5;
 
 describe("a run whose code is known", () => {
   let service: TestService;
-  /** All statements, of requests and of the service itself. */
+  /** All statements so far, of requests and of the service's own work. */
   let all: string[] = [];
   before(async () => {
     service = await startTestService({ RUNNER_CONCURRENCY: "4" });
   });
   after(() => service.stop());
 
-  /** Returns the statements of each run request by name or beginning, without background statements. */
+  /** Returns the statements of each run request, by name or beginning, without those of the service's own work. */
   async function statementsOf(runs: () => Promise<unknown>): Promise<string[][]> {
     const { query } = pg.Client.prototype;
     const asking = new AsyncLocalStorage<string[]>();

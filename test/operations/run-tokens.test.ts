@@ -1,4 +1,4 @@
-/** Tests the tokens of runs: only the process that issued a token caches it, until the run's end. */
+/** Tests the tokens of runs: only the process that issued a token caches it, until the end of the run. */
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import type { Notifications } from "../../src/engine/notifications.js";
@@ -19,7 +19,7 @@ describe("the token of a run", () => {
   const create = () => createCredentials({ db, notifications });
   const issued = (credentials: ReturnType<typeof create>) =>
     credentials.issue({ kind: "task", appId: 1, expiresAt: new Date(Date.now() + 60_000) });
-  /** Changes the row without a notification. */
+  /** Lets the token expire in the database, without a notification to the processes. */
   const endInDatabase = (id: number) => db.query("UPDATE credential SET expires_at = now() WHERE id = $1", [id]);
 
   it("is read from the database once by the process that issued it, and at each use by others", async () => {

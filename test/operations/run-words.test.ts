@@ -17,7 +17,7 @@ describe("the search for words of runs", () => {
   });
   after(() => database.stop());
 
-  /** Inserts a run that ended that many minutes ago, with its entry. */
+  /** Inserts a run that ended `minutesAgo` minutes ago, with its log entry. */
   async function end(
     appId: number,
     { data = {}, payload = {}, printed = "", hosts = [] as string[], minutesAgo = 0 },
@@ -84,7 +84,7 @@ describe("the search for words of runs", () => {
          FROM unnest($1::bigint[]) AS id`,
       [ids],
     );
-    // These newer runs lack the word, so that reading only the newest runs is not enough.
+    // These newer runs lack the word, so the search must read more than the newest runs.
     await db.query(
       `INSERT INTO run_search (run_id, words) SELECT id, array_to_tsvector(ARRAY['@1', 'other'])
          FROM generate_series(500000001, 500002500) AS id`,

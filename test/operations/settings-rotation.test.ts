@@ -1,4 +1,4 @@
-/** Tests the rotation of SETTINGS_KEY under load, in both cases. */
+/** Tests the rotation of SETTINGS_KEY under load, with a key in the environment and in a file. */
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -17,7 +17,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 
 const COMMAND = fileURLToPath(new URL("../../src/cli/settings-rotate.js", import.meta.url));
 const APPS = 4;
-/** Each case of the rotation, tested twice. */
+/** Number of rotations of each case. */
 const ROTATIONS = 2;
 
 describe("rotation of the settings' key", () => {
@@ -48,7 +48,7 @@ describe("rotation of the settings' key", () => {
       return answer;
     };
     for (const app of apps) await call("POST", app, { _secret: `of ${app}` });
-    // This process has not decrypted a data key yet, and has read the key file before the rotation.
+    // This process has read the key file before the rotation, but has not decrypted a data key yet.
     const oldRing = createKeyRing({ keys: null, path });
     const ids = apps.map((app) => Number(app.split("/")[3]));
     const dataKeys = () => createDataKeys({ db: service.db, ring: oldRing });
@@ -78,7 +78,7 @@ describe("rotation of the settings' key", () => {
       await rotateSettingsKey({ db, keys: null, path });
       while (settled.length < done + 10) await call("GET", apps[0]!);
     }
-    // Two rotations run at once: neither removes the other's key.
+    // Two rotations run at once. Neither may remove the other's key.
     await Promise.all([0, 1].map(() => rotateSettingsKey({ db, keys: null, path })));
     going = false;
     await Promise.all(load);

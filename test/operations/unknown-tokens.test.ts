@@ -1,4 +1,4 @@
-/** Tests unknown tokens: which of them cost a query, and how many one address can send. */
+/** Tests requests with unknown tokens: which of them cost a query, and how many one network address can send. */
 import { hash } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { expect } from "chai";
@@ -58,7 +58,7 @@ describe("an unknown token", () => {
   });
   after(() => database.stop());
 
-  /** Creates credentials on a connection that counts queries. */
+  /** Creates the credentials of a service, on a connection that counts queries. */
   function counted() {
     let queries = 0;
     const counting = {
@@ -107,14 +107,14 @@ describe("an unknown token", () => {
     const changing = {
       async query(sql: string, values: unknown[]) {
         const found = await db.query(sql, values);
-        // The lookup is the only statement that neither writes nor notifies.
+        // All other statements write or notify: only the lookup counts.
         if (/UPDATE|pg_notify/.test(sql)) return found;
         queries += 1;
         if (queries === 1) await credentials.announce();
         return found;
       },
     };
-    // Suppresses the database's own notification, which could arrive at any moment.
+    // Notifications of the database could arrive at any moment, so this test uses none.
     const silent = { listen: () => undefined, onGap: () => undefined, healthy: () => true } as unknown as Notifications;
     const credentials = createCredentials({ db: changing as unknown as DataSource, notifications: silent });
     const { token } = await counted().credentials.issue({ kind: "live", appId: 1 });
@@ -137,7 +137,7 @@ describe("an unknown token", () => {
     const { credentials, queries } = counted();
     const flooding = "203.0.113.2";
     const { token: known } = await credentials.issue({ kind: "live", appId: 1 });
-    // The limit regains five tokens per second: on a slow machine, the first refusal comes later.
+    // The limit regains five tokens per second: on a slow machine, more pass before one is refused.
     let [accepted, before] = [0, 0];
     let refusal: ActionError | null = null;
     while (!refusal) {

@@ -1,4 +1,7 @@
-/** Tests scripts at external URLs: the service fetches them once when saving, stores them by content, and warns when they change. */
+/**
+ * Tests dependencies that are external URLs of scripts: the service fetches them once when an action is saved, stores them by content, and
+ * warns when they change.
+ */
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -50,7 +53,7 @@ describe("scripts at addresses of other hosts", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** Runs `what` while the host does not respond. */
+  /** Calls `what` while the host of the scripts does not respond. */
   async function withoutHost<T>(what: () => Promise<T>): Promise<T> {
     server.closeAllConnections();
     server.close();
@@ -257,7 +260,7 @@ describe("scripts at addresses of other hosts", () => {
       for (status of [404, 503]) {
         await refused(publish);
         await refused(() => update(id, { dependencies }));
-        // A save is not refused because of absent fields.
+        // A save without the field `dependencies` is not refused.
         expect((await update(id, { description: `${status}` })).body.action.assets[0].unreached).to.equal(true);
       }
     });

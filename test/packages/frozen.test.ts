@@ -1,6 +1,6 @@
 /**
- * Checks that the stored scripts of an action never change, whatever the registry returns later, whatever other processes request, and even
- * if npm is switched off.
+ * Checks that the stored scripts of an action never change: whatever the registry returns later, whatever other processes request, and even
+ * with npm switched off.
  */
 import { once } from "node:events";
 import type { IncomingHttpHeaders } from "node:http";
@@ -23,7 +23,7 @@ interface Entry {
 describe("a package that an action has", () => {
   let registry: TestRegistry;
   let service: TestService;
-  /** Another process of the service, without the caches of the first one. */
+  /** Second process of the service, without the caches of the first one. */
   let later: Service;
 
   const release = (name: string, version: string, says: string) =>
@@ -98,7 +98,7 @@ describe("a package that an action has", () => {
     expect(await auditedVersions(id)).to.deep.equal(["1.0.0"]);
   });
 
-  /** Returns the asset with its URL at the other process. */
+  /** Returns the script with its URL at the second process. */
   const moved = (asset: { path: string }) => ({ ...asset, url: later.url + asset.path });
 
   it("has an entry in the audit log whenever it changes: by a save, a restore or an import", async () => {
@@ -145,7 +145,7 @@ describe("the token of a registry", () => {
     const mirror = await startRegistry();
     const seen: { path: string; headers: IncomingHttpHeaders }[] = [];
     const tokens: (string | undefined)[] = [];
-    /** URL of the archives that the mirror's documents name. */
+    /** URL of the archives in the documents of the mirror. */
     let archives = registry.url;
     const mirrored = async (path: string) => {
       const answer = Buffer.from(await (await fetch(mirror.url + path)).arrayBuffer());

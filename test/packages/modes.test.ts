@@ -1,5 +1,6 @@
 /**
- * Checks that the mode of a run with an npm package depends on what the run uses of the package, not on everything that the package names.
+ * Checks that the mode of a run with an npm package depends on the parts of the package that the run uses, not on everything that the
+ * package names.
  */
 import { expect } from "chai";
 import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
@@ -50,7 +51,7 @@ describe("a package that names globals which its functions rarely use", () => {
   const run = async (id: number) =>
     (await service.rest("POST", `${actions()}/${id}/runWithResult`, { body: {} })).body.result;
 
-  /** Calls the action. Returns its result, and the modes of its run. */
+  /** Calls the package in an action. Returns the result, and the modes in which the run was executed. */
   async function modesOf(dependency: string, call: string) {
     const id = await create(dependency, call);
     const before = await runsByMode();

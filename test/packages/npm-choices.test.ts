@@ -1,4 +1,4 @@
-/** Tests to which package, version and module a dependency resolves, and the errors that name alternatives. */
+/** Tests which package, version and module a dependency resolves to, and the errors that name alternatives. */
 import { expect } from "chai";
 import { archiveOf, type PublishedPackage, startRegistry, type TestRegistry } from "../harness/npm-registry.js";
 import { startTestService, type TestService } from "../harness/service.js";

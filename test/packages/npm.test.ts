@@ -140,7 +140,7 @@ describe("packages from npm", () => {
     const scripts = createStoredScripts(service.db);
     const integrity = `sha256-${createHash("sha256").update("").digest("base64")}`;
     const read = (appId: number) => scripts.declarations(appId, integrity);
-    // The limit regains five requests per second. A hundred requests above the limit are enough for a refusal on any machine.
+    // The limit regains five requests per second. A hundred requests beyond the limit are enough for a refusal on any machine.
     const asked = Array.from({ length: DECLARATIONS_PER_APP + 100 }, () => read(service.appId).catch((error) => error));
     const answers: (null | ActionError)[] = await Promise.all(asked);
     expect(new Set(answers.slice(0, DECLARATIONS_PER_APP))).to.deep.equal(new Set([null]));

@@ -1,4 +1,4 @@
-/** Tests the limit on the total size of the scripts of one app's actions: a save counts all of them, whichever process stored them. */
+/** Tests the limit on the total size of the scripts of an app's actions: each save counts all of them, whichever process stored them. */
 import { expect } from "chai";
 import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -31,7 +31,7 @@ describe("the size of the scripts of one app's actions", () => {
     service = await startTestService({ ROLES: "api", NPM_PACKAGES: "on", NPM_REGISTRY: registry.url });
     const app = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "full" } });
     fullApp = app.body.app.id;
-    // The app is close to its limit, and this process has not counted it yet.
+    // This process has not counted the app yet, whose scripts are close to the limit.
     const { id } = (await save(["fills"], service.appId)).body.action;
     await service.db.query("UPDATE action SET app_id = $1 WHERE id = $2", [fullApp, id]);
     const sql =

@@ -1,4 +1,4 @@
-/** Tests the validation table of the specification row by row, on the pure functions. */
+/** Tests the validation table of the specification row by row, with the pure functions. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { ActionError, STATUS, type Status } from "../../src/errors.js";
@@ -17,7 +17,7 @@ const STORED: ActionInput = parseCreate({
   timezone: "Europe/Berlin",
 });
 
-/** Status, fault, and the fields that cause it in a valid action, in the order of the specification. */
+/** Rows of the table: status, fault, and the fields that cause it in a valid action. The order is that of the specification. */
 const ROWS: [Status, string, Record<string, unknown>][] = [
   ["NAME_REQUIRED", "name missing", { name: undefined }],
   ["NAME_REQUIRED", "name null", { name: null }],
@@ -138,7 +138,7 @@ describe("action input: the validation table", () => {
     for (const [status, , fields] of ROWS) {
       for (const [other, , more] of ROWS) {
         if (Object.keys(fields).some((key) => Object.hasOwn(more, key))) continue;
-        // A change of environment or code can remove a fault between fields. Such pairs do not test the order.
+        // Another environment or code can remove a fault between fields, so such pairs do not test the order of faults.
         if ("environment" in fields || "environment" in more || "dependencies" in fields || "dependencies" in more)
           continue;
         const first = TABLE.indexOf(status) < TABLE.indexOf(other) ? status : other;

@@ -19,7 +19,7 @@ const chunk = (delta: object, finish: string | null = null) => ({
   model: "m",
   choices: [{ index: 0, delta, finish_reason: finish }],
 });
-/** Reads a stream in parts of `size` bytes. */
+/** Reads a stream in parts of `size` bytes. Returns its texts and its completion. */
 const read = (api: ProviderApi, body: Buffer, size = body.length): { texts: string[]; completion: AiCompletion } => {
   const [reader, stream] = [new EventReader(), api.stream("m")];
   const events: unknown[] = [];

@@ -19,7 +19,7 @@ const run = (state: EndedRun["state"], more: Partial<EndedRun> = {}): EndedRun =
   return { id: ids, actionId: 1, state, scheduled: false, reason: null, finishedAt: NOON, ...more };
 };
 
-/** Applies a rule to runs, one letter each: c completed, f failed. Returns the positions at which the rule fired. */
+/** Applies an alert rule to runs, one letter each: c completed, f failed. Returns ! for each run after which the alert fires, otherwise a dot. */
 function firings(rule: Parameters<typeof afterRun>[0], outcomes: string): string {
   let standing: AlertState = NEW_STATE;
   return [...outcomes]

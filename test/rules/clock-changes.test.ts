@@ -1,4 +1,4 @@
-/** Tests ticks around clock changes, in zones whose changes differ in size, hour and direction. */
+/** Tests the times of schedules around clock changes, in zones whose changes differ in size, hour and direction. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { parseCron } from "../../src/rules/cron-grammar.js";
@@ -209,8 +209,8 @@ const clocks = new Map<string, Intl.DateTimeFormat>();
 const offsets = new Map<string, number>();
 
 /**
- * Returns the milliseconds by which the zone's clock is ahead of UTC. The function caches each quarter of an hour, because formatting is
- * slow and no clock changes within one.
+ * Returns the milliseconds by which the zone's clock is ahead of UTC. Caches the value of each quarter of an hour, because formatting is
+ * slow, and no clock changes within one.
  */
 function offsetAt(zone: string, at: number): number {
   const quarter = Math.floor(at / QUARTER_MS) * QUARTER_MS;
@@ -225,12 +225,12 @@ function offsetAt(zone: string, at: number): number {
   return offset;
 }
 
-/** Returns the wall clock as text that sorts by time: "2026-03-28 23:30". */
+/** Returns the time on a wall clock in the zone, as text that sorts by time: "2026-03-28 23:30". */
 function wallClock(zone: string, at: number): string {
   return new Date(at + offsetAt(zone, at)).toISOString().slice(0, 16).replace("T", " ");
 }
 
-/** Returns the first moments after each clock change of 2026. No two changes of a zone are in one week. */
+/** Returns the first moment after each clock change of 2026. No zone has two changes in one week. */
 function clockChanges(zone: string): { zone: string; at: number }[] {
   const changes: { zone: string; at: number }[] = [];
   for (let at = Date.UTC(2026, 0, 1); at < Date.UTC(2027, 0, 1); at += WEEK_MS) {
@@ -246,7 +246,7 @@ function clockChanges(zone: string): { zone: string; at: number }[] {
   return changes;
 }
 
-/** Walks minute by minute and applies the rule at the top of schedule.ts. */
+/** Finds the ticks minute by minute, by the rule at the top of schedule.ts. */
 function ticksByWalking(frequency: string, zone: string, from: number): number[] {
   const fields = parseCron(frequency);
   if ("fault" in fields) throw new Error(fields.fault);

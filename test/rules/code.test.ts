@@ -1,4 +1,4 @@
-/** Tests code rules: accepted and refused forms of execute, and the packages that code needs. */
+/** Tests the rules for code: accepted and refused forms of `execute`, and the packages that code needs. */
 import { expect } from "chai";
 import { checkCode, codeFault } from "../../src/rules/code.js";
 import { BUILT_IN_PACKAGES } from "../../src/rules/packages.js";
@@ -6,7 +6,7 @@ import { refusal } from "./refusal.js";
 
 const inExecute = (body: string) => `async function execute(context) {\n  ${body}\n}`;
 
-/** Returns source text with `${expression}` in a template literal. Written here directly, it would be evaluated in this file. */
+/** Returns a template literal with `${expression}`, as source text. Written directly, this file would evaluate it. */
 const inTemplate = (expression: string) => ["return `a$", "{", expression, "}`"].join("");
 
 describe("code: accepted forms of execute", () => {

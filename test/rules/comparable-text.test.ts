@@ -1,4 +1,4 @@
-/** Tests comparison that ignores case: it is the same in memory and in PostgreSQL, for a text and its parts, in every script. */
+/** Tests comparisons that ignore case: equal in memory and in PostgreSQL, for whole texts and parts, in every script. */
 import { expect } from "chai";
 import fc from "fast-check";
 import type { Client } from "pg";

@@ -1,6 +1,5 @@
 /**
- * Tests parsing CSV in parts: the rows do not depend on where a text is split, and equal those of Papa Parse. Also tests the types of
- * cells.
+ * Tests the CSV parser: the rows do not depend on where the text is split, and equal those of Papa Parse. Also tests the types of cells.
  */
 import { expect } from "chai";
 import fc from "fast-check";
@@ -13,7 +12,7 @@ function rowsOf(parts: readonly string[], delimiter: string): string[][] {
   return [...parts.flatMap((part) => parser.write(part)), ...parser.end()];
 }
 
-/** Parses with Papa Parse. The test passes delimiter and line break, because it does not compare their detection. */
+/** Parses a text with Papa Parse. Delimiter and line break are given, because the test does not compare their detection. */
 function oracle(text: string, delimiter: string, newline: "\r\n" | "\n" | "\r"): string[][] {
   return Papa.parse<string[]>(text, { delimiter, newline, skipEmptyLines: true }).data;
 }

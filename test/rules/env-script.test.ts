@@ -1,4 +1,4 @@
-/** Tests the script that sets `window.ENV` by running it as a browser would. */
+/** Tests the script that sets `window.ENV`, by executing it as a browser would. */
 import { runInNewContext } from "node:vm";
 import { expect } from "chai";
 import fc from "fast-check";

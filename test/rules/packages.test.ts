@@ -1,4 +1,4 @@
-/** Tests how dependencies resolve, and an operator's additions to the catalogue. */
+/** Tests how dependencies resolve to packages, and an operator's additions to the catalogue. */
 import { readFile } from "node:fs/promises";
 import { expect } from "chai";
 import { NETWORK_ISOLATE_GLOBALS } from "../../src/engine/browser/globals.js";

@@ -1,4 +1,4 @@
-/** Tests the types of an app in one file with the compiler that projects use. */
+/** Tests the file with the types of an app, with the compiler that projects use. */
 import { execFile } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -13,7 +13,7 @@ const MODULES = new URL("../../../node_modules/", import.meta.url).pathname;
 const require = createRequire(import.meta.url);
 const CLIENT = readFileSync(new URL("../../web/client/svc.d.ts", import.meta.url), "utf8");
 
-/** Stored form of an installed package's types. */
+/** Returns the stored types of an installed package. */
 async function typesOf(name: string, namespace: boolean): Promise<string[] | null> {
   const files = new Map<string, Buffer>();
   for (const folder of [name, `@types/${name}`]) {

@@ -1,8 +1,8 @@
-/** Catches the error of a rule for tests: its status and message. */
+/** Catches the error of a rule, for tests of its status and message. */
 import { expect } from "chai";
 import { ActionError, type Status } from "../../src/errors.js";
 
-/** Runs `act`, expects an ActionError of that status, and returns its message. */
+/** Calls `act`, expects an ActionError with this status, and returns its message. */
 export function refusal(status: Status, act: () => unknown): string {
   let thrown: unknown;
   try {

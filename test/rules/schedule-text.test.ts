@@ -1,4 +1,4 @@
-/** Tests descriptions of schedules: parses them back into minutes and days, and compares with the expression. */
+/** Tests the descriptions of schedules: parses them back into minutes and days, and compares these with the expression. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { type CronFields, firesEveryDay, parseCron } from "../../src/rules/cron-grammar.js";

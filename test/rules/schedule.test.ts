@@ -344,7 +344,7 @@ const expressions = fc
   .tuple(field(0, 59), field(0, 23), field(1, 31), field(1, 12), field(0, 6))
   .map((fields) => fields.join(" "));
 
-/** Checks each minute of three days, from a time between 1970 and 2046, and compares with croner. */
+/** Compares each minute of three days with croner, from a time between 1970 and 2046. */
 function sameMinutes(frequency: string, minute: number): void {
   const fields = parseCron(frequency);
   if ("fault" in fields) throw new Error(`${frequency}: ${fields.fault}`);

@@ -1,4 +1,4 @@
-/** Scopes of notifications. */
+/** Tests the scopes of notifications: the people whom a scope selects, and the cost of checking it. */
 import { expect } from "chai";
 import { openDatabase, rows } from "../../src/data/database.js";
 import { Statement } from "../../src/rules/entry-query/statement.js";
@@ -128,7 +128,7 @@ describe("the scope of a notification", () => {
     const scope = parseScope({ $nor: Array.from({ length: 5 }, (_, at) => ({ tags: { $in: [-1, -at] } })) });
     expect(inScope(scope, many)).to.equal(false);
     expect(inScope(scope, { ...ANN, tags: [1, 2] })).to.equal(true);
-    // Each value counts once, and once more for each value that it is compared with.
+    // Each value of the list counts once, and once more for each value that it is compared with.
     const fits = (where: object, length: number) => inScope(parseScope(where), { ...ANN, tags: Array(length).fill(1) });
     for (const [where, most] of [
       [{ tags: { $ne: 2 } }, 19_998],

@@ -1,4 +1,4 @@
-/** Maximum number and bytes of an app's secrets. */
+/** Tests the maximum number and size of an app's secrets. */
 import { expect } from "chai";
 import { SECRETS_MAX_BYTES, SECRETS_MAX_COUNT } from "../../src/limits.js";
 import { secretsFault, secretsOfSetting, sizeOfSecrets } from "../../src/rules/secrets.js";
@@ -48,7 +48,7 @@ describe("the secrets of an app", () => {
       "https://host:8888888888888888888888/path",
     ])
       expect(values("_a", alone), alone).to.deep.equal([[alone, false]]);
-    // Four characters of two UTF-16 units each.
+    // The text has four characters of two UTF-16 units each.
     expect(values("__a", "🔑🔒🔐🗝")).to.deep.equal([["🔑🔒🔐🗝", true]]);
     expect(values("__a", "🔑🔒🔐🗝🔑🔒🔐🗝")).to.deep.equal([["🔑🔒🔐🗝🔑🔒🔐🗝", false]]);
     expect(values("__mail", { key: "a-long-value-1", other: "a-long-value-2" }).sort()).to.deep.equal([

@@ -28,7 +28,7 @@ describe("waits after failed sign-ins", () => {
       waits.push((until - now) / MINUTE_MS);
       now = until;
       expect(blockedUntil(state, now)).to.equal(null);
-      // After a wait that is longer than the window, ten failures cause no wait again.
+      // After a wait that is longer than the window, the ten failures before it cause no new wait.
       while (blockedUntil(state, now) === null) state = withAttempt(state, now);
     }
     expect(waits).to.deep.equal([1, 2, 4, 8, 16, 32, 60, 60, 60]);

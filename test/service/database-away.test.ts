@@ -107,7 +107,7 @@ describe("a service whose database is not available", () => {
 
   it("is not ready while a run waits longer than ten seconds for a free slot, and recovers", async () => {
     await until(async () => (await ready()).http === 200);
-    // Claims skip this run while another transaction locks it. The run has already waited for longer than the limit.
+    // Claims skip this run, because another transaction locks it. It has already waited for longer than the limit.
     const [{ id }] = await service.db.query(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, reason, finished_at)
        VALUES ($1, $2, 'master', 'manual', '{}', 'skipped', 'a test', now()) RETURNING id`,
@@ -144,7 +144,7 @@ describe("a service whose database is not available", () => {
     await until(async () => (await busy()) === 1);
     await service.db.query("UPDATE run SET holder = gen_random_uuid() WHERE id = $1", [runId]);
     const now = performance.now;
-    // The process was stopped for longer than its lease lasts.
+    // Simulates a process that was stopped for longer than its lease.
     performance.now = () => now.call(performance) + 15_000;
     try {
       await until(async () => (await busy()) === 0);

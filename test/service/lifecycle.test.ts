@@ -11,15 +11,15 @@ import { type StallingProxy, startStallingProxy } from "../harness/stalling-prox
 import { until } from "../harness/until.js";
 import { type Answer, type Editor, ENDLESS, editorOf, get, QUICK, runningIn, WAITING } from "./support.js";
 
-/** Waits for the answer of the payload's `hold`, if there is one. */
+/** Code of an action that waits for the response of the URL in `payload.hold`, if there is one. */
 const HELD = `async function execute({ payload }) {
   if (payload.hold) await fetch(payload.hold);
   return { held: Boolean(payload.hold) };
 }`;
-/** Time limit in milliseconds. It is long compared with a short action, which must end first. */
+/** Time limit of a run in milliseconds: far longer than a short action needs. */
 const LIMIT_MS = 6_000;
 
-/** Answers no request until it is released: runs that wait for it do not end before, however slow the machine is. */
+/** Server that answers no request until it is released. Runs that wait for it do not end before, however slow the machine is. */
 class Hold {
   private readonly waiting = new Set<ServerResponse>();
   private readonly server: Server = createServer((_request, response) => this.waiting.add(response));
@@ -51,7 +51,7 @@ describe("the life of a service on its own data", () => {
   let proxies: StallingProxy[] = [];
   let stages: number[] = [];
 
-  /** A request as the first app's editor, below the app or a stage of it. */
+  /** Sends a request as the first app's editor, to a path of this app or of a stage. */
   async function ofApp(method: string, path: string, body?: object, appId = 1): Promise<Answer["body"]> {
     const headers = { "auth-token": service.credentials().tokens.editor, "content-type": "application/json" };
     const sent = body === undefined ? {} : { body: JSON.stringify(body) };
@@ -68,7 +68,7 @@ describe("the life of a service on its own data", () => {
     return client.query(sql).finally(() => client.end());
   }
 
-  /** Starts the service in the folder of the first start. */
+  /** Starts the service again in the folder of the first start. */
   function start(environment: Record<string, string> = {}): void {
     const [first] = started;
     const folder = first && { DATA_DIR: first.dataDir };
@@ -157,7 +157,7 @@ describe("the life of a service on its own data", () => {
     const answers = await Promise.all(runs);
     expect(answers.map(({ body }) => body.result)).to.deep.equal([{ quick: true }, { quick: true }, { held: true }]);
     expect((await queued).body).to.include({ status: "OVERLOADED" });
-    // Long before the end of the grace period, which the first start set to an hour.
+    // The process ends long before the end of the grace period, which the first start set to an hour.
     await expectEnded(0);
     start({ SERVER_TIMEOUT_MS: String(LIMIT_MS) });
     editor = await editorOf(service);
@@ -171,7 +171,7 @@ describe("the life of a service on its own data", () => {
 
   it("prints the link for the first administrator again at a later start, and not where the credentials are", async () => {
     await until(() => service.stderr().includes("/studio"));
-    // The link has not been used yet.
+    // Nobody has used the link yet, so the service prints it again.
     expect(service.stderr()).to.contain("Create the first administrator");
     expect(service.stderr()).not.to.contain("credentials.json");
   });
@@ -202,7 +202,7 @@ describe("the life of a service on its own data", () => {
     const taskId = await editor.create("lost", WAITING);
     const lost = editor.call("POST", "/lost/runWithResult", { wait: 100_000 }).catch(() => null);
     await runningIn(service);
-    // A pull is in progress, and another one waits for its end.
+    // One pull is in progress, and another one waits for its end.
     repository = await startGitServer();
     commit = repository.commit({ "actions/pulled/action.ts": "export async function execute() {}" });
     repository.tag("v1", commit);

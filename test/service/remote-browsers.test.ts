@@ -1,4 +1,4 @@
-/** Tests the whole service with remote browsers. */
+/** Tests a whole service that uses remote browsers. */
 import { expect } from "chai";
 import { ConfigError, readConfig } from "../../src/config.js";
 import { type RemoteChromium, startRemoteChromium } from "../harness/remote-chromium.js";

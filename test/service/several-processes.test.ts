@@ -90,13 +90,13 @@ describe("several processes on one database", () => {
     const held = async () =>
       (await db.query("SELECT holder FROM run WHERE action_id = $1 AND state = 'running'", [id]))[0]?.holder;
     const holder = await until(held);
-    // One of the two processes holds the run.
+    // One of these two processes executes the run, so the test kills both.
     await Promise.all([processes.runner.clean(), processes.second.clean()]);
     const entry = await until(async () => (await logs({ id }))[0]);
     expect(entry).to.deep.include({ type: "app.task.failed" });
     expect(entry.data.error.name).to.equal("RunLostError");
     expect((await answer).body.status).to.equal("EXECUTION_FAILED");
-    // Uses the clock of the database, so that a busy machine does not stretch the time between the two.
+    // Compares times of the database, so that a busy machine does not change the difference.
     const [{ late }] = await db.query(
       `SELECT extract(epoch FROM run.finished_at - instance.lease_until)::float * 1000 AS late
          FROM run, instance WHERE run.action_id = $1 AND instance.id = $2`,

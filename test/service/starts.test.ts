@@ -29,13 +29,13 @@ describe("the start of a service", () => {
   };
   let shared: FreshDatabase;
   let sharedFolder: string;
-  /** Uses the database and the folder that the tests share. If `database` is null, the database is embedded. */
+  /** Starts the service with the database and the folder that these tests share. If `database` is null, it starts an embedded database. */
   async function start(environment: Record<string, string>, database: string | null = shared.url): Promise<Service> {
     const given = { PORT: "0", DATA_DIR: sharedFolder, LOG_LEVEL: "silent", NPM_PACKAGES: "off" };
     return startService(readConfig({ ...given, ...(database && { DATABASE_URL: database }), ...environment }));
   }
 
-  /** Starts a process with this environment. Returns its last line after everything that it started has ended. */
+  /** Starts a service that must fail. Returns the last line of its error, after everything that it started has ended. */
   async function faultOf(environment: Record<string, string>, database?: string | null): Promise<string> {
     const before = childProcesses().sort();
     const outcome = await start(environment, database).catch((error: unknown) => faultLine(error));

@@ -1,4 +1,7 @@
-/** Checks each subscription with each way to lose its right, over two processes: one changes the right, the other serves the subscriber. */
+/**
+ * Tests each subscription with each way to lose the right to it, with two processes: one changes the right, the other serves the
+ * subscriber.
+ */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,7 +26,7 @@ const SCHEMA = new URL("../../../schema/schema.graphql", import.meta.url);
 const WITHIN_MS = Number(process.env["ENDS_WITHIN_MS"] ?? Number.POSITIVE_INFINITY);
 const CODE = "async function execute() { return 1; }";
 const READABLE = [{ type: ["select"], allow: "loggedIn" }];
-/** Users of one office can read an additional column. */
+/** Access rules by which users of one office can read an additional column. */
 const BY_OFFICE = [
   { type: ["select"], allow: { user: { Office: { equals: "London" } } } },
   { type: ["select"], allow: "loggedIn", exclude: ["hidden"] },
@@ -40,8 +43,8 @@ type SubscriptionName =
 /** Kinds of callers of a subscription. */
 type CallerKind = "api" | "editor" | "live" | "visitor" | "user";
 /**
- * Expected outcome. `UNAUTHORIZED` and other codes: an error with that status. `reset`: a message with `reset`. `goes on`: no message, and
- * events continue.
+ * Expected outcome for the subscriber. `UNAUTHORIZED` and other codes: an error with this status. `reset`: a message with `reset`. `goes
+ * on`: no message, and events continue.
  */
 type Outcome =
   | "UNAUTHORIZED"
@@ -172,13 +175,13 @@ describe("a subscription whose caller loses the right to it, over two processes"
   });
 
   const subscriptions = async () => {
-    // Generating the page of metrics takes the process longer than the usual interval between two checks.
+    // While the process generates the page of metrics, it is busy for longer than the usual interval between two checks.
     await delay(30);
     const response = await fetch(`${far}/metrics`);
     return Number(/what="subscriptions"[^\n]* (\d+)/.exec(await response.text())?.[1]);
   };
 
-  /** A caller with a separate credential, and functions that remove its right. */
+  /** Creates a caller with a credential of its own, and functions that remove its right. */
   async function callerOf(callerKind: CallerKind) {
     if (callerKind === "visitor") {
       const page = await fetch(`${near}/apps/${app}`);
@@ -204,7 +207,7 @@ describe("a subscription whose caller loses the right to it, over two processes"
     return { token: token as string, user: 0, entry: entry.id as number };
   }
 
-  /** Subject of a subscription, and an event for it. */
+  /** Creates the object of a subscription. Returns it with a function that causes an event. */
   async function createTarget(name: SubscriptionName, rules: object[]) {
     sequence += 1;
     const source = (await rest("POST", `/v1/apps/${app}/data-sources`, { name: `s${sequence}`, accessRules: rules }))
@@ -287,13 +290,13 @@ describe("a subscription whose caller loses the right to it, over two processes"
     return { received, client };
   }
 
-  /** Revokes credentials of any kind in the database, or lets them expire. */
+  /** Changes a credential of any kind in the database: revokes it, or lets it expire. */
   const change = async (set: string, token: string) => {
     await db.query(`UPDATE credential SET ${set} WHERE hash = $1`, [hashToken(token)]);
     await db.query("SELECT pg_notify('svc_credential', '')");
   };
 
-  /** Removes the right. @returns the time from which on the right is lost */
+  /** Removes the right of the caller. @returns the time at which the right is lost */
   async function lose(
     rightLoss: RightLoss,
     { token, user, entry }: Awaited<ReturnType<typeof callerOf>>,
@@ -338,7 +341,7 @@ describe("a subscription whose caller loses the right to it, over two processes"
     expect(Object.keys(schema.getSubscriptionType()!.getFields()).sort()).to.deep.equal(Object.keys(SUBJECTS).sort());
   });
 
-  // For the service, a revoked or expired credential is one case, whatever it subscribes to. So only some of these cells are tested.
+  // Revoking and expiring are one case for the service, whatever the caller subscribes to. So only some of these combinations are tested.
   const endsCredential = ({ rightLoss }: { rightLoss: RightLoss }) =>
     rightLoss === "token revoked" || rightLoss === "token expired";
   const ending = cells.filter(({ outcome }) => outcome !== "goes on");
@@ -351,7 +354,7 @@ describe("a subscription whose caller loses the right to it, over two processes"
       const target = await createTarget(name, isByOffice ? BY_OFFICE : READABLE);
       const caller = await callerOf(callerKind);
       const { received, client } = follow(name, target, caller.token);
-      // A second caller keeps every right. It receives what the first one would have received.
+      // A second caller keeps its rights, and receives what the first one would have received.
       const control = follow(
         name,
         target,

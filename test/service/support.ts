@@ -9,7 +9,7 @@ export interface Answer {
   body: any;
 }
 
-/** Action that ends after the milliseconds in the payload's `wait`. */
+/** Code of an action that ends after `payload.wait` milliseconds. */
 export const WAITING = `async function execute({ payload }) {
   await new Promise((resolve) => setTimeout(resolve, payload.wait));
   return { waited: payload.wait };
@@ -22,7 +22,7 @@ export async function get(url: string): Promise<Answer> {
   return { http: response.status, body: await response.json() };
 }
 
-/** Sends REST requests as the first app's editor. */
+/** Returns functions that send REST requests as the first app's editor. */
 export function asEditor(url: string, token: string) {
   async function call(method: string, path: string, body?: unknown): Promise<Answer> {
     const response = await fetch(`${url}/v3/apps/1/actions${path}`, {
@@ -44,13 +44,13 @@ export function asEditor(url: string, token: string) {
 
 export type Editor = ReturnType<typeof asEditor>;
 
-/** Waits for a process with an embedded database. Returns its editor. */
+/** Waits until a process with an embedded database is ready. Returns functions that send requests as its editor. */
 export async function editorOf(service: ServiceProcess): Promise<Editor & { url: string }> {
   const url = await service.ready();
   return { ...asEditor(url, service.credentials().tokens.editor), url };
 }
 
-/** Resolves once that many runs of the process with an embedded database are in that state. */
+/** Resolves when `count` runs of a process with an embedded database are in this state. */
 export async function runningIn(service: ServiceProcess, count = 1, state = "running"): Promise<void> {
   const client = new Client({ connectionString: service.databaseUrl() });
   await client.connect();

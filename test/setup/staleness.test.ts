@@ -21,7 +21,7 @@ const { fingerprint, removeOrphans, buildIsStale } = await setUpModule<{
   buildIsStale(root: string, isService?: boolean): boolean;
 }>("build");
 
-/** Returns the package that a line imports, with its scope. */
+/** Matches an import of a package. The group is the package's name with its scope. */
 const IMPORT = /(?:from|import|import\(|resolve\()\s*["']((?:@[^/"']+\/)?[^./"'][^/"']*)/g;
 const { prunePackages } = await setUpModule<{ prunePackages(root: string): void }>("prune");
 

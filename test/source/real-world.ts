@@ -1,4 +1,4 @@
-/** Realistic actions. Each can get a fault in its innermost function, whose position in the author's file is known. */
+/** Realistic actions. A test can put a fault into the innermost function of each, at a known position in the author's file. */
 export interface Faulty {
   files: Record<string, string>;
   place: string;
@@ -24,7 +24,7 @@ export function withFault({ files }: RealAction): Faulty {
   throw new Error("no file returns a value");
 }
 
-/** TypeScript actions, each with the result of its run with the payload `{n: 3}`. */
+/** Realistic action in TypeScript, with the result of its run for the payload `{n: 3}`. */
 export interface RealAction {
   title: string;
   files: Record<string, string>;

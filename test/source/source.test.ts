@@ -1,4 +1,4 @@
-/** Tests actions that the service builds from their files: saved, run, published and restored. */
+/** Tests actions that the service builds from their files: saves, runs, publishes and restores them. */
 import { expect } from "chai";
 import { sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -181,7 +181,7 @@ describe("the source of actions", () => {
     const two = { language: "typescript", files: { "action.ts": "export const execute = async () => 2;" } };
     const whole = await put({ source: two });
     expect((await run(id)).result).to.equal(2);
-    // A client can send the whole response back as a body.
+    // A client may send a whole response back as a body.
     expect(await put(whole)).to.deep.include({ source: two, code: whole.code });
     expect(await put({ code: CODE })).to.not.have.property("source");
     expect((await run(id)).result).to.equal(1);

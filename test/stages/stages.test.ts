@@ -54,7 +54,7 @@ describe("stages and promotions", () => {
       [service.appId, null],
       [id, "staging"],
     ]);
-    // A stage of a stage belongs to the same group.
+    // A stage of a stage belongs to the app's stages too.
     const nested = (await stage({ name: "preview" }, id)).body.app.id;
     const group = (await service.rest("GET", `${appPath(service.appId)}/stages`)).body.stages;
     expect(group.map((one: { appId: number }) => one.appId)).to.include.members([id, nested]);
@@ -226,7 +226,7 @@ describe("stages and promotions", () => {
     expect(await rows(service.db, stored, [to])).to.deep.equal([]);
     await service.rest("POST", `${appPath(to)}/settings`, { body: { __pay: "value-of-to" } });
     expect((await promote(to, from, "?plan=true")).body.plan).not.to.have.property("missing");
-    // The source stage has a sealed or an unsealed destination for a value that the target stage already has.
+    // For a value that the target stage already has, the source stage has either a sealed or an unsealed binding to another origin.
     for (const sealed of [true, false]) {
       const changed = sealed ? { origin: two } : { origin: one };
       expect((await bind(from, { key: "__pay", ...changed, sealed, value: "value-of-from" })).http).to.equal(200);
@@ -244,12 +244,12 @@ describe("stages and promotions", () => {
       { key: "__pay", origin: two, sealed: true },
     );
     expect((await promote(to, from)).http).to.equal(201);
-    // The target keeps its own binding, as it keeps its settings.
+    // The target keeps its binding and its settings.
     expect(await of(to)).to.deep.equal([
       ["__pay", one, true],
       ["__pay", two, true],
     ]);
-    // A token that cannot write bindings can still write the rest of a manifest.
+    // A token that cannot write bindings can still write the other parts of a manifest.
     const body = { kind: "api", name: "ci", scopes: ["manage"] };
     const { token } = (await service.rest("POST", `${appPath(to)}/tokens`, { body })).body;
     const put = (secretBindings: object[]) =>
@@ -270,7 +270,7 @@ describe("stages and promotions", () => {
     expect((await service.rest("PUT", bindings, { body: { bindings: [full] } })).http).to.equal(200);
     const before = await read();
     expect(before[0]).to.deep.include(full);
-    // The first round has no value for the binding, the second round has one.
+    // In the first round, the binding has no value; in the second round, it has one.
     for (const value of [null, "value-of-pay"]) {
       if (value !== null) await service.rest("POST", `${appPath(app)}/settings`, { body: { __pay: value } });
       for (const origin of [binding.origin, "https://ONE.example:443/"]) {

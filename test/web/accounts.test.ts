@@ -22,7 +22,7 @@ describe("accounts in Studio", () => {
   let context: BrowserContext;
   let page: Page;
   let studio: StudioPage;
-  /** URL of the service by a host name, because passkeys do not work with an IP address. */
+  /** URL of the service with a host name, because passkeys do not work with an IP address. */
   let base: string;
 
   before(async () => {
@@ -103,7 +103,7 @@ describe("accounts in Studio", () => {
 
   it("the first link creates an administrator by passphrase, and its token is in no address after it was read", async () => {
     const requested: string[] = [];
-    // Puppeteer adds the fragment of the page's URL, which browsers do not send.
+    // Puppeteer adds the fragment of the page's URL to the request, which browsers do not send.
     page.on("request", (request) => requested.push(request.url().split("#")[0]!));
     const email = await openSetupLink();
     expect(await page.evaluate("location.href")).to.equal(`${base}/studio/setup`);
@@ -304,15 +304,15 @@ describe("accounts in Studio", () => {
     const name = 'input[aria-label="Name of the app"]';
     await studio.replace(name, "Renamed after a break");
     await accounts.sessions.endAll(user.id);
-    // Another instance ended the session, so the service learns of it by a notification.
+    // Another instance ended the session, and the service learns of it by a notification.
     await until(async () => (await service.rest("GET", "/v1/apps", { as: token })).http === 401);
-    // Clicks by script: a background request may already have opened the dialog, which would receive a click of the mouse.
+    // A script clicks, because a background request may already have opened the dialog, which would receive a click of the mouse.
     await page.$eval(studio.withText("button[not(@disabled)]", "Rename"), (one) =>
       (one as unknown as { click(): void }).click(),
     );
     await page.waitForSelector("dialog[open] input[name=passphrase]");
     await checkWidths(page, "expired");
-    // The sign-in of another person must neither send the waiting request nor close the dialog.
+    // If another person signs in, Studio must neither send the waiting request nor close the dialog.
     const other = await signedInPerson(service);
     await studio.replace("dialog input[name=email]", other.email);
     await fillField("passphrase", PASSPHRASE);

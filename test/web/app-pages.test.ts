@@ -20,7 +20,7 @@ describe("the app's own pages", () => {
   let browser: Browser;
   let page: Page;
   let watch: PageWatch;
-  /** Proxy between the pages and the service. Requests of the test go to the service directly. */
+  /** Network path from the pages to the service, which the test can cut. Requests of the test go to the service directly. */
   let network: Network;
   let actionCount = 0;
 

@@ -1,4 +1,4 @@
-/** Starts a real Chromium for tests of the service's pages, and records errors of a page. */
+/** Starts a real Chromium for tests of the service's pages, and records the errors of a page. */
 import { type Browser, launch, type Page } from "puppeteer";
 import { readConfig } from "../../src/config.js";
 import { findChromium, usualPaths } from "../../src/engine/chromium-path.js";
@@ -23,7 +23,7 @@ export async function launchChromium(): Promise<Browser> {
   return browser;
 }
 
-/** Faults of a page that tests expect to be empty. */
+/** Faults of a page. Tests expect that both lists are empty. */
 export interface PageWatch {
   /** URLs outside of the page's origin that the page has requested. */
   foreign: string[];

@@ -10,7 +10,7 @@ export interface TestAction {
   id: number;
   name: string;
   code: string;
-  /** Conditions of the action's analytics trigger. */
+  /** Conditions on events, of the action's analytics trigger. */
   where: object;
   assets?: { name: string; url: string; path: string; integrity?: string }[];
 }
@@ -76,11 +76,11 @@ export function createFeed(httpServer: Server) {
       actions.delete(id);
       publishChange([], [id]);
     },
-    /** Stops reading from all sockets but leaves them open, like a network that fails without an error. */
+    /** Stops reading from all sockets but leaves them open, as when a network fails without an error. */
     silence() {
       for (const socket of sockets) socket.pause();
     },
-    /** Ends all sockets without a close frame, like a network that fails. */
+    /** Ends all sockets without a close frame, as when a network connection is cut. */
     cut() {
       for (const socket of sockets) socket.terminate();
     },

@@ -1,4 +1,4 @@
-/** Opens the client library in a real page for each test of a suite, with a scripted service and a second host. */
+/** Opens a page with the client library for each test of a suite, with a scripted service and a second host. */
 import type { Browser, Page } from "puppeteer";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type ClientService, startClientService } from "./client-service.js";
@@ -15,7 +15,7 @@ export interface ClientPage {
   open(...scripts: string[]): Promise<void>;
 }
 
-/** Registers the hooks of a suite. The returned object has its values only inside tests. */
+/** Registers the hooks of a suite that open the page. The returned object has its values only inside tests. */
 export function useClientPage(): ClientPage {
   let browser: Browser;
   const clientPage = {
@@ -53,7 +53,7 @@ export function useClientPage(): ClientPage {
   return clientPage;
 }
 
-/** Returns code that evaluates to the reason of a rejected promise, as plain JSON. */
+/** Returns code that evaluates to the reason with which the promise is rejected, as plain JSON. */
 export const rejectionCode = (promise: string) =>
   `(${promise}).then(() => "resolved", (error) =>
     ({ isError: error instanceof Error, name: error.name, message: error.message, own: { ...error },

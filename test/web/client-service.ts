@@ -25,7 +25,7 @@ export interface ScriptedAnswer {
 /** The strictest content security policy under which the library works. */
 const pagePolicy = (scripts: string) => `default-src 'none'; img-src data:; connect-src *; script-src ${scripts}`;
 
-/** Answers all other routes: records each request and returns the scripted response, by default 200 with {}. */
+/** Handles all other routes: records each request, and returns the scripted response, by default 200 with {}. */
 function createRequestRecorder(app: FastifyInstance) {
   const received: ReceivedRequest[] = [];
   const answers = new Map<string, ScriptedAnswer>();
@@ -57,7 +57,7 @@ function createRequestRecorder(app: FastifyInstance) {
 }
 
 interface PageRoute {
-  /** `with` lists scripts, separated by commas. `policy` lists the script sources that the page allows. */
+  /** `with` lists scripts to load, separated by commas. `policy` lists the script sources that the page allows. */
   Querystring: { with?: string; policy?: string; nonce?: string };
 }
 
@@ -89,7 +89,7 @@ export async function startClientService() {
   const serveScript = (path: string, source: () => string) =>
     app.get(path, (_request, reply) => reply.type("text/javascript").send(source()));
   serveScript("/env.js", () => `window.ENV = ${JSON.stringify(page.env)};`);
-  // The same headers as from the service, so that pages with an opaque origin can load stored scripts.
+  // The service sends the same headers, so that pages with an opaque origin can load stored scripts.
   app.get("/dependency.js", (_request, reply) =>
     reply
       .headers({ "content-type": "text/javascript", "access-control-allow-origin": "*" })

@@ -30,7 +30,7 @@ function useTriggerPage() {
   const client = useClientPage();
   return {
     client,
-    /** Opens a live page that has the given client actions. */
+    /** Opens a live page of an app with these client actions. */
     async openWith(...actions: TestAction[]): Promise<void> {
       for (const action of actions) client.service.feed.actions.set(action.id, action);
       client.service.page.env = { appId: 1, environment: "live", ...client.service.page.env };
@@ -267,7 +267,7 @@ describe("a client action that fails", () => {
     await openWith(action);
     await view();
     expect((await report()).result).to.equal(1);
-    // The server's next response contains 2 instead of 1.
+    // The next response of the script's server contains 2 instead of 1.
     await openWith(action);
     await view();
     expect((await report(2)).error?.message).to.contain(url);

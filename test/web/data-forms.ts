@@ -23,7 +23,7 @@ export async function editRules({ page, studio }: StudioSession, definition: Rea
   expect(await studio.textOf(fault)).to.match(/^accessRules\[1\]\.require\[0\]\./);
   await studio.replace(`${rules} [aria-label="Rule 2"] input[aria-label="Value 1"]`, "{{user.Row}}");
   await page.waitForSelector(fault, { hidden: true });
-  // A value that does not have the chosen type is not saved.
+  // The form does not save a value that does not have the chosen type.
   const ruleField = (name: string) => `${rules} [aria-label="Rule 2"] [aria-label="${name}"]`;
   await studio.button("Add a condition", '//*[@aria-label="Rule 2"]');
   await studio.replace(ruleField("Column 2"), "Seat");
@@ -31,7 +31,7 @@ export async function editRules({ page, studio }: StudioSession, definition: Rea
   await studio.replace(ruleField("Value 2"), "three");
   const notANumberText = 'Value 2 must be a number (got "three"). Your change is not saved until you correct it.';
   await page.waitForSelector(`::-p-xpath(//*[@role='alert'][.='${notANumberText}'])`);
-  // The draft does not contain the new condition yet, because its value is not valid.
+  // The draft does not contain the new condition yet, because its value is invalid.
   await page.waitForSelector(`${rules} > .row > button.primary:disabled`);
   await studio.replace(ruleField("Value 2"), "3");
   await studio.button("Add a condition", '//*[@aria-label="Rule 2"]');

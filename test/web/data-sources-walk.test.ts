@@ -18,7 +18,7 @@ const GUIDE_TEXT = readFileSync(
 );
 const WALK_HEADING = "## From a file to a page";
 
-/** Returns the texts to paste: the commands before the walk-through, then one text for each step. */
+/** Returns the texts to paste: first the commands before the walk-through, then one text for each step. */
 function readSteps(): string[] {
   const end = GUIDE_TEXT.indexOf("\n## ", GUIDE_TEXT.indexOf(WALK_HEADING) + WALK_HEADING.length);
   return [...GUIDE_TEXT.slice(0, end).matchAll(/^```sh\n(.*?)^```$/gms)].map(([, commands]) => commands!);

@@ -11,7 +11,7 @@ import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 
 const REPOSITORY_ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const EXAMPLE_FOLDER = `${REPOSITORY_ROOT}examples/bookings/`;
-/** Stops a command that does not end, so that the test shows its output. */
+/** Time limit in milliseconds after which the test stops a command and shows its output. */
 const COMMAND_TIMEOUT_MS = 40_000;
 const GUEST_EMAILS = ["ann@example.com", "bob@example.com"];
 
@@ -52,7 +52,7 @@ describe("the example app", () => {
     runExample({}, "--url", service.url, "--app", String(service.appId), ...args);
   const get = async (path: string) => (await service.rest("GET", path.replace(":id", String(service.appId)))).body;
 
-  /** Reads all parts of the app that the example could change. */
+  /** Reads all parts of the app that the example may change. */
   async function readAppState() {
     const [{ actions }, { dataSources }, settings, { apps }] = await Promise.all([
       get("/v3/apps/:id/actions"),
@@ -75,7 +75,7 @@ describe("the example app", () => {
 
   describe("in a browser", () => {
     const watches: PageWatch[] = [];
-    /** Open WebSockets of each page. */
+    /** URLs of the open WebSockets of each page. */
     const sockets: Set<string>[] = [];
     let pages: Page[];
 

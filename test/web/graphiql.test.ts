@@ -3,14 +3,14 @@ import type { Browser, Page } from "puppeteer";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type GraphqlService, startGraphqlService } from "./graphql-service.js";
 
-/** The part of Monaco's API that the tests use. */
+/** Part of Monaco's API that these tests use. */
 interface MonacoGlobal {
   __MONACO: { editor: { getModels(): { uri: { path: string }; setValue(text: string): void }[] } };
 }
 
 /**
- * Returns code that waits for an answer with this operation name. It is a string, because the tests are compiled without DOM types. Monaco
- * writes spaces as no-break spaces.
+ * Returns code that waits for the result of the operation with this name. It is a string, because the tests are compiled without DOM types.
+ * Monaco writes spaces as no-break spaces.
  */
 const waitForAnswerCode = (name: string) => `(() => {
   const text = document.querySelector(".result-window")?.textContent?.replaceAll("\\u00a0", " ") ?? "";
@@ -32,7 +32,7 @@ async function fillEditor(page: Page, file: string, text: string): Promise<void>
 const READ_SUGGESTIONS = `[...document.querySelectorAll(".graphiql-query-editor .suggest-widget.visible .monaco-list-row")]
   .map((row) => row.getAttribute("aria-label").split(",")[0])`;
 
-/** Types a text key by key. Resolves when GraphiQL suggests all of these words at its end. */
+/** Types a text key by key. Resolves when GraphiQL suggests all of these words after it. */
 async function expectSuggestions(page: Page, text: string, wanted: readonly string[]): Promise<void> {
   await fillEditor(page, "operation.graphql", "");
   await page.click(".graphiql-query-editor .view-lines");
@@ -50,7 +50,7 @@ async function expectSuggestions(page: Page, text: string, wanted: readonly stri
 let operationCount = 0;
 
 /**
- * Writes an operation with a new name into the editor and returns its answer. Runs it only when the name of the tab shows that GraphiQL has
+ * Writes an operation with a new name into the editor and returns its result. Runs it only when the tab's name shows that GraphiQL has
  * parsed the operation.
  */
 async function runOperation(page: Page, kind: "query" | "subscription", headers: object): Promise<string> {
@@ -115,7 +115,7 @@ describe("GraphiQL at GET /graphql", () => {
 
   it("completes a createAction: its fields, and the values of its enums", async () => {
     const start = "mutation { createAction(appId: 1, data: { ";
-    // The list of suggestions shows only about twelve entries.
+    // The list of suggestions shows only about twelve at once.
     await expectSuggestions(page, start, ["name", "code", "environment"]);
     await expectSuggestions(page, `${start}tri`, ["triggers"]);
     await expectSuggestions(page, `${start}environment: `, ["server", "client", "any"]);

@@ -1,4 +1,4 @@
-/** Tests which setting values cause Studio's warning that they look like secrets. */
+/** Tests for which values of a setting Studio warns that they look like secrets. */
 import { expect } from "chai";
 import { looksSecret } from "../../src/web/studio/settings/looks-secret.js";
 

@@ -1,4 +1,4 @@
-/** Longest task of a page's main thread, from a trace of Chromium. */
+/** Measures the longest task of a page's main thread in a trace of Chromium. */
 import type { Page } from "puppeteer";
 
 interface TraceEvent {
@@ -11,13 +11,13 @@ interface TraceEvent {
   tdur?: number;
 }
 
-/** A page that stays responsive runs hundreds of short tasks. Fewer mean that the trace is incomplete. */
+/** Minimum number of tasks in a complete trace: a page that stays responsive runs hundreds of short tasks. */
 const TASKS_MIN = 100;
 
 /**
- * Returns the processor time of the longest task during `act`, in milliseconds. A `longtask` entry contains the time in which the operating
- * system ran other processes: at a load of 26 on two cores, a task of 42 ms took 481 ms. The bound is about people who have a core for
- * their browser: for them, a task takes its processor time.
+ * Returns the processor time of the longest task during `act`, in milliseconds. A `longtask` entry would include the time in which the
+ * operating system ran other processes: at a load of 26 on two cores, a task of 42 ms took 481 ms. For people who have a core for their
+ * browser, a task takes its processor time.
  */
 export async function longestTaskDuring(page: Page, act: () => Promise<unknown>): Promise<number> {
   await page.tracing.start({ categories: ["-*", "toplevel"] });

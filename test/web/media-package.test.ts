@@ -6,7 +6,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { mediaOf } from "../media/support.js";
 import { launchChromium } from "./chromium.js";
 
-/** Code that makes every call of the package once and returns the results. */
+/** Code that makes each call of the package once, and returns the results. */
 const EVERY_MEDIA_CALL = `
   const { Folders, Files } = Svc.Media;
   const folder = await Folders.create({ name: "tour-" + where });
@@ -66,7 +66,7 @@ describe("Svc.Media", function () {
   before(async () => {
     [service, browser] = await Promise.all([startTestService({ ALLOW_PRIVATE_NETWORK: "1" }), launchChromium()]);
     page = await browser.newPage();
-    // Any page of another origin that loads the library is enough for this test.
+    // For this test, any page of another origin that loads the library is enough.
     await page.goto(`${service.url}/health/live`);
     for (const path of ["/client/packages/svc-media.js", "/client/svc.js"])
       await page.addScriptTag({ url: service.url + path });

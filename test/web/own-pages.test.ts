@@ -38,7 +38,7 @@ describe("pages on other origins", () => {
   const setOrigins = (origins: unknown, as?: string) =>
     service.rest("PUT", `${app}/origins`, { body: { origins }, ...(as && { as }) });
   const createAddress = () => `203.0.113.${++addresses}`;
-  /** Requests a session, as a page of this origin does. */
+  /** Requests a visitor's session, as a page of this origin does. */
   const requestVisitorSession = (
     origin: string | null = SHOP_ORIGIN,
     as: string | null = null,
@@ -49,7 +49,7 @@ describe("pages on other origins", () => {
       as,
       headers: { ...(origin !== null && { origin }), "x-forwarded-for": address },
     });
-  /** Inserts this service, its app and a token into a text of the documentation. */
+  /** Puts this service's URL, app ID and token into a text of the docs. */
   const fillIn = (text: string) => filledIn(text, { ...service, token: service.tokens.editor });
   const statusOf = ({ http, body }: { http: number; body: { status?: string } }) => `${http} ${body.status}`;
   const countCredentials = async (address: string) => {
@@ -208,7 +208,7 @@ describe("pages on other origins", () => {
       const address = createAddress();
       const began = performance.now();
       const answers: Answer[] = [];
-      // The limit refills while a slow machine sends, so the test sends batches until a request is rejected.
+      // The limit regains requests while a slow machine sends, so the test sends batches until one request is rejected.
       while (!answers.some(({ http }) => http === 429)) {
         answers.push(
           ...(await Promise.all(Array.from({ length: 40 }, () => requestVisitorSession(SHOP_ORIGIN, null, address)))),
@@ -246,7 +246,7 @@ describe("pages on other origins", () => {
     let site: Server;
     let url: string;
 
-    /** The React program of the guide, built like in a project, with the library that the service serves. */
+    /** Builds the React program of the guide as a project would, with the library that the service serves. */
     async function buildReactPage(source: string): Promise<string> {
       const library = await (await fetch(`${service.url}/client/svc.mjs`)).text();
       const { outputFiles } = await build({

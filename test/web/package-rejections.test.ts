@@ -1,10 +1,10 @@
-/** Tests that every package call that reaches the service rejects wrong arguments with `{status, error}`, and that none throws or hangs. */
+/** Tests that each package call that reaches the service rejects wrong arguments with `{status, error}`, and that none throws or hangs. */
 import { expect } from "chai";
 import { STATUS } from "../../src/errors.js";
 import { sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
-/** Calls that the test leaves out: they return without a request, or need a page with a user. */
+/** Calls that the test skips: they return without a request, or need a page with a user. */
 const CALLS_LEFT_OUT = ["subscribe", "unsubscribe", "stream", "init", "composeEmail", "shareURL", "logout"];
 
 const WRONG_ARGUMENTS = [
@@ -22,7 +22,7 @@ const WRONG_ARGUMENTS = [
   "0, {}",
   '"..", {}',
 ];
-/** Groups of arguments. Calls use the groups in rotation, so that not every call receives every argument. */
+/** Code of three groups of arguments. Calls use the groups in rotation, so that not every call gets every argument. */
 const ARGUMENT_SAMPLES = [0, 1, 2].map((first) => `[${sampleOf(WRONG_ARGUMENTS, first, 3).map((one) => `[${one}]`)}]`);
 
 const ACTION_CODE = `async function execute() {

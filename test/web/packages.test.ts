@@ -117,7 +117,7 @@ describe("the packages without a back end", () => {
 
   it("svc-audio fails soon, with an explanation, if the browser blocks sound", async () => {
     await load("audio");
-    // Uses the protocol, because Puppeteer's `evaluate` counts as a user interaction.
+    // Evaluates by the DevTools protocol, because Puppeteer's `evaluate` counts as a user interaction.
     const session = await client.page.createCDPSession();
     const expression = rejectionCode("Svc.Audio.tone()");
     const { result } = await session.send("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true });

@@ -8,7 +8,7 @@ import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 
 const ON_PAGE_VIEW = [{ trigger: "analytics", where: { type: "analytics.pageView" } }, { trigger: "manual" }];
 
-/** Code that uses a package of the service and writes the result into the example page. */
+/** Code of an action that uses a package of the service, and writes the result into the example page. */
 const GREETING_CODE = `async function execute() {
   const { user } = await Svc.Session.get();
   const text = Svc.CSV.stringify([{ a: user?.firstName ?? "nobody" }]);

@@ -20,7 +20,7 @@ export const SCHEDULED_ACTION = {
   code: ENDLESS_CODE,
 };
 
-/** Stores a skipped run of the live version, due an hour ago. */
+/** Stores a skipped scheduled run of the live version, which was due an hour ago. */
 export const insertSkippedTick = ({ db, appId }: TestService, actionId: number) =>
   db.query(
     `INSERT INTO run (app_id, action_id, copy, trigger, payload, tick, reason, state, finished_at)

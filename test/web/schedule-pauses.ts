@@ -1,4 +1,4 @@
-/** Pauses and resumes one schedule in Studio's list while one response of the service is lost. */
+/** Pauses and resumes one schedule in Studio's list. Meanwhile, one response of the service is lost. */
 import { expect } from "chai";
 import type { Page } from "puppeteer";
 import type { TestService } from "../harness/service.js";
@@ -10,7 +10,7 @@ interface StudioSession {
   studio: StudioPage;
 }
 
-/** Runs the steps for the action "nightly". An open list of schedules must show its schedule. */
+/** Pauses and resumes the schedule of the action "nightly". The page must show an open list of schedules with this one. */
 export async function pauseOneSchedule(
   { service, page, studio }: StudioSession,
   { id, copy }: { id: number; copy: number },
@@ -25,7 +25,7 @@ export async function pauseOneSchedule(
     await (await page.waitForSelector('button[aria-label="Pause: nightly"]:not(:disabled)'))!.click();
     await studio.button("Pause", "//dialog");
   };
-  // The service saves the draft, and the response to the next request is lost.
+  // The service saves the draft, but the response to the next request is lost.
   await page.evaluate(`{
     const send = window.fetch;
     window.fetch = (address, init) => {
@@ -43,7 +43,7 @@ export async function pauseOneSchedule(
   await waitForState("inactive");
   expect(await isLive()).to.deep.equal([false, false]);
   await page.waitForSelector(".week .due", { hidden: true });
-  // Other changes of the draft must not be published with the pause.
+  // Pausing must not publish other changes of the draft.
   const update = (timezone: string) =>
     service.rest("PUT", `/v3/apps/${service.appId}/actions/${id}`, { body: { timezone } }).then(({ http }) => http);
   expect(await update("Asia/Tokyo")).to.equal(200);

@@ -27,7 +27,7 @@ describe("Studio's pages of an app", () => {
   let watch: PageWatch;
   let studio: StudioPage;
   const folder = mkdtempSync(join(tmpdir(), "svc-studio-app-"));
-  /** Server that receives the requests by which Studio tests a binding. */
+  /** Server for the requests with which Studio tests a binding. */
   const target = createServer(({ method, url, headers }, response) => {
     response.end(`${method} ${url} ${headers.authorization}`);
   });
@@ -173,7 +173,7 @@ describe("Studio's pages of an app", () => {
     expect((await service.rest("GET", app("/settings"))).body.shared).to.equal("mine");
 
     await studio.replace('[aria-label="shared"]', "mine again");
-    // A hidden page does not check for changes, so only saving detects this one.
+    // A hidden page does not check for changes, so that only saving detects this one.
     await page.evaluate('Object.defineProperty(document, "visibilityState", { value: "hidden", configurable: true })');
     await set({ shared: "theirs" });
     await studio.button("Save", `//li[@data-key="shared"]`);
@@ -223,7 +223,7 @@ describe("Studio's pages of an app", () => {
     expect(href).to.equal(`${service.url}/v1/apps/${service.appId}/manifest`);
     await choose("faulty.json", JSON.stringify({ version: 1, actions: [{ name: "a b", code: "x" }] }));
     await page.waitForFunction('/actions\\[0\\].name: /.test(document.querySelector(".app-part .fault").textContent)');
-    // Chromium logs each failed REST request; the two faulty files cause these.
+    // Chromium logs each failed request as an error; the two faulty files caused these.
     expect(watch.errors.splice(0)).to.deep.equal(
       Array(2).fill("Failed to load resource: the server responded with a status of 400 (Bad Request)"),
     );
@@ -254,7 +254,7 @@ describe("Studio's pages of an app", () => {
     await shows("Changes of the promotion", "createdaction on-branch");
     await studio.button("Difference of on-branch");
     await page.waitForFunction('/\\+  return 1;/.test(document.querySelector(".app-part .diff")?.textContent)');
-    // First another part changes, then the content of the same part.
+    // First another part of the app changes, then the content of the same part.
     const later = { name: "after-review", code: body.code, triggers: [] };
     await service.rest("POST", `/v3/apps/${branch}/actions`, { body: later });
     const isRefused = 'document.querySelector(".app-part .fault").textContent.startsWith("Not promoted: ")';
@@ -355,7 +355,7 @@ describe("Studio's pages of an app", () => {
         body: dataOf(createDraftFromTemplate(name)),
       });
       expect(made.http, JSON.stringify(made.body)).to.equal(201);
-      // Visitors must not start scheduled work or events, or make the service fetch a URL.
+      // Visitors may not start actions that are scheduled, that events start, or that make the service fetch a URL.
       const forVisitors = name === "hello" || name === "client";
       expect(made.body.action.access, name).to.equal(forVisitors ? "everyone" : "editors");
     }

@@ -91,14 +91,14 @@ describe("TypeScript of an action's code", () => {
     );
   }
 
-  /** Returns the completions at the position that `|` marks in the text. */
+  /** Returns the completions that the editor offers at the position of `|` in the text. */
   async function following(text: string, known: Partial<Known> = {}): Promise<string[]> {
     await write(text.replace("|", ""), known);
     const found = await worker.getCompletionsAtPosition(FILE, text.indexOf("|"));
     return (found?.entries ?? []).map(({ name }) => name).sort();
   }
 
-  /** Returns the hover text of the name before the `|` in the text. */
+  /** Returns the text that the editor shows for the name before `|`. */
   async function said(text: string, known: Partial<Known> = {}): Promise<string> {
     await write(text.replace("|", ""), known);
     const { textSpan, displayParts, documentation } = await worker.getQuickInfoAtPosition(FILE, text.indexOf("|") - 1);
@@ -181,11 +181,11 @@ describe("TypeScript of an action's code", () => {
     files: Record<string, string>;
     manifest?: object;
     namespace?: boolean;
-    /** Files of other packages, by folder. */
+    /** Files of other packages, by the package's folder and the path in it. */
     beside?: Record<string, Record<string, string>>;
   }
 
-  /** Returns the editor's knowledge as if the package `p` were installed with the global name `p`. */
+  /** Returns the types that the editor has if the package `p` is installed with the global name `p`. */
   async function installed({ files, manifest = {}, namespace = false, beside = {} }: Package): Promise<Partial<Known>> {
     const tree = new FileTree();
     const add = (name: string, texts: Record<string, string>) =>
@@ -350,17 +350,17 @@ describe("TypeScript of an action's code", () => {
       ...[...text.matchAll(/^```js\n(.*?)^```/gms)].map(([, block]) => [path, block!] as const),
       ...[...text.matchAll(/"code": ("(?:[^"\\]|\\.)*")/g)].map(([, json]) => [path, JSON.parse(json!)] as const),
     ]);
-    // Files of a project import modules; test/docs/commands.test.ts builds these files. Code of a page only names `execute` in a string.
+    // Files of a project import modules, and test/docs/commands.test.ts builds them. Code of a page contains `execute` only in a string.
     const isAction = (text: string) => /^(?:async )?function execute\b/m.test(text) && !/^import /m.test(text);
     const documents = written.filter(([, text]) => isAction(text));
-    // The service receives the code without its `config`.
+    // The editor checks the code that the service receives, which lacks `config`.
     const examples = globSync("examples/*/actions/*/action.js").map(
       (path) => [path, bodyOf(readFileSync(path, "utf8"))] as const,
     );
     const templates = Object.entries(TEMPLATES).map(([name, { draft }]) => [name, draft.code ?? ""] as const);
     expect([documents.length > 7, examples.length, templates.length > 3]).to.deep.equal([true, 5, true]);
     for (const [where, text] of [...documents, ...examples, ...templates]) {
-      // The types of npm packages are only known after the action is saved.
+      // Types of npm packages are only known when the action has been saved.
       expect(await faults(text, { dependencies: [...ALL, "npm"] }), `${where}\n${text}`).to.deep.equal([]);
     }
   });

@@ -4,7 +4,7 @@ import type { Page } from "puppeteer";
 /** Maximum number of clicks from a page's URL to a screen. */
 const STEPS_MAX = 3;
 const OPTIONS_MAX = 8;
-/** A page that runs nothing in the background. The crawler opens it between two pages. */
+/** Address of a page that runs nothing in the background. The crawler opens it between two pages. */
 const ELSEWHERE = "#/apps";
 
 /**

@@ -66,7 +66,7 @@ describe("Studio's page of data sources", () => {
     await page.waitForSelector(".data-import td");
     const heads = await page.$$eval(".data-import th", (all) => all.map((head) => head.firstChild!.textContent));
     expect(heads).to.deep.equal(["Row", "Seat"]);
-    // Text must stay text unless the person chooses a type: otherwise 00123 would lose its zeros.
+    // A text must stay a text unless the person chooses a type: otherwise 00123 would lose its zeros.
     expect(await typesShown()).to.deep.equal(["text", "text"]);
     await studio.button("Use suggested types");
     expect(await typesShown()).to.deep.equal(["text", "number"]);
@@ -179,7 +179,7 @@ describe("Studio's page of data sources", () => {
   it("replaces the entries by a file and restores the earlier ones", async () => {
     await studio.button("Import", '//*[@role="tablist"]');
     await choose("new.csv", "Row,Seat\nZ,9\n");
-    // When entries are added, the form suggests the types of the existing columns.
+    // For added entries, the form suggests the types of the existing columns.
     await page.waitForSelector(".data-import td");
     expect(await typesShown()).to.deep.equal(["text", "text"]);
     expect(await page.$(studio.withText("button", "Use suggested types"))).to.equal(null);

@@ -91,7 +91,7 @@ describe("Studio's editor", () => {
   const MARKED = ".code-editor .squiggly-error";
   const marked = () => page.waitForSelector(MARKED);
   const unmarked = () => page.waitForFunction(`!document.querySelector("${MARKED}")`);
-  /** Returns the message of the first diagnostic, which F8 opens. */
+  /** Returns the message of the first diagnostic. The key F8 opens it. */
   async function faultSaid(): Promise<string> {
     await page.focus(".code-editor textarea");
     await page.keyboard.press("F8");
@@ -125,7 +125,7 @@ describe("Studio's editor", () => {
   });
 
   it("marks code that a save would reject while it is typed, with the service's message, and removes the mark", async () => {
-    // The compiler would report the same line, but with its own message.
+    // The compiler reports the same line too, but with a message of its own.
     const code = "async function execute(context) {\n  Svc.Media;\n  return Svc.CSV.prase();\n}";
     const answered = page.waitForResponse((answer) => {
       const sent = answer.request().postData() ?? "";

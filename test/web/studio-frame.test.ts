@@ -86,7 +86,7 @@ describe("the frame of Studio", () => {
     await focused(".palette input");
     await page.goBack();
     await title("quick · First app · Studio");
-    // These commands belonged to the previous page.
+    // The palette must not show commands of the previous page.
     await page.waitForSelector(".palette", { hidden: true });
   });
 
@@ -107,7 +107,7 @@ describe("the frame of Studio", () => {
   });
 
   it("lets the keyboard skip to the content, and leave the editor", async () => {
-    // After the navigation, the focus starts at the beginning of the page.
+    // After a navigation, the focus starts at the beginning of the page.
     await page.reload();
     await page.waitForSelector(".code-editor .view-line");
     await page.keyboard.press("Tab");
@@ -307,7 +307,7 @@ describe("the frame of Studio", () => {
     proxy.mend();
     await page.waitForSelector(".connection:empty");
     await studio.button("Cancel the run");
-    // A console stream ends with an event that says so.
+    // The last event of a console stream says that it has ended.
     await page.waitForSelector('.outcome[data-state="cancelled"]');
     expect(
       await page.$$eval(".console li span:last-child", (lines) => lines.map((line) => line.textContent)),
@@ -317,12 +317,12 @@ describe("the frame of Studio", () => {
   describe("data that was read before", () => {
     let tab: Page;
     let other: StudioPage;
-    /** Reads of tokens that wait while `isHolding`. */
+    /** Requests for the list of tokens that the test holds back while `isHolding`. */
     const held: HTTPRequest[] = [];
     let isHolding = false;
 
     before(async () => {
-      // With cookies of its own: it signs out.
+      // The tab has cookies of its own, because it signs out.
       tab = await (await browser.createBrowserContext()).newPage();
       other = studioPage(tab);
       tab.on("request", (request) => {
@@ -393,7 +393,7 @@ describe("the frame of Studio", () => {
       await other.signIn(service.tokens.admin);
       await until(() => held.length === 1);
       expect(await tokens()).to.deep.equal([]);
-      // Not even the first read delays a change.
+      // Even the first read of the list does not delay a change.
       await make("fourth");
     });
   });

@@ -11,7 +11,7 @@ import { studioPage } from "./studio-page.js";
 
 const BUILT = fileURLToPath(new URL("../../web", import.meta.url));
 const FIRST_LOAD_MAX_BYTES = 250 * 1024;
-/** Maximum compressed size of the files for the editor: three seconds at 1.6 Mbit/s. */
+/** Maximum compressed size of the editor's files in bytes: three seconds at 1.6 Mbit/s. */
 const EDITOR_MAX_BYTES = 600 * 1000;
 
 describe("the first load of Studio", () => {

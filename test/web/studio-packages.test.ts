@@ -121,7 +121,7 @@ describe("dependencies in Studio", () => {
     expect((await service.rest("POST", `${path}/${id}/publish`)).http).to.equal(200);
     const dependencies = ["typed-thing@^2"];
     expect((await service.rest("PUT", `${path}/${id}`, { body: { dependencies } })).http).to.equal(200);
-    // The first page has an unsaved draft, and would ask before it closes.
+    // The first page has an unsaved draft, so closing it would open a dialog.
     const fresh = await browser.newPage();
     await fresh.goto(`${service.url}/studio#/${service.appId}/actions/${id}`);
     await studioPage(fresh).button("Publish", '//*[@role="tablist"]');

@@ -1,4 +1,4 @@
-/** Does what a person does in Studio: clicks buttons and links by their text, fills fields by selector, and presses keys. */
+/** Performs a person's steps in Studio: clicks buttons and links by their text, fills fields by selector, and presses keys. */
 import type { Page, SerializedAXNode } from "puppeteer";
 
 const withText = (tag: string, text: string, inside = "") =>
@@ -34,7 +34,7 @@ export function studioPage(page: Page) {
     button,
     textOf: async (selector: string) => (await page.waitForSelector(selector))!.evaluate((e) => e.textContent),
 
-    /** Pastes code into the editor. Typed code would be indented and completed by the editor. */
+    /** Pastes code into the editor, because the editor would indent and complete typed code. */
     async write(code: string): Promise<void> {
       await replace(".code-editor textarea", " ");
       await press("a");
@@ -54,7 +54,7 @@ export function studioPage(page: Page) {
         const shown = lines.map((line) => line.textContent.replaceAll("\\u00a0", " ").trimEnd()).join("\\n");
         return shown.trim() !== "" && ${end}.endsWith(shown.trimEnd());
       })()`);
-      // The editor has the text before the page has it; the page shows when it has it.
+      // The editor has the text before the page has it. The page's status shows when it does.
       await page.waitForFunction('document.querySelector(".workspace-head [role=status]").textContent !== "saved"');
     },
 
@@ -64,7 +64,7 @@ export function studioPage(page: Page) {
       await press("s");
     },
 
-    /** Waits until the page shows "Saved". The selector excludes a list of versions, which contains the same word. */
+    /** Waits until the page's status is "saved". The selector excludes a list of versions, which contains the same word. */
     async saved(): Promise<void> {
       await page.waitForFunction('document.querySelector(".workspace-head [role=status]")?.textContent === "saved"');
     },

@@ -41,7 +41,7 @@ describe("Studio's pages of people", () => {
     page.evaluate(
       `[...document.querySelectorAll('nav[aria-label="Views"] a')].map((tab) => tab.textContent)`,
     ) as Promise<string[]>;
-  /** Waits until the bar of pages has these names. Each check makes the window visible again, because Studio then reads the roles. */
+  /** Waits until the navigation has these names. Each check makes the window visible again, because Studio then reads the roles. */
   async function hasTabs(page: Page, names: readonly string[]): Promise<void> {
     await page.waitForFunction(
       `(() => {
@@ -103,7 +103,7 @@ describe("Studio's pages of people", () => {
     const sql = "SELECT id FROM person WHERE email = 'grace@example.com'";
     const [{ id }] = await service.db.query(sql);
     const path = `/v1/organizations/1/members/${id}`;
-    // The page reads the list again when it becomes visible, and every ten seconds.
+    // The page reads the list again every ten seconds, and when it becomes visible.
     await service.rest("PUT", path, { as: "admin", body: { role: "reader" } });
     const role = async () => {
       const { members } = (await service.rest("GET", "/v1/organizations/1/members", { as: "admin" })).body;
@@ -146,7 +146,7 @@ describe("Studio's pages of people", () => {
     await admin.page.waitForSelector('[aria-label="Remove Grace Hopper"]', { hidden: true });
     await guest.studio.open(`${service.appId}/settings`);
     await guest.page.waitForSelector("dialog[open]");
-    // The service closes the connections of the ended session; this is no network failure.
+    // The service closes the connections of the ended session. Studio must not report this as a network failure.
     expect(await guest.page.$eval(".notice.connection", (banner) => banner.textContent)).to.equal("");
     await checkWidths(guest.page, "removed");
   });

@@ -57,7 +57,9 @@ for (const width of sampleOf([390, 640], 0, 2)) {
         const { right, width } = element.getBoundingClientRect();
         return width > 0 && right > ${width} + 0.5;
       }).map((element) => element.outerHTML.slice(0, 120))`);
-    /** Returns texts that a flex container splits into several items. Such items wrap separately, which tears brackets from their words. */
+    /**
+     * Returns texts that a flex container splits into several items. Such items wrap separately, which separates brackets from their words.
+     */
     const split = () =>
       page.evaluate(`[...document.querySelectorAll("body *")].filter((element) => {
         const texts = [...element.childNodes].filter((node) => node.nodeType === 3 && node.data.trim() !== "");
@@ -120,7 +122,7 @@ for (const width of sampleOf([390, 640], 0, 2)) {
       await page.waitForSelector("::-p-xpath(//label[contains(., 'svc publish --tested')])");
       await fits();
       await studio.follow("Schedules");
-      // A schedule fits into the window, including the button that runs it now.
+      // The row of a schedule fits into the window, with the button that runs it now.
       await page.waitForSelector('::-p-aria([name="Run now: nightly"])');
       await fits();
       await studio.follow("Settings");

@@ -1,6 +1,6 @@
 /**
- * Tests a run in Studio: thousands of console lines, a result of megabytes, a cancellation, and a single slot. Then tests which data of the
- * rate limits Studio reads again, and data that another person changes meanwhile.
+ * Tests a run in Studio: thousands of console lines, a result of megabytes, a cancellation, and a single slot. Also tests what Studio reads
+ * again at a rate limit, and data that another person changes meanwhile.
  */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
@@ -11,12 +11,14 @@ import { COUNT_FETCHES, settle } from "./studio-crawl.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
 const RUN_RATE_LIMIT = 20;
-/** A limit that no other rate class has, so that it names the class of a response. */
+/** Limit of one rate class. No other class has the same number, so that it identifies the class of a response. */
 const MANAGE_RATE_LIMIT = 977;
-/** Time limit for a run. The page and other tests leave little processor time to runs on a machine without a graphics card. */
+/**
+ * Time limit of a run in milliseconds. On a machine without a graphics card, the page and other tests leave little processor time to runs.
+ */
 const RUN_TIMEOUT_MS = 120_000;
 
-/** Settings of the service. The run with many lines lasts until it is cancelled, even on a slow machine. */
+/** Environment of the service. The run with many lines lasts until it is cancelled, even on a slow machine. */
 const ENVIRONMENT = {
   RATE_LIMIT_RUN: String(RUN_RATE_LIMIT),
   RATE_LIMIT_MANAGE: String(MANAGE_RATE_LIMIT),
@@ -98,7 +100,7 @@ describe("a run in Studio", () => {
     await waitForOutcome("completed");
     expect(await studio.textOf(".result-view .hint")).to.match(/The beginning of \d\.\d MB/);
     expect(await page.$eval(".result", (result) => result.textContent!.length)).to.be.lessThan(30_000);
-    // Reads the file that the person would save when the page creates it.
+    // Reads the content of the file that the page creates for the person to save.
     const saved = page.evaluate(`new Promise((resolve) => {
       const { createObjectURL } = URL;
       URL.createObjectURL = (file) => {
@@ -117,7 +119,7 @@ describe("a run in Studio", () => {
   describe("and data that is read again", () => {
     let tab: Page;
     let other: StudioPage;
-    /** Text of the GraphQL queries, and paths, whose responses name the rate class of saves. */
+    /** Paths, and texts of GraphQL queries, whose responses name the rate class of saves. */
     const limited: string[] = [];
     let isMediaFailing = false;
 

@@ -299,7 +299,7 @@ describe("runs in Studio", () => {
     await page.select('[data-field="access"] select', "everyone");
     await studio.save();
     await until(async () => (await access()) === "everyone");
-    // Waits for the save, because the page would otherwise ask about unsaved changes.
+    // Waits until the draft is saved, because the page would otherwise ask about unsaved changes.
     await studio.saved();
   });
 
@@ -374,7 +374,7 @@ describe("runs in Studio", () => {
     const copy = (await service.rest("POST", `${path()}/actions/${id}/publish`)).body.action.id;
     await insertSkippedTick(service, copy);
     await open("schedule");
-    // The page has read the app before it was published.
+    // The page had read the app before it was published.
     await page.reload();
     await page.waitForSelector(".week .due");
     expect(await page.$$eval(".week .due", (all) => all.length)).to.equal(7);

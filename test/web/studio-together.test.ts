@@ -1,4 +1,4 @@
-/** Tests two people who edit one action in separate browsers: each sees the other's saves, and no change is lost. */
+/** Tests two people who edit one action in separate browsers: each sees the saves of the other, and no change is lost. */
 import { expect } from "chai";
 import type { Browser, HTTPRequest, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -105,7 +105,7 @@ describe("two people in Studio at one action", () => {
 
   it("rejects a save from before the other's change, and takes theirs if the person chooses so", async () => {
     await changeCode(mine, "late");
-    // The first person's save is in flight while the service stores the second person's save.
+    // The first person's save is on its way while the service stores the second person's save.
     const heldRequest = new Promise<HTTPRequest>((resolve) => {
       mine.page.on("request", (request) => {
         if (request.postData()?.includes("UpdateAction")) resolve(request);

@@ -81,13 +81,13 @@ describe("Svc.DataSources", () => {
   let service: TestService;
   let browser: Browser;
   let page: Page;
-  /** A customer's site, which serves no part of the service. */
+  /** Site of a customer, which serves no part of the service. */
   const customerSite = createServer((_request, response) =>
     response.setHeader("content-type", "text/html").end("<!doctype html>"),
   );
   let customerUrl: string;
 
-  /** Opens a page with its own origin that loads svc.js, like a customer's page. */
+  /** Opens a page of another origin that loads svc.js, as a customer's page does. */
   async function openCustomerPage(token: string): Promise<Page> {
     const opened = await (await browser.createBrowserContext()).newPage();
     await opened.goto(customerUrl);

@@ -1,8 +1,8 @@
-/** Tests when the watch measures a browser's processes. */
+/** Tests when the watch measures a browser's processes, and when it does not. */
 import { expect } from "chai";
 import { isLasting } from "../../../src/engine/browser/watch/browser-watch.js";
 
-/** Returns the given answers one after the other, and counts how often they were requested. */
+/** Creates a function that returns these answers one after the other, and counts its calls. */
 function said(...answers: readonly boolean[]) {
   let asked = 0;
   return { active: () => answers[asked++]!, asked: () => asked };

@@ -1,6 +1,6 @@
 /**
- * Tests libraries that contain names of a document's globals: the service tries such code in an isolate, and repeats it in a document as
- * soon as it uses one of these globals.
+ * Tests code that names globals of a document, as libraries do: the service tries it in an isolate, and runs it again in a document as soon
+ * as it uses such a global.
  */
 import { createContext, runInContext } from "node:vm";
 import { expect } from "chai";
@@ -25,7 +25,7 @@ const library = (source: string) => ({
   defines: "library",
 });
 
-/** Code that returns every name in a document's scope, without the names that all objects have. */
+/** Code that returns the names of all globals of a document, without those that every object has. */
 const EVERY_NAME = `const execute = async () => {
   const names = [];
   for (let holder = globalThis; holder !== Object.prototype; holder = Object.getPrototypeOf(holder))
@@ -149,7 +149,7 @@ describe("a run whose library names a document", () => {
     const standing = documentStandIns([]).map(([name]) => name);
     const names = every.filter((name) => /^[\w$]+$/.test(name) && ![...ISOLATE_GLOBALS, ...standing].includes(name));
     expect(names).to.have.lengthOf.greaterThan(500);
-    // Code that uses a name outside of this list would find it undefined, and no document would be tried.
+    // A name outside this list would be undefined in the isolate, and the service would not try a document.
     expect(documentNamesIn(names.join(" "))).to.include.members(names);
     const known = new Set([...Object.keys(globals.browser), ...NETWORK_ISOLATE_GLOBALS]);
     const held = documentStandIns([...known]).filter(([, kind]) => kind !== "refused");

@@ -1,4 +1,4 @@
-/** Checks that no API of a page lets a run reach a private address. A listener counts what arrives; nothing may arrive. */
+/** Checks that no API of a page lets a run reach a private address. A listener on such an address must receive nothing. */
 
 import { createSocket, type Socket } from "node:dgram";
 import { createServer, type Server } from "node:http";
@@ -14,7 +14,7 @@ const outerAddress = Object.values(networkInterfaces())
   .flatMap((list) => list ?? [])
   .find((one) => !one.internal && one.family === "IPv4")?.address;
 
-/** Names and numeric addresses of this machine. The test's own resolver answers for `*.test`. */
+/** Names and numeric addresses of this machine. The test's own resolver resolves `*.test`. */
 const HOSTS = [
   ..."127.0.0.1 localhost LOCALHOST localhost. a.localhost 127.1 127.0.1 0 0.0.0.0 0x7f000001 0x7f.0.0.1".split(" "),
   ..."2130706433 017700000001 0177.0.0.1 127.0.0.1. 127.255.255.254 [::1] [::] [0:0:0:0:0:0:0:1]".split(" "),
@@ -23,7 +23,7 @@ const HOSTS = [
   ...(outerAddress === undefined ? [] : [outerAddress]),
 ];
 
-/** Code that tries to reach URL_ (http), WS (ws), or HOST with PORT. Each uses another API. */
+/** Code that tries to reach URL_ (http), WS (ws), or HOST and PORT. Each entry uses another API. */
 const WAYS: [string, string][] = [
   ["fetch", "await fetch(URL_)"],
   ["fetch without cors", "await fetch(URL_, { mode: 'no-cors' })"],
@@ -165,7 +165,7 @@ describe("network access of a run", () => {
         { address: "127.0.0.1", family },
       ];
     if (name === "mapped.test") return [{ address: "::ffff:127.0.0.1", family: 6 }];
-    // The first lookup returns a public address, the second a private one: a proxy that resolves twice would connect to the unchecked
+    // The first lookup returns a public address and the second a private one. A proxy that resolves twice would connect to the unchecked
     // address.
     if (name === "rebind.test") return [{ address: asked % 2 === 1 ? "192.0.2.1" : "127.0.0.1", family }];
     return [{ address: "127.0.0.1", family }];
@@ -249,7 +249,7 @@ describe("network access of a run", () => {
 
   for (const [title, way] of WAYS.filter(([name]) => reaching.split("|").includes(name))) {
     it(`is counted by ${title} if private addresses are allowed`, async () => {
-      // The end of the run may cut off a request that the code does not await.
+      // The end of a run may interrupt a request that its code does not await. So the test repeats the run until one arrives.
       while (!arrived.includes("tcp")) await open.run(runOf(codeFor("127.0.0.1", way)));
     });
   }

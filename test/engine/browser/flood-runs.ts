@@ -5,7 +5,7 @@ import type { PageOutcome } from "../../../src/engine/browser/run.js";
 import { runOf } from "./support.js";
 
 const QUIET_RUNS = 20;
-/** Ends a run that hangs. How soon a flood ends depends on the processor time that the machine has for the browser. */
+/** Time limit that ends only a run that hangs: how soon a flood ends depends on the processor time that the browser gets. */
 const LIMIT_MS = 240_000;
 
 const inWorker = (code: string) =>
@@ -19,7 +19,7 @@ export const PLACES: [string, (code: string) => string][] = [
   ["a worker", inWorker],
 ];
 
-/** Floods of messages to the browser's processes that wait for no response: title, code, and the places where it can run. */
+/** Floods of messages to the browser's processes that wait for no response: title, code, and where in a page the code can run. */
 export const FLOODS: [string, string, string[]][] = [
   ["requests", "for (;;) fetch(`https://host.example/`).catch(() => {});", ["a worker"]],
   ["requests that are blocked", "for (;;) fetch('/x').catch(() => {});", ["the page", "a frame"]],
@@ -27,7 +27,7 @@ export const FLOODS: [string, string, string[]][] = [
   ["reported errors", "for (;;) reportError(new Error('x'));", ["the page", "a frame", "a worker"]],
 ];
 
-/** Errors of a flood. Data that waits to be sent counts as the run's memory. */
+/** Errors with which a flood may end. Data that waits to be sent counts as the run's memory. */
 export const FLOOD_ENDED =
   /asked the browser for so much at once that other runs had to wait|used more than 512 MB of memory/;
 
@@ -63,7 +63,7 @@ export async function besideFlood(browsers: Browsers, code: string): Promise<Flo
   return { outcome: await flood, lost, longest, quiet };
 }
 
-/** Floods with BroadcastChannels. A limit of channels or messages ends each of them. */
+/** Code that floods with BroadcastChannels. A limit of channels or of messages ends each flood. */
 export const CHANNEL_FLOODS = [
   "for (;;) new BroadcastChannel('x').postMessage(1);",
   "const c = new BroadcastChannel('x'); for (;;) c.postMessage(1);",
@@ -71,7 +71,7 @@ export const CHANNEL_FLOODS = [
   "for (;;) Reflect.construct(BroadcastChannel, ['x'], Object).close?.();",
 ] as const;
 export const LOCK_FLOOD = "for (;;) navigator.locks.request('a' + Math.random(), () => {});";
-/** Places in which an error ends the run. */
+/** Places of a page from which an error of the flood ends the run. */
 export const CHANNEL_PLACES: [string, (code: string) => string][] = [
   ...PLACES.slice(0, 2),
   [

@@ -1,6 +1,5 @@
 /**
- * Tests which process the watch identifies as the sender of a flood, from the processor time that processes used while the browser did not
- * respond.
+ * Tests which process the watch blames for a flood. It decides by the processor time that processes used while the browser did not respond.
  */
 import { expect } from "chai";
 import { senderOf, type UsageSample } from "../../../src/engine/browser/watch/floods.js";
@@ -22,8 +21,8 @@ const noted = (at: number, usages: Record<number, ProcessorTime>): UsageSample =
 });
 
 /**
- * Returns the sender that the watch identifies. Each process has used a second before, half of it in the kernel, which must not count: only
- * the time within the window counts.
+ * Returns the process that the watch blames, if processes use these times within the window. Each has used a second before it, half of it
+ * in the kernel, which must not count.
  */
 function sender(spent: Record<number, ProcessorTime>): number | null {
   const before = Object.fromEntries(Object.keys(spent).map((pid) => [pid, [1_000, 500] as const]));

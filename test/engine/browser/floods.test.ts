@@ -14,7 +14,7 @@ describe("a flood of the browser's main process", function () {
   });
   after(() => browsers.stop());
 
-  // Tests one flood in each place, and the locks of the page. test/long/floods.test.ts tests each flood in each place.
+  // Tests one flood in each place. test/long/floods.test.ts tests each flood in each place.
   const [flood] = CHANNEL_FLOODS;
   for (const [where, put] of CHANNEL_PLACES) {
     it(`cannot be made with channels from ${where}: ${flood}`, () => expectRefused(browsers, put(flood)));
@@ -61,7 +61,7 @@ describe("a flood of the browser's main process", function () {
       await heard();
       const channel = new BroadcastChannel("x");
       const answer = heard();
-      // The message is repeated, because the browser may learn of the worker's channel only after the worker's message.
+      // Repeats the message, because the browser may register the worker's channel only after the worker has sent its message.
       const again = setInterval(() => channel.postMessage({ a: 1 }), 50);
       const data = await answer;
       clearInterval(again);

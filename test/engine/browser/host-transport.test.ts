@@ -19,8 +19,8 @@ const listening = (server: Server | TlsServer): Promise<number> =>
     server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port));
   });
 
-// A page of https loads its resources by https or not at all, whatever a host requires. So only the navigation of a document shows the
-// effect of HSTS, and only the document sandbox can navigate.
+// A page of https loads resources by https or not at all. So only a navigation of the whole document shows the effect of HSTS, and only the
+// document sandbox can navigate.
 describe("a host that requires https (HSTS)", () => {
   let plain: Server;
   let strict: TlsServer;
@@ -97,7 +97,7 @@ describe("a host that requires https (HSTS)", () => {
 
   it("gets the next run's request like a first one", async () => {
     await open();
-    // If a busy machine was late and the page was replaced, this attempt shows nothing about its renewal.
+    // If a busy machine was late and the page was replaced, the attempt proves nothing about renewal. The loop then tries again.
     for (;;) {
       const received = await page.run(
         runOf(`const execute = async () => { ${urls} return (await fetch(strict)).status }`),

@@ -10,7 +10,7 @@ export interface ReachableHost {
   browsers: Browsers;
   server: Server;
   port: number;
-  /** `http://127.0.0.1:port` */
+  /** URL of the host, `http://127.0.0.1:port`. */
   url: string;
   stop(): Promise<void>;
 }

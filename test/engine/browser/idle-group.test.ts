@@ -1,4 +1,4 @@
-/** Tests the control group of processes with the lowest priority. */
+/** Tests the control group into which the service moves processes with the lowest priority. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -7,7 +7,7 @@ import { moveToIdleGroup, moveToServiceGroup } from "../../../src/engine/browser
 import { Priorities } from "../../../src/engine/browser/watch/priorities.js";
 import { until } from "../../harness/until.js";
 
-/** Several measuring windows of the watch. */
+/** Time of several measuring windows of the watch, in milliseconds. */
 const SETTLED_MS = 600;
 
 describe("the group of processes with the lowest priority", () => {
@@ -38,8 +38,8 @@ describe("the group of processes with the lowest priority", () => {
     });
 
     /**
-     * Reports two renderers that use these shares of a core, until the first one is in the expected group.
-     * @param more additional threads of the first renderer from the second report on
+     * Reports two renderers that use these shares of a core, until the first one is in the expected control group.
+     * @param more threads that the first renderer has in addition from the second report on
      */
     async function lookUntil(shares: readonly [number, number], isIdle: boolean, more = 0): Promise<void> {
       const priorities = new Priorities();
@@ -58,7 +58,7 @@ describe("the group of processes with the lowest priority", () => {
       });
     }
 
-    /** True if this account and kernel have control groups. */
+    /** True if this account and kernel support control groups. */
     async function hasGroup(): Promise<boolean> {
       const probe = spawn("sleep", ["60"]);
       children.push(probe);

@@ -1,4 +1,7 @@
-/** Tests code that a network isolate cannot run: it runs in a document or is rejected at once. It never hangs, and never ends the page. */
+/**
+ * Tests code that a network isolate cannot run: the service runs it in a document or rejects it at once. It never hangs, and never ends the
+ * page.
+ */
 import { expect } from "chai";
 import { createNeedsOfCode } from "../../../src/engine/browser/mode.js";
 import type { Mode } from "../../../src/engine/browser/run.js";
@@ -44,7 +47,7 @@ describe("code that is too much for a network isolate", () => {
     it(`includes: ${body}`, () => expect(modeOf(body)).to.equal("document"));
 });
 
-/** Harmless code that once ended the page of a network isolate, or exceeded its memory limit. Each runs after a request. */
+/** Harmless code that once ended the page of a network isolate, or exceeded its memory limit. Each sample runs after a request. */
 const HEAVY: [string, string][] = [
   [
     "25,000 streams",
@@ -77,7 +80,7 @@ const COUNTS = [25_000, 100_000, 300_000, 300_000];
 const VIEWS =
   "Int8Array Uint8Array Uint8ClampedArray Int16Array Uint16Array Int32Array Uint32Array Float16Array Float32Array " +
   "Float64Array BigInt64Array BigUint64Array DataView";
-/** Code that reads one part of a response whose body is the author's own stream. */
+/** Returns code that reads one part of a response whose body is a stream of the author's. */
 const partOf = (part: string, seen: string) =>
   `const own = new ReadableStream({ start(controller) { controller.enqueue(${part}); controller.close(); } });
    const { value } = await new Response(own).body.getReader().read();

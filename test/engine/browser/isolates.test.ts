@@ -1,6 +1,6 @@
 /**
- * Tests a run in an isolate: it has only the listed globals, reaches nothing else, and leaves nothing behind, even for code that does not
- * use names.
+ * Tests a run in an isolate: it has only the listed globals, reaches nothing else, and leaves nothing behind, even if its code hides names
+ * from the search.
  */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -16,10 +16,10 @@ import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 const GLOBALS = { isolate: ISOLATE_GLOBALS, "network-isolate": NETWORK_ISOLATE_GLOBALS } as const;
 const ISOLATES = Object.keys(GLOBALS) as (keyof typeof GLOBALS)[];
 
-/** Helper that runs code from text, which a search for names cannot analyse. */
+/** Code of a helper that evaluates text, which the search for names cannot analyse. */
 const DYNAMIC = "const made = (text) => (() => {}).constructor(text)();";
 
-/** Returns its result and then keeps the thread busy. */
+/** Code that returns its result, and then keeps the thread busy. */
 const GOES_ON = `const execute = async () => {
   (function next(n) { if (n > 50) for (;;); Promise.resolve(n + 1).then(next) })(0);
   return 1;
@@ -37,7 +37,7 @@ const PROBE = `const execute = async () => {
   return found;
 }`;
 
-/** What the run leaves behind, its code, and a global that this code needs. */
+/** Leftovers of a run: their name, the code that leaves them, and a global that this code needs. */
 const LEFTOVERS: [string, string, string?][] = [
   ["globals", "globalThis.left = 1; var leftVar = 1; made('leftMade = 1')"],
   ["lexical bindings", "made('return eval')('let leftLexical = 1')"],
@@ -187,7 +187,7 @@ describe("a run without a document", function () {
     const fewer = names.filter(
       (name) => needsOfNames([name]).mode !== "document" && !NETWORK_ISOLATE_GLOBALS.includes(name),
     );
-    // All objects have these names.
+    // Every object has the names that this filter removes.
     expect(fewer.filter((name) => !(name in {}) && name !== "execute")).to.deep.equal([]);
   });
 
@@ -231,9 +231,9 @@ describe("a run without a document", function () {
           const ends = [Object.prototype, globalThis.EventTarget?.prototype];
           for (let scope = globalThis; !ends.includes(scope); scope = Object.getPrototypeOf(scope)) own.push(...Reflect.ownKeys(scope).map(String))`;
         const found = (await resultOf(browsers, source, here)) as string[];
-        // These are two constants of a worker that cannot be removed, and the tag that names the class of the global object.
+        // A worker has two constants that cannot be removed, and the tag that names the class of its global object.
         const also = ["own", "ends", "TEMPORARY", "PERSISTENT", "Symbol(Symbol.toStringTag)"];
-        // This member exists only in this mode, and no list of names has it.
+        // Only this mode has `performance` on the global object, which no list of names contains.
         if (mode === "network-isolate") also.push("performance");
         expect(found.filter((name) => !GLOBALS[mode].includes(name) && !also.includes(name))).to.deep.equal([]);
         expect(GLOBALS[mode].filter((name) => !found.includes(name))).to.deep.equal([]);
@@ -249,7 +249,7 @@ describe("a run without a document", function () {
         let key = "";
         const seen = (which: string, content: string, changes = {}) =>
           resultOf(browsers, source, { ...here, isolationKey: key, packages: [textOf(which, content)], ...changes });
-        // The content hash identifies the script: the page uses the first source again, unless a busy machine has replaced the page
+        // The page identifies a script by its content hash: it uses the first source again, unless a busy machine has replaced the page
         // meanwhile.
         const both: unknown[] = [];
         while (both.length < 5 && both.at(-1) !== "first,1,first,1") {
@@ -288,8 +288,8 @@ describe("a run without a document", function () {
       }
 
       it("loses none of its time to a previous run that continues after its result", async () => {
-        // The limit is shorter than the time that the service waits for the other page, and far longer than a run needs. A busy machine may
-        // need more in some attempts.
+        // The limit is shorter than the time that the service waits for the other page, and far longer than a run needs. On a busy machine,
+        // some attempts may still exceed it.
         const timeoutMs = READY_WITHIN_MS - 50;
         const outcomes: boolean[] = [];
         while (outcomes.length < 20 && !outcomes.includes(true)) {
@@ -347,7 +347,7 @@ describe("a run without a document", function () {
           }`;
           await browsers.run(runOf(source, here));
           expect(arrived).to.deep.equal([]);
-          // The listener works: requests from a document of the same app arrive.
+          // Proves that the listener works: a request from a document of the same app arrives.
           await resultOf(browsers, `const execute = async () => { await fetch("${url}/seen") }`);
           expect(arrived).to.deep.equal(["/seen"]);
         });

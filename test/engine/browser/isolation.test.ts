@@ -1,4 +1,4 @@
-/** Every run starts in a fresh document with nothing of an earlier run, of its own key or of another. */
+/** Tests that every run starts in a fresh document, without anything of an earlier run of the same or another isolation key. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { hasNetwork, MODES } from "../../../src/engine/browser/run.js";
@@ -6,7 +6,7 @@ import { until } from "../../harness/until.js";
 import { type ReachableHost, reachableHost } from "./host.js";
 import { failureOf, resultOf, runOf } from "./support.js";
 
-/** Returns everything that an earlier run may have left behind; `{}` if there is nothing. */
+/** Code that returns everything that an earlier run may have left behind; `{}` if there is nothing. */
 const PROBE = `const execute = async () => {
   const found = {};
   const note = (name, value) => { if (value) found[name] = value; };
@@ -157,7 +157,7 @@ describe("isolation", () => {
   for (const [title, code] of LEFTOVERS) {
     it(`leaves nothing for the next run of ${title}`, async () => {
       const outcome = await browsers.run(runOf(`const execute = async () => { ${code} }`));
-      // Only a run that navigates away may fail. Each other run must have left its data, otherwise the test would prove nothing.
+      // Only a run that leaves its page may fail. All others must have left their data, otherwise the test would prove nothing.
       if (!outcome.ok) expect(outcome.error.message).to.include("left its page");
       expect(await resultOf(browsers, PROBE)).to.deep.equal({});
     });

@@ -1,4 +1,4 @@
-/** Tests the life of the browser: its sandbox, its limits on a run's time, its death, and its end. */
+/** Tests the life of the browser: its sandbox, its time limits for runs, its failure and its end. */
 
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -15,15 +15,15 @@ import { amidDyingRenderers, groupMembers, hangingRun, largestRenderer } from ".
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 
 /**
- * An idle Chromium answers ten requests of the service per second. A loop would use fifty ticks in this time, or ten if it shares the
- * processor.
+ * An idle Chromium answers ten requests of the service per second. In this time, an endless loop would use fifty ticks, or ten if it shares
+ * the processor.
  */
 const QUIET_WINDOW_MS = 500;
 const QUIET_TICKS = 4;
 
 const folders = () => readdirSync(tmpdir()).filter((name) => name.startsWith(`svc-chromium-${process.pid}-`));
 
-/** Starts a process whose command line has a browser's folder. Resolves once the process has printed a line. */
+/** Starts a process with the browser's folder on its command line. Resolves when the process has printed a line. */
 async function idleProcessOn(folder: string): Promise<ChildProcess> {
   const script = "setInterval(() => {}, 1e6); console.log('on')";
   const child = spawn(process.execPath, ["-e", script, "--", `--user-data-dir=${folder}`]);
@@ -31,11 +31,14 @@ async function idleProcessOn(folder: string): Promise<ChildProcess> {
   return child;
 }
 
-/** Uses a separate temporary folder, because each service that starts on this machine removes leftovers from the common one. */
+/**
+ * Calls `body` with a temporary folder of its own, because each service that starts on this machine removes leftovers from the common
+ * folder.
+ */
 async function withOwnTmpdir(body: (place: string) => Promise<void>): Promise<void> {
   const { TMPDIR } = process.env;
   const place = mkdtempSync(join(tmpdir(), "swept-"));
-  // The browser's account must be able to pass through this folder.
+  // Lets the browser's account pass through this folder.
   chmodSync(place, 0o711);
   process.env["TMPDIR"] = place;
   try {
@@ -210,7 +213,7 @@ describe("a run that does not end", () => {
     });
   }
 
-  // The result of a document is awaited even if its code continues afterwards, up to the time limit.
+  // In a document, the service awaits the result until the time limit, even if the code then continues.
   for (const mode of MODES.filter((one) => one !== "document")) {
     it(`has its work in mode ${mode} ended that continues after its result`, async () => {
       const group = browsers.pid()!;
@@ -308,7 +311,7 @@ function ticksOf(group: number): Map<number, number> {
   return new Map(ticks);
 }
 
-/** True if the group uses almost no processor time. */
+/** True if the processes of the group use almost no processor time. */
 async function isQuiet(group: number): Promise<boolean> {
   const before = ticksOf(group);
   await new Promise((resolve) => setTimeout(resolve, QUIET_WINDOW_MS));

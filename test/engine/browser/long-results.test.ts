@@ -1,4 +1,4 @@
-/** Checks that results that are too long for one message arrive in parts and complete, whatever the run has done to its globals. */
+/** Checks that a result that is too long for one message arrives complete, in parts, whatever the run has done to its globals. */
 import { expect } from "chai";
 import { MODES } from "../../../src/engine/browser/run.js";
 import { resultOf, testBrowsers } from "./support.js";

@@ -24,7 +24,7 @@ describe("the check of a zygote process", () => {
   });
 });
 
-/** Pages that the test opens one after the other while it watches the zygotes. */
+/** Numbers of the pages that the test opens one after the other while it watches the zygotes. */
 const PAGES = sampleOf(
   Array.from({ length: 20 }, (_, page) => page),
   0,
@@ -79,7 +79,7 @@ describe("a browser whose zygote process is killed", () => {
   /** Kills the zygotes of the current browser. Returns the pid of that browser. */
   function killZygotes(): number {
     const browser = browsers.pid()!;
-    // Both zygotes end shortly after each other, so the second one may be gone already.
+    // Both zygotes end shortly after each other, so the second one may not exist any more.
     for (const pid of zygotesOf(browser)) signal(pid, "SIGKILL");
     return browser;
   }
@@ -122,7 +122,7 @@ describe("a browser that is lost", () => {
   it("is replaced after its main process was killed below the process that was started", async () => {
     const started = browsers.pid()!;
     const isMain = (pid: number) => !procFile(pid, "cmdline").includes("--type=");
-    // Takes the last process: without a wrapper around the browser, it is the started process.
+    // Takes the last main process: without a wrapper around the browser, it is the started process itself.
     const main = groupMembers(started).filter(isMain).at(-1)!;
     process.kill(main, "SIGKILL");
     await until(() => browsers.ready() && browsers.pid() !== started);

@@ -1,10 +1,10 @@
-/** Checks that code has the same meaning in every mode: its own names never collide with the globals of a page. */
+/** Checks that code has the same meaning in every mode: the names that it declares never collide with a page's globals. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { MODES } from "../../../src/engine/browser/run.js";
 import { failureOf, resultOf, testBrowsers } from "./support.js";
 
-/** Every name of a document's global object that is an identifier. */
+/** Code that returns every name of a document's globals that is a valid identifier. */
 const NAMES = `const execute = async () => {
   const names = [];
   for (let holder = globalThis; holder !== null; holder = Object.getPrototypeOf(holder)) names.push(...Object.getOwnPropertyNames(holder));

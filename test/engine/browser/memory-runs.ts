@@ -1,4 +1,4 @@
-/** Executes a run that fills its memory beside a run of a neighbour app. */
+/** Executes a run that fills its memory, beside a run of a neighbour app. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import type { Mode } from "../../../src/engine/browser/run.js";

@@ -16,8 +16,8 @@ describe("the memory of a run", function () {
   });
   after(() => browsers.stop());
 
-  // Allocates data without references, which would keep the garbage collector busy. test/long/browser-memory.test.ts tests all APIs and
-  // modes.
+  // This code allocates data without references, which would keep the garbage collector busy. test/long/browser-memory.test.ts tests all
+  // APIs and modes.
   for (const [title, code] of [
     ["numbers", "const kept = []; for (;;) kept.push(new Array(1e6).fill(0.5));"],
     ["array buffers", "const kept = []; for (;;) { kept.push(new Uint8Array(1e7).fill(1)); await 0; }"],

@@ -1,4 +1,4 @@
-/** Code runs in an isolate only if the isolate has every global that the code names. */
+/** Tests the choice of the mode: code runs in an isolate only if the isolate has every global that the code names. */
 import { expect } from "chai";
 import { createNeedsOfCode, needsOfNames } from "../../../src/engine/browser/mode.js";
 import type { Mode } from "../../../src/engine/browser/run.js";

@@ -6,7 +6,7 @@ import { REQUESTS, TIMES } from "./alike/requests.js";
 import { SHAPES, SHAPES_BEFORE } from "./alike/shapes.js";
 import { MATRIX, matrixOf } from "./alike/values.js";
 
-/** The full tables are in test/long/network-isolate.test.ts; this file runs one sample of each group of this size. */
+/** This file runs one of each STEP samples. test/long/network-isolate.test.ts runs all of them. */
 const STEP = 10;
 const partOf = <T>(samples: readonly T[]): T[] => samples.filter((_, at) => at % STEP === 0);
 

@@ -1,4 +1,4 @@
-/** Tests that creating contexts and documents does not remove pages that are ready for others. */
+/** Tests that new contexts and documents do not remove pages that are ready for other runs. */
 import { expect } from "chai";
 import { oldestOfLargest } from "../../../src/engine/browser/pages/pool.js";
 import { resultOf, testBrowsers } from "./support.js";

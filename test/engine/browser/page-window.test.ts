@@ -19,7 +19,7 @@ const SEEN = `[
 ]`;
 const PIXEL = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw==";
 
-/** Promises by title. Each resolves when a frame has been drawn. */
+/** Code of promises, by title. Each promise resolves when the page has drawn a frame. */
 const AWAIT_FRAMES: Record<string, string> = {
   requestAnimationFrame: "new Promise(requestAnimationFrame)",
   "requestAnimationFrame of a frame":
@@ -59,7 +59,7 @@ describe("the window of a document", () => {
   after(() => chromium.stop());
   afterEach(() => page.discard());
 
-  /** Opens a page until it is ready, because on a busy machine opening or preparing it may time out. */
+  /** Opens pages until one is ready, because on a busy machine opening or preparing a page may time out. */
   async function open(connection = chromium.connection): Promise<void> {
     do {
       await page?.discard();
@@ -73,7 +73,7 @@ describe("the window of a document", () => {
     return JSON.parse(outcome.data ?? "null");
   }
 
-  /** Returns the result in a page that is never hidden. */
+  /** Returns the result of the code in a page that is never hidden. */
   async function seenInPlainPage(): Promise<unknown> {
     const { connection } = chromium;
     const context = await connection.send("Target.createBrowserContext");
@@ -152,7 +152,7 @@ describe("the window of a document", () => {
     await open();
     const body =
       "const begun = performance.now(); for (let n = 0; n < 70; n += 1) await new Promise(requestAnimationFrame); return performance.now() - begun";
-    // A visible page draws 60 frames per second, or fewer on a busy machine. A hidden page draws none.
+    // A visible page draws up to 60 frames per second, so this takes a second or more. A hidden page draws none.
     expect(await result(body)).to.be.at.least(1_000);
   });
 

@@ -70,7 +70,7 @@ describe("a page after a run", () => {
   });
 
   it("is renewed at once if a run waits for it", async () => {
-    // After this delay, the pool treats the page's last run as long ago.
+    // After this delay, the pool treats the page's last run as long ago, and does not renew the page before a run waits for it.
     await delay(50);
     expect(await pool.acquire(SLOT)).to.equal(page);
     await runIt();
@@ -83,7 +83,7 @@ describe("a page after a run", () => {
 
   it("is renewed at once if runs follow each other closely", async () => {
     await runIt();
-    // A busy machine may be late with some renewals.
+    // On a busy machine, some renewals may be late.
     for (let tries = 0; tries < 20 && !page.followedAtOnce; tries += 1) {
       expect(await pool.acquire(SLOT)).to.equal(page);
       await runIt();
@@ -94,7 +94,7 @@ describe("a page after a run", () => {
   });
 
   it("serves a waiting run, which gives back its turn to open a page", async () => {
-    // A run of the previous test still has its page.
+    // A run of the previous test still uses its page.
     const { promise: turn, resolve: grant } = Promise.withResolvers<void>();
     let left = 0;
     enter = async () => {

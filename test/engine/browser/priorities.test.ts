@@ -1,4 +1,4 @@
-/** Tests priorities when processor time is short: the service comes first, then runs that compute little, then runs that compute much. */
+/** Tests priorities when processor time is scarce: first the service, then runs that compute little, then runs that compute much. */
 import { readdirSync } from "node:fs";
 import { getPriority } from "node:os";
 import { expect } from "chai";

@@ -1,4 +1,4 @@
-/** The browser's processes as the operating system reports them, and runs while these processes end. */
+/** Lists the browser's processes as the operating system reports them, and executes runs while these processes end. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import type { PageRun } from "../../../src/engine/browser/run.js";
@@ -22,7 +22,7 @@ export function groupMembers(group: number): number[] {
     .map(Number);
 }
 
-/** Reads a file of the process in /proc. Returns "" if the process has ended. */
+/** Reads the file `what` of the process in /proc. Returns "" if the process has ended. */
 export function procFile(pid: number, what: "cmdline" | "statm"): string {
   try {
     return readFileSync(`/proc/${pid}/${what}`, "utf8");
@@ -48,7 +48,7 @@ export function largestRenderer(group: number): number {
   return renderersOf(group).reduce((largest, pid) => (resident(pid) > resident(largest) ? pid : largest));
 }
 
-/** Starts a run that never ends by itself, and returns a promise that resolves once it runs. */
+/** Starts a run that never ends by itself. Resolves when its code runs. */
 export function hangingRun(browsers: Browsers, changes: Partial<PageRun> = {}, code = "") {
   const source = `async function execute() { ${code} console.log("on"); await new Promise(() => {}) }`;
   let onConsole = () => {};
@@ -58,7 +58,7 @@ export function hangingRun(browsers: Browsers, changes: Partial<PageRun> = {}, c
   return { run: browsers.run(runOf(source, { onConsole: () => onConsole(), ...changes })), started };
 }
 
-/** Lets four callers run code continuously while it kills renderers. It kills the next one after the callers have recovered. */
+/** Lets four callers run code continuously and kills renderers meanwhile: the next one each time the callers have recovered. */
 export async function amidDyingRenderers(
   browsers: Browsers,
   kills: number,
@@ -67,7 +67,7 @@ export async function amidDyingRenderers(
   const outcomes: string[] = [];
   let over = false;
   let longestMs = 0;
-  // Each run stores data, so that its context is replaced and pages are created all the time.
+  // Each run stores data, so that its context is replaced and the pool creates pages all the time.
   const code = "const execute = async () => { localStorage.n = 1; return 1 }";
   const caller = async (key: number) => {
     while (!over) {
@@ -85,7 +85,7 @@ export async function amidDyingRenderers(
       try {
         process.kill(alive[kill % alive.length]!, "SIGKILL");
       } catch {
-        // The process had already ended.
+        // The renderer had already ended.
       }
       await until(() => outcomes.length > before + 1);
     }

@@ -21,7 +21,7 @@ interface Thread {
   part(from: number, to: number): string;
 }
 
-/** Creates a thread with realms that uses a clock of the test. */
+/** Creates a thread of realms, with a clock that the test moves. */
 function threaded() {
   const timers = new Map<object, { then: () => void; ms: number }>();
   const printed: string[] = [];
@@ -74,7 +74,7 @@ function threaded() {
         const refusal = thread.run("{}", "{}", [], [["action.js", "", "", false]], null, "");
         if (refusal !== "") resolve(refusal);
       }),
-    /** Starts a run and answers it. */
+    /** Starts a run, and reports this answer as its result. */
     async answered(answer: string) {
       const run = this.begin();
       heard.at(-1)?.(`answer 1 ${answer}`);

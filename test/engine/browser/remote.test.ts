@@ -24,7 +24,7 @@ const outerAddress =
     .flatMap((list) => list ?? [])
     .find((one) => !one.internal && one.family === "IPv4")?.address ?? "127.0.0.2";
 
-/** Starts a broker that requires a token, provides a browser for each connection, and does not reveal the command line. */
+/** Starts a broker that requires a token, starts a browser for each connection, and does not reveal the command line. */
 async function startBroker(socketUrl: string): Promise<{ endpoint: string; stop(): void }> {
   const server = new WebSocketServer({
     port: 0,
@@ -85,7 +85,7 @@ describe("browsers that were started elsewhere", () => {
     }
   }
 
-  /** Starts a run that reports its browser and never ends. */
+  /** Starts a run that prints its browser's name and never ends. */
   function hanging(browsers: Browsers, key: string, signal?: AbortSignal) {
     const source = "async function execute() { console.log(navigator.userAgent); await new Promise(() => {}) }";
     let onConsole = (_line: { text: string }) => {};

@@ -1,4 +1,4 @@
-/** Checks each kind of state that a run's requests leave in the browser: the next run of the same app in the same page sees none of it. */
+/** Checks each kind of state that a run's requests leave in the browser: the next run of the same app in the same page finds none of it. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
@@ -43,8 +43,8 @@ const LEFTOVERS: [string, string, string[], Mode?][] = [
 ];
 
 /**
- * Code that requests `named`, a URL with a name and password, or that requests `/in`, which redirects to such a URL. Includes the modes to
- * test. No request with credentials reaches the host.
+ * Code, and the modes to test. It requests `named`, a URL with a user name and password, or `/in`, which redirects to such a URL. No
+ * request with credentials may reach the host.
  */
 const NEVER_SENT: [string, string, Mode[]][] = [
   ["a request", "await fetch(named + '/auth', hidden)", ["network-isolate", "document"]],
@@ -55,7 +55,7 @@ const NEVER_SENT: [string, string, Mode[]][] = [
   ["a picture's redirect", "const i = new Image(); i.src = url + '/in'; await i.decode()", ["document"]],
   ["a script's redirect", "await import(url + '/in')", ["document"]],
 ];
-/** Code whose request with credentials reaches the host once. The document can be used again. */
+/** Code, and the modes to test. Its request with credentials reaches the host once, and the document can be used again. */
 const SENT_ONCE: [string, string, Mode[]][] = [
   ["a redirect of what may go on", "fetch(url + '/in', { ...hidden, keepalive: true }).catch(() => {})", ["document"]],
   ["a beacon's redirect", "navigator.sendBeacon(url + '/in', 'x')", ["document"]],
@@ -130,7 +130,7 @@ describe("after the requests of a run", () => {
     describe(`in mode ${mode}`, () => {
       const slot = { key: "key", origin: ORIGIN, mode };
       let page: Page;
-      /** Opens a page until it is ready, because on a busy machine opening or preparing it may time out. */
+      /** Opens pages until one is ready, because on a busy machine opening or preparing a page may time out. */
       async function open(): Promise<void> {
         do {
           await page?.discard();
@@ -154,7 +154,7 @@ describe("after the requests of a run", () => {
 
       for (const [title, code, expected] of LEFTOVERS.filter(([, , , only = mode]) => only === mode)) {
         it(`nothing of ${title} remains, and the page serves the next run`, async () => {
-          // A page that was replaced on a busy machine proves nothing about renewal.
+          // If a busy machine replaced the page, this run proves nothing about renewal, and the loop continues.
           for (let renewed = 0; renewed < 2; ) {
             expect(await askedBy(code)).to.deep.equal(expected);
             if (await page.resetSandbox()) renewed += 1;
@@ -229,7 +229,7 @@ describe("after the requests of a run", () => {
         expect(next).to.not.equal(first);
         expect(first.usable).to.equal(false);
         pool.release(next, slot, false);
-        // The pool renews the page without a request, and the next request gets it at once.
+        // The pool renews the page before a caller asks for it, so the next caller gets it at once.
         await until(() => pool.idle("key") === 1);
         expect((await pool.acquire(slot)).ready).to.equal(true);
         expect(pool.idle("key")).to.equal(0);
@@ -238,7 +238,7 @@ describe("after the requests of a run", () => {
       if (mode === "network-isolate")
         it("no request after the result remains, and the page serves the next run", async () => {
           let kept = false;
-          // A busy machine may be too late in one attempt.
+          // On a busy machine, a renewal may be too late, so the test makes five attempts.
           for (let tries = 0; tries < 5 && !kept; tries += 1) {
             expect(await askedBy("setInterval(() => fetch(url + '/late').catch(() => {}), 0)")).to.deep.equal([]);
             kept = await page.resetSandbox();
@@ -276,14 +276,14 @@ describe("after the requests of a run", () => {
       if (mode === "network-isolate")
         it("no request of an isolate is sent after the end of its run", async () => {
           let kept = false;
-          // Requests in flight at the end of the run may arrive late, which costs only a page.
+          // Requests that the run had sent before its end may arrive late. Then the page is replaced, and the test tries again.
           for (let tries = 0; tries < 5 && !kept; tries += 1) {
             await askedBy(endless);
             kept = await page.resetSandbox();
             if (!kept) await open();
           }
           expect(kept).to.equal(true);
-          // Requests in flight may still arrive. Code that is still running sends another one within a millisecond.
+          // Requests that were sent before may still arrive now. Code that is still running would send another one within a millisecond.
           await delay(2_000);
           const before = asked.length;
           await delay(1_000);

@@ -1,4 +1,4 @@
-/** Tests the reasons of failed requests: an error never reports a network failure as a refusal by the host. */
+/** Tests the reasons of failed requests: no error describes a failure of the network as a refusal by the host. */
 import { spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
@@ -63,7 +63,7 @@ for (const mode of MODES.filter(hasNetwork))
     before(async () => {
       server = createServer((_request, response) => response.end("not for everybody"));
       server.listen(0, "127.0.0.1");
-      // Reads the request and disconnects.
+      // This host reads the request, and disconnects.
       rude = createTcpServer((socket) => socket.on("error", () => {}).once("data", () => socket.destroy()));
       rude.listen(0, "127.0.0.1");
       await Promise.all([once(server, "listening"), once(rude, "listening")]);

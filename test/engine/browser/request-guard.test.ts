@@ -1,4 +1,4 @@
-/** Checks that a URL that must not be sent leaves a page through no API and in no encoding. A listener records what arrives. */
+/** Checks that a URL that must not be sent leaves a page through no API and in no encoding. A listener records the requests that arrive. */
 
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -31,7 +31,7 @@ const REQUESTS: [string, string][] = [
   ["a Request of another", "await fetch(new Request(new Request(U), { method: 'POST' }))"],
   ["a clone of a Request", "await fetch(new Request(U).clone())"],
 ];
-/** Without a document, the library sends requests to the service without using the browser's network. */
+/** Title and code. Without a document, the library sends requests to the service without the browser's network. */
 const LIBRARY_REQUEST = [
   "the library's way to the service",
   "await globalThis.__svcService.call('GET', U, {}, null)",
@@ -80,7 +80,7 @@ const EXITS: [string, string][] = [
   ["a frame's WebSocket", "frame('new WebSocket(' + JSON.stringify(W) + ')')"],
   [
     "a data frame's WebSocket",
-    // With another charset the text would decode to another text, which is not the secret.
+    // With another charset, the decoded text would differ from the secret.
     "element('iframe', 'src', {}, 'data:text/html;charset=utf-8,' + encodeURIComponent(script('new WebSocket(' + JSON.stringify(W) + ')')))",
   ],
   ["a worker's fetch", "worker('fetch(' + JSON.stringify(U) + ')')"],
@@ -152,7 +152,7 @@ describe("URLs that a run may not request", () => {
     server.close();
   });
 
-  /** Code that sends each encoding of each secret. It returns the outcomes by the name of the encoding. */
+  /** Returns code that sends each encoding of each secret. Its result has the outcomes by the name of the encoding. */
   const codeOf = (way: string) => `const execute = async ({ payload: { secrets } }) => {
     const outcomes = {};
     for (const s of secrets) {
@@ -170,7 +170,7 @@ describe("URLs that a run may not request", () => {
   const payload = JSON.stringify({ s: SECRET });
   const mayRequest = (url: string) => scan.findInUrl(url) === null;
 
-  /** Records a request to the service, which the guard must refuse. */
+  /** Client of the service that records each request: the guard must refuse all of them. */
   const service: PageRun["service"] = {
     base: "http://127.0.0.1",
     async send({ url }) {
@@ -317,7 +317,7 @@ describe("URLs that a run may not request", () => {
         expect(received(), title).to.deep.equal([]);
       }
       for (const [at, mode] of ROOMS.entries()) {
-        // Code that runs before the guard is set can still send requests.
+        // A run that starts before the guard is set can still send requests.
         const unjudged = { payload, mode, isolationKey: `judged late in ${mode}` };
         await trusting.run(runOf(codeFor("", "[]"), unjudged));
         for (const [title, way] of sampleOf(REQUESTS, at, 4)) {

@@ -1,4 +1,4 @@
-/** Tests one run: what its code sees, and its result or error. */
+/** Tests one run: the values that its code receives, and its result or error. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { MODES, type PageRun } from "../../../src/engine/browser/run.js";

@@ -1,10 +1,10 @@
-/** Secrets, and every encoding of one in a URL (specified in settings.md). */
+/** A secret, and every encoding of it in a URL (specified in settings.md). */
 
 export const SECRET = "Canary/äß +value&of=a?setting";
 /** A secret with all characters that a URL drops or converts, and that JSON escapes. */
 export const LINES = 'Its first line,\r\n"the\tsecond" \\ and a third';
 
-/** Titles, and expressions over the secret `s`. Each expression gives a text that becomes part of a URL. */
+/** Title and JavaScript expression of each encoding. The expression encodes the secret `s` for a part of a URL. */
 export const ENCODINGS: [string, string][] = [
   ["plain", "s"],
   ["reversed", "[...s].reverse().join('')"],
@@ -45,5 +45,5 @@ export const ENCODINGS: [string, string][] = [
   ["lines joined by a space", "s.replaceAll('\\r\\n', ' ')"],
 ];
 
-/** The list of their values. */
+/** Expression of an array with all encodings of `s`. */
 export const ALL_TEXTS = `[${ENCODINGS.map(([, expression]) => expression).join(", ")}]`;

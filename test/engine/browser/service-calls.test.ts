@@ -13,7 +13,7 @@ import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 const ORIGIN = "https://app-1.actions.internal";
 const LONG = "ä€😀".repeat(150_000);
 
-/** Sends the same request in two ways, and returns both results. */
+/** Code that sends the same request by `fetch` and by the library, and returns both results. */
 const BOTH = `
   const way = globalThis.__svcService;
   const heard = async (sent) => {
@@ -294,7 +294,7 @@ describe("calls of the service from a network isolate", () => {
     };
     for (let n = 0; n < 3; n += 1) {
       await run(source, { service: counted });
-      // Earlier requests may still arrive; only those that the run sent count.
+      // Requests from before may still arrive. Only those that this run sends count.
       sent = [];
       const next = `${BOTH} const execute = async () => (await direct("fine"))[0]`;
       expect(await run(next, { service: counted })).to.equal(200);

@@ -1,17 +1,20 @@
-/** Checks that the service refers only to texts that a page still has: both drop the oldest texts first, whatever a run lists. */
+/**
+ * Checks that the service and a page agree about the texts that the page has stored: both drop the oldest texts first, whatever a run
+ * lists.
+ */
 import { expect } from "chai";
 import { functionOf } from "../../../src/engine/browser/pages/action-script.js";
 import type { SentScript } from "../../../src/engine/browser/pages/in-page/page-texts.js";
 import { StoredTexts } from "../../../src/engine/browser/pages/stored-texts.js";
 import { runOf } from "./support.js";
 
-/** Evaluates a text like the page does. */
+/** Returns the text as the page evaluates it. */
 const named = (name: string, text: string) => `${text}\n//# sourceURL=${name}`;
 const textOf = (content: string) => named(`${content}.js`, content.repeat(4));
 const ROOM = textOf("a").length;
 const OWN = functionOf({ name: "action.js", source: "own" });
 
-/** Simulates the texts in the page by the same rules as the service. */
+/** Simulates a page's stored texts by the rules of the service. */
 function createTwin(maxCharacters: number) {
   const kept = new StoredTexts(maxCharacters);
   const page = new Map<string, string>();

@@ -18,7 +18,7 @@ export function testBrowsers(options: Partial<BrowsersOptions & ChromiumOptions>
   return new Browsers({ sources: [local], openProxyPort: null, log, ...others });
 }
 
-/** A browser that another process started. */
+/** Describes a remote browser, which another process has started. */
 export function remoteSource(endpoint: string, changes: Partial<RemoteOptions> = {}): RemoteBrowser {
   return remoteBrowser({
     endpoint,
@@ -38,7 +38,7 @@ export function runOf(source: string, changes: Partial<PageRun> = {}): PageRun {
     packages: [],
     payload: "{}",
     settings: "{}",
-    // Ends a run that hangs, within the time limit of a test.
+    // Time limit that ends a run that hangs before the test's own limit does.
     timeoutMs: 50_000,
     mode: "document",
     ...changes,
@@ -63,7 +63,7 @@ export async function failureOf(
   return outcome;
 }
 
-/** Returns the result of `execute` with that body, its mode and its console. */
+/** Executes a run with this body of `execute`. Returns its result, mode and console. */
 export async function seenOf(browsers: Browsers, body: string, changes: Partial<PageRun>) {
   const seen: string[] = [];
   const result = await resultOf(browsers, `async function execute({ payload }) { ${body} }`, {

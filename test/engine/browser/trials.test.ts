@@ -48,7 +48,7 @@ describe("a stand-in", () => {
   it("reports everything that can be done with an object, but not a check of its type", () => {
     for (const kind of KINDS) {
       for (const operation of runInNewContext("Object.getOwnPropertyNames(Reflect)") as string[]) {
-        // The language rejects these operations itself for an object that is not a function.
+        // JavaScript itself rejects these operations for an object that is not a function.
         if (kind === "object" && (operation === "apply" || operation === "construct")) continue;
         const call = `Reflect.${operation}(${ARGUMENTS[operation] ?? "it, 'name', {}"})`;
         expect(touches(kind, call), `${kind} ${operation}`).to.equal(1);
@@ -206,7 +206,7 @@ describe("a trial", function () {
   });
 
   it("is remembered to need more only in its own app", async () => {
-    // Longer than a trial of one second, plus the time for which the page of the previous run may still be needed.
+    // The code runs longer than a trial (one second) and the time for which the page of the previous run may still be in use.
     const code = "const end = Date.now() + payload.ms; while (Date.now() < end); return 1";
     const run = (app: number) =>
       ran("", code, {
@@ -236,7 +236,7 @@ describe("a trial", function () {
   });
 });
 
-/** Provides a browser whose pages evaluate the source first. `taken` counts these pages. */
+/** Creates a browser whose pages first evaluate the source. `taken` counts these pages. */
 function browserWith(source: string) {
   const local = localBrowser({ chromePath: chromePath(), sandbox: true, log });
   let taken = 0;

@@ -5,7 +5,7 @@ import { CONSOLE_FULL, CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "../../.
 import type { ConsoleLine, PageRun } from "../../../src/engine/browser/run.js";
 import { resultOf, runOf, testBrowsers } from "./support.js";
 
-/** Body of `execute` that starts a worker with the given code and waits for its first message. */
+/** Returns a body of `execute` that starts a worker with this code and waits for its first message. */
 const waitingFor = (code: string) => `
   const worker = new Worker(URL.createObjectURL(new Blob([${JSON.stringify(code)}])));
   const answer = await new Promise((resolve, reject) => {

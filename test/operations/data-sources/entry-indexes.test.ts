@@ -1,4 +1,4 @@
-/** Tests indexes that editors define: `where` and `order` use them, results stay the same, and they are removed with their data source. */
+/** Tests indexes that editors define: `where` and `order` use them, results do not change, and they are removed with their data source. */
 import { expect } from "chai";
 import { rows } from "../../../src/data/database.js";
 import { ActionError } from "../../../src/errors.js";

@@ -21,9 +21,9 @@ export interface Fixture {
   pool: ReturnType<typeof createReadPool>;
   reads: ReturnType<typeof createEntryReads>;
   indexes: ReturnType<typeof createEntryIndexes>;
-  /** Adds a data source with these entries. A string is used as JSON text. */
+  /** Adds a data source with these entries. A string is an entry's JSON text. */
   fill(name: string, data: readonly (object | string)[], appId?: number): Promise<DataSourceKey>;
-  /** Returns a reader. Joined data sources have the same scope. */
+  /** Returns a reader of entries. It has the same scope for joined data sources. */
   reader(scope?: EntryScope): EntryReader<DataSourceKey>;
   stop(): Promise<void>;
 }
@@ -72,10 +72,10 @@ export async function startFixture({ timeoutMs }: { timeoutMs?: number } = {}): 
   return { database, db, pool, reads, indexes, fill, reader, stop };
 }
 
-/** Returns the result as a caller gets it. */
+/** Returns the result of a read as a caller gets it: as parsed JSON. */
 // biome-ignore lint/suspicious/noExplicitAny: an answer of any shape, to be looked into
 export const answered = (found: unknown): any => JSON.parse(writeJson(found));
 
-/** Returns only the data of the entries. */
+/** Returns only the data of the entries that a read found. */
 export const dataOf = (found: FoundEntries): unknown[] =>
   answered(found).entries.map((entry: { data: unknown }) => entry.data);

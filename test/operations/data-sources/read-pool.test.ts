@@ -1,4 +1,4 @@
-/** Tests costly queries: each ends in time with a status, and blocks no connections of others. */
+/** Tests expensive queries: each ends in time with a status, and other callers get a connection meanwhile. */
 import { expect } from "chai";
 import { ActionError } from "../../../src/errors.js";
 import { createReadPool } from "../../../src/operations/data-sources/read-pool.js";
@@ -10,7 +10,7 @@ describe("connections for reads", () => {
   let fixture: Fixture;
 
   before(async () => {
-    // Longer than the service's 5 s, so that costly queries reach their other limits on a slow machine.
+    // The time limit is longer than the service's 5 s, so that expensive queries reach their other limits even on a slow machine.
     fixture = await startFixture({ timeoutMs: 60_000 });
   });
   after(() => fixture.stop());

@@ -1,4 +1,4 @@
-/** Tests reading the rows of a file: a fast sender waits for the reader of the rows. */
+/** Tests the stream of a file's rows: a fast sender waits until the rows have been read. */
 import { Readable } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";
@@ -29,7 +29,7 @@ describe("a file that arrives faster than its rows are read", () => {
       }
       const rows = readRows(Readable.from(file()), format as RowFormat);
       expect((await rows.next()).value).to.deep.equal(ROW);
-      // The event loop turns a thousand times, in which a sender could run ahead.
+      // A sender could use these thousand turns of the event loop to run ahead.
       for (let at = 0; at < 1_000; at += 1) await turn();
       expect(sent).to.be.below(40 * PART_BYTES);
       let count = 1;
@@ -78,7 +78,7 @@ describe("a file that arrives in packets", () => {
   }
 
   it("detects the delimiter from the same characters, however they arrive", async () => {
-    // The sample ends inside the rows, so later rows do not count.
+    // The service detects the delimiter in a sample at the beginning of the text, so later rows do not count.
     const text = `a,b\n${"1,2\n".repeat(20_000)}${"1;2,3;4\n".repeat(20_000)}`;
     for (const size of [1_000, 65_536, 65_537, 1_000_000]) {
       const packets: Buffer[] = [];

@@ -1,4 +1,4 @@
-/** Tests access rules as pure functions: invariants for generated rules, users and conditions. */
+/** Tests access rules of entries as pure functions, by invariants for generated rules, users and conditions. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { allowsUser, filledTests, meetsTests } from "../../../src/rules/caller-rules.js";

@@ -1,4 +1,4 @@
-/** Tests sign-in data of a page without a database: which columns identify the entry, and which prove the user's identity. */
+/** Tests the sign-in data that a page sends, without a database: which columns identify the entry, and which prove the user's identity. */
 import { expect } from "chai";
 import { parseSignIn } from "../../../src/rules/entries/sign-in.js";
 import { refusal } from "../refusal.js";

@@ -7,7 +7,7 @@ import { aggregatedByMingo, aggregatedBySql, type Disagreement, disagreements } 
 const DOCUMENTS = 20;
 const QUERIES = 25;
 
-/** Generates values in the form of a parsed request: plain objects, and no -0. */
+/** Generates values as a parsed request has them: plain objects, and no -0. */
 function sample<T>(arbitrary: fc.Arbitrary<T>, seed: number, numRuns: number): T[] {
   return JSON.parse(JSON.stringify(fc.sample(arbitrary, { seed, numRuns })));
 }
@@ -19,7 +19,7 @@ export interface Comparison {
   wrong: Disagreement[];
 }
 
-/** @param count number of queries, each run on twenty documents */
+/** Compares the results of generated conditions. @param count number of conditions, each tested on twenty documents */
 export async function compareWheres(client: Client, count: number, seed: number): Promise<Comparison> {
   const documents = sample(document, seed, Math.ceil(count / QUERIES) * DOCUMENTS);
   const queries = sample(where, seed + 1, count);
@@ -49,7 +49,7 @@ function rounded(value: unknown): unknown {
 
 const text = (documents: readonly Json[]): string => JSON.stringify(documents.map(rounded));
 
-/** Pipelines for which our SQL and mingo differ, with both results. */
+/** Returns the pipelines for which our SQL and mingo differ, with both results. */
 export async function compareAggregates(client: Client, count: number, seed: number) {
   const documents = sample(flatDocument, seed, count * 10);
   const pipelines = sample(aggregate, seed + 1, count);

@@ -13,10 +13,13 @@ type Sift = {
   createEqualsOperation(test: (value: unknown) => boolean, owner: unknown, options: unknown): unknown;
 };
 const plainSift = siftModule as unknown as Sift;
-/** In MongoDB only numbers have a remainder. sift and mingo convert null, false and lists to numbers. */
+/** $mod by MongoDB's rule that only numbers have a remainder. sift and mingo convert null, false and lists to numbers. */
 const $mod = ([by, rest]: [number, number], owner: unknown, options: unknown) =>
   plainSift.createEqualsOperation((value: unknown) => typeof value === "number" && value % by === rest, owner, options);
-/** sift's own operator finds {"c": 1} by {"a": null}, because it treats a missing name as null. In our language, null only equals null. */
+/**
+ * Equality in which null only equals null, as in our language. sift's own finds {"c": 1} by {"a": null}, because it treats a missing name
+ * as null.
+ */
 const compare = (one: unknown, two: unknown) => (one ?? null) === (two ?? null) || isDeepStrictEqual(one, two);
 const sift = (query: Query) => plainSift(query, { compare, operations: { $mod } });
 const sees = () => true;
@@ -36,7 +39,7 @@ export async function foundBySql(
 }
 
 /**
- * Paths with a number, such as `a.2`, for which sift differs from MongoDB's rules. mingo and our SQL follow MongoDB.
+ * Matches paths with a number, such as `a.2`, for which sift differs from MongoDB's rules. mingo and our SQL follow MongoDB.
  * docs/reference/data-sources.md gives the reasons.
  */
 const UNLIKE_SIFT = /\.\d/;
@@ -62,7 +65,7 @@ function valuesAt(value: Json | undefined, path: readonly string[]): (Json | und
   return typeof value === "object" && value !== null ? valuesAt((value as Record<string, Json>)[name], rest) : [];
 }
 
-/** True for a query that the test does not send to sift, because sift reads the third letter of a text for `a.2`. */
+/** True for a query that the test does not send to sift: for `a.2`, sift would read the third letter of a text. */
 function asksForALetter(document: Json, query: Query): boolean {
   const paths = [...JSON.stringify(query).matchAll(/"((?:\w+\.)+)\d"/g)].map(([, prefix]) =>
     prefix!.slice(0, -1).split("."),
@@ -70,7 +73,7 @@ function asksForALetter(document: Json, query: Query): boolean {
   return paths.some((path) => valuesAt(document, path).some((one) => typeof one === "string"));
 }
 
-/** Returns the queries whose result equals neither sift's nor, where sift differs, mingo's. */
+/** Returns the queries whose result equals neither that of sift nor, where sift differs, that of mingo. */
 export async function disagreements(client: Client, documents: readonly Json[], queries: readonly Query[]) {
   const ours = await foundBySql(client, documents, queries);
   const wrong: Disagreement[] = [];
@@ -104,7 +107,7 @@ export async function aggregatedBySql(
   return rows.map(({ d }) => d);
 }
 
-/** mingo has no $convertToNumber: it uses $convert, which then accepts no boolean and no empty text. */
+/** Replaces $convertToNumber, which mingo lacks, by $convert, which accepts no boolean and no empty text. */
 function convertToNumber(expression: unknown): unknown {
   if (Array.isArray(expression)) return expression.map(convertToNumber);
   if (typeof expression !== "object" || expression === null) return expression;

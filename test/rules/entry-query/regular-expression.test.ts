@@ -1,4 +1,4 @@
-/** Checks that an expression has the same meaning in PostgreSQL and in JavaScript, or is rejected. */
+/** Checks that each regular expression of a query has the same meaning in PostgreSQL and in JavaScript, or is rejected. */
 import { expect } from "chai";
 import fc from "fast-check";
 import type { Client } from "pg";
@@ -158,7 +158,7 @@ const pattern = fc
   .array(fc.tuple(fc.constantFrom(...ATOMS), fc.constantFrom(...JOINS)), { minLength: 1, maxLength: 4 })
   .map((parts) => parts.flat().join(""));
 
-/** JavaScript matches the two surrogates of these characters separately: see the table of differences. */
+/** Matches characters outside the BMP, whose two surrogates JavaScript matches separately: see the table of differences. */
 const ASTRAL = /[\ud800-\udfff]/;
 
 describe("regular expressions", () => {
@@ -171,7 +171,7 @@ describe("regular expressions", () => {
   });
   after(() => database.stop());
 
-  /** Returns null if the expression is rejected. */
+  /** Returns the expression for PostgreSQL, or null if it is rejected. */
   function translated(source: string, flags: string) {
     try {
       return translatePattern(source, flags, "where.a");

@@ -51,7 +51,7 @@ export function networkIsolateComparison() {
   });
   after(() => host.stop());
 
-  /** Fails unless exactly the known differences are found. */
+  /** Expects that the samples have exactly the known differences. */
   async function expectAlike(samples: readonly Sample[], before = ""): Promise<void> {
     const found: Record<string, string[]> = {};
     for (let at = 0; at < samples.length; at += AT_ONCE) {

@@ -2,8 +2,8 @@
 import type { Sample } from "./outcomes.js";
 
 /**
- * Code that the samples share. `told` returns the readable properties of a key. The samples compare results of random bytes and keys, never
- * these bytes themselves.
+ * Code that the samples share. `told` returns the readable properties of a key. Random bytes and keys differ between runs, so samples
+ * return only facts about them.
  */
 export const CRYPTO_BEFORE = `
   const { subtle } = crypto;
@@ -269,9 +269,10 @@ const READINGS: Sample[] = [
 
 export const CRYPTO: readonly Sample[] = [...SHAPES, ...DIGESTS, ...OF_KEYS, ...OF_PAIRS, ...RANDOM, ...READINGS];
 
-/** Calls of WebCrypto by title. The value V (values.ts) stands in the place of one argument. */
+/** Returns the code of an encryption with `data` as its input. */
 const ENCRYPT = (algorithm: string, data = "bytes(4)") =>
   `subtle.encrypt(${algorithm}, await keyOf('AES-GCM'), ${data})`;
+/** Calls of WebCrypto by title. In the code of each, V (values.ts) stands in place of one argument. */
 export const CRYPTO_TAKERS: Readonly<Record<string, string>> = {
   "random values": "{ const given = V; return crypto.getRandomValues(given) === given }",
   "a digest's algorithm": "subtle.digest(V, bytes(4))",

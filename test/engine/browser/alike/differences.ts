@@ -5,22 +5,22 @@ import { functionOf } from "../../../../src/engine/browser/pages/action-script.j
 import { resultOf } from "../support.js";
 import { type Sample, sourceOf } from "./outcomes.js";
 
-/** Title of a sample, and its result in the worker and in the isolate. */
+/** Title of a sample that differs, with its result in the worker and in the isolate. */
 export type Difference = readonly [title: string, inWorker: string, inIsolate: string];
 
-/** Code of a document that starts a worker, evaluates the code there as an isolate does, and returns its result. */
+/** Returns the code of a document that starts a worker, evaluates the code there as an isolate does, and returns its result. */
 const inWorkerOf = (source: string) => {
   const text = functionOf({ name: "action.js", source });
   const worker = `for (const name of ${JSON.stringify(UNNAMED_HOST_CLASSES)}) delete self[name];
     (0, eval)(${JSON.stringify(text)})()().then((result) => postMessage({ result }), (error) => postMessage({ error: String(error) }))`;
-  // Errors that the samples leave unhandled are part of their results.
+  // Errors that a sample does not handle are part of its result.
   return `const execute = () => new Promise((resolve, reject) => {
     const worker = new Worker(URL.createObjectURL(new Blob([${JSON.stringify(worker)}])));
     worker.onmessage = ({ data }) => (data.error ? reject(new Error(data.error)) : resolve(data.result));
   })`;
 };
 
-/** Error messages of functions that the realm implements itself. There the messages do not name the method. */
+/** Matches error messages of functions that the realm implements itself, whose messages do not name the method. */
 const METHOD = /Failed to execute '(json|(set|clear)(Timeout|Interval))' on '\w+': /g;
 
 export async function differences(browsers: Browsers, samples: readonly Sample[], before = ""): Promise<Difference[]> {

@@ -3,7 +3,7 @@
 const any = (titles: readonly string[]): RegExp =>
   new RegExp(`^(${titles.map((title) => title.replaceAll(/[{}()'[\]/.?*+|]/g, "\\$&")).join("|")})$`);
 
-/** Each pattern matches titles of samples, and all these samples must differ. */
+/** Patterns with the reason of each. Every sample whose title matches a pattern must differ. */
 export const NOT_ALIKE: readonly { of: RegExp; why: string }[] = [
   {
     of: /^(the text of (Headers|Request|Response|Blob|File|FormData|fetch|setTimeout|clearTimeout|setInterval|clearInterval|queueMicrotask)|the texts of functions)$/,

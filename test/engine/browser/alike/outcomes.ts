@@ -51,7 +51,7 @@ function outcomes() {
     if (name === "Headers" || name === "URLSearchParams")
       return [...value].map(([key, text]) => `${key}: ${show(text)}`);
     if (name === "Blob") return [value.type, value.size, show(await value.text())];
-    // A file without a given time has the current time, which is compared only roughly.
+    // Without a given time, a file has the current time, which the samples compare only roughly.
     if (name === "File") {
       const age = Math.abs(Date.now() - value.lastModified) < 100_000 ? "now" : value.lastModified;
       return [value.name, age, value.type, value.size, show(await value.text())];
@@ -84,7 +84,7 @@ function outcomes() {
     }
   }
 
-  /** Evaluates a sample. Returns its result, or that of its promise, and what the sample noted meanwhile. */
+  /** Evaluates a sample. Returns the result, or what its promise resolves to, and the notes that the sample made meanwhile. */
   async function outcome(work: () => unknown, depth = 0): Promise<Any> {
     const later = (value: unknown) => value instanceof Promise;
     try {

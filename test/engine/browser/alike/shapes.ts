@@ -13,7 +13,7 @@ const HIDDEN = [
   "Object.getPrototypeOf(Object.getPrototypeOf(new Headers().entries()))",
 ];
 
-/** Code that lists the members of an object, and the members of these members if they are functions. */
+/** Code that lists the members of an object and, for functions, the members of these members. */
 const WALK = `
   const shapeOf = (value) => {
     if (typeof value === "function") return ["function", value.name, value.length, Object.hasOwn(value, "prototype"), Reflect.ownKeys(value).map(String).join()];
@@ -64,7 +64,7 @@ const WALKS: Sample[] = [
   ["an attribute cannot be set", "{ 'use strict'; const r = new Response('x'); r.status = 3; return r.status }"],
 ];
 
-/** Calls of each member of each class on an object of another class, and with fewer arguments than required. */
+/** Calls each member of each class on an object of another class, and with fewer arguments than required. */
 const MISUSES: Sample[] = ["Headers", "Response", "Blob", "File", "FormData"].flatMap((name): Sample[] => {
   const each = (work: string) => `{
     const found = [];

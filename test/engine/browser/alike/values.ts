@@ -144,7 +144,7 @@ const FORM = "(() => { const f = new FormData(); f.append('a', 'b'); f.append('t
 const BLOB = "new Blob(['0123456789'], { type: 'a/b' })";
 const after = (made: string, use: string) => `{ const made = ${made}; made.${use}; return made }`;
 
-/** Calls by title, each as code in which V stands for the value. */
+/** Calls by title. In the code of each, V stands for the value. */
 const CALLS_OF_VALUE: Readonly<Record<string, string>> = {
   "new Headers": "new Headers(V)",
   "Headers of a value": "new Headers({ a: V })",
@@ -219,7 +219,7 @@ const CALLS_OF_VALUE: Readonly<Record<string, string>> = {
   "an interval's id": "clearInterval(V)",
 };
 
-/** Combines each call with each value. */
+/** Returns samples that combine each call with each value. */
 export const matrixOf = (takers: Readonly<Record<string, string>>): Sample[] =>
   Object.entries(takers).flatMap(([taker, code]) =>
     Object.entries(VALUES).map(
