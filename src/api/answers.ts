@@ -1,6 +1,6 @@
 /**
- * Counts the bytes of responses that are being built or sent: per request, per app, and for the whole process. A
- * resolver reserves a large read first, so that it is rejected before any work is done.
+ * Counts the bytes of the responses that the process builds or sends: for each request, each app, and in total. A resolver reserves the
+ * bytes of a large read before it starts, so that an overloaded service rejects the read before any work.
  */
 import { getHeapStatistics } from "node:v8";
 import { ActionError } from "../errors.js";
@@ -17,15 +17,18 @@ const SHARE_OF_HEAP = 1 / 10;
  * rest.
  */
 const SHARE_OF_OWNER = 1 / 2;
-/** Size of the written response, as a multiple of the read limit: it also contains names and brackets. */
+/** A written response may be this many times the read limit, because it also contains names and brackets. */
 const WRITTEN_ANSWERS = 2;
 /** Minimum for all responses. With fewer bytes, two of the largest responses would not fit. */
 const LEAST_BYTES = 4 * ANSWER_MAX_BYTES;
-/** Limit for results of changes, as a multiple of the read limit: a change that has been made cannot be rejected any more. */
+/** A change's result may be this many times the read limit, because a change that was made cannot be rejected afterwards. */
 const DONE_TIMES = 2;
 /** Results below this size are returned at any load. */
 const SMALL_BYTES = 64 * 1024;
-/** Reads above this size wait for their owner's turn. Measured: the time to read and send one megabyte. */
+/**
+ * Reads above this many bytes wait for their owner's turn. The value was measured: it costs as much time as reading and sending one
+ * megabyte.
+ */
 const LARGE_BYTES = 512 * 1024;
 const MS_PER_MB = 10;
 
@@ -45,14 +48,15 @@ export interface AnswerBudget {
    */
   readonly reserve: (bytes: number) => Promise<void>;
   /**
-   * Runs parts of the work one after the other, and counts their results. Parts that are requested at once wait here and not in the
-   * database. A finished part keeps its effect whatever its size; only the next part is rejected. No part starts after the caller has
-   * disconnected.
+   * Runs parts of a request's work one after the other and counts the bytes of their results. Parts that are requested at the same time
+   * wait here, so that they hold no database connection. A part that has finished keeps its effect even if its result is too large; the
+   * next part is then rejected. No part starts after the caller has disconnected.
    * @throws as `reserve`, before the part starts; OVERLOADED after the part if there is no capacity for its result
    */
   part<T>(work: () => Promise<T>): Promise<T>;
   /**
-   * Counts the response as it will be written, because one value can be written under twenty names.
+   * Counts the bytes of the response as it will be written. A query can request one value under twenty names, so the written response can
+   * be much larger than the read data.
    * @throws ActionError REQUEST_INVALID if the response is too large
    */
   whole(result: unknown): void;
@@ -108,7 +112,7 @@ export function createAnswers(
     else byOwner.delete(owner);
   }
 
-  /** True if there is capacity for this many more bytes, within `times` the read limit. */
+  /** True if the owner may use this many more bytes. `times` is the allowed multiple of the read limit. */
   function hasRoom(owner: string, bytes: number, times: number): boolean {
     const ownerBytes = byOwner.get(owner) ?? 0;
     const othersBytes = total - ownerBytes;
@@ -122,8 +126,8 @@ export function createAnswers(
     held: (): number => total,
 
     /**
-     * Counts a text that is sent to several sockets of one app, until the returned function is called.
-     * @throws REQUEST_INVALID if it is several times larger than a response may be, OVERLOADED if there is no capacity
+     * Counts the bytes of one text that is sent to several sockets of an app. The returned function frees them.
+     * @throws REQUEST_INVALID if the text is several times larger than a response may be; OVERLOADED if there is no capacity
      */
     share(appId: number, bytes: number): () => void {
       const owner = ownerOfApp(appId);

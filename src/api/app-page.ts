@@ -1,4 +1,4 @@
-/** HTML of an app's page, and of pages with one message. */
+/** Builds the HTML of an app's page, and of a page that shows only a message. */
 import type { RuntimeEnv } from "../rules/env-script.js";
 import { authorDocument } from "./author-document.js";
 import { escapeHtml, PAGE_HEADERS } from "./web-assets.js";
@@ -14,7 +14,7 @@ export function appPage(options: { name: string; env: RuntimeEnv & { token: stri
   return authorDocument({ title: name, env, page, base, body: "<main></main>", dependencies: [], script });
 }
 
-/** Returns a page with one message. */
+/** Returns the HTML of a page that shows only this message. */
 export function messagePage(title: string, text: string): { html: string; headers: Record<string, string> } {
   const html = `<!doctype html>
 <html lang="en">

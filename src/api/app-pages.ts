@@ -23,7 +23,7 @@ export interface AppPagesOptions {
   pages: WebPages;
 }
 
-/** Sends a refusal as a page. If the route needs a person's session, the page has the sign-in form. */
+/** Sends an error as an HTML page. If the route needs a signed-in person, the page contains the sign-in form. */
 export function sendRefusal(reply: FastifyReply, pages: WebPages, error: unknown): FastifyReply {
   if (!(error instanceof ActionError)) throw error;
   const { http } = STATUS[error.status];

@@ -28,14 +28,17 @@ export interface AuthorDocument {
   body: string;
   /** Scripts that are loaded first, in order, each with its integrity if it has one. */
   dependencies: readonly ScriptDependency[];
-  /** The page's own script, under `/client/`. */
+  /** Path of the page's own script below `/client/`. */
   script: string;
 }
 
 /** Sandbox of the page. It does not allow popups and frames, so that a page cannot open or embed anything that looks like the service. */
 const SANDBOX_POLICY = "sandbox allow-scripts allow-forms allow-modals";
 
-/** Matches origins that contain only characters of a host, so that an address cannot end its directive or policy and start another. */
+/**
+ * Matches origins that consist of host characters only. Other text in an address could end the directive of the content security policy and
+ * add another one.
+ */
 const PLAIN_ORIGIN = /^https?:\/\/[\w.:[\]-]+$/;
 
 /**
@@ -60,7 +63,9 @@ function contentPolicy(nonce: string, dependencies: readonly ScriptDependency[])
   ].join("; ");
 }
 
-/** Returns the document and its headers. Values are written as JSON in which nothing opens or closes an element. */
+/**
+ * Returns the document and its headers. Values are written as JSON with escaped `<`, so that no value can open or close an HTML element.
+ */
 export function authorDocument({ title, env, page, base, body, dependencies, script }: AuthorDocument): {
   html: string;
   headers: Record<string, string>;

@@ -1,6 +1,6 @@
 /**
- * Receives request bodies: reserves capacity before a body is read, requires a minimum speed, and parses large bodies
- * in the turn of their sender.
+ * Receives request bodies. Reserves memory before a body is read, disconnects senders that are too slow, and parses large bodies in their
+ * sender's turn.
  */
 import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
@@ -17,7 +17,10 @@ import { toId } from "./rest/request.js";
 import { addressSender, senderOf } from "./sender.js";
 import type { Turns } from "./turns.js";
 
-/** Minimum pace of a sender: this many bytes in this time, or the rest of the body. 64 kilobits a second is the speed of a poor line. */
+/**
+ * A sender must send this many bytes in PACE_MS milliseconds, or the rest of its body. 64 kilobits a second is the speed of a poor
+ * connection.
+ */
 const PACE_MS = 10_000;
 const PACE_BYTES = 80 * 1024;
 /** Time to read, check and store one megabyte, here and in the database (measured). */
@@ -27,7 +30,7 @@ declare module "fastify" {
   interface FastifyContextConfig {
     /** True if the route reads the body itself, within its own limits. */
     streamed?: true;
-    /** True for a report of a client run. Visitors may use the whole limit of the route, and one value may fill it. */
+    /** True for reports of client runs: a visitor may send a body up to the route's limit, and one value may fill it. */
     isReport?: true;
     /** True if callers without a credential may use the whole limit of the route. */
     isLargeForAll?: true;
@@ -45,12 +48,12 @@ function limitOf({ routeOptions, context }: FastifyRequest): number {
   return isTrusted || isReport || isLargeForAll ? bodyLimit : Math.min(bodyLimit, BODY_MAX_BYTES);
 }
 
-/** Key of all requests that name an app that does not exist, so that made-up IDs get no shares. */
+/** Key of all requests that name a missing app. They share one quota, so that made-up IDs get no capacity of their own. */
 const NO_APP = "none";
 
 /**
- * Returns the app to which the request counts: the app of its credential, which the sender cannot choose, otherwise the app in the path if
- * it exists.
+ * Returns the app whose quota the request uses: the app of its credential, which the sender cannot choose; without one, the app in the path
+ * if it exists.
  */
 async function appOf({ context, params }: FastifyRequest, appExists: AppExists): Promise<string | null> {
   const callerAppId = context.caller?.appId;
@@ -110,8 +113,8 @@ function readUpTo(body: Readable, limit: number): Promise<Buffer> {
 export const readBytes = (request: FastifyRequest, body: Readable): Promise<Buffer> => readUpTo(body, limitOf(request));
 
 /**
- * Ends a request whose sender is too slow, with the same error as the server sends for slow headers. Time in which the service itself
- * pauses reading does not count.
+ * Ends a request whose sender is too slow, with the error that the server sends for slow headers. Pauses that the service itself makes do
+ * not count.
  */
 function endLateBody(request: IncomingMessage, paceMs: number): () => void {
   const { socket } = request;
@@ -177,7 +180,7 @@ async function refuseOther(request: FastifyRequest, payload: Readable): Promise<
   );
 }
 
-/** Registers the body parser. `context` must be set before. */
+/** Registers the body parser. Register the hook that sets `context` first. */
 export function registerBodies(
   app: FastifyInstance,
   options: { rooms: BodyCapacities; turns: Turns; appExists: AppExists; paceMs?: number },

@@ -1,6 +1,6 @@
 /**
- * Capacity for request bodies while they arrive: limits bytes in total, per network address and per app. An app leaves
- * half to others, and addresses take turns. A body without capacity waits for a short time and is then rejected.
+ * Reserves memory for request bodies while they arrive: in total, for each network address and for each app. One app can use at most half
+ * of the free memory, and addresses take turns. A body that gets no memory within a few seconds is rejected.
  */
 import { ActionError } from "../errors.js";
 import {
@@ -128,7 +128,7 @@ export function createBodyCapacity({ totalBytes, ofAddressBytes, waitMs }: BodyC
   };
 }
 
-/** Separate limits for small, usual and large bodies, so that none waits behind larger ones. */
+/** Separate limits for small, usual and large bodies, so that a small body never waits behind a large one. */
 export interface BodyCapacities {
   capacityFor(bytes: number): BodyCapacity;
 }

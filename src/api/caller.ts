@@ -10,7 +10,7 @@ export const COOKIE_NAME = "auth_token";
 
 const SAFE_METHODS = ["GET", "HEAD", "OPTIONS"];
 
-/** Route that creates and ends a session from a pasted token. */
+/** Route that signs in with a pasted token (POST) and signs out (DELETE). */
 const TOKEN_SIGN_IN = "/v1/session";
 
 /** Part of a request that the check reads. `route` is the pattern that matched, because a path has several spellings. */
@@ -26,7 +26,7 @@ export type Source = "own" | "foreign" | "unknown";
 export interface CallerReader {
   /** Returns the source by `Origin` if the header is present, otherwise by `Sec-Fetch-Site`. */
   sourceOf(headers: IncomingHttpHeaders): Source;
-  /** Returns the service's own origin for a request that passes the check. */
+  /** Checks that a page of the service sent the request, and returns the service's origin. */
   ownOrigin(headers: IncomingHttpHeaders): string;
   /**
    * Returns the token of a request, or null. `Auth-token` has precedence over `Authorization`, and `Authorization` over the cookie. A
@@ -47,7 +47,7 @@ export function headerToken(headers: IncomingHttpHeaders): string | null {
 export const cookieToken = ({ cookie }: IncomingHttpHeaders): string | null =>
   (cookie ? parseCookie(cookie)[COOKIE_NAME] : undefined) || null;
 
-/** True for a person who follows a link from elsewhere. */
+/** True if a person opened this address by a link on another site. */
 const isNavigation = ({ method, headers }: RequestHead): boolean =>
   SAFE_METHODS.includes(method) && headers["sec-fetch-mode"] === "navigate";
 

@@ -1,4 +1,7 @@
-/** Serves an action's script at its own address, and the debug page around the script. The resolver and the sessions make the decisions. */
+/**
+ * Serves the script of an action at its own address, and the debug page that runs it. The resolver and the page sessions decide who gets
+ * them.
+ */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import type { PageSessions } from "../operations/client/page-sessions.js";

@@ -16,15 +16,15 @@ export interface RequestContext extends Visitor {
   idempotencyKey: string | null;
   /** True for `Idempotency-Retry: failed`: a failed or cancelled run of this key is run again. */
   retryFailed?: boolean;
-  /** Counter of the response's bytes; events of a subscription have none. */
+  /** Counts the bytes of the response. Absent for events of a subscription, which are counted elsewhere. */
   answer?: AnswerBudget;
   /** Returns a signal that aborts when the caller has disconnected. */
   gone?: () => AbortSignal;
-  /** State that the response shows, for its `ETag`, if the response does not contain it. */
+  /** Version of the returned resource, for the `ETag` header, if the response itself does not contain it. */
   updatedAt?: string;
   /** HTTP status of a REST response, if it differs from the usual one of its route. */
   http?: number;
-  /** Set if requests are traced. */
+  /** Trace span of the request; absent if tracing is off. */
   span?: TraceSpan;
   /** Browser that sent the request over HTTP: a sign-in reads its name and sets its cookie. Absent on sockets. */
   browser?: {
@@ -38,13 +38,13 @@ export interface RequestContext extends Visitor {
     /** Sets the session cookie; null clears it. */
     setSession(session: { token: string } | null): void;
   };
-  /** Set if the request was refused, whatever its HTTP status. */
+  /** True if the request was rejected, even if its HTTP status is 200. */
   refused?: true;
-  /** Set if refusals are sent without delay, because guessing would reveal nothing. */
+  /** True if a rejection may be sent without delay, because its sender cannot learn anything by guessing. */
   isAnswered?: true;
 }
 
-/** Returns the facts of the request that a sign-in needs. */
+/** Returns the data of the request that a sign-in needs. */
 export const signInRequest = ({ caller, address, browser }: RequestContext): SignInRequest => ({
   caller,
   address,

@@ -1,4 +1,4 @@
-/** Imports and exports of entries over HTTP, both streamed. The resolver and the rules make the decisions. */
+/** Streams imports and exports of entries over HTTP. The resolver decides about access, and the rules check the content. */
 import { Readable, Transform } from "node:stream";
 import multipart from "@fastify/multipart";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -39,7 +39,7 @@ const FORMATS_BY_TYPE: readonly (readonly [RegExp, RowFormat])[] = [
   [/^application\/json\b/i, "json"],
 ];
 
-/** Returns the format by the content type if it names one, otherwise by the file's name. @throws ActionError REQUEST_INVALID */
+/** Returns the format that the content type names, otherwise the one of the file name's extension. @throws ActionError REQUEST_INVALID */
 function formatOf(type: string, name = ""): RowFormat {
   const byName = /\.(csv|json|jsonl|ndjson)$/i.exec(name)?.[1]?.toLowerCase();
   const namedFormat = byName === "ndjson" ? "jsonl" : (byName as RowFormat | undefined);
@@ -51,7 +51,7 @@ function formatOf(type: string, name = ""): RowFormat {
   );
 }
 
-/** Passes on at most `most` bytes, and fails if none arrive for long. */
+/** Passes on at most `most` bytes. Fails if the sender pauses for too long, so that an import does not keep its transaction open. */
 function boundBytes(bytes: Readable, most: number, { raw }: FastifyRequest): Readable {
   let bytesLeft = most;
   const destroyStream = (error: Error) => bytes.destroy(error);

@@ -8,7 +8,7 @@ import { ActionError, type ErrorDetails, httpOf, type Status } from "../errors.j
 import type { ServiceMeasures } from "../operations/watch/measures.js";
 import { isDiskFull } from "../postgres.js";
 
-/** Delay for a retry in seconds. A restarted database is usually back within this time. */
+/** Value of `Retry-After` in seconds while the database is unavailable. A restarted database is usually back within this time. */
 const AWAY_RETRY_SECONDS = 1;
 
 /** Body of every failure (contract, section 4). */
@@ -21,7 +21,7 @@ function bodyOf({ status, message, details }: ActionError): ErrorBody {
   return { status, error: message, ...details };
 }
 
-/** Converts Fastify's own errors by their codes. Other 4xx errors of Fastify count as faults of the request. */
+/** Converts an error of Fastify by its code. Other 4xx errors of Fastify become REQUEST_INVALID. */
 function ofFastify(error: FastifyError): ActionError | null {
   if (error.code === "FST_ERR_CTP_BODY_TOO_LARGE") return new ActionError("PAYLOAD_TOO_LARGE");
   if (error.code === "FST_ERR_CTP_INVALID_MEDIA_TYPE") {
@@ -75,7 +75,10 @@ const WRONG_TYPE =
 /** Matches the path of an invalid value in graphql-js's message about a variable. */
 const FAULT_PLACE = / at "(\w+(?:\.\w+|\[\d+\])+)"; /g;
 
-/** Matches other messages of graphql-js about an input value. They contain names of fields from the caller, but no values. */
+/**
+ * Matches other messages of graphql-js about an input value. Such messages contain field names from the caller but no values, so they can
+ * be returned.
+ */
 const NOT_IN_TYPE =
   /Expected type "\w+" to be an object|does not exist in "\w+" enum|Field "\w{1,60}" is not defined by type "\w+"/g;
 
@@ -98,7 +101,7 @@ function withoutValues(message: string): string {
     .replace(/(, found) [\s\S]*$/, "");
 }
 
-/** True for a fault of the document or its variables that was found before a resolver ran. */
+/** True if the document or its variables are invalid, so that no resolver ran. */
 function isFaultOfDocument(error: GraphQLError): boolean {
   return error.originalError === undefined || error.originalError instanceof GraphQLError;
 }

@@ -1,4 +1,4 @@
-/** Turns errors of the form parser (@fastify/multipart, busboy) into errors of the request. */
+/** Converts errors of the form parser (@fastify/multipart, busboy) to REQUEST_INVALID. */
 import { ActionError } from "../errors.js";
 
 /** The form parser decodes bytes that are not UTF-8 to this character without an error. */
@@ -10,7 +10,7 @@ export function refuseOtherBytes(text: unknown, field: string): void {
   throw new ActionError("REQUEST_INVALID", `${field} must be UTF-8 (got other bytes)`);
 }
 
-/** Matches messages of the form parser, which says "needle" for a boundary that is too long. */
+/** Matches the form parser's messages about an invalid form. "needle" is its word for a boundary that is too long. */
 const FORM_MESSAGE = /form|multipart|boundary|needle|premature|aborted|header/i;
 
 /** Returns REQUEST_INVALID for a fault of the form; any other error unchanged. */

@@ -1,4 +1,4 @@
-/** GraphQL over HTTP: checks who may send a document and the document itself before Apollo executes it, and sends the result as text. */
+/** Serves GraphQL over HTTP. Checks the caller and the document before Apollo executes it, and sends the result as JSON text. */
 import { ApolloServer } from "@apollo/server";
 import { fastifyApolloHandler } from "@as-integrations/fastify";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -48,7 +48,7 @@ export interface GraphqlOptions {
 
 const OTHER_METHODS = ["PUT", "DELETE", "PATCH"];
 
-/** Parses a URL parameter as JSON. A text that is not JSON is kept, and Apollo rejects it. */
+/** Parses a URL parameter as JSON. Returns text that is not JSON unchanged, so that Apollo rejects it. */
 function jsonIn(text: unknown): unknown {
   try {
     return typeof text === "string" ? JSON.parse(text) : text;
@@ -86,7 +86,7 @@ function methodFault(method: string, document: DocumentNode, operationName: stri
   return null;
 }
 
-/** Returns the result, or an error if its text would be too large. */
+/** Returns the result, or an error if its JSON text would be too large. */
 function fitResult(
   { answer }: GraphqlContext,
   result: FormattedExecutionResult,

@@ -7,7 +7,7 @@ import type { Socket } from "node:net";
 import type { Status } from "../errors.js";
 import { TASK_TOKEN_PREFIX } from "../operations/access/tokens.js";
 
-/** The parts of the service: whether each is up, or the reason why it is not. */
+/** For each part of the service, a function that returns whether the part is up, or the reason why it is not. */
 export type ServiceParts = Record<string, () => boolean | string>;
 
 /** The text of the metrics, and its content type. */
@@ -18,7 +18,7 @@ export interface Metrics {
 
 export interface FrontDoor {
   handle: RequestListener;
-  /** Responds to bytes that are not valid HTTP or that exceed Node's limits. For the server's `clientError`. */
+  /** Rejects bytes that are not valid HTTP or exceed Node's limits. Handler of the server's `clientError` event. */
   refuse(error: NodeJS.ErrnoException, socket: Socket): void;
   /** Passes requests to the API from now on. With null, all of them get 503. */
   open(api: RequestListener | null): void;
@@ -71,7 +71,7 @@ function unreadableAnswer({ code = "" }: NodeJS.ErrnoException): string {
   return [`HTTP/1.1 ${line}`, ...headers, "", body].join("\r\n");
 }
 
-/** True if a run may have sent the request: the request has a task token, which the API checks, or is a preflight, which has none. */
+/** True if a run may have sent the request. A run sends a task token, which the API checks; a preflight has no token. */
 function mayBeOfRun({ method, headers }: IncomingMessage): boolean {
   const token = headers["auth-token"] ?? headers.authorization?.replace(/^bearer /i, "");
   return method === "OPTIONS" || String(token).startsWith(TASK_TOKEN_PREFIX);

@@ -1,6 +1,6 @@
 /**
- * Serves the routes of HTTP triggers, `/h/:appId/…`: reads the request as raw bytes, answers preflights, writes the response. Makes no
- * access decisions.
+ * Serves the routes of HTTP triggers, `/h/:appId/…`: reads the body as bytes, answers preflights, writes the response. Access is checked
+ * elsewhere.
  */
 import { randomUUID } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
@@ -60,7 +60,7 @@ function addressOf(request: FastifyRequest): Address {
   return { appId, isDraft, ...(isDraft ? { raw: raw.slice(1), decoded: decoded.slice(1) } : { raw, decoded }) };
 }
 
-/** Returns the token of an editor's draft request: from a header, or from the cookie if the page is the service's own. */
+/** Returns the token of an editor who calls a draft: from a header, or from the cookie if the request comes from the service's own page. */
 function draftToken(headers: IncomingHttpHeaders): string | null {
   const bearerToken = headerToken(headers);
   return bearerToken === null && headers["sec-fetch-site"] === "same-origin" ? cookieToken(headers) : bearerToken;
@@ -114,7 +114,10 @@ function urlsOf({ raw, headers: { host } }: FastifyRequest, publicUrl: string | 
   return [path.startsWith(`${pathname.replace(/\/$/, "")}/`) ? origin + path : publicUrl + path];
 }
 
-/** True for a browser that would render the response on the service's own origin, although pages of authors have another one. */
+/**
+ * True if a browser would show the response on the service's own origin although RUNTIME_URL gives author pages another one. The request is
+ * then redirected.
+ */
 function isToMove({ headers }: FastifyRequest, { isDraft }: Address, runtimeUrl: string | null): runtimeUrl is string {
   if (runtimeUrl === null || isDraft || headers.host?.toLowerCase() === new URL(runtimeUrl).host) return false;
   return headers.accept?.includes("text/html") ?? false;

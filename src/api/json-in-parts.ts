@@ -9,7 +9,7 @@ const [QUOTE, BACKSLASH, COMMA, COLON] = [34, 92, 44, 58] as const;
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125] as const;
 const BLANK_BYTES = [9, 10, 13, 32];
 
-/** Number of bytes of elements that are parsed at once. Also the maximum for one element or other value. */
+/** Maximum bytes of elements that are parsed without a pause. One element or value cannot be larger. */
 const BATCH_BYTES = 128 * 1024;
 const VALUE_MAX_BYTES = 2 * 1024 * 1024;
 
@@ -54,7 +54,7 @@ class JsonReader {
     this.at += 1;
   }
 
-  /** Moves past one value, to the comma or bracket that follows it. It reads strings and brackets only; the parser checks the rest. */
+  /** Moves past one value to the comma or bracket after it. Recognizes strings and brackets only; `JSON.parse` checks the rest later. */
   private skipValue(): void {
     const started = this.at;
     for (let depth = 0; this.at < this.body.length; ) {
@@ -78,7 +78,7 @@ class JsonReader {
     throw invalidJson(this.at);
   }
 
-  /** Returns the next elements, with at most the bytes of a batch. */
+  /** Returns the next elements, as many as fit into one batch. */
   private batch(): unknown[] {
     const started = this.at;
     let partEnd = started;
@@ -89,7 +89,7 @@ class JsonReader {
     return parsePart("[", this.body.subarray(started, partEnd), "]", started) as unknown[];
   }
 
-  /** Yields the elements, one after the other, after each parsed batch. */
+  /** Yields the elements one by one, and pauses after each parsed batch. */
   *elements(): Generator<undefined, unknown[]> {
     this.at += 1;
     const parts: unknown[] = [];

@@ -1,6 +1,6 @@
 /**
- * Response that is sent line by line while its operation runs; each line is a JSON value. A slow client slows the
- * operation down, until the operation's time limit or until the client is disconnected (reader-pace.ts).
+ * A response that is sent line by line while its operation runs; each line is a JSON value. If the client reads slowly, the operation
+ * waits, until its time limit ends or the client is disconnected (reader-pace.ts).
  */
 import { once } from "node:events";
 import { PassThrough, type Readable } from "node:stream";

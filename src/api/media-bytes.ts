@@ -1,4 +1,4 @@
-/** Uploads and downloads of media over HTTP, whole or in part. The resolver and the rules make the decisions. */
+/** Uploads and downloads media files over HTTP, whole or in ranges. The resolver decides about access. */
 import type { Readable } from "node:stream";
 import multipart, { type MultipartFile, type MultipartValue } from "@fastify/multipart";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -41,7 +41,7 @@ function whileConnected({ raw }: FastifyRequest) {
   };
 }
 
-/** Reads the form. Fields come from the URL or the form; in the form they must precede the files. */
+/** Reads a form. Fields come from the URL or the form; in the form, they must come before the files. */
 async function receiveForm(
   request: FastifyRequest,
   upload: Upload,

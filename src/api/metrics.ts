@@ -19,7 +19,7 @@ export interface MetricSources {
   dataDirFree: () => Promise<number>;
   /** Milliseconds by which the database's clock is ahead of this machine's. */
   clockSkewMs: () => number;
-  /** Returns the bytes of this process's responses in progress; null if the process does not serve requests. */
+  /** Returns the bytes of the responses that this process is sending; null if the process does not serve requests. */
   answers: (() => number) | null;
   /** Returns the number of open sockets and of their subscriptions; null if the process does not serve requests. */
   sockets: (() => { open: number; subscriptions: number }) | null;
@@ -33,7 +33,7 @@ export interface MetricSources {
   } | null;
 }
 
-/** Registry of figures of the process itself, created once even if tests run several services in it. */
+/** Metrics of the Node process itself. Created once, even if tests run several services in the process. */
 let ofProcess: Registry | null = null;
 
 function processRegistry(): Registry {
@@ -43,7 +43,7 @@ function processRegistry(): Registry {
   return ofProcess;
 }
 
-/** Registers the queued runs of each app: the longest queues by app ID, all others together. */
+/** Registers the number of queued runs for the apps with the longest queues, by app ID, and one sum for all other apps. */
 function registerQueues(register: Registry): (now: VitalSigns | null) => void {
   const depth = new Gauge({
     name: "svc_queue_runs",
@@ -72,8 +72,8 @@ function registerQueues(register: Registry): (now: VitalSigns | null) => void {
 }
 
 /**
- * Registers gauges over `vitals`, which are read once per scrape. Without a database they have no sample, because a zero would look like an
- * idle service.
+ * Registers gauges for the values of `vitals`, which are read once per scrape. While the database is unavailable, the gauges have no value,
+ * because zero would look like an idle service.
  */
 function registerVitals(register: Registry, vitals: ReadVitals): () => Promise<void> {
   const gauge = (name: string, help: string, of: (now: VitalSigns) => number) => {
@@ -237,7 +237,7 @@ function registerRunner(register: Registry, runner: NonNullable<MetricSources["r
   });
 }
 
-/** Builds `/metrics` of one process. Without the database, the figures of the process are still reported. */
+/** Builds the `/metrics` response of one process. While the database is unavailable, it contains only the metrics of the process. */
 export function createMetrics(sources: MetricSources): Metrics {
   const register = new Registry();
   const readVitals = registerVitals(register, sources.vitals);

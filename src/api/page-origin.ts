@@ -1,6 +1,6 @@
 /**
- * Determines the origin of the pages that run authors' code: the service's own origin, or RUNTIME_URL if it is set. Moves signed-in editors
- * to that origin.
+ * Determines the origin of pages that run authors' code: RUNTIME_URL if it is set, otherwise the service's own origin. Redirects signed-in
+ * editors to that origin.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
@@ -12,12 +12,12 @@ export interface PageOriginOptions {
   sessions: PageSessions;
   /** The service's address for people, without a trailing slash. */
   baseUrl: string;
-  /** Origin of those pages. If null, this is the service's own origin. */
+  /** Origin of pages that run authors' code. If null, it is the service's own origin. */
   runtimeUrl: string | null;
 }
 
 export interface PageOrigin {
-  /** Path prefix of the service at that origin. */
+  /** Path prefix of the service at the origin of authors' pages. */
   base: string;
   /** Redirects a browser that came to the wrong origin to `path` at the right one; returns null if the origin is right. */
   moved(request: FastifyRequest, reply: FastifyReply, path: string): FastifyReply | null;
@@ -27,7 +27,7 @@ export interface PageOrigin {
 
 const DEBUG_PAGE = "/v3/apps/:appId/actions/:id/compile";
 
-/** All routes that the origin of those pages serves. */
+/** All routes that the origin of authors' pages serves. */
 const SERVED_ROUTES = ["/apps/:id", "/apps/:id/viewer", DEBUG_PAGE, "/client/*", KEPT_ROUTE, TRIGGER_ADDRESS];
 
 function isServed({ routeOptions: { url = "" }, query }: FastifyRequest): boolean {

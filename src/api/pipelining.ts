@@ -14,15 +14,15 @@ type ParseBytes = (bytes: Buffer) => void;
 
 /** State of one connection. */
 class RequestFeed {
-  /** Received bytes that the parser has not got yet. */
+  /** Bytes that were received but not yet passed to the HTTP parser. */
   private rest: Buffer = Buffer.alloc(0);
   private current: IncomingMessage | null = null;
   private isAnswered = true;
   /** Bytes of the current body that the parser has not received; null if the length is unknown. */
   private bodyLeft: number | null = null;
   /**
-   * Requests whose heads were in the same slice as the end of the previous request. They are rare, and the size of the slice limits their
-   * number.
+   * Requests that began in the same slice as the end of the previous request. They are rare: the slice is so small that it holds few of
+   * them.
    */
   private readonly early: (() => void)[] = [];
 
@@ -83,7 +83,7 @@ class RequestFeed {
     handle(request, response);
   }
 
-  /** Handles the request now, or once the previous one has its response. */
+  /** Handles the request now, or as soon as the previous one has been answered. */
   accept(request: IncomingMessage, response: ServerResponse, handle: RequestListener): void {
     if (this.isAnswered) this.beginRequest(request, response, handle);
     else this.early.push(() => this.beginRequest(request, response, handle));

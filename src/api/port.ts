@@ -1,11 +1,11 @@
-/** The HTTP server at the port. Limits how long a request may take to arrive, and how many silent connections may be open. */
+/** The HTTP server at the service's port. Limits how long a request may take to arrive, and how many connections may stay silent. */
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import type { Socket } from "node:net";
 import type { FrontDoor } from "./health.js";
 import { handleInTurn } from "./pipelining.js";
 
 export interface PortLimits {
-  /** Time for a request's head, and for the whole request. A form with files has more time. */
+  /** Milliseconds in which the head of a request must arrive, and the whole request. Forms with files have more time. */
   headMs: number;
   requestMs: number;
   formMs: number;
@@ -17,8 +17,8 @@ export interface PortLimits {
 }
 
 /**
- * Default limits. A megabyte arrives in a minute over any line. The database needs file descriptors too. A browser opens six connections, a
- * busy proxy some hundreds.
+ * Default limits. A megabyte arrives within a minute over any connection. A browser opens six connections and a busy proxy some hundreds;
+ * the database needs file descriptors too.
  */
 const DEFAULT_LIMITS: PortLimits = {
   headMs: 10_000,
@@ -54,7 +54,7 @@ function createSilence(most: number) {
   };
 }
 
-/** True for a request that may take long: a file, in a form or as the body, or a commit of many entries. */
+/** True for a request that may take long to arrive: files in a form or as the body, or a commit of many entries. */
 const isForm = ({ headers, url = "" }: IncomingMessage): boolean =>
   (headers["content-type"]?.toLowerCase().startsWith("multipart/form-data") ?? false) ||
   /^\/v1\/apps\/\d+\/data-sources\/[^/?]+\/(?:import|commit)(?:\?|$)/.test(url);

@@ -1,4 +1,4 @@
-/** The one port: REST, GraphQL and its websocket, pages and health behind one HTTP server. */
+/** The HTTP server of the service: REST, GraphQL with its websocket, pages and health checks at one port. */
 import { createServer, type RequestListener } from "node:http";
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { GraphQLSchema } from "graphql";
@@ -61,7 +61,8 @@ import { dropRest } from "./unread-body.js";
 import { registerWebAssets, wantsPage } from "./web-assets.js";
 
 /**
- * Maximum length of a path parameter. It exceeds any valid first line of a request, because the rules check whether a parameter is an ID.
+ * Maximum length of a path parameter. No valid request line is that long, so the router never rejects a parameter; the rules report whether
+ * it is an ID.
  */
 const PARAM_MAX_CHARACTERS = 16_384;
 

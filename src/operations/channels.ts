@@ -33,5 +33,5 @@ export const DATABASE_CHANNELS = [
   ALERT_CHANNEL,
 ];
 
-/** Channels of console lines and results of runs, many notifications a second: a process subscribes to them only while a caller waits. */
+/** Channels of console lines and run results. They carry many notifications a second, so a process subscribes only while a caller waits. */
 export const FOLLOWED_CHANNELS = [LOG_CHANNEL, CONSOLE_CHANNEL];

@@ -106,7 +106,7 @@ ${contentsHtml(headings)}
 `;
 }
 
-/** Returns search results as the content of a page. */
+/** Builds the page of search results. */
 export function resultsHtml(prefix: string, query: string, hits: readonly DocsHit[]): string {
   const item = ({ page, heading, address, excerpt }: DocsHit) => {
     const name = heading === page ? page : `${page}: ${heading}`;

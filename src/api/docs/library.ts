@@ -1,4 +1,4 @@
-/** The documentation as pages: reads the Markdown files of the installation once, and gives each an address under /docs. */
+/** Reads the Markdown files of the documentation once, and gives each page its address under /docs. */
 import { globSync, readFileSync } from "node:fs";
 import { basename, dirname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -65,7 +65,7 @@ function readPage(root: string, file: string): DocsPage {
 export class DocsLibrary {
   readonly root: string;
   readonly #bySlug: ReadonlyMap<string, DocsPage>;
-  /** Pages by the last part of the slug. */
+  /** Pages by the last segment of their slug, for addresses without a section. */
   readonly #byName: ReadonlyMap<string, DocsPage>;
   readonly #byFile: ReadonlyMap<string, DocsPage>;
 

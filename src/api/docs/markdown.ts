@@ -141,7 +141,7 @@ function hrefOf(target: LinkTarget, base: string, suffix: "" | ".md"): string | 
   }
 }
 
-/** Returns the address of a page, without the prefix before /docs. */
+/** Returns the address of a page. A proxy's path prefix is not part of it. */
 export const addressOf = (slug: string, suffix: "" | ".md"): string =>
   slug === "" ? `/docs/${suffix === "" ? "" : "README.md"}` : `/docs/${slug}${suffix}`;
 

@@ -43,7 +43,7 @@ export interface DocsOptions {
   root?: string;
 }
 
-/** Documentation of this installation, for its own routes and for agents. */
+/** The documentation of this installation, for the /docs routes and for agents. */
 export interface DocsSite {
   library: DocsLibrary;
   search: DocsSearch;
@@ -95,7 +95,9 @@ function llmsFullText(docs: DocsSite, base: string): string {
     .join("\n\n");
 }
 
-/** Sends a text with its ETag, or 304 if the reader has the text. Readers revalidate each time, because an upgrade changes the pages. */
+/**
+ * Sends a text with its ETag, or 304 if the reader has this version. Readers ask again at each visit, because an upgrade changes the pages.
+ */
 function sendTagged(request: FastifyRequest, reply: FastifyReply, type: string, text: string): FastifyReply {
   const tag = `"${createHash("sha256").update(text).digest("base64url").slice(0, 22)}"`;
   reply.headers({ "cache-control": "no-cache", etag: tag, "x-content-type-options": "nosniff" });

@@ -1,6 +1,6 @@
 /**
- * Inputs of actions in the GraphQL schema. Every field can be absent or null: rules/action-input.ts checks values for
- * REST and GraphQL alike, with the specification's statuses.
+ * GraphQL inputs of actions. Every field is optional and nullable here, because rules/action-input.ts checks the values for REST and
+ * GraphQL alike.
  */
 import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { Field, InputType, Int } from "type-graphql";
@@ -18,7 +18,7 @@ import {
   TriggerTypeEnum,
 } from "./leaf-types.js";
 
-/** Requires the fields of a class to be those that the rules check. */
+/** Compile-time check: a class must have exactly the fields that the rules check. */
 type UnknownFields<Input> = { [Field in keyof Input]?: unknown };
 
 @InputType("TriggerWhereInput", { description: "Filter that selects which events or requests start the action." })
@@ -106,7 +106,7 @@ export class ActionSourceInput implements UnknownFields<Pick<ActionSource, "lang
   })
   files?: unknown;
 
-  /** The rules know only `files`. It is assigned first, because it is declared first. @throws REQUEST_INVALID */
+  /** Converts `fileList` to `files`, the only form that the rules accept. @throws REQUEST_INVALID */
   @Field(() => [SourceFileInput], {
     nullable: true,
     description: "The same as a list with types, instead of `files`.",

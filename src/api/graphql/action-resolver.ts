@@ -1,4 +1,4 @@
-/** Actions over GraphQL: the authoring verbs. Each method checks access at the gate and makes one call. */
+/** GraphQL resolver for authors of actions. Each method checks the caller's access and then calls one operation. */
 import { Arg, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
 import { ActionError } from "../../errors.js";
 import type { AccessGate } from "../../operations/access/gate.js";
@@ -17,15 +17,15 @@ import { IdempotencyKey, keyOf } from "./idempotency.js";
 import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
 import { ActionChangeType } from "./version-types.js";
 
-/** Part of the context that the subscription needs, because decorators cannot access the resolver instance. */
+/** Context of the subscription. It carries the service, because decorators cannot access the resolver instance. */
 export interface ActionFeedContext extends RequestContext {
   gate: AccessGate;
   actionFeed: ActionFeed;
 }
 
 /**
- * Fields of an action that callers without permission to read code do not get. REST leaves them out, GraphQL rejects a document that
- * selects them.
+ * Fields of an action that need permission to read code. Without it, REST omits these fields and GraphQL rejects documents that select
+ * them.
  */
 const CODE_FIELDS = ["code", "source"];
 

@@ -1,4 +1,4 @@
-/** Types of actions in the GraphQL schema: versions, triggers, assets, pages. No behaviour. */
+/** GraphQL types of actions: versions, triggers, assets, pages: only declarations. */
 import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { Field, Int, ObjectType } from "type-graphql";
 import type {

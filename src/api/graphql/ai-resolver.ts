@@ -1,4 +1,7 @@
-/** Language models for server actions. Each method checks access at the gate and makes one call. Only REST streams an answer. */
+/**
+ * GraphQL resolver of language models, for server actions. Each method checks the caller's access and then calls one operation. Only REST
+ * can stream an answer.
+ */
 import { Arg, Ctx, Mutation, Resolver } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { Ai, AiReply } from "../../operations/ai/ai.js";

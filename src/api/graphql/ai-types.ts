@@ -1,4 +1,4 @@
-/** Shapes of language models in the GraphQL schema. No behaviour: rules/ai checks the input. */
+/** GraphQL types of language models: only declarations: rules/ai checks the input. */
 import { GraphQLJSON } from "graphql-scalars";
 import { type ClassType, Field, Float, InputType, Int, ObjectType } from "type-graphql";
 import type { AiCompletion, TokenUsage } from "../../rules/ai/answer.js";

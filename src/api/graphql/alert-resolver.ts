@@ -1,4 +1,4 @@
-/** Alerts over GraphQL. Each method checks access at the gate and makes one call. */
+/** GraphQL resolver: alerts. Each method checks the caller's access and then calls one operation. */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { AlertRules } from "../../operations/alerts/alert-rules.js";

@@ -1,4 +1,4 @@
-/** Shapes of alerts in the GraphQL schema. No behaviour. */
+/** GraphQL types of alerts: only declarations. */
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { AlertChannel, AlertCondition } from "../../rules/alert-input.js";
 import { DateTime, enumOf } from "./leaf-types.js";

@@ -1,4 +1,4 @@
-/** Apps, their editors and their audit log over GraphQL, and what administrators create. */
+/** GraphQL resolver of apps, their editors and their audit log, and of what administrators create. */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
 import type { AccessGate } from "../../operations/access/gate.js";
@@ -27,7 +27,10 @@ export class AppResolver {
     private readonly appEditors: Editors,
   ) {}
 
-  /** Returns the caller, and the input with the organization that the caller administers. @throws ActionError FORBIDDEN, REQUEST_INVALID */
+  /**
+   * Adds the organization that the caller administers to the input. Returns the caller and this input.
+   * @throws ActionError FORBIDDEN, REQUEST_INVALID
+   */
   private async inOrganization(
     context: RequestContext,
     data: Record<string, unknown>,

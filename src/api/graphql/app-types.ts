@@ -1,4 +1,4 @@
-/** Types of apps and people in the GraphQL schema, and their inputs. No behaviour. */
+/** GraphQL types of apps and people, and their inputs: only declarations. */
 import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { User } from "../../operations/access/people.js";

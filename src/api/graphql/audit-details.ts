@@ -1,4 +1,4 @@
-/** Details of audit entries with types: names and values as text, because each operation has other details. */
+/** GraphQL type of an audit entry's details. Each operation has other details, so they are listed as names and values in text. */
 import { Field, FieldResolver, ObjectType, Resolver, Root } from "type-graphql";
 import { AccessEntryType } from "./auth-types.js";
 import { AuditEntryType } from "./trail-resolver.js";

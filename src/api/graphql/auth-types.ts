@@ -1,4 +1,4 @@
-/** Shapes of people's accounts in the GraphQL schema. No behaviour. */
+/** GraphQL types of people's accounts: only declarations. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { User } from "../../operations/access/people.js";

@@ -1,4 +1,4 @@
-/** Secret bindings over GraphQL. Each method checks access at the gate and makes one call. */
+/** GraphQL resolver: secret bindings. Each method checks the caller's access and then calls one operation. */
 import { Arg, Ctx, Mutation, Query, Resolver } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { BindingTrial, BindingTrials, BindingUse } from "../../operations/requests/binding-trials.js";

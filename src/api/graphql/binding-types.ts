@@ -1,4 +1,4 @@
-/** Shapes of secret bindings in the GraphQL schema. No behaviour. */
+/** GraphQL types of secret bindings: only declarations. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { BindingTrial, BindingUse } from "../../operations/requests/binding-trials.js";

@@ -53,7 +53,7 @@ class ReportedRunType {
   @Field(() => Int, { description: "ID of the run." }) runId: number;
 }
 
-/** Part of the context that the subscription needs, because decorators cannot access the resolver instance. */
+/** Context of the subscription. It carries the service, because decorators cannot access the resolver instance. */
 export interface ClientFeedContext extends RequestContext {
   gate: AccessGate;
   clientFeed: ClientFeed;

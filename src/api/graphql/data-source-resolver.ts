@@ -1,4 +1,4 @@
-/** Data sources and their snapshots over GraphQL. Each method checks access at the gate and makes one call. */
+/** GraphQL resolver: data sources and their snapshots. Each method checks the caller's access and then calls one operation. */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { AccessTrial, AccessTrials } from "../../operations/data-sources/access-trials.js";

@@ -1,4 +1,4 @@
-/** Shapes of data sources and their entries in the GraphQL schema. No behaviour. */
+/** GraphQL types of data sources and their entries: only declarations. */
 import { GraphQLScalarType } from "graphql";
 import { GraphQLJSON } from "graphql-scalars";
 import { Field, Float, ID, InputType, Int, ObjectType } from "type-graphql";

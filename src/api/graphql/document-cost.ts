@@ -1,6 +1,6 @@
 /**
- * Computes the number of values that a GraphQL operation requests, before it is executed. A page counts for as many as its `limit`. Expects
- * valid documents.
+ * Computes how many values a GraphQL operation requests, before it is executed, so that expensive operations can be rejected. A page counts
+ * as `limit` items. Expects a valid document.
  */
 import {
   type ArgumentNode,
@@ -38,12 +38,12 @@ export const COST_MAX = 30_000;
  * little more.
  */
 const INTROSPECTION_MARGIN = 1.25;
-/** Assumed number of items of a list within a page, such as an action's triggers. Most have one. */
+/** Assumed number of items of a list inside another item, such as an action's triggers. Most of these lists have one item. */
 const INNER_LIST = 1;
 
 export type Variables = Readonly<Record<string, unknown>> | null | undefined;
 
-/** Cost of a selection set: its values, and its levels with fragments inlined. */
+/** Cost of a selection set: the number of its values, and its depth with fragments inlined. */
 interface QueryMeasure {
   cost: number;
   levels: number;
@@ -157,7 +157,7 @@ class CostEstimate {
     return { cost, levels };
   }
 
-  /** Returns the fields of the operation itself, with those of its fragments. Each one is a separate request to the service. */
+  /** Returns the root fields of the operation, including those in fragments. Each root field is a separate request to the service. */
   roots({ selections }: SelectionSetNode, visited = new Set<string>()): number {
     let count = 0;
     for (const selection of selections) {

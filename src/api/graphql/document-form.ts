@@ -1,4 +1,7 @@
-/** Checks the form of a GraphQL document before it is validated: validation takes time by the square of some of these numbers. */
+/**
+ * Limits the size and depth of a GraphQL document before it is validated, because the time of validation grows with the square of some of
+ * these numbers.
+ */
 import {
   type ArgumentNode,
   type DirectiveNode,
@@ -29,8 +32,8 @@ export const FORM_LIMITS = {
 type FormLimit = keyof typeof FORM_LIMITS;
 
 /**
- * True if a value is nested deeper. For each rule, validation walks through a value by recursion, and deeper values overflow its stack,
- * which takes long.
+ * True if a value is nested deeper than `levels`. Validation walks values by recursion, and a deep value overflows its stack, which takes
+ * long.
  */
 function nestsDeeper(value: ValueNode, levels: number): boolean {
   if (value.kind === Kind.LIST) return levels === 0 || value.values.some((inner) => nestsDeeper(inner, levels - 1));
@@ -68,7 +71,7 @@ class DocumentForm {
     for (const { value } of input ?? []) this.value(value);
   }
 
-  /** Walks the written selections; fragments are counted where they are defined. */
+  /** Walks the selections as they are written. A fragment is counted once, at its definition. */
   walk({ selections }: SelectionSetNode, level: number, names: Set<string>): void {
     this.within("levels of fields", level);
     for (const selection of selections) {

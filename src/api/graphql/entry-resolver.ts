@@ -1,6 +1,6 @@
 /**
- * Entries of data sources over GraphQL. Each method checks access at the gate and makes one call; access rules decide
- * for callers without rights on the app.
+ * GraphQL resolver of data source entries. Each method checks the caller's access and then calls one operation. Access rules decide for
+ * callers without rights on the app.
  */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Int, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
@@ -29,7 +29,7 @@ import {
 import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
 import { By, Ref } from "./reference-arguments.js";
 
-/** Part of the context that the subscription needs, because decorators cannot access the resolver instance. */
+/** Context of the subscription. It carries the service, because decorators cannot access the resolver instance. */
 export interface EntryFeedContext extends RequestContext {
   gate: AccessGate;
   entries: Pick<Entries, "follow">;
@@ -43,7 +43,7 @@ interface FollowArguments {
   since?: string;
 }
 
-/** Returns a query as REST passes it: without absent fields. */
+/** Returns the query without absent fields, which is the form that REST passes. */
 function input(query: EntryQueryInput | null | undefined): object {
   const namedFields = Object.entries(query ?? {}).filter(([, value]) => value !== undefined && value !== null);
   return Object.fromEntries(
@@ -141,7 +141,7 @@ export class EntryResolver {
     return this.removeMatching(context, appId, ref, { where });
   }
 
-  /** Removes entries for REST, with its form of the response. @param query `{where}` */
+  /** Removes the entries that match `query`, and returns the REST response. @param query `{where}` */
   async removeMatching(
     context: RequestContext,
     appId: number,
@@ -152,7 +152,7 @@ export class EntryResolver {
     return this.service.removeWhere(visit, { appId, ref }, query);
   }
 
-  /** Finds entries for REST, with its form of the response. */
+  /** Finds entries, and returns the REST response. */
   async find(context: RequestContext, appId: number, ref: EntityReference, query: unknown): Promise<FoundEntries> {
     const visit = await this.gate.admit(context, "readEntries", appId);
     return this.service.find(visit, { appId, ref }, query, context.answer?.reserve);

@@ -1,4 +1,4 @@
-/** Types of events in the GraphQL schema: log events of an app, and events that a browser reports. No behaviour. */
+/** GraphQL types of events: log events of an app, and events that a browser reports: only declarations. */
 import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { Field, Float, InputType, Int, ObjectType } from "type-graphql";
 import type { LogEventInput as LogEventFields } from "../../rules/log-event-input.js";

@@ -1,4 +1,4 @@
-/** Git connections over GraphQL. Each method checks access at the gate and makes one call. */
+/** GraphQL resolver: git connections. Each method checks the caller's access and then calls one operation. */
 import { Arg, Ctx, Field, InputType, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type {

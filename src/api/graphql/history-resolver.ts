@@ -1,4 +1,6 @@
-/** Runs and skipped ticks over GraphQL, their outcomes, and replays. Each method checks access at the gate and makes one call. */
+/**
+ * Runs and skipped ticks over GraphQL, their outcomes, and replays. Each method checks the caller's access and then calls one operation.
+ */
 import { Arg, Args, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { ExecutionLogs, LogEntry } from "../../operations/records/execution-logs.js";

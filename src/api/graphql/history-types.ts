@@ -1,4 +1,4 @@
-/** Types of runs in the GraphQL schema, and the filters of their queries. No behaviour. */
+/** GraphQL types of runs, and the filters of their queries: only declarations. */
 import { ArgsType, Field, Float, Int, ObjectType } from "type-graphql";
 import type { RunWait } from "../../data/action-types.js";
 import type { RequestRecord } from "../../operations/requests/run-requests.js";

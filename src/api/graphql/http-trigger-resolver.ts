@@ -1,4 +1,7 @@
-/** Requests to HTTP triggers that did not become runs, over GraphQL. Each method checks access at the gate and makes one call. */
+/**
+ * GraphQL resolver: requests to HTTP triggers that did not become runs,. Each method checks the caller's access and then calls one
+ * operation.
+ */
 import { Arg, Ctx, Field, Int, ObjectType, Query, Resolver } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { RefusalCounter, RefusedRequests } from "../../operations/http/refusals.js";

@@ -1,4 +1,4 @@
-/** The `idempotencyKey` of single fields, and the check that one `Idempotency-Key` header is used for one field only. Stores no key. */
+/** Reads the `idempotencyKey` argument of fields. Checks that an `Idempotency-Key` header applies to one field only. Stores no key. */
 import {
   type DocumentNode,
   GraphQLError,
@@ -48,7 +48,10 @@ function fieldsUsingKey(schema: GraphQLSchema, document: DocumentNode, operation
   return keyFields;
 }
 
-/** Returns null, or an error if one key would apply to several fields: the second field would get the result of the first. */
+/**
+ * Returns an error if one key would apply to several fields, because the second field would get the result of the first. Returns null
+ * otherwise.
+ */
 export function sharedKeyFault(
   schema: GraphQLSchema,
   document: DocumentNode,

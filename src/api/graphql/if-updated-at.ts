@@ -1,4 +1,4 @@
-/** Declares the argument with the state on which a change is based. */
+/** Declares the argument `ifUpdatedAt`: a change is rejected if the resource has another version. */
 import { Arg } from "type-graphql";
 import type { ExpectedTags } from "../../rules/precondition.js";
 import { DateTime } from "./leaf-types.js";

@@ -17,7 +17,7 @@ interface TailArguments {
   after?: number | null;
 }
 
-/** Part of the context that the subscription needs, because decorators cannot access the resolver instance. */
+/** Context of the subscription. It carries the service, because decorators cannot access the resolver instance. */
 export interface TailContext extends RequestContext {
   gate: AccessGate;
   tail: LogTail;

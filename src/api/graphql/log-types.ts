@@ -1,4 +1,4 @@
-/** Types of the execution log in the GraphQL schema, and the filters of its queries. No behaviour. */
+/** GraphQL types of the execution log, and the filters of its queries: only declarations. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { LogEntry, ScriptError } from "../../operations/records/execution-logs.js";
@@ -24,7 +24,7 @@ interface EntryData {
 /** Parsed data of entries, so that each text is parsed once, even if a query selects several parts. */
 const parts = new WeakMap<JsonText, Map<string, string>>();
 
-/** Parts that stay text, because they may be megabytes of any JSON. */
+/** Parts that are returned as text without parsing, because they may be megabytes of JSON. */
 const AS_TEXT: readonly string[] = ["payload", "result"] satisfies (keyof EntryData)[];
 
 /** Returns one part of an entry's `data`. Only this function depends on how the data is stored. */
@@ -43,7 +43,7 @@ export class ScriptErrorType implements ScriptError {
   @Field(() => String, { description: "Stack trace of the error." }) stack: string;
 }
 
-/** All fields but the first four are parts of `data`: see log-resolver.ts. */
+/** Fields of a log entry. All but the first four are read from `data`: see log-resolver.ts. */
 @ObjectType("LogEntry", { description: "Execution log entry of a run. Each part of `data` is also a field." })
 export class LogEntryType {
   @Field(() => Int, { description: "ID of the entry." }) id: number;

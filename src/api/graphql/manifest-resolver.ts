@@ -1,4 +1,4 @@
-/** Manifests over GraphQL. Each method checks access at the gate and makes one call. */
+/** GraphQL resolver: manifests. Each method checks the caller's access and then calls one operation. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
@@ -46,7 +46,7 @@ class ManifestResultType implements ManifestResult {
   @Field(() => String, { description: "Tag of the app's manifest after this request." }) tag: string;
 }
 
-/** The document as JSON has it: an input has classes. @throws REQUEST_INVALID for two documents */
+/** Returns the manifest as plain JSON, because a GraphQL input consists of class instances. @throws REQUEST_INVALID for two documents */
 function documentOf(manifest: unknown, definitions: unknown): unknown {
   if (definitions === undefined || definitions === null) return manifest;
   if (manifest !== undefined && manifest !== null)

@@ -15,7 +15,7 @@ import { HttpWhereFields, HttpWhereInputFields } from "./http-trigger-types.js";
 import { ActionAccessScalar, EnvironmentEnum, TriggerTypeEnum } from "./leaf-types.js";
 import { ActionSourceType } from "./source-types.js";
 
-/** Type of a field; a list has it as its only item. */
+/** GraphQL type of a field. An array with one item stands for a list of that type. */
 type FieldType = object | [object];
 
 interface SchemaParts {
@@ -30,7 +30,7 @@ interface ReadField {
   description: string;
 }
 
-/** Reads a field below its wrappers. */
+/** Reads the schema of a field without its wrappers, such as optional and nullable. */
 function readField(schema: z.core.$ZodType): ReadField {
   let [isNullable, isRequired] = [false, false];
   let description: string | undefined;
@@ -59,14 +59,17 @@ function scalarOf({ type, element }: SchemaParts): FieldType {
 
 interface Options {
   description: string;
-  /** Types of fields that are not those of their schema. */
+  /** GraphQL types of fields whose type cannot be derived from their schema. */
   types?: Readonly<Record<string, FieldType>>;
   /** Descriptions of fields that have none in the schema. */
   descriptions?: Readonly<Record<string, string>>;
   base?: abstract new () => object;
 }
 
-/** Names that GraphQL does not allow, such as `$schema`, and fields of the base class are left out. */
+/**
+ * Declares a field for each property of the schema. Skips names that GraphQL does not allow, such as `$schema`, and fields of the base
+ * class.
+ */
 function defineFields(target: ClassType, schema: z.ZodObject, options: Options, isInput: boolean): void {
   const { types = {}, descriptions = {}, base } = options;
   const inherited = base ? Object.keys(HTTP_WHERE_FIELDS) : [];

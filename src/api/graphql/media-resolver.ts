@@ -1,4 +1,6 @@
-/** An app's media over GraphQL, and behind the REST routes. Each method checks access at the gate and makes one call. */
+/**
+ * GraphQL resolver of an app's media, which the REST routes use too. Each method checks the caller's access and then calls one operation.
+ */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import { PAGE_MAX } from "../../limits.js";
@@ -25,7 +27,7 @@ import {
   MediaListingType,
 } from "./media-types.js";
 
-/** Returns only the passed fields. An absent field is undefined; null is a value, the top folder. */
+/** Returns only the fields that were passed. Null counts as passed, because it stands for the top folder. */
 const setFields = (fields: Record<string, unknown>) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 
@@ -208,7 +210,7 @@ export class MediaResolver {
     return true;
   }
 
-  /** Changes the rules if they are passed. Returns the states that the rest of the change can start from. */
+  /** Changes the access rules if they are passed. Returns the versions that the rest of the change may be based on. */
   private async changeRules(
     context: RequestContext,
     kind: RuledKind,

@@ -1,4 +1,4 @@
-/** Shapes of an app's media in the GraphQL schema. No behaviour. */
+/** GraphQL types of an app's media: only declarations. */
 import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";

@@ -1,4 +1,4 @@
-/** Shapes of organizations, members and invitations in the GraphQL schema. No behaviour. */
+/** GraphQL types of organizations, members and invitations: only declarations. */
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { User } from "../../operations/access/people.js";
 import type { Invitation } from "../../operations/members/invitation-rows.js";

@@ -1,4 +1,4 @@
-/** Messages over GraphQL: send, list, decide. Each method checks access at the gate and makes one call. */
+/** Messages over GraphQL: send, list, decide. Each method checks the caller's access and then calls one operation. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";

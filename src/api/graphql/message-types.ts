@@ -1,4 +1,4 @@
-/** Shapes of messages in the GraphQL schema. No behaviour. */
+/** GraphQL types of messages: only declarations. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import { PaginationType } from "./action-types.js";

@@ -1,4 +1,4 @@
-/** Notifications over GraphQL: create, read, subscribe. Each method checks access at the gate and makes one call. */
+/** Notifications over GraphQL: create, read, subscribe. Each method checks the caller's access and then calls one operation. */
 import { Arg, Ctx, Int, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
 import { ActionError } from "../../errors.js";
 import type { AccessGate } from "../../operations/access/gate.js";
@@ -20,7 +20,7 @@ import {
   PushSubscriptionsType,
 } from "./notification-types.js";
 
-/** Part of the context that the subscription needs, because decorators cannot access the resolver instance. */
+/** Context of the subscription. It carries the service, because decorators cannot access the resolver instance. */
 export interface NotificationContext extends RequestContext {
   gate: AccessGate;
   notify: Pick<Notify, "feed">;

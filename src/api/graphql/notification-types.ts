@@ -1,4 +1,4 @@
-/** Shapes of notifications in the GraphQL schema. No behaviour. */
+/** GraphQL types of notifications: only declarations. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Field, Float, InputType, Int, ObjectType } from "type-graphql";
 import { PaginationType } from "./action-types.js";

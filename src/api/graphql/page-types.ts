@@ -1,4 +1,4 @@
-/** Shape of each page of a list in the GraphQL schema: `items` and the fields of `Page`, from what the operations return. */
+/** Builds the GraphQL type of one page of a list: `items` and the fields of `Page`. */
 import { GraphQLSafeInt } from "graphql-scalars";
 import { Field, FieldResolver, InterfaceType, Resolver, Root } from "type-graphql";
 import { cursorOf } from "../../rules/page.js";
@@ -34,7 +34,7 @@ interface ListedPage {
 })
 export abstract class PageType {}
 
-/** Items of a page, under the name that all pages use and under the deprecated earlier name of the list. */
+/** Declares the items of a page under the common name `items`, and under the deprecated earlier name of the list. */
 export function PageItems(types: Types, description: string): PropertyDecorator {
   const returns = types as () => [() => object];
   return (prototype, name) => {

@@ -1,4 +1,4 @@
-/** Publication over GraphQL. Each method checks access at the gate and makes one call. */
+/** GraphQL resolver: publication. Each method checks the caller's access and then calls one operation. */
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Resolver } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { Action } from "../../operations/actions/action-rows.js";

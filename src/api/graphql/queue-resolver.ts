@@ -1,4 +1,6 @@
-/** An app's queue over GraphQL: its runs, and cancelling all of them. Each method checks access at the gate and makes one call. */
+/**
+ * An app's queue over GraphQL: its runs, and cancelling all of them. Each method checks the caller's access and then calls one operation.
+ */
 import { Arg, Ctx, Field, Float, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { Backlog, Backlogs, CancelledBacklog } from "../../operations/runs/backlog.js";

@@ -1,4 +1,4 @@
-/** Runs over GraphQL: start, cancel, read the console. Each method checks access at the gate and makes one call. */
+/** Runs over GraphQL: start, cancel, read the console. Each method checks the caller's access and then calls one operation. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver, Root, Subscription } from "type-graphql";
 import type { Copy } from "../../data/action-types.js";
@@ -42,13 +42,16 @@ const CopyToRun = () =>
       "Draft or live version to run, for people and API tokens that may run it; by default the one that belongs to the credential.",
   });
 
-/** Part of the context that the subscription needs, because decorators cannot access the resolver instance. */
+/** Context of the subscription. It carries the service, because decorators cannot access the resolver instance. */
 export interface ConsoleContext extends RequestContext {
   gate: AccessGate;
   console: RunConsole;
 }
 
-/** Finds the run whose console the caller follows. @throws RUN_NOT_FOUND and the errors of the gate, before the first line */
+/**
+ * Finds the run whose console the caller wants to follow.
+ * @throws RUN_NOT_FOUND and the errors of the access check, before the first line is sent
+ */
 async function followedRun({
   args,
   context,
@@ -113,7 +116,7 @@ export class RunResolver {
   }
 
   /**
-   * Returns the caller. The caller runs the version of its credential (draft or live) unless the request names one.
+   * Checks access and returns the caller. Unless the request names a version, the draft or live version that the credential is for is run.
    * @throws as `gate.enter`
    */
   private async enter(context: RequestContext, appId: number, copy: Copy | null | undefined): Promise<Caller> {

@@ -129,9 +129,7 @@ function withRootDescriptions(schema: GraphQLSchema): GraphQLSchema {
   return schema;
 }
 
-/**
- * Makes each field of a query or mutation one part of the response: fields run one after the other and are counted (see `api/answers.ts`).
- */
+/** Runs the root fields of an operation one after the other, each as one counted part of the response (see `api/answers.ts`). */
 function inTurn(schema: GraphQLSchema): GraphQLSchema {
   for (const root of [schema.getQueryType(), schema.getMutationType()]) {
     for (const field of Object.values(root?.getFields() ?? {})) {

@@ -1,4 +1,4 @@
-/** The session of a page over GraphQL: its user signs in and out. Each method checks access at the gate and makes one call. */
+/** The session of a page over GraphQL: its user signs in and out. Each method checks the caller's access and then calls one operation. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
@@ -102,7 +102,7 @@ export class SessionResolver {
     return this.verify(context, appId, { email, sms, secondFactor, code });
   }
 
-  /** Verifies an address from the body of a REST request: without a code it sends one, with a code it opens the session. */
+  /** Verifies an address from the body of a REST request. Without a code it sends one; with a code it creates the session. */
   async verify(
     context: RequestContext,
     appId: number,

@@ -1,4 +1,4 @@
-/** Shape of an action that reads a setting. No behaviour. */
+/** GraphQL type of an action that reads a setting. */
 import { Field, Int, ObjectType } from "type-graphql";
 
 @ObjectType("SettingReader", { description: "Action whose code contains a setting key." })

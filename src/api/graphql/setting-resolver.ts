@@ -1,4 +1,4 @@
-/** Settings over GraphQL: each reader gets the tiers of its role. */
+/** GraphQL resolver of settings. Each caller gets the setting tiers that its role allows. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { Copy } from "../../data/action-types.js";

@@ -1,4 +1,4 @@
-/** Stages and promotions over GraphQL. Each method checks access at the gate and makes one call. */
+/** GraphQL resolver: stages and promotions. Each method checks the caller's access and then calls one operation. */
 
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";

@@ -1,4 +1,4 @@
-/** Export and import over GraphQL. Each method checks access at the gate and makes one call. */
+/** GraphQL resolver: export and import. Each method checks the caller's access and then calls one operation. */
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { ImportFault } from "../../errors.js";
 import type { AccessGate } from "../../operations/access/gate.js";

@@ -1,4 +1,4 @@
-/** Version history over GraphQL: list, retrieve, restore, compare. Each method checks access at the gate and makes one call. */
+/** Version history over GraphQL: list, retrieve, restore, compare. Each method checks the caller's access and then calls one operation. */
 import { Arg, Ctx, FieldResolver, ID, Int, Mutation, Query, Resolver, Root } from "type-graphql";
 import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../../limits.js";
 import type { AccessGate } from "../../operations/access/gate.js";

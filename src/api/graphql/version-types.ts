@@ -1,4 +1,4 @@
-/** Shapes of the version history and of comparisons in the GraphQL schema. No behaviour. */
+/** GraphQL types of the version history and of comparisons: only declarations. */
 import { Field, ID, Int, ObjectType } from "type-graphql";
 import type { Asset, Environment } from "../../data/action-types.js";
 import type { Person } from "../../data/person.js";

@@ -1,4 +1,4 @@
-/** Shapes of a week of schedules in the GraphQL schema. No behaviour. */
+/** GraphQL types of a week of schedules: only declarations. */
 import { Field, Int, ObjectType } from "type-graphql";
 import type { CrowdedTick, MissedTicks, ScheduledAction, Week } from "../../operations/triggers/week.js";
 import { DateTime, RunStateEnum } from "./leaf-types.js";

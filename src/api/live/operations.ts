@@ -1,6 +1,6 @@
 /**
- * Limits websockets: the operations in progress on a socket, and the sockets of one address. An operation counts from the message that
- * requests it until its last step has ended, even if the client has completed it.
+ * Limits websockets: the running operations of each socket, and the sockets of each address. An operation counts from its request until its
+ * last step has ended, even if the client has cancelled it.
  */
 import { IDLE_SOCKETS_PER_ADDRESS, SOCKETS_PER_ADDRESS } from "../../limits.js";
 
@@ -38,7 +38,7 @@ export class Operations {
     return operation;
   }
 
-  /** Handles one message. An operation that `handle` starts before its first await ends when its promise settles. */
+  /** Handles one message. An operation that `handle` starts before its first await ends when the returned promise settles. */
   async during(handle: () => Promise<void>): Promise<void> {
     this.latest = null;
     const handledMessage = handle();
@@ -49,7 +49,7 @@ export class Operations {
 
 const SOCKET_LIMITS = { sockets: SOCKETS_PER_ADDRESS, idle: IDLE_SOCKETS_PER_ADDRESS };
 
-/** Limits the sockets of one address, and those of them without an operation. For a new idle socket, it closes the oldest idle one. */
+/** Limits the sockets of one address, and the idle sockets among them. When too many are idle, a new socket closes the oldest idle one. */
 export function createSocketBound<Link extends { operations: Pick<Operations, "count"> }>(
   close: (link: Link) => void,
   most = SOCKET_LIMITS,

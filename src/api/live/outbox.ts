@@ -67,7 +67,7 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
   let whenRoomy = Promise.withResolvers<void>();
   whenRoomy.resolve();
 
-  /** Closes `room` while messages are queued, and opens it when they have been sent. */
+  /** Makes `room` wait while messages are queued, and resolves it when they have been sent. */
   function updateFreeSpace(): void {
     const hasRoom =
       socket.readyState !== socket.OPEN || (waitingMessages.length < QUEUE_MESSAGES && length < QUEUE_LENGTH);

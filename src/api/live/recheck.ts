@@ -1,6 +1,6 @@
 /**
- * Checks the tokens of open sockets again: each token once for all its sockets, and few at a time, so that a thousand sockets leave the
- * database to others. Reads and closes no socket.
+ * Checks the tokens of open sockets again after credentials have changed. Each token is checked once for all its sockets, and few at a
+ * time, so that a thousand sockets do not occupy the database. The caller closes sockets.
  */
 import { runInBackground } from "../../background.js";
 import type { Credentials } from "../../operations/access/credentials.js";
@@ -13,9 +13,9 @@ export interface HeldConnection {
 }
 
 const CHECKS_AT_ONCE = 4;
-/** Delay in milliseconds after which a credential is checked again that has expired by this machine's clock but not by the database's. */
+/** Delay before a credential is checked again that has expired by this machine's clock but not yet by the database's clock. */
 const CLOCKS_APART_MS = 200;
-/** Maximum delay of a timer in milliseconds. A later round sets timers for later times. */
+/** Maximum delay of a Node timer in milliseconds. For later times, a timer is set again after each check. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
 export function createRecheck<Holder extends HeldConnection>(options: {
@@ -68,7 +68,7 @@ export function createRecheck<Holder extends HeldConnection>(options: {
   }
 
   return {
-    /** Checks the holder's token again whenever credentials change, until `remove`. */
+    /** Adds a holder. Its token is checked whenever credentials change, until `remove`. */
     add: watchExpiry,
 
     remove(holder: Holder): void {

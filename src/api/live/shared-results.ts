@@ -30,7 +30,7 @@ export interface ResultReceiver {
    * `giveBack`.
    */
   deliver(result: string | Buffer, giveBack: (() => void) | null): void;
-  /** Called if the result could not be written because of missing capacity. This connection cannot recover the missed event. */
+  /** Called if a result could not be written for lack of memory, so that this connection has missed an event for good. */
   miss(): void;
 }
 
@@ -89,7 +89,7 @@ function refusedResults(error: Error): AsyncGenerator<never, void, void> {
   return Object.assign(iterable, { next: () => Promise.reject(error) });
 }
 
-/** Executes the events of one subscription only. */
+/** Executes the events of one subscription, without sharing results. */
 const executeEach = (
   source: AsyncIterable<unknown>,
   args: ExecutionArgs,
@@ -98,7 +98,10 @@ const executeEach = (
     for await (const event of leftWith(source, readerLeft)) yield await execute({ ...args, rootValue: event });
   });
 
-/** Yields the same values until it fails; then it ends at once, even if `results` is waiting. `onEnd` is called exactly once. */
+/**
+ * Yields the values of `results` until it is made to fail. It then ends at once, even while `results` is waiting. Calls `onEnd` exactly
+ * once.
+ */
 function createFailable<T>(
   results: AsyncGenerator<T, void, void>,
   onEnd: () => void,
@@ -216,7 +219,7 @@ function createOpenSubscriptions() {
   }
 
   return {
-    /** Counts a subscription and rechecks its right from now on. @returns a function that ends both @throws OVERLOADED */
+    /** Counts a subscription, and checks its access again from now on. @returns a function that ends both @throws OVERLOADED */
     add(owner: object, { appId, check }: SourceGuard, fail: FailSubscription): () => void {
       const leaveApp = enterApp(appId);
       const subscription = { check, fail };
@@ -292,7 +295,7 @@ export function createSharedResults(answers: Pick<Answers, "share">, log: Logger
     return results;
   }
 
-  /** Replaces GraphQL's own `subscribe`. The iterable throws its errors, each with its cause. */
+  /** Replaces GraphQL's own `subscribe`. If the returned iterable fails, its error states the cause. */
   async function subscribe(
     args: ExecutionArgs,
   ): Promise<AsyncGenerator<ExecutionResult, void, void> | ExecutionResult> {

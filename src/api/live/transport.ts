@@ -57,8 +57,8 @@ function watchPings(socket: WebSocket, outbox: SocketOutbox, pingMs: number): ()
 }
 
 /**
- * Disconnects a peer that sends much before it has authenticated, even while its first message arrives.
- * @returns a function that admits it
+ * Disconnects a peer that sends too much before it has authenticated, even within its first message.
+ * @returns a function that removes this limit
  */
 function boundUntilAdmitted(socket: WebSocket, wire: Socket): () => void {
   const started = wire.bytesRead;
@@ -71,7 +71,10 @@ function boundUntilAdmitted(socket: WebSocket, wire: Socket): () => void {
   };
 }
 
-/** Handles messages one after the other, at the rate of their sender; a large one in its sender's turn. Reads nothing more meanwhile. */
+/**
+ * Handles messages one after the other, at the rate that the sender may use. A large message waits for its sender's turn. Nothing more is
+ * read from the socket meanwhile.
+ */
 function createInbox<LinkState>(link: SocketLink & LinkState, { rate, turn: inTurn }: SocketPace<LinkState>) {
   const { socket } = link;
   let waiting: Promise<void> | null = null;

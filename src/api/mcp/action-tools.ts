@@ -28,7 +28,7 @@ const withoutCode = ({ code: _code, source: _source, assets: _assets, ...rest }:
 
 const linkTo = ({ base, appId }: ToolContext, id: number) => `${base}/studio#/${appId}/actions/${id}`;
 
-/** Returns the difference from the live version. An action without a live version is new as a whole. */
+/** Returns the difference between draft and live version. Without a live version, the whole draft is the difference. */
 async function diffOf({ call, appId }: ToolContext, actionId: number): Promise<unknown> {
   try {
     return await call("GET", `${ACTIONS}/:actionId/diff`, { params: { appId, actionId } });

@@ -1,4 +1,7 @@
-/** Calls rows of the REST table inside the process. A tool therefore has the rights, limits and errors of the same HTTP request. */
+/**
+ * Calls rows of the REST table inside the process. A tool therefore gets the rights, limits and errors that the same HTTP request would
+ * get.
+ */
 import type { FastifyRequest } from "fastify";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { RequestContext } from "../context.js";

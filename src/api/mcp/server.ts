@@ -1,4 +1,7 @@
-/** Serves the tools over the Model Context Protocol: lists those that a caller can use, checks arguments, limits and marks results. */
+/**
+ * Serves the tools over the Model Context Protocol: lists the tools that a caller may use, checks arguments, limits the size of results and
+ * marks untrusted text in them.
+ */
 import { randomBytes } from "node:crypto";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import {
@@ -59,7 +62,7 @@ function mayUse({ needs, changes }: AppTool, { context, tools, isReadOnly }: Mcp
   return !(changes && isReadOnly) && needs.every((operation) => mayEnter(context.caller, operation, tools.appId));
 }
 
-/** Frames the data with a random name, so that no text in it can close the frame. */
+/** Encloses the data in tags with a random name, so that text inside the data cannot close them. */
 function markUntrusted(text: string): string {
   const id = randomBytes(8).toString("hex");
   return [

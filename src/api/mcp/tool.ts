@@ -1,4 +1,4 @@
-/** Defines the parts of a tool that agents can call, and its result. Read this file before you add a tool. */
+/** Types of the tools that agents can call, and of their results. Read this file before you add a tool. */
 import { z } from "zod";
 import type { Caller, Operation } from "../../rules/access.js";
 import type { DocsSite } from "../docs/routes.js";

@@ -1,4 +1,4 @@
-/** Serves /oauth/* and its metadata: programs sign in by OAuth 2.1, and people allow them on a page of the service. */
+/** Serves /oauth/* and its metadata: programs get tokens by OAuth 2.1, and people approve them on a page of the service. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import { ActionError } from "../../errors.js";
@@ -147,7 +147,7 @@ const toRegistration = ({ id, name, redirectUris, grantTypes }: OauthClient) => 
   token_endpoint_auth_method: "none",
 });
 
-/** Person who decides, with the token if the credential is not a session. */
+/** The person who approves or denies, and the token if the person did not use a session. */
 type DecidingPerson = Pick<GrantDecision, "personId" | "makerId">;
 
 /** Returns the signed-in person. @throws UNAUTHORIZED, FORBIDDEN if the credential does not belong to a person */
@@ -177,13 +177,13 @@ function decisionOf(body: unknown, decider: DecidingPerson): GrantDecision | nul
   return { ...decider, appId: appId as number, scopes: [...new Set(scopes as Scope[])] };
 }
 
-/** Turns faults of the program's request into errors of the service, for the page. */
+/** Converts faults of the program's request to ActionErrors, which the page shows. */
 const asActionError = (error: unknown): unknown =>
   error instanceof OauthFailure ? new ActionError("REQUEST_INVALID", error.message) : error;
 
 /**
- * Routes for the signed-in person who allows or denies a program. A change that is authorized by the cookie must come
- * from the service's own page.
+ * Registers the routes on which a signed-in person allows or denies a program. Changes with the cookie must come from the service's own
+ * page.
  */
 function registerPersonRoutes(app: FastifyInstance, { oauth, pages, addressFor }: OauthOptions): void {
   const requireDecider = (request: FastifyRequest): DecidingPerson => {

@@ -1,11 +1,11 @@
-/** Builds the REST table as an OpenAPI 3.1 document. Adds what all routes share: credentials, errors, headers. */
+/** Builds the OpenAPI 3.1 document from the REST table, and adds what all routes share: credentials, errors, headers. */
 import type { GraphQLSchema } from "graphql";
 import { type ErrorDetails, STATUS } from "../../errors.js";
 import type { Route } from "../rest/route.js";
 import { createRecorder, type RouteNotes } from "./recorder.js";
 import { OpenApiSchemas, type Schema } from "./schemas.js";
 
-/** Version of the document. Parameters and statuses belong to the contract, so it is that of the paths. */
+/** Version of the API in the document. It changes only with the paths, because parameters and statuses are part of the contract. */
 const VERSION = "1.0.0";
 
 const ERROR: Schema = {
@@ -52,7 +52,7 @@ const IF_NONE_MATCH = {
 
 type PathItems = Record<string, Record<string, unknown>>;
 
-/** Writes `:name` as `{name}`. Routes with the same pattern share one set of names: that of the first route. */
+/** Writes `:name` as `{name}`. Routes with the same pattern use the parameter names of the first one. */
 class PathTemplates {
   private readonly byShape = new Map<string, readonly string[]>();
 

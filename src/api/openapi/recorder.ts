@@ -1,6 +1,6 @@
 /**
- * Records the inputs that a row of the REST table reads, and what it returns. It calls the row once, with a request and resolvers that only
- * record. So the code describes nothing twice.
+ * Finds out which inputs a row of the REST table reads and what it returns, by calling the row once with placeholders that record each
+ * access. So the OpenAPI document needs no second description.
  */
 import {
   type GraphQLField,
@@ -24,12 +24,12 @@ export interface RouteNotes {
   path: Map<string, Schema>;
   query: Map<string, Schema>;
   ifMatch: boolean;
-  /** True if the route states its response's version for the ETag. */
+  /** True if the route sets the version of its response for the ETag. */
   tagged: boolean;
   /** Schema of the body; null if the route reads none. */
   body: Schema | null;
   answer: Schema;
-  /** The response with `?plan=true`, if it has a status of its own. */
+  /** Schema of the response with `?plan=true`, if that response differs. */
   planAnswer: Schema | null;
 }
 
@@ -43,14 +43,14 @@ const BY: Schema = {
 
 const ANY_NAME = "*";
 
-/** The flag that asks for the differences without applying them. */
+/** Query parameter that requests a list of the differences without applying them. */
 const PLAN = "plan";
 
-/** A placeholder for any value of a schema. */
+/** A placeholder that stands for any value of a schema. */
 class StandIn {
   constructor(readonly schema: Schema) {}
 
-  /** Text that a template literal shows for a placeholder in place of any property name. */
+  /** Text of a placeholder in a template literal; it stands for any property name. */
   toString(): string {
     return ANY_NAME;
   }
@@ -75,17 +75,17 @@ class RequestRecording {
   constructor(
     private readonly schemas: OpenApiSchemas,
     private readonly fields: ReadonlyMap<string, GraphQLField<unknown, unknown>>,
-    /** True if properties of the body are assumed to be present. */
+    /** True if the row is called with a full body, so that its optional branches run. */
     private readonly isFilled: boolean,
     private readonly bodyField: string | undefined,
     /** True to record the response with `?plan=true`. */
     private readonly isPlan = false,
   ) {}
 
-  /** The row sets the status of its response here, if it depends on the request. */
+  /** Receives the HTTP status from rows whose status depends on the request. */
   readonly context: { http?: number } = {};
 
-  /** Returns the body as an object. Each property is recorded when the row reads it. */
+  /** Returns the body as a proxy that records each property which the row reads. */
   private readonly object = new Proxy(this.whole, {
     get: (_target, name) => {
       if (typeof name !== "string") return undefined;
@@ -235,7 +235,7 @@ class RequestRecording {
   }
 }
 
-/** Returns a function that records a row. Rows that check their input are called again with an empty body. */
+/** Returns a function that records a row. A row that rejects the placeholder body is called again with an empty body. */
 export function createRecorder(schema: GraphQLSchema, schemas: OpenApiSchemas): (route: Route) => Promise<RouteNotes> {
   const fields = new Map(rootFields(schema).map((field) => [field.name, field]));
   const recordAnswer = async ({ answer, bodyField }: Route, isPlan: boolean) => {

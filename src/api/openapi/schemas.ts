@@ -25,9 +25,9 @@ const SCALAR_SCHEMAS: Record<string, Schema> = {
   DateTime: { type: "string", format: "date-time" },
 };
 
-/** Input types that only GraphQL has. */
+/** Input fields that exist in GraphQL but not in REST. */
 const GRAPHQL_INPUTS = ["NotificationInput.publishAt", "ActionSourceInput.fileList"];
-/** Fields that GraphQL does not have, or has in another form. */
+/** Fields that REST has in addition to GraphQL, or in another form. */
 export const REST_FIELDS: Record<string, Record<string, Schema>> = {
   Message: {
     headers: {
@@ -47,9 +47,9 @@ export const REST_FIELDS: Record<string, Record<string, Schema>> = {
     },
   },
 };
-/** Fields that callers without a right to them do not get. */
+/** Fields that are omitted for callers without the right to read them, so that they are optional in the schema. */
 const WITHHELD = ["Action.code"];
-/** Fields of GraphQL's paged lists that REST responses have too. */
+/** Fields of GraphQL's paged lists that REST responses contain too. */
 const REST_TOO = ["LogList.nextCursor"];
 
 /** True for the fields that GraphQL's `Page` adds to what the operations return. */
@@ -60,7 +60,7 @@ function isOfPage(type: GraphQLObjectType, name: string): boolean {
   );
 }
 
-/** Returns the fields that only GraphQL computes, also those of classes that extend another one. REST returns the stored values. */
+/** Returns the fields that only GraphQL computes, including those of subclasses. REST returns stored values and lacks these fields. */
 function computedByGraphql(): ReadonlySet<string> {
   const { fieldResolvers, objectTypes } = getMetadataStorage();
   const externalFields = fieldResolvers.filter(({ kind }) => kind === "external");

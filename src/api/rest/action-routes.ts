@@ -1,4 +1,4 @@
-/** Actions over REST: routes of the REST table. */
+/** Actions over REST, as rows of the REST table. */
 import { hash } from "node:crypto";
 import type { Action } from "../../operations/actions/action-rows.js";
 import { type ActionWarning, actionWarnings } from "../../rules/action-warnings.js";
@@ -7,7 +7,7 @@ import type { Route } from "./route.js";
 
 const ACTIONS = "/v3/apps/:appId/actions";
 
-/** Returns warnings about settings of the action without an effect; nothing if there are none. */
+/** Returns `warnings` about the action's settings that have no effect; an empty object if there are none. */
 export function withWarnings(action: Action): { warnings?: ActionWarning[] } {
   const warnings = actionWarnings(action);
   return warnings.length > 0 ? { warnings } : {};
@@ -17,7 +17,7 @@ export function withWarnings(action: Action): { warnings?: ActionWarning[] } {
 const withAction = (q: RestRequest, status: string, action: Action, beside: object = {}) =>
   q.at(action, { status, action, ...beside }, endpointsTag(action));
 
-/** Returns a digest of the addresses, which change with their secret and not with the action. */
+/** Returns a digest of the HTTP trigger URLs for the ETag, because a new secret changes the URLs but not the action. */
 const endpointsTag = ({ endpoints = [] }: Action): string | null =>
   endpoints.length === 0 ? null : hash("sha256", JSON.stringify(endpoints), "base64url").slice(0, 22);
 

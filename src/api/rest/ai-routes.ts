@@ -1,4 +1,4 @@
-/** Language models over REST, for the package svc-ai in server actions: routes of the REST table. */
+/** Language models over REST, for the package svc-ai in server actions, as rows of the REST table. */
 import { AI_BODY_MAX_BYTES } from "../../limits.js";
 import { AI_CALLS } from "../../rules/ai/options.js";
 import type { Route } from "./route.js";

@@ -1,4 +1,4 @@
-/** Alerts over REST: routes of the REST table. */
+/** Alerts over REST, as rows of the REST table. */
 import { createHash } from "node:crypto";
 import type { AlertRule } from "../../operations/alerts/alert-rows.js";
 import type { RestRequest } from "./request.js";
@@ -8,7 +8,7 @@ const ALERTS = "/v1/apps/:appId/alerts";
 
 const digestOf = (text: string): string => createHash("sha256").update(text).digest("base64url").slice(0, 22);
 
-/** Returns a response with an alert. Its firing state does not affect the ETag. */
+/** Returns a response with an alert. Its ETag does not change when the alert fires. */
 const withAlert = (q: RestRequest, alert: Pick<AlertRule, "updatedAt" | "firing">) =>
   q.at(alert, { alert }, alert.firing.length > 0 ? digestOf(JSON.stringify(alert.firing)) : null);
 

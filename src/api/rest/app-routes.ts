@@ -1,4 +1,4 @@
-/** Apps over REST: routes of the REST table. */
+/** Apps over REST, as rows of the REST table. */
 import { ignoredFieldWarnings } from "../../operations/apps/app-fields.js";
 import type { App } from "../../operations/apps/apps.js";
 import type { RestRequest } from "./request.js";

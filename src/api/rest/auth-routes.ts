@@ -1,4 +1,4 @@
-/** Accounts of people over REST: routes of the REST table (contract, section 7). */
+/** Accounts of people over REST, as rows of the REST table (contract, section 7). */
 import type { Route } from "./route.js";
 
 const AUTH_PATH = "/v1/auth";

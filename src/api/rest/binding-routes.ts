@@ -1,4 +1,4 @@
-/** Secret bindings over REST: routes of the REST table. */
+/** Secret bindings over REST, as rows of the REST table. */
 import type { TaggedBindings } from "../../operations/requests/secret-bindings.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";

@@ -1,4 +1,4 @@
-/** Data sources and their entries over REST: routes of the REST table. Imports and exports are in entry-files.ts. */
+/** Data sources and their entries over REST, as rows of the REST table. Imports and exports are in entry-files.ts. */
 
 import { LARGE_BODY_MAX_BYTES } from "../../limits.js";
 import type { DataSourceView } from "../../operations/data-sources/data-source-rows.js";
@@ -14,7 +14,7 @@ const ENTRIES = `${SOURCE}/entries`;
 const withSource = (q: RestRequest, dataSource: DataSourceView) => q.at(dataSource, { dataSource });
 const withEntry = (q: RestRequest, entry: Entry) => q.at(entry, entry);
 
-/** Adds the total and the position to the response, unless the query has no total or turns them off. */
+/** Adds `pagination` to the response, unless the query turns it off or has no total. */
 function withPagination(query: Record<string, unknown>): Record<string, unknown> {
   const { includePagination, aggregate, cursor } = query;
   const hasTotal = (aggregate ?? null) === null && [undefined, null, false].includes(cursor as null);

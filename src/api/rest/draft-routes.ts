@@ -1,4 +1,4 @@
-/** Help for authors over REST (sample payloads, diagnostics, types): routes of the REST table. */
+/** Help for authors over REST (sample payloads, diagnostics, types), as rows of the REST table. */
 import { refuseField } from "../../rules/fields.js";
 import { flatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";

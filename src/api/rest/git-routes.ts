@@ -1,4 +1,4 @@
-/** Git connections over REST: routes of the REST table. */
+/** Git connections over REST, as rows of the REST table. */
 import { createHash } from "node:crypto";
 import type { GitConnection } from "../../operations/git/git-connections.js";
 import { flatShape } from "../../rules/unknown-fields.js";
@@ -9,7 +9,7 @@ const GIT = "/v1/apps/:appId/git";
 
 const digestOf = (text: string): string => createHash("sha256").update(text).digest("base64url").slice(0, 22);
 
-/** Returns a response with the connection. The last pull does not affect the state that `If-Match` compares. */
+/** Returns a response with the git connection. `If-Match` compares the connection without its last pull. */
 const withGit = <T extends object>(q: RestRequest, { updatedAt, lastPull }: GitConnection, answer: T): T =>
   q.at({ updatedAt }, answer, lastPull && digestOf(JSON.stringify(lastPull)));
 

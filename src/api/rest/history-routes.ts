@@ -1,4 +1,4 @@
-/** Runs over REST (search, statistics, replay): routes of the REST table. */
+/** Runs over REST (search, statistics, replay), as rows of the REST table. */
 import type { RunsArguments } from "../graphql/history-types.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";

@@ -1,4 +1,4 @@
-/** Manifests over REST: routes of the REST table. */
+/** Manifests over REST, as rows of the REST table. */
 import { MANIFEST_MAX_BYTES } from "../../limits.js";
 import type { Route } from "./route.js";
 

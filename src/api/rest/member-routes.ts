@@ -1,4 +1,4 @@
-/** Organizations, members and invitations over REST: routes of the REST table (contract, section 7). */
+/** Organizations, members and invitations over REST, as rows of the REST table (contract, section 7). */
 import { type Member, statedMembers } from "../../operations/members/members.js";
 import { flatShape } from "../../rules/unknown-fields.js";
 import type { RestRequest } from "./request.js";

@@ -1,4 +1,4 @@
-/** Messages over REST: routes of the REST table. */
+/** Messages over REST, as rows of the REST table. */
 import { flatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 

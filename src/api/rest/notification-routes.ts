@@ -1,4 +1,4 @@
-/** Notifications and push devices over REST: routes of the REST table. */
+/** Notifications and push devices over REST, as rows of the REST table. */
 import type { Notification } from "../../operations/notifications/notification-rows.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";

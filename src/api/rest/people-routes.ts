@@ -1,4 +1,4 @@
-/** People, editors and tokens over REST: routes of the REST table. */
+/** People, editors and tokens over REST, as rows of the REST table. */
 import type { Administrator } from "../../operations/members/administrators.js";
 import type { Editor } from "../../operations/members/editors.js";
 import { flatShape } from "../../rules/unknown-fields.js";

@@ -24,14 +24,14 @@ function taggedBody(parts: readonly string[], reply: FastifyReply): string | Rea
   return sliced(parts, () => reply.raw.destroy());
 }
 
-/** Returns the ETag of a response without a state: a digest of its text. */
+/** Returns an ETag for a response without a version: a digest of its text. */
 function digestTag(parts: readonly string[]): string {
   const hash = createHash("sha256");
   for (const part of parts) hash.update(part);
   return `"${hash.digest("base64url").slice(0, 22)}"`;
 }
 
-/** @throws REQUEST_INVALID for an If-Match on a resource without a state: if it were ignored, the request could overwrite data */
+/** @throws REQUEST_INVALID for `If-Match` on a resource without a version: to ignore the header could overwrite newer data */
 function refuseIfMatch({ headers }: FastifyRequest): void {
   const tag = headers["if-match"];
   if (tag === undefined || tag.trim() === "*") return;

@@ -21,24 +21,27 @@ export interface RestRequest {
   id(name: string): number;
   /** Returns a path parameter with an ID or a name. With `?by=name` it is always a name. */
   reference(name: string): EntityReference;
-  /** Returns a whole number of the query. */
+  /** Returns a query parameter as a whole number. */
   number(name: string): number | undefined;
-  /** Returns a text of the query. */
+  /** Returns a query parameter as text. */
   text(name: string): string | undefined;
-  /** Returns `true` or `false` of the query; false if absent. */
+  /** Returns a query parameter as a boolean; false if absent. */
   flag(name: string): boolean;
-  /** Returns a JSON array of strings in the query. */
+  /** Returns a query parameter that is a JSON array of strings. */
   strings(name: string): string[] | undefined;
-  /** Returns the value of a check; a fault that it throws is reported after the gate has checked the caller. */
+  /**
+   * Returns the result of `read`. If it throws, the error is reported after the access check, so that a caller without access does not
+   * learn it.
+   */
   check<T>(read: () => T): T | undefined;
-  /** Returns the states on which the change may be based, by `If-Match`. */
+  /** Returns the versions in `If-Match` on which the change may be based. */
   ifMatch(): ExpectedTags;
   /**
-   * Sets the state that the response shows, for its `ETag`. Without a state, the ETag of a read is a digest of its body. Returns the
-   * response.
+   * Sets the version of the returned resource for the `ETag` header. Without a version, the ETag of a read is a digest of its body. Returns
+   * the response.
    */
   at<T extends object>(state: { updatedAt: string }, answer: T, answerTag?: string | null): T;
-  /** Sets the state of the list that the response shows, which `If-Match` accepts for each of its items. Returns the response. */
+  /** Sets the version of the returned list. `If-Match` then accepts the version for each of its items. Returns the response. */
   ofList<T extends object>(items: readonly StatedTag[], answer: T): T;
   /**
    * Returns the body as an object, `{}` if there was none.

@@ -7,9 +7,9 @@ export interface Route {
   path: string;
   /** HTTP status of a success; 200 by default. */
   http?: number;
-  /** True if the route changes something without a state. An `If-Match` is rejected instead of ignored. */
+  /** True if the changed resource has no version. A request with `If-Match` is then rejected instead of ignored. */
   stateless?: true;
-  /** True if the response has `warnings` for a save that will not do what it seems to. */
+  /** True if the response can contain `warnings`: the save succeeded but has an unexpected effect. */
   warns?: true;
   /** Maximum bytes of the body; BODY_MAX_BYTES by default. */
   bodyLimit?: number;
@@ -19,7 +19,7 @@ export interface Route {
   isReport?: true;
   /** True if access rules may allow anonymous callers. The operation rejects those that the rules do not allow. */
   open?: true;
-  /** True for a route of anonymous callers, who prove their identity by the request. The route is open too. */
+  /** True for a route of anonymous callers, whose request itself proves their identity. Such a route is `open` too. */
   isForAnonymous?: true;
   /** Calls the resolver and builds the body of the response. */
   answer: (resolvers: Resolvers, request: RestRequest) => Promise<object>;

@@ -1,4 +1,4 @@
-/** The REST facade as one table, resource by resource. */
+/** All REST routes in one table, grouped by resource. */
 import { actionRoutes } from "./action-routes.js";
 import { aiRoutes } from "./ai-routes.js";
 import { alertRoutes } from "./alert-routes.js";

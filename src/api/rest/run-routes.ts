@@ -1,4 +1,4 @@
-/** Runs over REST: routes of the REST table. */
+/** Runs over REST, as rows of the REST table. */
 import type { Copy } from "../../data/action-types.js";
 import { ActionError } from "../../errors.js";
 import { describeValue } from "../../rules/described.js";
@@ -10,7 +10,7 @@ const ACTIONS = "/v3/apps/:appId/actions";
 
 const COPY_BY_NAME: Readonly<Record<string, Copy>> = { draft: "master", live: "production" };
 
-/** Returns the last arguments of a run: no idempotency key besides the header's, no kind of reference, and the version of `?copy=`. */
+/** Returns the last arguments of `run`: no own idempotency key, because the header has it, no `by`, and the version in `?copy=`. */
 function copyToRun(q: RestRequest): [undefined, undefined, Copy | undefined] {
   const text = q.text("copy");
   const copy = text === undefined ? undefined : COPY_BY_NAME[text];

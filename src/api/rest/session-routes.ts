@@ -1,4 +1,4 @@
-/** The session of a page over REST: routes of the REST table. */
+/** The session of a page over REST, as rows of the REST table. */
 import { flatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 

@@ -1,11 +1,11 @@
-/** Settings over REST: routes of the REST table. */
+/** Settings over REST, as rows of the REST table. */
 import type { SettingStatus } from "../../operations/settings/settings.js";
 import { flatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
 const SETTINGS = "/v1/apps/:appId/settings";
 
-/** Returns the settings that are set, by key. */
+/** Returns the details of the settings that have a value, by key. */
 const detailsOf = (statusList: readonly SettingStatus[]) =>
   Object.fromEntries(
     statusList.filter((status) => status.configured).map(({ key, configured: _, ...details }) => [key, details]),

@@ -1,4 +1,4 @@
-/** Triggers and their runs over REST: routes of the REST table. */
+/** Triggers and their runs over REST, as rows of the REST table. */
 import { flatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 

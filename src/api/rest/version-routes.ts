@@ -1,10 +1,10 @@
-/** Version history and comparisons over REST: routes of the REST table. */
+/** Version history and comparisons over REST, as rows of the REST table. */
 import type { Action } from "../../operations/actions/action-rows.js";
 import type { Comparison } from "../../operations/actions/comparison.js";
 import { withWarnings } from "./action-routes.js";
 import type { Route } from "./route.js";
 
-/** Returns the differences without the two whole states. */
+/** Returns the differences without the two complete versions that were compared. */
 const diffOf = ({ before: _, after: __, ...diff }: Comparison) => diff;
 
 const ACTION = "/v3/apps/:appId/actions/:actionId";

@@ -1,4 +1,4 @@
-/** Pages on other origins over REST: routes of the REST table (contract, section 7). */
+/** Pages on other origins over REST, as rows of the REST table (contract, section 7). */
 import { flatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 

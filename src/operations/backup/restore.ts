@@ -29,14 +29,14 @@ export interface RestoreOptions {
   url: string;
   path: string;
   secret: Secret | null;
-  /** True to drop the contents of the database first. */
+  /** True to drop the current contents of the database before the restore. */
   replace: boolean;
   /** Stores the backup's keys where this installation reads them. */
   storeKeys: (keys: readonly Buffer[]) => Promise<void>;
   openStore: (space: string) => Promise<BlobStore>;
-  /** Removes the files of a replaced database, if they are in a folder of this machine. */
+  /** Removes the media files of a replaced database, if they are in a folder of this machine. */
   removeSpace: (space: string) => Promise<void>;
-  /** Absolute path of a folder for files before the store receives them. */
+  /** Absolute path of the folder that holds restored files until the media store has received them. */
   incoming: string;
   /** Creates the indexes on entries that editors have requested. */
   makeIndexes: () => Promise<void>;
@@ -46,7 +46,7 @@ export interface RestoreOptions {
 export interface RestoreReport {
   manifest: Manifest;
   summary: BackupSummary;
-  /** True if the file contained the keys of the settings. */
+  /** True if the backup contained the keys of the settings. */
   hadKeys: boolean;
 }
 
@@ -87,7 +87,10 @@ const DATABASE_CONTENTS = `
          (SELECT count(*)::int FROM pg_namespace WHERE nspname = '${REPLACED_SCHEMA}') AS "replacedCount",
          to_regclass('public.instance') IS NOT NULL AS "hasInstances"`;
 
-/** Moves the tables of the database to another schema. @throws StartError if the database cannot be restored into */
+/**
+ * Moves the existing tables to another schema, so that a failed restore can move them back.
+ * @throws StartError if a restore into this database is not possible
+ */
 async function moveOldTablesAside(client: Client, replace: boolean): Promise<void> {
   const { rows } = await client.query<{ objectCount: number; replacedCount: number; hasInstances: boolean }>(
     DATABASE_CONTENTS,
@@ -128,7 +131,7 @@ const DROP_CONTENTS = `
     END
   $$`;
 
-/** Restores the previous contents. */
+/** Moves the previous contents back after a failed restore. */
 async function undoRestore(client: Client): Promise<void> {
   await client.query(DROP_CONTENTS);
   const { rows } = await client.query<{ replacedCount: number }>(DATABASE_CONTENTS);
@@ -154,7 +157,7 @@ async function loadParts(
   }
 }
 
-/** Returns the prefix of the replaced files in the store, or null if there are none. */
+/** Returns the prefix of the previous database's files in the media store, or null if there are none. */
 async function replacedPrefix(client: Client): Promise<string | null> {
   const { rows } = await client.query<{ isThere: boolean }>(
     `SELECT to_regclass('${REPLACED_SCHEMA}.media_store') IS NOT NULL AS "isThere"`,
@@ -164,7 +167,10 @@ async function replacedPrefix(client: Client): Promise<string | null> {
   return replacedStores.rows[0]?.space ?? null;
 }
 
-/** Creates the schema of the backup's release, its contents, then this release's schema; on a failure restores the previous contents. */
+/**
+ * Creates the schema of the backup's release, inserts the rows, and migrates to this release's schema. On a failure it moves the previous
+ * contents back.
+ */
 async function fillDatabase(
   client: Client,
   options: RestoreOptions,

@@ -1,9 +1,9 @@
-/** Parts of a database that a backup contains: tables, partitions, sequences. */
+/** Lists the tables, partitions and sequences that a backup contains. */
 
 import type { Client } from "pg";
 import pg from "pg";
 
-/** Tables that no backup contains: state of living processes, and the applied migrations, which the manifest lists. */
+/** Tables that no backup contains: they describe running processes, or, for `migration`, are part of the manifest. */
 const LEFT_OUT = ["migration", "instance", "rate_window"];
 
 /** A table with its stored columns; computed columns are left out. */
@@ -15,16 +15,13 @@ export interface Table {
 /** Bounds of a partition: IDs from `low` up to but not including `high`. Null means no bound. */
 export type PartitionBounds = [low: number | null, high: number | null];
 
-/**
- * Shape of the names of the service's tables, columns and sequences. Tables of other programs have other names and are
- * not backed up.
- */
+/** Matches the names of the service's tables, columns and sequences. Tables of other programs in the same database are not backed up. */
 const NAME = /^[a-z][a-z0-9_]{0,62}$/;
 export const isName = (value: unknown): value is string => typeof value === "string" && NAME.test(value);
 
 export const quoteName = pg.escapeIdentifier;
 
-/** Session settings that make values have the same text in every version and on every machine. */
+/** Session settings that make PostgreSQL write each value as the same text in every version and on every machine. */
 export const PLAIN_VALUES = `
   SET LOCAL client_encoding = 'UTF8'; SET LOCAL DateStyle = 'ISO, YMD'; SET LOCAL IntervalStyle = 'postgres';
   SET LOCAL TimeZone = 'UTC'; SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1;
@@ -42,7 +39,7 @@ const SELECT_REFERENCES = `
     FROM pg_constraint JOIN pg_class AS source ON source.oid = conrelid JOIN pg_class AS target ON target.oid = confrelid
    WHERE contype = 'f' AND source.oid <> target.oid AND source.relnamespace = 'public'::regnamespace`;
 
-/** Sorts referenced tables first. */
+/** Sorts tables so that a referenced table comes before the tables that refer to it. */
 function inOrder(tables: readonly Table[], references: readonly { from: string; to: string }[]): Table[] {
   const doneTables = new Set<Table>();
   const put = (table: Table, path: readonly Table[]): void => {
@@ -82,7 +79,7 @@ export interface Partition {
 export const readPartitions = async (client: Client): Promise<Partition[]> =>
   (await client.query<Partition>(SELECT_PARTITIONS)).rows;
 
-/** Position of a sequence: its last number, or the first that it will return. */
+/** Position of a sequence: the last number that it returned, or the first that it will return. */
 export interface Sequence {
   name: string;
   last: number;

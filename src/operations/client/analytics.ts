@@ -1,4 +1,4 @@
-/** Analytics events of clients: checked, and recorded as log events, which log triggers can match. Starts no action itself. */
+/** Checks analytics events of clients and records them as log events, which log triggers can match. Starts no action directly. */
 
 import { ActionError } from "../../errors.js";
 import { ANALYTICS_EVENTS_PER_REQUEST } from "../../limits.js";
@@ -34,7 +34,7 @@ export type Analytics = ReturnType<typeof createAnalytics>;
 export function createAnalytics(options: {
   logEvents: LogEvents;
   intake: IntakeLimiter;
-  /** Counts a request. Rejects a caller that sends too often. */
+  /** Counts a request. @throws RATE_LIMIT_EXCEEDED for a caller that sends too many */
   bound: (caller: Caller) => void;
 }) {
   const { logEvents, intake, bound } = options;

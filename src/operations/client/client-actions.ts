@@ -1,4 +1,4 @@
-/** Actions that run in a browser, as clients get them: no server actions, no actions of the other version, no settings. */
+/** Reads the actions that clients run in a browser: active `client` and `any` actions of one version, draft or live, without settings. */
 import { createHash } from "node:crypto";
 import type { DataSource } from "typeorm";
 import type { Asset, Copy, Environment, StoredAsset, Trigger } from "../../data/action-types.js";
@@ -38,9 +38,9 @@ interface ClientRow {
   actionVersion: string;
   triggers: Trigger[];
   assets: StoredAsset[];
-  /** True for a live version while its app is unpublished. */
+  /** True for a live version whose app is unpublished, so that it cannot run. */
   isPaused: boolean;
-  /** JSON text; null means everyone. */
+  /** Access rule of the action as JSON text; null if everyone may run it. */
   access: string | null;
 }
 
@@ -69,7 +69,7 @@ async function rowOf(db: Executor, appId: number, id: number): Promise<ClientRow
   return row;
 }
 
-/** True if a client of that version can run the action; other actions do not exist for it. */
+/** True if a client of that version (draft or live) can run the action. To clients, other actions do not exist. */
 const isOfClient = (row: ClientRow, copy: Copy): boolean =>
   row.copy === copy && row.active && !row.isPaused && row.environment !== "server";
 
@@ -95,8 +95,8 @@ export async function findReported(db: Executor, { copy }: Caller, appId: number
 }
 
 /**
- * Returns the refusal of a page that would run the action by hand without access to it, or null. An analytics trigger makes every page
- * run the action, so access does not apply to actions with one.
+ * Returns the error for a page without access that wants to run the action by hand; null if it may. An action with an analytics trigger
+ * runs in every page, so access does not apply to it.
  */
 async function refusalOf(caller: Caller, { access, triggers }: AccessRow, userOf: UserOf): Promise<ActionError | null> {
   if (access === null || triggers.some(isAnalytics)) return null;
@@ -138,8 +138,8 @@ export function createClientActions(options: { db: DataSource; addressed: Addres
     },
 
     /**
-     * Returns the script of an action. Editors, administrators and its debug page get it in any state; a client only if
-     * it can run the action.
+     * Returns the compiled script of an action. Editors, administrators and the action's debug page always get it; clients only if they can
+     * run the action.
      * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_ACCESS_DENIED
      */
     async compiled(caller: Caller, appId: number, id: number): Promise<CompiledScript> {

@@ -1,4 +1,4 @@
-/** Actions as clients receive them: first all of them, then each change, computed once for all subscribers of one app and version. */
+/** Sends actions to clients: first all actions, then each change. A change is computed once for all subscribers of one app and version. */
 import type { Logger } from "pino";
 import type { Copy } from "../../data/action-types.js";
 import { type Executor, rows } from "../../data/database.js";
@@ -21,7 +21,7 @@ export async function announcePublication(executor: Executor, appId: number): Pr
 /** Delay before a failed read is repeated. */
 const RETRY_MS = 1_000;
 
-/** Change for clients. With `reset`, the client drops its state first. `actions` and `removed` are the changes. */
+/** A change as clients receive it. With `reset`, the client drops its actions before it applies `actions` and `removed`. */
 export interface ClientChange {
   reset: boolean;
   actions: ClientAction[];
@@ -38,9 +38,9 @@ interface FeedAudience {
   listeners: Set<ChangeListener>;
   /** Current actions; null until they have been read. */
   known: Map<number, ClientAction> | null;
-  /** First message for new subscribers. It is one shared object until something changes. */
+  /** First message for new subscribers. One shared object until an action changes. */
   snapshot: ClientChange | null;
-  /** Serializes reads, so that an older one never overwrites a newer one. */
+  /** Runs reads one after the other, so that an older read never overwrites a newer one. */
   order: Promise<void>;
 }
 

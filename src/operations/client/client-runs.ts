@@ -1,6 +1,6 @@
 /**
- * Runs in browsers. A page announces each run at its start and reports its end under the same idempotency key, so that
- * each run has one row and one log entry. A run without a report ends when its time limit has passed.
+ * Records runs in browsers. A page reports the start and the end of a run under one idempotency key, so that each run has one row and one
+ * log entry. A run whose end is not reported fails at its time limit.
  */
 import type { DataSource } from "typeorm";
 import type { TriggerType } from "../../data/action-types.js";
@@ -39,7 +39,7 @@ const REPORT_SHAPE: Shape = {
   },
 };
 
-/* Finds a run that was announced with that key. */
+/* Finds a run whose start was reported under that key. */
 const SELECT_ANNOUNCED_RUN = `
   SELECT run.id, run.trigger FROM run_key JOIN run ON run.id = run_key.run_id
    WHERE run_key.action_id = $1 AND run_key.credential_id = $2 AND run_key.key = $3 AND run.app_id = $4`;
@@ -71,7 +71,7 @@ function readOutcome(body: Record<string, unknown>): RunOutcome {
   return { ok: false, error: { name: "ResultError", message, stack: `ResultError: ${message}` } };
 }
 
-/** Returns the JSON text of a value. A large report already has payload and result as JSON texts. */
+/** Returns the JSON text of a value. In a large report, payload and result already are JSON texts. */
 const jsonOf = (value: unknown): string => (value instanceof JsonText ? value.text : JSON.stringify(value));
 
 const isTooDeep = (value: unknown): boolean => !(value instanceof JsonText) && nestsDeeperThan(value, JSON_MAX_DEPTH);
@@ -121,7 +121,7 @@ export function createClientRuns(options: {
 }) {
   const { db, repository, timeoutMs, intake, clientActions, bound } = options;
 
-  /** Replaces the outcome if the time limit has passed, because a browser may let an action run on. */
+  /** Replaces the outcome with a timeout if the run took longer than its limit, because a browser may let an action run on. */
   function limitOutcome(outcome: RunOutcome, duration: number): RunOutcome {
     if (!outcome.ok || duration <= timeoutMs + CLIENT_LATE_MS) return outcome;
     return timedOut(`the action ran longer than the limit of ${timeoutMs / 1000} seconds`);
@@ -133,7 +133,7 @@ export function createClientRuns(options: {
     return (await rows<{ id: number; trigger: TriggerType }>(manager, SELECT_ANNOUNCED_RUN, key))[0];
   }
 
-  /** Writes the run as running in a browser, once for its key. @throws as `findReported` */
+  /** Inserts the run as running in a browser, once for its idempotency key. @throws as `findReported` */
   async function acceptReport(manager: Executor, caller: Caller, report: ClientRunReport, payload: string) {
     const { appId, actionId, idempotencyKey } = report;
     const { triggers } = await findReported(manager, caller, appId, actionId);

@@ -21,7 +21,7 @@ import { createClientRuns } from "./client-runs.js";
 import { createPageSessions } from "./page-sessions.js";
 import { createVisitors } from "./visitors.js";
 
-/** Rate limit of one credential, so that a visitor cannot fill an app's log. */
+/** Creates a rate limit for each credential, so that no visitor can fill an app's log. */
 function createSenderLimit(): (caller: Caller) => void {
   const requestBucket = createTokenBucket({ limit: CLIENT_REQUESTS_PER_CREDENTIAL, windowMs: RATE_WINDOW_MS });
   return (caller) => {
@@ -43,7 +43,7 @@ export function createClients(options: {
   userOf: UserOf;
   /** Milliseconds (specification, Limits: client action execution time). */
   timeoutMs: number;
-  /** True if pages on http origins of any host may be listed (ALLOW_PRIVATE_NETWORK). */
+  /** True if an app may list http origins of any host (ALLOW_PRIVATE_NETWORK). */
   allowHttp: boolean;
   log: Logger;
 }) {

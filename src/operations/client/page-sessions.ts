@@ -28,7 +28,7 @@ import { createVisitorLimits, visitorBlock } from "./visitors.js";
 const HOUR_MS = 60 * 60 * 1000;
 const PREVIEW_MS = 2 * HOUR_MS;
 
-/** Lifetime of a code in seconds. A code is used within one redirect. */
+/** Lifetime of a code in seconds. A browser exchanges the code right after a redirect. */
 const CODE_SECONDS = 60;
 
 export interface PageSession {
@@ -44,7 +44,7 @@ export interface Preview {
   actionId: number | null;
 }
 
-/* Deletes a few ended sessions, whenever a new one starts. */
+/* Deletes a few expired sessions whenever a new one starts, so that no separate cleanup is needed. */
 const DELETE_OLD_PREVIEWS = `
   DELETE FROM credential WHERE id IN
     (SELECT id FROM credential WHERE page_session AND expires_at < now() ORDER BY expires_at LIMIT 10 FOR UPDATE SKIP LOCKED)`;
@@ -70,8 +70,8 @@ export function createPageSessions(options: {
   const viewBucket = createTokenBucket({ limit: PAGE_VIEWS_PER_APP_AND_MINUTE, windowMs: RATE_WINDOW_MS });
 
   /**
-   * Records the opening of a page. If this viewer or all together open more pages than people do, nothing is recorded, but the page is
-   * served.
+   * Records that a person has opened an app's page. Skips the record, but not the page, if this person or all viewers open more pages than
+   * people can.
    */
   async function emitView(executor: Executor, emitter: Emitter, appId: number, viewer: string): Promise<void> {
     if (
@@ -116,7 +116,7 @@ export function createPageSessions(options: {
     return { token, caller, app };
   }
 
-  /** Creates a session of a visitor's page. */
+  /** Creates the session of a visitor's page. */
   function mintVisit(appId: number, address: string, expiresAt: Date, viewer: string | null): Promise<string> {
     const addressBlockBytes = visitorBlock(appId, address);
     return mintCredential({ kind: "live", appId, name: "visitor", expiresAt, visitorBlock: addressBlockBytes }, viewer);
@@ -134,7 +134,7 @@ export function createPageSessions(options: {
     return { caller, app };
   }
 
-  /** @param secret initial secret instead of a token */
+  /** @param secret the first part of a code instead of a token */
   async function mintPreview(caller: Caller, { appId, actionId }: Preview, secret?: string): Promise<string> {
     boundMinting(`credential ${caller.credentialId}`);
     const { personId, credentialId: parentId } = caller;
@@ -163,7 +163,7 @@ export function createPageSessions(options: {
       return openSession(await mintVisit(appId, address, expiresAt, viewer), app);
     },
 
-    /** Counts a request for a session from that address. @throws RATE_LIMIT_EXCEEDED */
+    /** Counts a request for a visitor's session from that address. @throws RATE_LIMIT_EXCEEDED */
     boundVisits: (address: string) => boundMinting(addressBlock(address)),
 
     /** Creates a session for a visitor of a page on another origin. Returns its token. @throws RATE_LIMIT_EXCEEDED */
@@ -176,8 +176,8 @@ export function createPageSessions(options: {
     },
 
     /**
-     * Creates a viewer session for a page of another origin. Returns a code that can be exchanged once, within a minute, and that is no
-     * credential itself.
+     * Creates a viewer session for a page of another origin. Returns a code, valid for one exchange within a minute. The code itself gives
+     * no access.
      * @throws as `preview`
      */
     async handOver(caller: Caller | null, preview: Preview): Promise<string> {

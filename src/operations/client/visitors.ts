@@ -31,7 +31,7 @@ export interface VisitorRequest {
   current: { caller: Caller; token: string } | null;
 }
 
-/** Time for which results for listed origins are cached, so that sockets cost few queries. */
+/** Time for which it is cached whether an origin is listed, so that new sockets cost few queries. */
 const LISTED_MS = 5_000;
 const LISTED_MAX = 1_000;
 const ORIGIN_MAX_CHARACTERS = 300;
@@ -39,10 +39,10 @@ const SELECT_LISTED_ORIGIN = "SELECT 1 FROM app WHERE origins @> ARRAY[$1::text]
 
 /** Number of old sessions that one request removes, so that no visitor waits for many. */
 const REMOVED_AT_ONCE = 100;
-/** Only one of this many new sessions checks the whole app, because the check reads an index entry for each session. */
+/** One of this many new sessions checks the number of the app's sessions, because the check reads an index entry for each of them. */
 const APP_CHECKED_EVERY = 100;
 
-/* Condition for sessions without a sign-in. Their visitors lose nothing if they get another session. */
+/* SQL condition for sessions without a signed-in user. Their visitors lose nothing when they get a new session. */
 const HAS_NO_SESSION = "NOT EXISTS (SELECT FROM app_user_session AS session WHERE session.credential_id = c.id)";
 
 /**
@@ -82,7 +82,7 @@ export const visitorBlock = (appId: number, address: string): Buffer =>
     .digest()
     .subarray(0, 16);
 
-/** Origins whose pages can start sessions of an app's visitors. `updatedAt` is that of the app, ISO 8601. */
+/** Origins whose pages can start visitor sessions of an app. `updatedAt` is the app's, ISO 8601. */
 export interface ListedOrigins {
   origins: string[];
   updatedAt: string;
@@ -105,7 +105,7 @@ export function createVisitors(options: {
   db: DataSource;
   /** Creates a visitor's session for that app and address. @throws RATE_LIMIT_EXCEEDED */
   beginVisit: (appId: number, address: string, expiresAt: Date) => Promise<string>;
-  /** Counts a request for a session. @throws RATE_LIMIT_EXCEEDED */
+  /** Counts a request for a session from that address. @throws RATE_LIMIT_EXCEEDED */
   bound: (address: string) => void;
   allowHttp: boolean;
 }) {
@@ -135,13 +135,13 @@ export function createVisitors(options: {
       return isListed;
     },
 
-    /** Returns the listed origins of an existing app. Their `updatedAt` is that of the app. */
+    /** Returns the origins that the app lists, with the app's `updatedAt`. */
     async origins(appId: number): Promise<ListedOrigins> {
       const [app] = await rows<StoredOrigins>(db, ORIGINS, [appId]);
       return toListedOrigins(app!);
     },
 
-    /** Replaces the list. @throws REQUEST_INVALID, RESOURCE_CHANGED */
+    /** Replaces the app's list of origins. @throws REQUEST_INVALID, RESOURCE_CHANGED */
     async setOrigins(
       caller: Caller,
       { appId, precondition }: { appId: number; precondition: ExpectedTags },
@@ -178,8 +178,8 @@ export function createVisitors(options: {
 }
 
 /**
- * Frees capacity for one more session of that address. Removes sessions without a sign-in first, oldest first, so that
- * one address cannot block others by opening many.
+ * Creates the limits of visitor sessions. If an address has too many, its oldest sessions without a signed-in user are removed, so that one
+ * address cannot block others.
  * @throws RATE_LIMIT_EXCEEDED if app users are signed in to all of them
  */
 export function createVisitorLimits() {

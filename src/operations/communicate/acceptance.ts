@@ -1,7 +1,4 @@
-/**
- * Stores a validated message in the outbox: its row and its log event, in the transaction of its sender. Validates no field and sends
- * nothing.
- */
+/** Stores a valid message and its log event in the caller's transaction. Another module sends the message later. */
 import { randomUUID } from "node:crypto";
 import type { Executor } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -13,7 +10,7 @@ import type { Destinations } from "./destinations.js";
 import type { Content, NewMessage, Outbox, Recipient } from "./outbox.js";
 import { eventData } from "./status-events.js";
 
-/** The immediate response to the sender of a message. */
+/** Response to the caller that sends a message, before the delivery. */
 export interface MessageReceipt {
   id: number;
   status: "kept" | "queued";
@@ -21,7 +18,7 @@ export interface MessageReceipt {
 
 export type ValidatedMessage = Email | Sms;
 
-/** Purpose of a message, which is the second part of its log event's type (specification, Log events). */
+/** Purpose of a message: the middle part of its log event's type, such as `email.communicate` (specification, Log events). */
 export type MessagePurpose = "communicate" | "dataSourceHook" | "validate" | "2fa";
 
 const recipientsOf = (message: ValidatedMessage): Recipient[] =>
@@ -117,7 +114,7 @@ export function createAcceptance(options: {
     statusFor,
     prepare: prepareMessage,
 
-    /** Stores a message of a data source's hook with its log event, in the transaction of the write. */
+    /** Stores the message of a data source's hook and its log event, in the transaction that writes the entry. */
     async acceptHooked(
       executor: Executor,
       emitter: Emitter,
@@ -131,7 +128,7 @@ export function createAcceptance(options: {
       if (status === "queued") await outbox.announce(executor);
     },
 
-    /** Records that a hook has sent nothing, with the reason. */
+    /** Records a log event that a hook has sent nothing, with the reason. */
     refuseHooked: (
       executor: Executor,
       emitter: Emitter,

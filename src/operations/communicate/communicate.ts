@@ -1,4 +1,4 @@
-/** Creates and connects the parts of messages: the outbox, destinations, the sender and delivery reports. */
+/** Creates the parts that send messages and connects them: outbox, destinations, sender, delivery reports. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { createCheckedConnections } from "../../engine/checked-connections.js";
@@ -19,7 +19,7 @@ import { createOutbox } from "./outbox.js";
 import { createSender } from "./sender.js";
 import { createSmsDelivery } from "./sms-delivery.js";
 
-/** Allowed ports of hosts that an app names: those of mail servers and web servers. */
+/** Ports that apps may name in destinations: those of mail servers and web servers. */
 const MAIL_PORTS: readonly number[] = [25, 80, 443, 465, 587, 2525];
 
 export type Communicate = ReturnType<typeof createCommunicate>;
@@ -78,7 +78,7 @@ export function createCommunicate(options: {
       const count = await outbox.letGo(holder, sender.known(), mayDeclareDead);
       if (count > 0) log.warn({ count }, "released messages whose sending process has stopped");
     },
-    /** Checked egress, for other parts that send to hosts named by apps. */
+    /** Connections that refuse private networks, for other modules that send to hosts named by apps. */
     checked: checkedConnections,
     stop: () => smtp.stop(),
   };

@@ -1,4 +1,4 @@
-/** Delivery reports of providers: checks their signatures, and stores a report only if it advances the status of a message. */
+/** Receives delivery reports of providers. Checks their signatures, and stores a report only if it advances a message's status. */
 
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { DataSource } from "typeorm";
@@ -32,7 +32,7 @@ const REPORTS_MAX = 100;
 const SIGNED_WITHIN_SECONDS = 300;
 const DETAIL_MAX_CHARACTERS = 500;
 
-/** Statuses of messages by the types of reports. */
+/** Message status for each type of delivery report. */
 const REPORTED_STATUSES = {
   delivered: "delivered",
   delayed: "delayed",
@@ -160,7 +160,7 @@ export function createDeliveryReports(options: { db: DataSource; destinations: D
     return type && providerId ? [{ id: null, providerId, type, recipient: null, detail }] : [];
   }
 
-  /** Returns the report with secrets masked in its detail. The scan takes time, so it runs before a transaction holds a connection. */
+  /** Masks secrets in the report's detail. The scan takes time, so it runs before a transaction holds a connection. */
   async function maskReport(appId: number, report: Report): Promise<Report> {
     if (report.detail === null) return report;
     const detail = report.detail.slice(0, DETAIL_MAX_CHARACTERS).toWellFormed();
@@ -200,7 +200,10 @@ export function createDeliveryReports(options: { db: DataSource; destinations: D
   }
 
   return {
-    /** Returns the number of new reports. @throws RATE_LIMIT_EXCEEDED per address, UNAUTHORIZED, REQUEST_INVALID */
+    /**
+     * Stores the reports of a request. Returns the number of reports that were new.
+     * @throws RATE_LIMIT_EXCEEDED per address, UNAUTHORIZED, REQUEST_INVALID
+     */
     async report(appId: number, request: ReportRequest): Promise<{ taken: number }> {
       const retryAfter = reportBucket.takeTokens(addressBlock(request.address));
       if (retryAfter > 0) throw new ActionError("RATE_LIMIT_EXCEEDED", "too many reports", { retryAfter });

@@ -1,6 +1,6 @@
 /**
- * Finds the destinations of an app's messages: in its protected settings, or in the operator's configuration. Also masks the values of
- * those settings in replies of servers and providers. Sends nothing.
+ * Finds where an app's messages are sent: in its protected settings, or in the operator's configuration. Also masks the values of those
+ * settings in replies of servers. Sends nothing.
  */
 import type { Config } from "../../config.js";
 import type { SecretScans } from "../../engine/secret-scan.js";
@@ -34,7 +34,7 @@ export type MailDestination = SmtpDestination & { ours: boolean };
 
 /** Fields of a destination whose values are masked in replies. */
 const SECRET_FIELDS = ["user", "password", "pass", "token", "sid", "secret"] as const;
-/** Minimum length of a masked value. Shorter values would be found by chance in every reply. */
+/** Minimum length of a value that is masked in replies. Shorter values occur in every reply by chance. */
 const SECRET_MIN_CHARACTERS = 4;
 
 export type Destinations = ReturnType<typeof createDestinations>;

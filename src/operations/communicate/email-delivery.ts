@@ -14,7 +14,7 @@ export type DeliveryControl = { mayBegin: () => Promise<boolean>; signal: AbortS
 const addressesOf = (recipients: readonly Recipient[], type: string) =>
   recipients.filter((recipient) => recipient.type === type).map(({ name, address }) => ({ name: name ?? "", address }));
 
-/** Composes the message. All content is in the message; nothing is read from a file or a URL. */
+/** Composes the message from its row only: no file and no URL is read. */
 async function composeMail(
   message: ClaimedMessage,
   email: Omit<Email, "to">,
@@ -45,7 +45,7 @@ async function composeMail(
   return composer.compile().build();
 }
 
-/** Returns the recipients, each with the outcome of this attempt. */
+/** Returns the recipients with the outcome that this attempt had for each. */
 function withOutcome(
   recipients: readonly Recipient[],
   delivery: Delivery,
@@ -84,7 +84,7 @@ function outcomeOf(recipients: Recipient[], delivery: Delivery, detail: string):
 export function createEmailDelivery(options: {
   smtp: Smtp;
   destinations: Destinations;
-  /** Connections to servers that an app names, and to the operator's own. */
+  /** Connections for hosts that an app names, which refuse private networks, and for the operator's mail server, which do not. */
   connections: { checked: CheckedConnections; free: CheckedConnections };
   /** Host part of Message-IDs. */
   host: string;

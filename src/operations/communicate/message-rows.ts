@@ -1,4 +1,4 @@
-/** Reads messages as callers get them: the outbox as a list, and one complete message. */
+/** Reads messages for callers: the outbox as a list, and a message with its content. */
 
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
@@ -8,14 +8,14 @@ import type { MessageAttachment } from "../../rules/message-fields.js";
 import { page, pageOf, type ReserveBytes, type SizedRow } from "../../rules/page.js";
 import { MESSAGE_STATUSES, type MessageKind, type MessageStatus, type Recipient } from "./outbox.js";
 
-/** A message in the list. Times are ISO 8601. */
+/** A message in the list of the outbox. Times are ISO 8601. */
 export interface MessageSummary {
   id: number;
   kind: MessageKind;
   status: MessageStatus;
   /** null for text messages. */
   subject: string | null;
-  /** In a list only the first five recipients. */
+  /** Recipients; a list has only the first five of each message. */
   to: (Omit<Recipient, "status" | "detail"> & { status: string | null; detail: string | null })[];
   /** Number of recipients. */
   recipients: number;

@@ -1,6 +1,6 @@
 /**
- * Operations of Communicate: validates messages, stores each with its log event in one transaction, and returns them.
- * If it is unknown whether a message was sent, a person decides. Sends nothing itself.
+ * Operations for callers that send messages. Validates each message and stores it with its log event in one transaction. If it is unknown
+ * whether a message was sent, a person decides. Sends nothing itself.
  */
 
 import type { DataSource } from "typeorm";
@@ -16,7 +16,7 @@ import type { MessageAcceptance, MessageReceipt, ValidatedMessage } from "./acce
 import { findMessage, listMessages, type MessageList, type MessageQuery, type StoredMessage } from "./message-rows.js";
 import type { Outbox } from "./outbox.js";
 
-/** Decisions about a message that may have been sent. */
+/** Decisions of a person about a message that may have been sent: count it as sent, or send it again. */
 export const MESSAGE_DECISIONS = ["sent", "again"] as const;
 
 export type Messages = ReturnType<typeof createMessages>;
@@ -29,7 +29,7 @@ export function createMessages(options: {
 }) {
   const { db, outbox, acceptance, now } = options;
 
-  /** Stores all messages or none, each with its event. */
+  /** Stores all messages of a request or none, each with its log event. */
   async function acceptMessage(
     caller: Caller,
     appId: number,
@@ -48,7 +48,7 @@ export function createMessages(options: {
       return (await acceptMessage(caller, appId, [parseEmail(body)], key))[0]!;
     },
 
-    /** Stores one message for each item of `[{options, data}]`, or none. */
+    /** Stores one message for each item of `[{options, data}]`, or none if one is invalid. */
     async sendEmails(caller: Caller, appId: number, body: unknown, key: string | null): Promise<MessageReceipt[]> {
       return acceptMessage(caller, appId, parseBatch(body, parseEmail), key);
     },
@@ -62,7 +62,7 @@ export function createMessages(options: {
       return acceptMessage(caller, appId, parseBatch(body, parseSms), key);
     },
 
-    /** The app's outbox, newest first. @throws REQUEST_INVALID, and errors of `reserve` */
+    /** Lists the app's outbox, newest first. @throws REQUEST_INVALID, and errors of `reserve` */
     async list(appId: number, query: MessageQuery, reserve?: ReserveBytes): Promise<MessageList> {
       return listMessages(db, appId, query, reserve);
     },

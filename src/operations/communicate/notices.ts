@@ -1,11 +1,11 @@
-/** Sends e-mails of the service about an app through the app's destination: they are rows of its outbox. Storing one starts no action. */
+/** Sends e-mails of the service itself about an app, such as alerts. They use the app's outbox and destination, and start no action. */
 import { randomUUID } from "node:crypto";
 import type { Executor } from "../../data/database.js";
 import { DestinationFault } from "../../rules/message-destination.js";
 import type { Destinations } from "./destinations.js";
 import type { Outbox } from "./outbox.js";
 
-/** Stores the e-mail in the caller's transaction, with the status `kept` if no provider is configured that could send it. */
+/** Stores the e-mail in the caller's transaction. Its status is `kept` if no mail server is configured. */
 export type SendNotice = (
   executor: Executor,
   appId: number,
@@ -15,7 +15,7 @@ export type SendNotice = (
 export function createNotice(options: { outbox: Outbox; destinations: Destinations; now: () => number }): SendNotice {
   const { outbox, destinations, now } = options;
 
-  /** A faulty setting keeps the message in the outbox, where Studio shows it. Studio shows the fault with the setting. */
+  /** Returns `kept` if the mail setting is faulty, so that the message stays in the outbox. Studio shows the fault at the setting. */
   async function statusFor(appId: number): Promise<"kept" | "queued"> {
     try {
       return (await destinations.mail(appId)) ? "queued" : "kept";

@@ -1,6 +1,6 @@
 /**
- * The outbox: every message is a row before it is sent, and ends in one status. Each operation is one statement that
- * checks the holder; a message whose sending has started is never claimed again.
+ * The outbox: each message is a row before it is sent, and ends with one status. Each operation is one statement that checks which process
+ * holds the message. A message whose sending has started is never claimed again.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
@@ -23,7 +23,7 @@ export const MESSAGE_STATUSES = [
 export type MessageStatus = (typeof MESSAGE_STATUSES)[number];
 export type MessageKind = "email" | "sms";
 
-/** Recipient and outcome. Without a status, the message has not been sent to this recipient yet. */
+/** A recipient and the delivery status. Without a status, the message was not sent to this recipient yet. */
 export interface Recipient {
   /** An e-mail address or a phone number. */
   address: string;
@@ -68,7 +68,7 @@ export type Settlement = { recipients: readonly Recipient[]; detail: string } & 
   | { status: "queued"; dueAt: Date }
 );
 
-/** Time after acceptance at which attempts end. */
+/** Time after which no further attempt is made to send a message. */
 const TRY_FOR = "interval '24 hours'";
 
 const INSERT_MESSAGE = `
@@ -106,7 +106,7 @@ const CLAIM_MESSAGES = `
             message.created_at AS "createdAt", delayed_at IS NOT NULL AS "wasDelayed", run_id AS "runId",
             person_id AS "personId"`;
 
-/* Marks the message as being sent. Works only while the lease is valid: afterwards, another process decides the outcome. */
+/* Marks a message as being sent while the process still has its lease. After the lease, another process decides about the message. */
 const HAND_OVER = `
   UPDATE message SET handed_at = now()
    WHERE id = $1 AND holder = $2 AND EXISTS (SELECT FROM instance WHERE id = $2 AND lease_until >= now()) RETURNING id`;
@@ -124,7 +124,10 @@ const SETTLE_MESSAGE = `
          delayed_at = CASE WHEN $3 = 'queued' THEN coalesce(delayed_at, now()) ELSE delayed_at END
    WHERE id = $1 AND holder = $2 RETURNING id`;
 
-/* Releases messages whose lease has expired. A message is sent again if certainly no part of it was sent; otherwise a person decides. */
+/**
+ * Releases messages of processes whose lease has expired. A message is queued again only if certainly no part of it was sent; otherwise a
+ * person decides.
+ */
 const RELEASE_MESSAGES = `
   UPDATE message
      SET status = CASE WHEN handed_at IS NULL THEN 'queued' ELSE 'unknown' END, holder = NULL,
@@ -141,7 +144,7 @@ const RELEASE_LOST_MESSAGES = `
 const RELEASE_ORPHAN_MESSAGES = `
   ${RELEASE_MESSAGES} WHERE holder = $1 AND id <> ALL ($2::bigint[]) AND claimed_at < now() - interval '10 seconds' RETURNING id`;
 
-/* Stores a person's decision. $1 is the app, $2 the message, $3 the status, $4 the time. */
+/* Stores a person's decision about a message. $1 is the app, $2 the message, $3 the status, $4 the time. */
 const DECIDE_MESSAGE = `
   UPDATE message SET status = $3, updated_at = now(), handed_at = NULL,
          due_at = CASE WHEN $3 = 'queued' THEN $4::timestamptz END,
@@ -181,12 +184,12 @@ export function createOutbox(db: DataSource) {
       return rows(db, CLAIM_MESSAGES, [holder, ...sendingByApp, share, count, now]);
     },
 
-    /** Records that the content is being sent now. Returns false if another process holds the message; then nothing may be sent. */
+    /** Marks the message as being sent. Returns false if another process holds it; then this process must not send it. */
     async handOver(holder: string, id: number): Promise<boolean> {
       return (await rows(db, HAND_OVER, [id, holder])).length > 0;
     },
 
-    /** Returns false if another process holds the message; then nothing is written. */
+    /** Stores the outcome of an attempt. Returns false, and writes nothing, if another process holds the message. */
     async settle(executor: Executor, holder: string, id: number, settlement: Settlement): Promise<boolean> {
       const { status, recipients, detail } = settlement;
       const [dueAt, providerId] =
@@ -196,7 +199,7 @@ export function createOutbox(db: DataSource) {
     },
 
     /**
-     * Releases messages that the database assigned to `holder` without its knowledge and, if `mayDeclareDead`, messages of dead processes.
+     * Releases messages that `holder` has claimed without receiving them. With `mayDeclareDead`, also releases those of dead processes.
      * Returns their number.
      */
     async letGo(holder: string, known: readonly number[], mayDeclareDead: boolean): Promise<number> {
@@ -205,7 +208,7 @@ export function createOutbox(db: DataSource) {
       return lostMessages.length + orphanMessages.length;
     },
 
-    /** Returns false unless the status is `unknown`. */
+    /** Stores a person's decision. Returns false if the message's status is not `unknown`. */
     async decide(
       executor: Executor,
       appId: number,
@@ -216,7 +219,7 @@ export function createOutbox(db: DataSource) {
       return (await rows(executor, DECIDE_MESSAGE, [appId, id, status, now])).length > 0;
     },
 
-    /** Returns the time at which the next message is due; null if none waits. */
+    /** Returns the time at which the next message is due; null if no message is queued. */
     async nextDue(): Promise<Date | null> {
       return (await rows<{ next: Date | null }>(db, NEXT_DUE))[0]!.next;
     },

@@ -1,4 +1,7 @@
-/** Sends messages of the outbox: claims due ones while it has free slots, attempts each, and stores the outcome with its log event. */
+/**
+ * Sends the messages of the outbox. Claims due messages while it has free slots, makes one attempt for each, and stores the outcome with
+ * its log event.
+ */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -9,13 +12,13 @@ import type { ClaimedMessage, Outbox, Settlement } from "./outbox.js";
 import { emitStatus } from "./status-events.js";
 import type { TryOutcome } from "./try-outcome.js";
 
-/** Concurrent messages in this process. */
+/** Maximum number of messages that this process sends at the same time. */
 const SENDER_SLOTS = 100;
 /** Share of the free slots that one app can use, so that servers that never answer do not occupy all slots. */
 const APP_SHARE = 1 / 10;
 const FIRST_PAUSE_MS = 30_000;
 const LONGEST_PAUSE_MS = 3_600_000;
-/** Number of attempts to write a status. Afterwards the status counts as unknown. */
+/** Number of attempts to store a status. If all fail, the status of the message is unknown. */
 const SETTLE_ATTEMPTS = 60;
 const SETTLE_AGAIN_MS = 500;
 
@@ -36,7 +39,7 @@ export function createSender(options: {
   outbox: Outbox;
   deliver: Record<"email" | "sms", DeliverMessage>;
   logEvents: LogEvents;
-  /** Holder id of this process. */
+  /** ID of this process in the messages that it holds. */
   holder: string;
   now: () => number;
   log: Logger;
@@ -53,7 +56,7 @@ export function createSender(options: {
     return { status, recipients, detail };
   }
 
-  /** Writes status and event together; waits for the database if it is not available. */
+  /** Stores status and log event in one transaction. Waits while the database is unavailable. */
   async function settleMessage(message: ClaimedMessage, settlement: Settlement): Promise<void> {
     for (let attemptsLeft = SETTLE_ATTEMPTS - 1; ; attemptsLeft -= 1) {
       try {
@@ -100,7 +103,7 @@ export function createSender(options: {
   }
 
   return {
-    /** IDs of the messages that this process holds to its knowledge. */
+    /** IDs of the messages that this process is sending. */
     known: deliveries.ids,
     whenFree: deliveries.whenFree,
 

@@ -10,7 +10,7 @@ import { failedOutcome, type TryOutcome } from "./try-outcome.js";
 
 const DETAIL_MAX_CHARACTERS = 500;
 const PROVIDER_ID = /^[\x21-\x7e]{1,200}$/;
-/** Statuses of a response that certainly did not accept the message, and that are worth another attempt. */
+/** HTTP statuses of a provider that has certainly not accepted the message, and may accept it later. */
 const REFUSED_FOR_NOW = [408, 425, 429, 503];
 
 interface PreparedSms {

@@ -1,4 +1,4 @@
-/** Log events about the status of e-mails (specification, Events), each stored with the status. */
+/** Emits log events about the delivery of e-mails (specification, Events), in the transaction that stores the status. */
 import type { Executor } from "../../data/database.js";
 import type { Emitter, LogEvents } from "../records/log-events.js";
 import type { ClaimedMessage, MessageStatus, Recipient, Settlement } from "./outbox.js";
@@ -30,7 +30,7 @@ export function eventData(messageId: number | null, recipients: readonly Recipie
   return { messageId, to, recipients: recipients.length, detail };
 }
 
-/** Emits the event of an attempt: the first temporary refusal, or recipients that were refused permanently. */
+/** Emits the event of an attempt if it is the first temporary refusal, or if recipients were refused permanently. */
 export async function emitStatus(
   logEvents: LogEvents,
   executor: Executor,

@@ -1,4 +1,4 @@
-/** Outcomes of one attempt to send a message, for all transports. */
+/** Types of the outcome of one attempt to send a message, the same for e-mail and text messages. */
 import type { ClaimedMessage, MessageStatus, Recipient } from "./outbox.js";
 
 export type TryOutcome =
@@ -9,9 +9,9 @@ export type TryOutcome =
       detail: string;
       providerId?: string | null;
     }
-  /** Certainly refused, but only temporarily. */
+  /** Refused for now: nothing was sent, and a later attempt may succeed. */
   | { kind: "later"; recipients: Recipient[]; detail: string }
-  /** Not sent, because another process holds the message. */
+  /** Another process holds the message, so that this process did not send it. */
   | { kind: "fenced" };
 
 /** Returns the outcome of a message that cannot be sent with the current settings. */

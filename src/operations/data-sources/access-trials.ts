@@ -1,7 +1,4 @@
-/**
- * Shows editors what a user of the app could see and do, under the stored access rules or under others. Grants nothing
- * and writes nothing.
- */
+/** Shows editors what a user of the app can read and write under the stored access rules, or under changed ones. Writes nothing. */
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -23,7 +20,7 @@ import type { EntrySearches } from "./entry-searches.js";
 /** Maximum entries in the result. */
 const EXAMPLE_ENTRIES = 20;
 
-/** Decision of the rules about one operation. */
+/** Decision of the access rules about one operation. */
 export interface TriedVerb {
   verb: EntryVerb;
   allowed: boolean;

@@ -1,6 +1,6 @@
 /**
- * Users of an app. A page signs in as an entry of a data source with a hashed column. The sign-in belongs to the page's credential. It is
- * valid while the entry has the values that proved it. Creates no credential.
+ * Signs users of an app in to its pages. A user is an entry of a data source with a hashed column. The sign-in belongs to the page's
+ * credential and is valid while the entry keeps the values that were compared.
  */
 import type { DataSource as Database } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
@@ -73,7 +73,7 @@ const ADD_PROOF = `
   UPDATE app_user_session SET verified = verified || $5::jsonb, pending = false
    WHERE credential_id = $1 AND app_id = $2 AND data_source_id = $3 AND entry_id = $4 RETURNING credential_id`;
 
-/* Selects an entry. $1 is the app, $2 the data source, $3 the entry. */
+/* Selects an entry of a data source. $1 is the app, $2 the data source, $3 the entry. */
 const ENTRY = "SELECT id, data FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = $3";
 
 /** Returns a digest of the entry's values, which changes when they change. */
@@ -103,7 +103,10 @@ export function createAppUsers(options: {
 }) {
   const { db, attempts, needsSecondFactor } = options;
 
-  /** True if every secret matches the entry. All hashes are computed, even for a missing entry, so that both take as long. */
+  /**
+   * True if all secrets match the entry's hashes. Hashes are computed even if the entry is missing, so that the duration does not reveal
+   * it.
+   */
   async function provesIdentity(secrets: EntryData, appUser: EntryData | undefined, turn: HashTurn): Promise<boolean> {
     let isProven = appUser !== undefined;
     for (const [column, value] of Object.entries(secrets)) {
@@ -201,7 +204,7 @@ export function createAppUsers(options: {
       };
     },
 
-    /** Signs in the page's user by a proven address, if the entry still has it. */
+    /** Signs in the page's user by an address that a code has proven, if the entry still has this address. */
     async signInBy(caller: Caller, source: StoredDataSource, proof: AddressProof): Promise<boolean> {
       const { entryId, column, address, by } = proof;
       const [entry] = await rows<{ id: number; data: EntryData }>(db, ENTRY, [source.appId, source.id, entryId]);
@@ -210,7 +213,7 @@ export function createAppUsers(options: {
       return true;
     },
 
-    /** Adds the proof to the sign-in of its entry. */
+    /** Records in the user's current sign-in that this user has proven an address. */
     async addProof(caller: Caller, source: StoredDataSource, { entryId, by }: AddressProof): Promise<boolean> {
       const session = [caller.credentialId, source.appId, source.id, entryId, JSON.stringify(provenNow(by))];
       return (await rows(db, ADD_PROOF, session)).length > 0;

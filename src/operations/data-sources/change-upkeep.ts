@@ -1,4 +1,4 @@
-/** Removes changes that are too old for a subscriber to resume from, and expired failed sign-ins, in small batches. */
+/** Deletes changes that are too old for subscriptions to resume from, and expired sign-in failures, in small batches. */
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
 import { SIGN_IN_WINDOW_SECONDS } from "../../limits.js";

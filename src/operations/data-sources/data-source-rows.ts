@@ -1,4 +1,4 @@
-/** Rows of data sources, found by id or name, and cached until they change. */
+/** Finds rows of data sources by ID or name, and caches them until they change. */
 import type { DataSource as Database } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import type { Notifications } from "../../engine/notifications.js";
@@ -9,7 +9,7 @@ import { type ExpectedTags, requireCurrent } from "../../rules/precondition.js";
 import { type EntityReference, referenceKey, referenceParameters } from "../../rules/reference.js";
 import type { IndexWish } from "./index-definitions.js";
 
-/** Notification channel with `appId`: a message means that a data source was changed or removed. */
+/** Notification channel with `appId`: a data source of the app was changed or removed. */
 export const DATA_SOURCE_CHANNEL = "svc_data_source";
 
 /** Maximum time for which a cached result is used, even if notifications are lost. */
@@ -28,7 +28,7 @@ export interface StoredDataSource {
   /** Columns that are or were hashed: no caller can read them. */
   hashedColumns: string[];
   indexes: IndexWish[];
-  /** True if pages can sign in with its entries. */
+  /** True if pages can sign in as one of the entries. */
   isUsers: boolean;
   createdAt: Date;
   updatedAt: Date;
@@ -66,8 +66,8 @@ const BY_ID = `SELECT ${FIELDS} FROM data_source WHERE app_id = $1 AND id = $2`;
 const WHOLE_KEY = "hashtextextended('svc_data_source:' || $1::bigint || ':' || $2::bigint, 0)";
 
 /**
- * Serializes removals and restores of all entries until the transaction ends. This lock precedes every row lock: both operations lock
- * entries before the data source, as an update of an entry does, so that none of them deadlocks.
+ * Blocks other removals and restores of all the data source's entries until the transaction ends. Take this lock before any row lock. Both
+ * operations lock entries before the data source, in the order in which an update of an entry does, so that they cannot deadlock.
  */
 export async function lockWholeSource(executor: Executor, appId: number, id: number): Promise<void> {
   await rows(executor, `SELECT pg_advisory_xact_lock(${WHOLE_KEY})`, [appId, id]);
@@ -83,7 +83,7 @@ export async function shareWholeSource(executor: Executor, appId: number, id: nu
   await checkSource(executor, appId, id, undefined);
 }
 
-/** Checks the precondition without a lock. @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED */
+/** Compares the precondition with the data source, without a lock. @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED */
 export const checkSource = sourceCheck(BY_ID);
 
 /** Locks the data source's row until the transaction ends. @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED */

@@ -1,4 +1,4 @@
-/** Operations on data sources: create, change and remove, with their first entries (contract, packages). */
+/** Operations on data sources: creates them with their first entries, changes and removes them (contract, packages). */
 import type { DataSource as Database } from "typeorm";
 import { isDuplicate, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -44,7 +44,7 @@ export function nameTaken(error: unknown): unknown {
   return new ActionError("NAME_ALREADY_EXISTS", "another data source of this app has that name");
 }
 
-/** Data source to change, and the states on which the change may be based. */
+/** The data source to change, and the versions on which the change may be based. */
 export interface DataSourceTarget {
   appId: number;
   ref: EntityReference;
@@ -82,7 +82,7 @@ export function createDataSources(options: {
   }
 
   return {
-    /** Lists data sources. @throws errors of `reserve`, which is called before the data sources are read */
+    /** Lists data sources. Calls `reserve` with their size before they are read. @throws errors of `reserve` */
     async list(appId: number, reserve?: ReserveBytes): Promise<DataSourceView[]> {
       const [sizeRow] = await rows<{ bytes: number }>(db, SIZE, [appId]);
       await reserve?.(sizeRow!.bytes);

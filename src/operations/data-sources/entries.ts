@@ -1,4 +1,7 @@
-/** Operations on entries: each finds the data source, checks the right, validates the request, and calls the implementation. */
+/**
+ * Operations on entries for callers. Each finds the data source, checks the caller's right, validates the request, and calls the module
+ * that does the work.
+ */
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -35,12 +38,12 @@ export interface DataSourceTarget {
   ref: EntityReference;
 }
 
-/** Rows to import. */
+/** Returns the rows to import. Called only after the caller's right has been checked. */
 export interface ImportFile {
   append: boolean;
   /** Called after the caller's right has been checked. */
   rows: () => AsyncIterable<unknown>;
-  /** Form of the file, set while it is read. */
+  /** Layout of the imported file, which is filled in while the file is read. */
   layout?: CsvLayout;
 }
 
@@ -196,7 +199,7 @@ export function createEntries(options: {
       return versions.list(await sources.find(appId, ref));
     },
 
-    /** Lists kinds of recent queries, with the indexes that serve them. */
+    /** Lists the shapes of recent queries, each with the index that serves it. */
     async listQueries({ appId, ref }: DataSourceTarget): Promise<RecentQuery[]> {
       return recent.list(await sources.find(appId, ref));
     },

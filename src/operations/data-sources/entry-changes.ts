@@ -1,6 +1,6 @@
 /**
- * One change of a data source's entries: a transaction with the written entries, their log events, the entry count and
- * the notification for subscribers. Validates nothing.
+ * Commits one change of a data source's entries: in one transaction, the entries, their log events, the entry count and the notification of
+ * subscribers. Validates nothing.
  */
 import type { DataSource as Database, EntityManager } from "typeorm";
 import { duplicatedIndex, type Executor, isMissing, isRefusedData, rows } from "../../data/database.js";
@@ -27,7 +27,7 @@ import { isUniqueName, uniqueColumns } from "./index-definitions.js";
 /** Notification channel with `appId:dataSourceId`: entries have changed. */
 export const ENTRY_CHANNEL = "svc_entry";
 
-/** Maximum number of entries of one change that are stored one by one for subscribers. A larger change resets them. */
+/** Maximum number of changed entries that subscribers receive one by one. After a larger change they must read all entries again. */
 export const LISTED_ENTRIES = 10_000;
 const REPLACED_MAX_BYTES = 2 * 1024 * 1024;
 
@@ -59,11 +59,11 @@ const UPDATE_SOURCE_SIZE = `
            WHERE app_id = $1 AND data_source_id <> $2)::float8 + bytes AS bytes
     FROM tally`;
 
-/** Writer: the emitter of its events, and the page's user. */
+/** Who writes the entries: the emitter of their log events, and the page's signed-in user. */
 export interface EntryWriter {
   emitter: Emitter;
   userEmail: string | null;
-  /** True if an error may name the column to the writer. */
+  /** True if the writer can access the column, so that an error may name it. */
   mayName(source: StoredDataSource, column: string): boolean;
 }
 
@@ -73,7 +73,7 @@ interface ChangeNotice {
   columns: readonly string[];
 }
 
-/** Collects what one transaction has done. */
+/** Collects what one transaction changes: the numbers, IDs and earlier states of entries. */
 export class EntryChange {
   readonly met: MetColumns;
   readonly events: ChangeNotice[] = [];
@@ -106,7 +106,7 @@ export class EntryChange {
     return listed && inserted + updated + deleted <= LISTED_ENTRIES;
   }
 
-  /** Number and bytes of entries whose earlier state can still be stored. */
+  /** Number and bytes of earlier states that can still be stored for subscribers. */
   get room(): { entries: number; bytes: number } {
     const { inserted, updated, deleted } = this.counts;
     const entries = LISTED_ENTRIES - inserted - updated - deleted;
@@ -152,13 +152,13 @@ export class EntryChange {
     }
   }
 
-  /** Counts entries that were inserted together. @param ids null if there is no room for them */
+  /** Counts entries that were inserted together. @param ids null if there are too many to list */
   addMade(ids: readonly number[] | null, counts: { count: number; bytes: number }): void {
     this.addCounted({ inserted: counts.count }, counts.bytes);
     this.addIds(ids);
   }
 
-  /** Adds IDs of entries that are counted already. */
+  /** Adds IDs of inserted entries whose number is counted already. */
   addIds(ids: readonly number[] | null): void {
     for (const id of ids ?? []) this.inserted.push(id);
   }
@@ -178,7 +178,7 @@ export class EntryChange {
 }
 
 /**
- * Returns the error for a repeated value of a unique index. The message has no values, and only those columns that the writer can access.
+ * Returns the error for a repeated value in a unique index. Its message contains no values, and only columns that the writer can access.
  */
 function duplicateOf(source: StoredDataSource, { mayName }: EntryWriter, index: string | undefined): ActionError {
   const columns = uniqueColumns(source, source.indexes, index);
@@ -251,7 +251,7 @@ export function createEntryChanges(options: {
 
   return {
     /**
-     * Runs `work` with all that belongs to it in one transaction.
+     * Runs `work` and everything that a change of entries needs in one transaction.
      * @param sends operations of the write whose hooks send messages
      * @throws errors of `work`; REQUEST_INVALID beyond a quota, ENTRY_ALREADY_EXISTS, RATE_LIMIT_EXCEEDED
      */
@@ -284,7 +284,7 @@ export function createEntryChanges(options: {
   };
 }
 
-/** Sets the counts of a new data source, whose first entries emit no event of their own. */
+/** Sets the counts of a new data source. Its first entries emit no event. */
 export async function finishNew(
   executor: Executor,
   { appId, id }: StoredDataSource,

@@ -1,4 +1,4 @@
-/** Inserts, changes and removes many entries at once: by a commit, or by a where (contract, packages), in one transaction. */
+/** Inserts, changes and removes many entries in one transaction: by a commit, or all that match a `where` (contract, packages). */
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES } from "../../limits.js";
 import { meetsTests } from "../../rules/caller-rules.js";
@@ -28,7 +28,7 @@ import { replacementData, requireUnchangedEntry, viewFor } from "./entry-writes.
 /** Response to a commit: the written entries, or their number. */
 export type CommitResult = { entries: Entry[] } | { inserted: number; updated: number; deleted: number };
 
-/** Number of bytes that are validated before other work can run. They take some milliseconds. */
+/** Bytes of entries that are validated without a pause, which takes some milliseconds. */
 const JUDGED_AT_ONCE_BYTES = 256 * 1024;
 const nextEventLoopTurn = () => new Promise((resolve) => setImmediate(resolve));
 
@@ -56,7 +56,8 @@ function grantsOf(rights: Rights, source: StoredDataSource, commit: CommitInput)
 }
 
 /**
- * Without a where, a removal would not name the columns that the rule requires, and would remove entries that the rule does not grant.
+ * Rejects a removal without `where` if the access rule requires columns in it: such a removal would remove entries that the rule does not
+ * grant.
  * @throws ActionError DATA_SOURCE_ACCESS_DENIED
  */
 function refuseUnnamed(grant: EntryGrant, append: boolean): void {
@@ -147,7 +148,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     }
   }
 
-  /** Removes locked entries. Returns their data if subscribers receive each. */
+  /** Removes locked entries. Returns their data if subscribers receive each entry. */
   async function removeAll(change: EntryChange, entries: readonly LockedEntry[], grant: EntryGrant): Promise<void> {
     const { source, executor } = change;
     const hasTests = Object.keys(grant.tests).length > 0;
@@ -239,7 +240,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
   return {
     removeAll,
 
-    /** @throws as an insert, an update and a removal: then nothing is written */
+    /** Writes a commit completely, or nothing if any part fails. @throws as an insert, an update and a removal */
     async commit(rights: Rights, source: StoredDataSource, commit: CommitInput): Promise<CommitResult> {
       const judged = await validateCommit(rights, source, commit);
       intake.takeRows(rights.writer.emitter, source.appId, judged.bytes, commit.inserts.length + commit.updates.length);
@@ -256,7 +257,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
   };
 }
 
-/** Returns the operations whose hooks send messages: the requested ones among those of the commit. */
+/** Returns the operations whose hooks send messages: those that the request selects and the commit contains. */
 function sendsOf({ inserts: insertedEntries, updates, runHooks }: CommitInput): HookVerb[] {
   const done = { insert: insertedEntries.length > 0, update: updates.length > 0 };
   return runHooks.filter((verb) => done[verb]);

@@ -17,12 +17,12 @@ interface CountFilter {
 
 /** Maximum cost of an exact count in the planner's units: some 40 ms of a core. */
 const EXACT_COST_MAX = 5_000;
-/** Number of positions in the order at which samples are read, and number of entries in a sample. */
+/** Number of places in the order at which sample entries are read. A sample has this many entries. */
 const SAMPLE_POSITIONS = 400;
 const SAMPLE_RUN = 5;
 /** Maximum size of a sampled entry. Larger ones would be decompressed only for an estimate. */
 const SAMPLED_MAX_BYTES = 64 * 1024;
-/** Multiples of this number are evenly spread, and not in step with patterns in the entries. */
+/** Multiples of this number are evenly spread, so that a sample does not follow a pattern in the entries. */
 const GOLDEN_RATIO = "0.6180339887498949";
 
 interface QueryPlan {
@@ -55,7 +55,7 @@ export function createEntryCounts(read: ReadRows) {
   }
 
   return {
-    /** @param further additional conditions on `e` */
+    /** @param further more SQL conditions on the entry `e` */
     async count(
       key: DataSourceKey,
       which: CountFilter,

@@ -1,6 +1,6 @@
 /**
- * Computes what changes mean for a subscriber of a data source: entries that start to match, change while they match,
- * or stop to match. Stores no subscriber.
+ * Computes what changes mean for a subscriber: entries that start to match its `where`, change while they match, or stop matching. Has no
+ * state.
  */
 import { PAGE_MAX_BYTES } from "../../limits.js";
 import { type EntryScope, FULL_SCOPE } from "../../rules/entry-query/options.js";
@@ -33,13 +33,13 @@ export interface StoredChange {
 export interface EntryDifferences {
   inserted: EntryView[];
   updated: EntryView[];
-  /** The last visible state of deleted entries. */
+  /** The last state of the deleted entries that the subscriber could see. */
   deleted: EntryView[];
 }
 
 type Row = RawRow & { was: boolean; is: boolean; changed: string[] | null };
 
-/** Returns the entries in the changes, each with its state before the first of them; null for a new entry. */
+/** Returns the IDs of the changed entries, each with its state before the first change; null for a new entry. */
 function touchedEntries(changes: readonly StoredChange[]): Map<number, EntryImage | null> {
   const imagesById = new Map<number, EntryImage | null>();
   for (const { inserted, replaced } of changes) {
@@ -59,7 +59,7 @@ function matchCondition(
   return `${filter} AND ${compileWhere(where, sourceOf(alias, scope.sees), statement)}`;
 }
 
-/** Selects the top-level columns that differ, in the database's own comparison. */
+/** Selects the entries whose top-level columns differ, as the database compares JSON. */
 const SELECT_CHANGED_ENTRIES = `
   ARRAY(SELECT key FROM jsonb_each(b.doc) AS old (key, was) FULL JOIN jsonb_each(e.doc) AS new (key, is_now) USING (key)
          WHERE old.was IS DISTINCT FROM new.is_now)`;

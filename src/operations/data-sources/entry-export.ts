@@ -34,7 +34,7 @@ function toCell(value: unknown): unknown {
 
 interface RowWriter {
   opening: string;
-  /** @param data JSON texts; at least one */
+  /** @param data JSON texts of at least one entry */
   some(data: readonly string[], first: boolean): string;
   closing: string;
 }
@@ -72,7 +72,7 @@ const JSON_LINES: RowWriter = { opening: "", some: (data) => `${data.join("\n")}
 export type EntryExport = ReturnType<typeof createEntryExport>;
 
 export function createEntryExport({ read }: { read: ReadRows }) {
-  /** Yields the data of the entries in order, in pages, including entries that are appended meanwhile. */
+  /** Yields the data of all visible entries in pages, in order. Entries that are inserted at the end meanwhile are included. */
   async function* pages(key: DataSourceKey, scope: EntryScope): AsyncGenerator<string[]> {
     let last: RawRow | undefined;
     for (;;) {
@@ -93,7 +93,7 @@ export function createEntryExport({ read }: { read: ReadRows }) {
   }
 
   return {
-    /** @param columns of the data source, in order, for the header of a CSV */
+    /** @param columns columns of the data source in order, for the header of a CSV file */
     async *exportRows(
       key: DataSourceKey,
       columns: readonly string[],

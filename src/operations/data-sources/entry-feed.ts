@@ -26,8 +26,8 @@ const CHANGES_PER_MESSAGE = 10;
 const RETRY_MS = 1_000;
 
 /**
- * News for a subscriber. With `reset`, more has changed than is listed, or the position is too old: the subscriber must read the entries
- * again.
+ * Message to a subscriber. With `reset`, not all changes are listed, or the position is too old, so that the subscriber must read the
+ * entries again.
  */
 export interface EntryNews extends EntryDifferences {
   reset: boolean;
@@ -48,7 +48,7 @@ interface FeedSubscriber {
   where: unknown;
   /** Position up to which the subscriber has received changes; null until its first message. */
   position: number | null;
-  /** Position from which the subscriber resumes; null: from now. */
+  /** Position from which the subscriber wants to resume; null to start with new changes. */
   since: Position | null;
   /** Fingerprint of the columns and entries that the subscriber can see. */
   visibleColumns: string;
@@ -81,7 +81,7 @@ const isEmpty = ({ inserted, updated, deleted }: EntryDifferences): boolean =>
 const visibilityKeyOf = (rights: Rights, source: StoredDataSource): string =>
   JSON.stringify([rights.grant(source, "select").fingerprint, source.hashedColumns]);
 
-/** Returns the error if it is a lost right that ends a subscription; otherwise null. */
+/** Returns the error if it means that the subscriber has lost the right to read, which ends the subscription; otherwise null. */
 function refusalIn(error: unknown): ActionError {
   const isRefusal =
     error instanceof ActionError && ["DATA_SOURCE_ACCESS_DENIED", "UNAUTHORIZED"].includes(error.status);
@@ -106,7 +106,7 @@ export function createEntryFeed(options: {
   const roomOfFollower = new Map<FeedSubscriber, SourceFeed>();
   const users = createEntryUserWatch<FeedSubscriber>({ db, notifications, log, onChanged: examineThose });
 
-  /** Reads in order. After a failure it reads everything again while there are subscribers. */
+  /** Runs reads one after the other. After a failure it reads everything again, while there are subscribers. */
   function inOrder(room: SourceFeed, work: () => Promise<void>): void {
     room.order = room.order.then(work).catch((error: unknown) => {
       log.warn({ err: error, appId: room.appId }, "changes of entries could not be read");
@@ -141,7 +141,7 @@ export function createEntryFeed(options: {
     return null;
   }
 
-  /** Ends a subscription that has lost its right, and resets one whose visible data has changed. */
+  /** Ends a subscription whose caller has lost the right to read. Sends `reset` to one whose visible data has changed. */
   async function checkAccess(room: SourceFeed, source: StoredDataSource, follower: FeedSubscriber): Promise<void> {
     const rights = await options.rights.of(follower.visit);
     if (!room.followers.has(follower)) return;
@@ -157,7 +157,7 @@ export function createEntryFeed(options: {
     }
   }
 
-  /** Sends the first message of a subscription. */
+  /** Sends the first message of a subscription, which has the position. */
   async function startSubscriber(room: SourceFeed, follower: FeedSubscriber): Promise<void> {
     const source = await sourceOf(room);
     if (source) await checkAccess(room, source, follower);
@@ -170,7 +170,7 @@ export function createEntryFeed(options: {
     if (!canResume) follower.push(newsOf(room, follower, follower.since ? null : NO_DIFFERENCES));
   }
 
-  /** Starts subscriptions that have not started, including those whose start failed before. */
+  /** Starts the subscriptions that have not started yet, including those whose start failed. */
   async function startWaiting(room: SourceFeed): Promise<void> {
     for (const follower of [...room.followers]) if (follower.position === null) await startSubscriber(room, follower);
   }
@@ -189,7 +189,7 @@ export function createEntryFeed(options: {
     return groups.values();
   }
 
-  /** Returns the changes as the group sees them. Null means that the group must read again. @throws as `scope` */
+  /** Returns the changes that the group can see. Null means that the group must read all entries again. @throws as `scope` */
   async function differencesFor(source: StoredDataSource, group: Group, changes: readonly StoredChange[]) {
     const { rights, position, where } = group;
     const laterChanges = changes.filter(({ id }) => id > position);

@@ -25,7 +25,7 @@ import type { CsvLayout } from "./row-streams.js";
 const IMPORTS_AT_ONCE = 3;
 const RETRY_SECONDS = 10;
 
-/** Number of characters that are sent to the database at once, and number of bytes between two checks of the disk. */
+/** Characters that are sent to the database at once, and bytes after which the free disk space is checked again. */
 const COPY_CHARACTERS = 256 * 1024;
 const QUEUE_BYTES = 16 * 1024 * 1024;
 
@@ -51,7 +51,7 @@ export interface ImportResult {
 
 type ReadyEntries = AsyncGenerator<ReadyEntry & { bytes: number }>;
 
-/** Beginning of a file that has been received, and the rest of it. */
+/** The received beginning of a file, and an iterator over the rest. */
 interface ReceivedEntries {
   first: (ReadyEntry & { bytes: number })[];
   more: boolean;
@@ -199,7 +199,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
     if (!append) await removeOld(change);
   }
 
-  /** True if the caller may remove all entries that are not named. A right on some of them is not enough. */
+  /** True if the caller may remove all entries, as a replacing import does. The right to remove some entries is not enough. */
   function mayReplace(rights: Rights, source: StoredDataSource): void {
     const { required } = rights.grant(source, "delete");
     if (required.length > 0) throw accessDenied();
@@ -207,7 +207,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
 
   return {
     /**
-     * Creates an entry for each row, or none if one is rejected.
+     * Creates an entry for each row of the file, or none if a row is rejected.
      * @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID that names the row, RATE_LIMIT_EXCEEDED, OVERLOADED
      */
     async import(rights: Rights, source: StoredDataSource, wish: ImportWish): Promise<ImportResult> {

@@ -1,4 +1,4 @@
-/** Creates and drops indexes that editors request, outside of the requests: one change at a time over all processes. */
+/** Creates and drops the indexes that editors define, in the background. Only one process changes indexes at a time. */
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import type { Logger } from "pino";
@@ -34,7 +34,7 @@ export interface IndexChange {
 export type EntryIndexes = ReturnType<typeof createEntryIndexes>;
 
 export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
-  /** Last change. Changes run one at a time in this process, because each works on the whole table. */
+  /** The last index change. The next one waits for it, because each works on the whole table. */
   let last: Promise<unknown> = Promise.resolve();
 
   /** Acquires the lock by polling, because a statement that waits for it would block the index build of its holder. */
@@ -115,7 +115,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
     }
   }
 
-  /** Applies changes of one app: all of them and `save`, or none. */
+  /** Applies index changes of one app together with `save`: all, or none if one fails. */
   async function applyWith(
     client: pg.Client,
     changes: readonly IndexChange[],
@@ -165,7 +165,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
       save: () => Promise<unknown> = async () => undefined,
     ): Promise<void> => alone((client) => applyWith(client, [{ key, wishes }], save)),
 
-    /** Applies the changes of several data sources of one app: all or none. */
+    /** Applies the index changes of several data sources of one app: all, or none if one fails. */
     applyAll: (changes: readonly IndexChange[], save: () => Promise<unknown>): Promise<void> =>
       alone((client) => applyWith(client, changes, save)),
 
@@ -174,8 +174,8 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
       alone(async (client) => dropAll(client, (await existing(client, key)).keys())),
 
     /**
-     * Creates and drops indexes that differ from the data sources because a process ended or an app was removed. A leftover unique index
-     * would reject entries.
+     * Creates missing indexes and drops leftover ones, which remain if a process ended or an app was removed. A leftover unique index would
+     * reject entries.
      */
     reconcile: (): Promise<void> =>
       alone(async (client) => {

@@ -1,6 +1,6 @@
 /**
- * Joins: adds entries of other data sources of the app. For a page of entries, each join is one statement with the join values of all these
- * entries. Joins that are `required` are part of the statement that finds the page.
+ * Adds joined entries of other data sources of the app to a page of entries. Each join is one statement for the whole page. A `required`
+ * join is part of the statement that finds the page.
  */
 import { ActionError } from "../../errors.js";
 import { refuseMore } from "../../rules/entry-query/judge.js";
@@ -22,7 +22,7 @@ import {
 } from "./entry-rows.js";
 import type { ReadRows } from "./read-pool.js";
 
-/** Finds joined data sources, and the caller's view of them. */
+/** Finds the joined data sources and what the caller may read in them. */
 export interface JoinSources<Source extends DataSourceKey> {
   /** Returns a data source of the app. @throws DATA_SOURCE_NOT_FOUND */
   joined(dataSource: JoinOptions["dataSource"]): Promise<Source>;
@@ -38,14 +38,16 @@ interface Opened {
 
 type JoinedRow = RawRow & { at: number };
 
-/** Join values of the page's entries: one list of texts for each pair of columns. An entry that lacks one of the values joins nothing. */
+/**
+ * Join values of a page's entries: for each entry one text per pair of columns; null for an entry that lacks a value and so joins nothing.
+ */
 type Keys = readonly (readonly string[] | null)[];
 
 const isShown = (sql: string): string => `${typeOf(sql)} IN ('string', 'number', 'boolean')`;
 
 const ID = /^[1-9]\d{0,14}$/;
 
-/** Returns the JSON forms that a text can have in the other data source, because `5` and `"5"` join. */
+/** Returns the JSON values that equal a text in a join, because `5` and `"5"` join. */
 function forms(text: string): string[] {
   const asText = JSON.stringify(text);
   const isOther =
@@ -90,7 +92,7 @@ export function createEntryJoins(read: ReadRows) {
     });
   }
 
-  /** Builds a select of the joined entries. `at` is the index in `keys`. */
+  /** Builds a select of the joined entries. `at` is the index of the page's entry in `keys`. */
   function matching({ join, key, scope }: Opened, keys: Keys, statement: Statement): string {
     const source = sourceOf("j", scope.sees);
     const place = `join.${join.name}`;
@@ -171,7 +173,7 @@ export function createEntryJoins(read: ReadRows) {
   }
 
   return {
-    /** Builds conditions for entries that have a match in every required join. */
+    /** Builds SQL conditions that an entry has a match in each required join. */
     async required<Source extends DataSourceKey>(
       key: DataSourceKey,
       joins: readonly JoinOptions[],
@@ -194,7 +196,7 @@ export function createEntryJoins(read: ReadRows) {
       return conditions;
     },
 
-    /** Returns the values of `joins` for each entry. */
+    /** Returns the joined entries or figures for each entry of the page. */
     async of<Source extends DataSourceKey>(
       key: DataSourceKey,
       entries: readonly EntryView[],

@@ -1,4 +1,4 @@
-/** Prepares entries for writing: checks the writer's right, runs the hooks, hashes, and serializes. Stores nothing. */
+/** Prepares entries for writing: checks the writer's right, runs the hooks, computes hashes, and serializes. Stores nothing. */
 import { ActionError } from "../../errors.js";
 import { meetsTests } from "../../rules/caller-rules.js";
 import { accessDenied, type EntryGrant, requireColumns } from "../../rules/entries/entry-access.js";
@@ -7,7 +7,7 @@ import { textHooks } from "../../rules/entries/hooks.js";
 import { checkHashable, type HashTurn, hash } from "../records/hashes.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 
-/** Maximum number of hashes of one request, by the app itself and by a page. Each takes 30 ms of a processor. */
+/** Maximum number of hashes for one request of the app itself, and for one of a page. A hash takes 30 ms of a processor. */
 const HASHES_PER_REQUEST = 2_000;
 const HASHES_OF_PAGES = 10;
 

@@ -1,6 +1,6 @@
 /**
- * Positions of subscriptions to entries, as texts. A trusted caller gets the number of the change. Others get it
- * encrypted together with the time: plain positions would reveal how much others change.
+ * Writes and reads the positions at which subscriptions to entries resume. A trusted caller gets the number of the change. Other callers
+ * get it encrypted, with the time, because plain numbers would reveal how many changes others make.
  */
 import type { KeyRing } from "../../engine/key-ring.js";
 import { ActionError } from "../../errors.js";
@@ -21,7 +21,7 @@ export interface Position {
   number: number | null;
 }
 
-/** Interval at which the feed sends each subscriber a new position, so that one who sees no change can still resume. */
+/** Interval at which the feed sends each subscriber a new position, so that a subscriber that sees no changes can still resume. */
 export const POSITION_EVERY_MS = 2 * 60_000;
 
 export type EntryPositions = ReturnType<typeof createEntryPositions>;

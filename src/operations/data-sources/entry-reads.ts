@@ -38,10 +38,10 @@ import {
 } from "./entry-rows.js";
 import { type ReadRows, withinTime } from "./read-pool.js";
 
-/** Scope of the reader, and the data sources that a join can use. */
+/** The entries that a reader may read, and the data sources that its joins can use. */
 export interface EntryReader<Source extends DataSourceKey> extends JoinSources<Source> {
   scope: EntryScope;
-  /** IDs to which the result is restricted. */
+  /** Only entries with these IDs are returned, if set. */
   ids?: readonly number[];
   /** Reserves the bytes of a response before it is held in memory. */
   reserve?: ReserveBytes;
@@ -58,7 +58,7 @@ export interface Pagination {
 export interface Pages {
   isFirstPage: boolean;
   isLastPage: boolean;
-  /** Cursors of the next and the previous page; null if there is no such page. */
+  /** Cursors of the next and the previous page; null at the last and the first page. */
   next: string | null;
   prev: string | null;
 }
@@ -241,14 +241,14 @@ function orderMembers(text: string, keys: readonly string[] | null, isShown: (co
   return `{${names.flatMap((name) => (memberTextsByColumn.has(name) ? [`${JSON.stringify(name)}:${memberTextsByColumn.get(name)}`] : [])).join(",")}}`;
 }
 
-/** Returns the total if the page itself shows it, because it had capacity for more entries, by number and by bytes. */
+/** Returns the total number if the page itself reveals it, because the page is not full. */
 function knownTotalOf({ cursor, limit, offset }: FindOptions, rows: readonly RawRow[]): number | null {
   if (cursor !== null || rows.length >= limit || (rows.length === 0 && offset > 0)) return null;
   const bytes = rows.reduce((sum, { data }) => sum + Buffer.byteLength(data), 0);
   return bytes + ENTRY_MAX_BYTES <= PAGE_MAX_BYTES ? offset + rows.length : null;
 }
 
-/** Returns the rows of a page and the cursors at its ends. A backward page is reversed. */
+/** Returns the rows of a page and the cursors at its ends. Reverses a page that was read backwards. */
 function pageOf(
   foundRows: KeyedRow[],
   limit: number,

@@ -1,6 +1,6 @@
 /**
- * Rights of a caller on the entries of a data source: access rules for the page's user, and the where on hashed columns, which compares
- * values without revealing them.
+ * Determines a caller's rights on the entries of a data source, from the access rules and the page's user. Also limits a `where` on hashed
+ * columns, so that it compares values without revealing them.
  */
 
 import { ActionError } from "../../errors.js";
@@ -28,20 +28,20 @@ import type { EntryWriter } from "./entry-changes.js";
 /** Rights of one caller for one request. */
 export interface Rights {
   as: EntryCaller;
-  /** Entry of the page's signed-in user; null without one, and for trusted callers. */
+  /** Entry of the page's signed-in user; null if no user is signed in, and for trusted callers. */
   user: Pick<AppUser, "id" | "dataSourceId"> | null;
   writer: EntryWriter;
-  /** Returns the error for a missing right. It is the same whether or not the resource exists. */
+  /** Returns the error for a missing right. It is the same for missing data sources, so that it does not reveal whether one exists. */
   refused(): ActionError;
-  /** True if the rules grant the verb. */
+  /** True if the rules grant the operation. */
   may(source: StoredDataSource, verb: EntryVerb): boolean;
-  /** Returns the right for the verb. @throws DATA_SOURCE_ACCESS_DENIED */
+  /** Returns the right to an operation. @throws DATA_SOURCE_ACCESS_DENIED */
   grant(source: StoredDataSource, verb: EntryVerb): EntryGrant;
-  /** Returns the scope of a read with that where. @throws DATA_SOURCE_ACCESS_DENIED */
+  /** Returns the entries that a read with this `where` may return. @throws DATA_SOURCE_ACCESS_DENIED */
   scope(source: StoredDataSource, where: unknown): EntryScope;
-  /** Returns the scope of a removal with that where. @throws DATA_SOURCE_ACCESS_DENIED */
+  /** Returns the entries that a removal with this `where` may remove. @throws DATA_SOURCE_ACCESS_DENIED */
   scopeOfRemoval(source: StoredDataSource, where: unknown): EntryScope;
-  /** Returns the scope for an entry with a known ID; null if the caller may access nothing. */
+  /** Returns the scope for reading one entry by its ID; null if the caller may read nothing. */
   scopeOfOne(source: StoredDataSource): EntryScope | null;
 }
 
@@ -69,8 +69,8 @@ function emailOf(data: Readonly<Record<string, unknown>> | undefined): string | 
 export type EntryRights = ReturnType<typeof createEntryRights>;
 
 /**
- * Determines the rights of a caller by the access rules.
- * @param accessError error for a missing right, the same whether or not the resource exists
+ * Determines the caller's rights from the access rules.
+ * @param accessError error for a missing right; it is the same for missing resources, so that it does not reveal them
  */
 function rightsOf(
   as: EntryCaller,

@@ -1,4 +1,4 @@
-/** Entries as the database returns them to readers: selects rows and columns, and gives them their shape. */
+/** Selects rows of entries and converts them to the form that readers get. */
 import { PAGE_MAX_BYTES } from "../../limits.js";
 import { type EntryScope, FULL_SCOPE } from "../../rules/entry-query/options.js";
 import type { Source } from "../../rules/entry-query/path.js";
@@ -48,7 +48,7 @@ export function entriesOf(
   return conditions.join(" AND ");
 }
 
-/** Up to this limit, rows are read completely and the page is cut here. */
+/** For at most this many rows, all are read with their data, and the page is cut here instead of in SQL. */
 const READ_WHOLE_MAX = 16;
 
 /**
@@ -68,7 +68,7 @@ export function boundBySize(select: string, limit: number, more: readonly string
      WHERE held <= ${PAGE_MAX_BYTES} OR place = 1 ORDER BY place`;
 }
 
-/** Cuts a page of few rows that were read completely. */
+/** Cuts a small page, whose rows were all read, to PAGE_MAX_BYTES. */
 export function fittingRows<Row extends { data: string }>(rows: Row[]): Row[] {
   let heldBytes = 0;
   const rowCount = rows.findIndex(({ data }, at) => {
@@ -81,7 +81,7 @@ export function fittingRows<Row extends { data: string }>(rows: Row[]): Row[] {
 export const rowColumns = (entry: string): string =>
   ["id", '"order"', "created_at", "updated_at", "data", "bytes"].map((column) => `${entry}.${column}`).join(", ");
 
-/** Returns the visible members of an object, their texts unchanged and in order. */
+/** Returns the object's JSON text without hidden columns. The other columns keep their text and order. */
 function pruneColumns(text: string, isShown: (column: string) => boolean): string {
   const members = [...memberTexts(text)].flatMap(([column, value]) =>
     isShown(column) ? [`${JSON.stringify(column)}:${value}`] : [],
@@ -97,7 +97,7 @@ export interface RawRow {
   data: string;
 }
 
-/** @param attributes columns to which the result is restricted */
+/** @param attributes columns that the caller requests; the others are left out */
 export function viewOf(
   row: RawRow,
   dataSourceId: number,

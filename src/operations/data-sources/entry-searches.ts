@@ -1,4 +1,4 @@
-/** Finds, lists distinct values of, and removes entries by a where. Every statement contains the caller's rights. */
+/** Finds, aggregates and removes entries by a `where`. Every statement contains the caller's rights. */
 import { isDatabaseAway, isRefusedData, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, QUERY_TIMEOUT_MS } from "../../limits.js";
@@ -49,7 +49,7 @@ export function createEntrySearches(options: {
 }) {
   const { read, sources, reads, changes, commits, versions, attempts, recent } = options;
 
-  /** Returns those entries among the matches of the rest of the where whose hashed columns have the compared values. */
+  /** Compares hashed columns. Returns the entries that match the rest of the `where` and have the compared values. */
   async function compareHashes(
     rights: Rights,
     source: StoredDataSource,
@@ -90,7 +90,7 @@ export function createEntrySearches(options: {
     return ids;
   }
 
-  /** Returns the remaining where for the database, and the entries to which it applies. */
+  /** Splits the `where`: returns the part for the database, and the IDs that match the hashed columns. */
   async function narrowWhere(rights: Rights, source: StoredDataSource, scope: EntryScope, where: unknown) {
     const splitWhere = splitHashed(where, source.hashedColumns);
     if (!splitWhere) return { where };

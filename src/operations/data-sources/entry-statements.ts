@@ -58,12 +58,12 @@ const REMOVE_OTHERS = `
                                           'updatedAt', updated_at, 'removed', true)::text FROM gone ORDER BY id)
          END AS images`;
 
-/** Entry that no other transaction can change until this one ends. Its data are read separately. */
+/** An entry that is locked until the transaction ends. Its data are read separately. */
 export interface LockedEntry extends Omit<StoredEntry, "data"> {
   bytes: number;
 }
 
-/** Splits rows into batches for one statement each. */
+/** Splits rows into batches, each for one statement. */
 export function* batches<T>(items: readonly T[], bytesOf: (item: T) => number): Generator<T[]> {
   let batch: T[] = [];
   let bytes = 0;
@@ -96,7 +96,7 @@ export async function insertTexts(
   return insertedEntries;
 }
 
-/** Returns the existing entries among the IDs, locked until the transaction ends. */
+/** Locks the entries with these IDs until the transaction ends, and returns those that exist. */
 export async function lockEntries(
   executor: Executor,
   { appId, id }: SourceKey,
@@ -106,7 +106,7 @@ export async function lockEntries(
   return new Map(lockedRows.map((entry) => [entry.id, entry]));
 }
 
-/** Returns the data of locked entries. Call it in batches if there are many. */
+/** Returns the data of locked entries. Call it in batches, because many entries may not fit into memory. */
 export async function dataOf(
   executor: Executor,
   { appId }: SourceKey,
@@ -143,7 +143,7 @@ export async function removeEntries(
   await rows(executor, DELETE_ENTRIES, [appId, id, ids]);
 }
 
-/** Entries that were removed together. */
+/** Entries that one statement has removed. */
 export interface DeletedEntries {
   count: number;
   bytes: number;

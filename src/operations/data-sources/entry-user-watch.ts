@@ -1,4 +1,4 @@
-/** Watches the entries of app users who subscribe to data sources, because a changed entry may change what its user can see. */
+/** Watches the user entries of subscribers, because a change of such an entry may change what the user can see. */
 import type { Logger } from "pino";
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";

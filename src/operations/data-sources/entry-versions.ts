@@ -1,4 +1,7 @@
-/** Snapshots of a data source's entries: they are taken before large changes, and can be restored. The data never leave the database. */
+/**
+ * Snapshots of all entries of a data source, which are taken before large changes and can be restored. The entries never leave the
+ * database.
+ */
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -124,7 +127,7 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
   }
 
   return {
-    /** Stores the entries from before the transaction. Takes no snapshot if there are none. */
+    /** Takes a snapshot of the entries as they were before the transaction. Does nothing if there are none. */
     async snapshot(change: EntryChange, writer: EntryWriter, operation: string): Promise<void> {
       await storeVersion(change, writer, operation);
       await deleteOldVersions(change);
@@ -137,8 +140,8 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
     },
 
     /**
-     * Restores the entries under their ids, after a snapshot of the current ones.
-     * @throws VERSION_NOT_FOUND, RESOURCE_CHANGED if the data source itself was changed
+     * Restores the entries with their IDs, after a snapshot of the current entries.
+     * @throws VERSION_NOT_FOUND, RESOURCE_CHANGED if the data source was changed
      */
     async restore(
       changes: EntryChanges,

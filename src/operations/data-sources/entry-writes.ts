@@ -15,15 +15,15 @@ import { dataOf, insertTexts, type LockedEntry, lockEntries, removeEntries, upda
 
 export type EntryWrites = ReturnType<typeof createEntryWrites>;
 
-/** Entry to change, and the states on which the change may be based. */
+/** The entry to change, and the versions on which the change may be based. */
 export interface EntryTarget {
   id: number;
   precondition?: ExpectedTags;
 }
 
 /**
- * Returns the entry as its writer may see it: all readable columns if the rules let the writer read the entry, otherwise only the columns
- * of this write.
+ * Returns what the writer may see of the entry: all readable columns if the rules let the writer read it, otherwise only the written
+ * columns.
  * @param written columns that the caller passed
  */
 export function viewFor(
@@ -61,7 +61,10 @@ export function requireUnchangedEntry(
   });
 }
 
-/** Returns the data that replace an entry's: hashed columns stay if the new data have none, because no caller could have read them. */
+/**
+ * Returns the data that replace the entry's data. Hashed columns that are missing in the new data keep their values, because no caller can
+ * read and send them.
+ */
 export function replacementData(source: StoredDataSource, before: EntryData, input: EntryData): EntryData {
   const stored = source.hashedColumns.filter(
     (column) => Object.hasOwn(before, column) && !Object.hasOwn(input, column),
@@ -77,8 +80,8 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
   }
 
   /**
-   * Locks and returns the entry if the verb's rule allows it.
-   * @throws ENTRY_NOT_FOUND, the same for an entry that is hidden from the caller
+   * Returns the locked entry if the rule for the operation allows it.
+   * @throws ENTRY_NOT_FOUND, also for an entry that is hidden from the caller
    */
   function requireEntry(lockedEntry: LockedEntry | undefined): LockedEntry {
     if (!lockedEntry) throw new ActionError("ENTRY_NOT_FOUND");

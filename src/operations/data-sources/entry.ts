@@ -1,4 +1,4 @@
-/** An entry in responses, and the columns of it that a caller can see. Reads and writes nothing. */
+/** Types of an entry, and the columns that a caller can see of it. */
 import type { EntryScope } from "../../rules/entry-query/options.js";
 import type { JsonText } from "../../rules/json-text.js";
 
@@ -12,7 +12,7 @@ export interface Entry {
   updatedAt: string;
 }
 
-/** An entry while this process writes it. */
+/** An entry inside this process during a write, with hidden columns. */
 export interface StoredEntry {
   id: number;
   data: Record<string, unknown>;

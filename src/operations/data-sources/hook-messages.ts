@@ -1,4 +1,4 @@
-/** Messages that a data source's hooks send for written entries: built during the write, stored in the same transaction. */
+/** Builds the messages that a data source's hooks send about written entries, and stores them in the transaction of the write. */
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, QUERY_TIMEOUT_MS } from "../../limits.js";
@@ -13,7 +13,7 @@ import type { StoredDataSource } from "./data-source-rows.js";
 import { visibleColumns } from "./entry.js";
 import { entriesOf } from "./entry-rows.js";
 
-/** Maximum number of messages of one request, by the app itself and by a page, whose visitors choose the addresses. */
+/** Maximum number of messages for one request of the app itself, and for one of a page, whose visitors choose the addresses. */
 const MESSAGES_MAX = BULK_ENTRIES;
 const MESSAGES_OF_PAGES = 5;
 const MESSAGES_MAX_BYTES = 8 * 1024 * 1024;
@@ -33,9 +33,9 @@ export interface MessageOutlet {
   count(appId: number, emitter: Emitter): Promise<void>;
   /** Returns the status of messages of that kind. @throws ActionError SETTINGS_INVALID if the app's settings for this kind are unusable */
   statusFor(appId: number, kind: SendingHook["type"]): Promise<Status>;
-  /** Stores a message with its log event `email.dataSourceHook` or `sms.dataSourceHook`. */
+  /** Stores a message with the log event `email.dataSourceHook` or `sms.dataSourceHook`. */
   accept(executor: Executor, emitter: Emitter, entry: HookedEntry, message: Email | Sms, status: Status): Promise<void>;
-  /** Records in the same event the reason why no message was sent. */
+  /** Records in this log event why no message was sent. */
   refuse(
     executor: Executor,
     emitter: Emitter,
@@ -67,8 +67,8 @@ export type HookMessenger = ReturnType<typeof createHookMessenger>;
 
 export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet; intake: IntakeLimiter }) {
   /**
-   * Reads the statuses before the transaction, because within it the read would wait for a second connection. A faulty setting does not
-   * prevent the write.
+   * Reads the statuses before the transaction starts, because within it the read would need a second connection. An invalid setting does
+   * not prevent the write.
    */
   async function statusesFor(appId: number, hooks: readonly SendingHook[]): Promise<HookStatuses> {
     const statusByType = new Map<SendingHook["type"], Status | ActionError>();
@@ -102,7 +102,7 @@ export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet;
     const wantedMessages: WantedMessage[] = [];
     let bytes = 0;
 
-    /** Returns the entries that match each hook's where, in their current state. */
+    /** Returns the messages to send: for each hook, the written entries that match its `where` in their current state. */
     async function chooseMessages(executor: Executor): Promise<WantedMessage[]> {
       const messages: WantedMessage[] = [];
       for (const hook of hooks) {

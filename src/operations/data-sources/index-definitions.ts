@@ -1,4 +1,4 @@
-/** Index definitions of editors, and the SQL that creates each: on the same expressions as where and order. Executes nothing. */
+/** Validates index definitions of editors and builds their SQL, with the expressions that queries use. Executes nothing. */
 import { createHash } from "node:crypto";
 import pg from "pg";
 import { isObject } from "../../rules/described.js";
@@ -23,7 +23,7 @@ export const INDEXES_PER_DATA_SOURCE = 5;
 const COLUMNS_MAX = 3;
 const WISH_SHAPE = flatShape(["columns", "unique"]);
 
-/** SQL of definitions, which cannot have parameters: it has the same expressions with literal values. */
+/** Builds SQL of index definitions with literal values, because such statements cannot have parameters. */
 class Definition extends Statement {
   override bind(value: unknown, type: string): string {
     return `${pg.escapeLiteral(String(value))}::${type}`;
@@ -73,7 +73,7 @@ export function checkIndexes(wishes: unknown): IndexWish[] {
 
 const PREFIX = "entry_ix_";
 
-/** Returns the name of the index. It contains no text of a caller. */
+/** Returns the index's name in the database, which contains no text of a caller. */
 function nameOf({ appId, id }: DataSourceKey, wish: IndexWish): string {
   const columns = createHash("sha256").update(JSON.stringify(columnsOf(wish)));
   return `${PREFIX}${appId}_${id}_${columns.digest("hex").slice(0, 16)}`;
@@ -100,7 +100,7 @@ export function uniqueColumns(
 /** True if a unique index has that name. */
 export const isUniqueName = (name: string): boolean => name.startsWith(PREFIX) && name.endsWith("_u");
 
-/** Database objects of a definition by name; names of one kind share a prefix. */
+/** SQL statements of one definition by the name of the database object. */
 export interface IndexStatements {
   name: string;
   create: string;

@@ -1,6 +1,6 @@
 /**
- * Connections for callers' queries. They are read-only and few, with fewer for one app. A statement has five seconds and limited memory and
- * temporary files.
+ * Connections for the queries of callers. They are few and read-only; each statement has five seconds, and limited memory and temporary
+ * files. One app cannot use all of them.
  */
 import pg from "pg";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
@@ -9,7 +9,7 @@ import { OVERLOADED_RETRY_SECONDS, QUERY_TIMEOUT_MS } from "../../limits.js";
 import { createPool } from "../../postgres.js";
 
 export const READ_CONNECTIONS = 6;
-/** Maximum number of connections of the first busy app. The second app gets two, and a third still finds one. */
+/** Maximum number of connections that the first busy app gets. A second app then gets two, and a third still gets one. */
 const CONNECTIONS_PER_APP = 3;
 const WAITING_PER_APP = 200;
 /** Maximum length of a statement, because the planner ignores the timeout and uses up to 2.5 KB per character. */
@@ -33,7 +33,7 @@ export type ReadRows = <Row>(appId: number, sql: string, values: readonly unknow
 
 const TOO_LONG = `the query took longer than ${QUERY_TIMEOUT_MS / 1000} s: name fewer entries in where, or a column with an index`;
 
-/** Returns the caller's message for a database error; undefined if the query did not cause the error. */
+/** Returns the error for the caller if its query caused the database's error; undefined otherwise. */
 function refusalOf({ code = "" }: Partial<pg.DatabaseError>): string | undefined {
   if (code === "57014") return TOO_LONG;
   if (code === "22012") return "the query gathers more than 8 MB in $push or in one document";
@@ -42,7 +42,7 @@ function refusalOf({ code = "" }: Partial<pg.DatabaseError>): string | undefined
   return /^(22|54)/.test(code) ? "the query asks for a value that cannot be computed" : undefined;
 }
 
-/** Runs the statements of one query, which share the time limit of one statement. */
+/** Runs the statements of one query with one common time limit. */
 export function withinTime(read: ReadRows, now: () => number = performance.now.bind(performance)): ReadRows {
   const deadline = now() + QUERY_TIMEOUT_MS;
   return async (appId, text, values, name) => {

@@ -1,6 +1,6 @@
 /**
- * Kinds of queries that this process has recently answered, by data source: number, duration, and the index that serves them. They are in
- * memory only, limited in number, and contain no values.
+ * Remembers the shapes of queries that this process has answered recently: their number, duration and index, by data source. Held in
+ * memory, limited in number, without values.
  */
 import {
   type CheckedShape,
@@ -14,7 +14,7 @@ import { columnsOf } from "./index-definitions.js";
 
 const SOURCES_MAX = 200;
 const SHAPES_MAX = 30;
-/** Number of latest durations of each kind from which p95 is computed. */
+/** Number of latest durations from which the p95 of a query shape is computed. */
 const TIMES_KEPT = 64;
 
 export interface RecentQuery extends QueryShape {
@@ -34,7 +34,7 @@ interface KeptQuery {
   lastAt: number;
 }
 
-/** Returns the value of the key and makes it the youngest; removes the oldest beyond the limit. */
+/** Returns the value of a key and moves the key to the end; removes the oldest key beyond the limit. */
 function newestOf<Value>(map: Map<string, Value>, key: string, max: number, makeQuery: () => Value): Value {
   const value = map.get(key) ?? makeQuery();
   map.delete(key);
@@ -69,7 +69,7 @@ export function createRecentQueries(now: () => number = Date.now) {
       stored.lastAt = now();
     },
 
-    /** Lists kinds of queries, the latest first. Queries without a column are left out, because no index serves them. */
+    /** Lists query shapes, the latest first. Leaves out queries without a column, because no index could serve them. */
     list(source: StoredDataSource): RecentQuery[] {
       const stored = [...(bySource.get(keyOf(source))?.values() ?? [])].reverse();
       const mayIndex = (column: string) => !source.hashedColumns.includes(column);

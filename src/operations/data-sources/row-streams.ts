@@ -18,7 +18,7 @@ const ROW_MAX_CHARACTERS = 4 * ENTRY_MAX_BYTES;
 const invalidRows = (message: string): ActionError => new ActionError("REQUEST_INVALID", message);
 const tooLong = (): ActionError => invalidRows(`a row of the file is longer than ${ROW_MAX_CHARACTERS} characters`);
 
-/** Rejects input without a row end, which would have to be held as a whole. */
+/** Rejects input in which a row does not end, because it would fill the memory. */
 class RowBound {
   private since = 0;
 
@@ -35,7 +35,7 @@ class RowBound {
   }
 }
 
-/** Yields the bytes as text, without a byte order mark. @throws ActionError REQUEST_INVALID if they are not UTF-8 */
+/** Decodes the bytes as UTF-8 without a byte order mark. @throws ActionError REQUEST_INVALID if they are not UTF-8 */
 async function* textOf(bytes: Readable): AsyncGenerator<string> {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   try {
@@ -90,7 +90,7 @@ async function* rowsOfJson(bytes: Readable): AsyncGenerator<unknown> {
   }
 }
 
-/** Yields the first characters, from which the delimiter is detected, in one part; then the rest. */
+/** Yields the first part of a CSV file, from which the delimiter is detected, as one text; then the rest. */
 async function* withSample(text: AsyncIterable<string>): AsyncGenerator<{ part: string; isWhole: boolean }> {
   let formatSample: string | null = "";
   for await (const part of text) {
@@ -150,7 +150,7 @@ function typedCell(cell: string, type: CellType, place: () => string): unknown {
   return value;
 }
 
-/** Yields rows as objects. The first row of the file has the names of the columns. */
+/** Yields the rows of a CSV file as objects. The file's first row has the column names. */
 async function* rowsOfCsv(bytes: Readable, layout: CsvLayout, typed: ColumnTypes): AsyncGenerator<unknown> {
   let row = 0;
   let types: CellType[] = [];
@@ -177,7 +177,7 @@ async function* rowsOfCsv(bytes: Readable, layout: CsvLayout, typed: ColumnTypes
 /** Types of columns by name; a column that is not listed is text. */
 export type ColumnTypes = Readonly<Record<string, CellType>>;
 
-/** Form of a file of rows. Its fields are set while the file is read. */
+/** Layout of a file of rows. Its fields are filled in while the file is read. */
 export interface CsvLayout {
   /** Header of a CSV; null for other formats. */
   columns: string[] | null;
@@ -215,7 +215,7 @@ export function delimiterOf(value: unknown): string | null {
   throw invalidRows(`delimiter must be one character other than a quote or a line break (got ${describeValue(value)})`);
 }
 
-/** Passes rows on, and requires at least one. @throws REQUEST_INVALID */
+/** Yields the rows unchanged. @throws REQUEST_INVALID if there are none */
 async function* filled(rows: AsyncIterable<unknown>, isThere: () => boolean): AsyncGenerator<unknown> {
   let count = 0;
   for await (const row of rows) {

@@ -1,4 +1,4 @@
-/** The session of a page: its user and its language. Creates no credential. */
+/** Operations on the session of a page: its signed-in user and its language. */
 
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -45,7 +45,7 @@ export function createSessions(options: {
   appUsers: AppUsers;
   logEvents: LogEvents;
   intake: IntakeLimiter;
-  /** Returns the session without the page's user. */
+  /** Returns the session of a page without its signed-in user. */
   person: SessionOf;
   /** Called when the user of a page changes or signs out. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
@@ -59,7 +59,10 @@ export function createSessions(options: {
     return pending ? { ...session, awaits: "secondFactor" } : { ...session, entries: { dataSource } };
   };
 
-  /** Finds the data source of users. A page does not learn which data sources the app has. @throws ActionError DATA_SOURCE_ACCESS_DENIED */
+  /**
+   * Returns the data source of users. The error is the same for a missing data source, so that a page cannot find out which exist.
+   * @throws ActionError DATA_SOURCE_ACCESS_DENIED
+   */
   const usersOf = (appId: number, ref: EntityReference): Promise<StoredDataSource> =>
     sources.find(appId, ref).catch((error: unknown) => {
       throw error instanceof ActionError && error.status === "DATA_SOURCE_NOT_FOUND" ? accessDenied() : error;

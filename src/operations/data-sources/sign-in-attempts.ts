@@ -1,4 +1,4 @@
-/** Counts failed attempts to guess hashed values over all processes. Compares nothing. */
+/** Counts failed attempts to guess passwords and codes, over all processes. */
 import { createHash } from "node:crypto";
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -37,7 +37,7 @@ interface Subject {
   hash: Buffer;
   /** Number of failures after which attempts are rejected. */
   most: number;
-  /** Subject that must have failed too, otherwise the attempt is not rejected. */
+  /** If this subject has not failed yet, the attempt is not rejected, so that others cannot lock it out. */
   unlessNew?: Buffer;
 }
 

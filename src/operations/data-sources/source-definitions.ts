@@ -1,4 +1,4 @@
-/** Writes definitions of data sources in a caller's transaction, and builds their indexes around it. Validates no input. */
+/** Writes definitions of data sources in the caller's transaction, and builds their indexes before and after it. Validates no input. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { type Executor, rows } from "../../data/database.js";
@@ -34,10 +34,10 @@ const UPDATE_DATA_SOURCE = `
 const RESERVE_IDS = `
   SELECT nextval(pg_get_serial_sequence('data_source', 'id'))::int AS id FROM generate_series(1, $1::int)`;
 
-/** Returns a list as a parameter; null means unchanged. */
+/** Returns a list as JSON for a parameter; null leaves the column unchanged. */
 const asJson = (value: unknown): string | null => (value === undefined ? null : JSON.stringify(value));
 
-/** Time that a request waits for the error of an index. An index of millions of entries takes minutes. */
+/** Maximum time that a request waits for its indexes, to report their errors. An index of millions of entries takes minutes. */
 const INDEX_WAIT_MS = 3_000;
 
 /** Data source when it is first stored. */
@@ -59,7 +59,7 @@ export function checkUnique(wishes: readonly IndexWish[], hashed: readonly strin
   throw new ActionError("REQUEST_INVALID", `${JSON.stringify(column)} is hashed: its values cannot be unique`);
 }
 
-/** New indexes of a data source, and its current ones. */
+/** New indexes of a data source, and the current ones that they replace. */
 export interface IndexReplacement extends IndexChange {
   before: readonly IndexWish[];
 }
@@ -76,7 +76,7 @@ export type SourceDefinitions = ReturnType<typeof createSourceDefinitions>;
 export function createSourceDefinitions(options: { sources: DataSourceRows; indexes: EntryIndexes; log: Logger }) {
   const { sources, indexes, log } = options;
 
-  /** Builds the indexes, in the background if they take long; a failure afterwards is logged. */
+  /** Builds the indexes. If they take long, the rest is built in the background, and a failure is only logged. */
   async function buildFirst(changes: readonly IndexChange[]): Promise<void> {
     const indexesApplied = indexes.applyAll(changes, async () => undefined);
     const keys = changes.map(({ key }) => key);
@@ -88,7 +88,7 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
   }
 
   return {
-    /** Reserves IDs for data sources that are inserted later. */
+    /** Reserves IDs of data sources before they are inserted. */
     async reserveIds(executor: Executor, count: number): Promise<number[]> {
       return (await rows<{ id: number }>(executor, RESERVE_IDS, [count])).map(({ id }) => id);
     },
@@ -144,7 +144,7 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
       return after!;
     },
 
-    /** Deletes a data source under a lock that blocks entries. @throws DATA_SOURCE_NOT_EMPTY */
+    /** Deletes a data source without entries, under a lock that blocks new ones. @throws DATA_SOURCE_NOT_EMPTY */
     async removeEmpty(executor: Executor, caller: Caller, appId: number, { id, name }: SourceName): Promise<void> {
       await rows(executor, "SELECT FROM data_source WHERE app_id = $1 AND id = $2 FOR UPDATE", [appId, id]);
       if (await hasEntries(executor, appId, id)) {
@@ -155,7 +155,7 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
       await sources.announce(executor, appId);
     },
 
-    /** Drops the indexes of a removed data source, in the background: it waits for all readers. */
+    /** Drops the indexes of a removed data source in the background, because this waits for all readers. */
     dropIndexes(key: DataSourceKey): void {
       indexes.drop(key).catch((error: unknown) => log.warn({ err: error, id: key.id }, "indexes could not be dropped"));
     },

@@ -1,4 +1,4 @@
-/** Creates and connects the parts of data sources. Starts nothing. */
+/** Creates the parts of data sources and connects them. Starts nothing. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource as Database } from "typeorm";

@@ -1,6 +1,6 @@
 /**
- * Rows of codes, and counts of their requests. A page has one code for one purpose. A code ends after a short time, after few failures, or
- * when it is used.
+ * Stores verification codes and counts requests for them. A page has at most one code for each purpose. A code ends after a short time,
+ * after a few failures, or when it is used.
  */
 import { randomInt } from "node:crypto";
 import type { DataSource as Database } from "typeorm";
@@ -15,7 +15,7 @@ const FAILURES_MAX = 5;
 export interface CodeRequest {
   appId: number;
   from: string;
-  /** Kind of address and the address to which the code is sent. */
+  /** Kind of the address (e-mail or phone) and the address. */
   to: readonly [kind: string, address: string];
 }
 
@@ -23,7 +23,10 @@ interface CodeLimit {
   count: number;
   seconds: number;
   subject: (asking: CodeRequest) => readonly unknown[];
-  /** Subject of which only network addresses with a recent request are refused, so that floods do not lock out others. */
+  /**
+   * While this subject has had no recent request, its request is accepted above the limit, so that a flood from elsewhere does not lock it
+   * out.
+   */
   unlessNew?: (asking: CodeRequest) => readonly unknown[];
 }
 
@@ -47,7 +50,7 @@ const CODE_LIMITS: readonly CodeLimit[] = [
 export interface CodeTarget {
   credentialId: number;
   appId: number;
-  /** Hash of the address to prove. */
+  /** Hash of the address that the code proves. */
   subject: Buffer;
   dataSourceId: number;
   /** ID of the user with the address; null if there is none. */
@@ -55,13 +58,13 @@ export interface CodeTarget {
   address: string;
 }
 
-/** Serializes requests of each subject. All requests lock subjects in the same order. */
+/** Locks the subjects of a request in one fixed order, so that concurrent requests are counted one after the other. */
 const LOCK_SUBJECTS = `
   SELECT pg_advisory_xact_lock(key) FROM (
     SELECT hashtextextended(encode(subject, 'hex'), 1) AS key FROM unnest($1::bytea[]) AS subject ORDER BY 1) AS ordered`;
 /**
- * Selects the seconds until the last exhausted subject has capacity again. $1 are the subjects, $2 their limits, $3 their windows in
- * seconds, $4 the subject that must have a recent request, or null.
+ * Selects the seconds until a request is possible again. $1 are the subjects, $2 their limits, $3 their windows in seconds, $4 the subject
+ * that must have a recent request, or null.
  */
 const SELECT_WAIT_SECONDS = `
   SELECT max(wait) AS wait FROM unnest($1::bytea[], $2::int[], $3::int[], $4::bytea[]) AS bound (subject, most, seconds, known)
@@ -104,7 +107,10 @@ export function createVerificationCodes({ db }: { db: Database }) {
     /** Time in seconds for which a code is valid. */
     goodFor: GOOD_FOR_SECONDS,
 
-    /** Counts one more request. @throws ActionError RATE_LIMIT_EXCEEDED if there were too many; then the request is not counted */
+    /**
+     * Counts one more request for a code.
+     * @throws ActionError RATE_LIMIT_EXCEEDED if there were too many; then the request is not counted
+     */
     async sendCode(asking: CodeRequest): Promise<void> {
       const subjects = CODE_LIMITS.map(({ subject }) => digest("ask", ...subject(asking)));
       const knownSubjects = CODE_LIMITS.map(({ unlessNew }) => unlessNew && digest("ask", ...unlessNew(asking)));
@@ -129,7 +135,7 @@ export function createVerificationCodes({ db }: { db: Database }) {
       await rows(executor, INSERT_CODE, [credentialId, appId, subject, dataSourceId, entryId, address, hash]);
     },
 
-    /** Returns the entry of the code, once; null for a wrong, used or expired one. */
+    /** Uses up a code and returns its entry; null for a wrong, used or expired code. */
     async use(
       credentialId: number,
       subject: Buffer,

@@ -1,7 +1,6 @@
 /**
- * `Svc.Session.verify`: sends a code to an address of the app's users; the person with the code is signed in as that
- * user. For an address that no user has, the same work is done, so that callers cannot find out which addresses exist.
- * Other modules send the message.
+ * `Svc.Session.verify`: sends a code to the address of an app user and signs in the person who enters it. An address that no user has
+ * causes the same work, so that callers cannot find out which addresses exist.
  */
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";

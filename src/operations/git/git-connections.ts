@@ -1,4 +1,4 @@
-/** Connections of apps to git repositories: stores them with their sealed secrets, and finds the person who connected. Reads no repository. */
+/** Stores the connections of apps to git repositories, with their encrypted secrets, and finds the person who connected one. */
 import { randomBytes } from "node:crypto";
 import type { DataSource, EntityManager } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
@@ -12,7 +12,7 @@ import { recordChange } from "../records/audit.js";
 import { lockApp, type Settings } from "../settings/settings.js";
 
 const SECRET_BYTES = 32;
-/** Names under which the token and the webhook's secret are sealed. */
+/** Names that are authenticated with the encrypted token and webhook secret, so that one cannot replace the other. */
 const [TOKEN, SECRET] = ["git token", "git webhook"];
 
 /** Outcome of the last pull. */
@@ -77,7 +77,7 @@ const WRITE = `
     credential_id = excluded.credential_id,
     updated_at = ${NEXT_UPDATED_AT.replaceAll("updated_at", "app_git.updated_at")}`;
 
-/* Selects the rights of the credential. A new passphrase of the person revokes the credential, and so ends the pulls. */
+/* Selects the rights of a connection's credential. A new passphrase of the person revokes the credential, so that pulls end. */
 const RIGHTS = `
   SELECT is_administrator AS "isAdministrator", ARRAY(
            SELECT role FROM app_role WHERE app_role.person_id = person.id AND app_role.app_id = $2) AS roles
@@ -125,7 +125,7 @@ export function createGitConnections(options: {
     throw new ActionError("REQUEST_INVALID", "token is required with another url: pass it, or null for none");
   }
 
-  /** Creates a credential without a usable token, which names the connection as the author of its changes. */
+  /** Creates a credential that names the connection as the author of its changes. Nobody can sign in with it. */
   async function credentialFor(manager: EntityManager, { personId }: Caller): Promise<number> {
     return (await credentials.issue({ kind: "editor", personId, name: "git" }, manager)).id;
   }
@@ -187,7 +187,7 @@ export function createGitConnections(options: {
       settings.unsealFor(appId, SECRET, sealedSecret),
 
     /**
-     * Returns the person who connected the repository, with the person's current rights on this app and no other.
+     * Returns the person who connected the repository as a caller, with the person's current rights on this app only.
      * @throws ActionError FORBIDDEN
      */
     async callerOf(appId: number, { personId, credentialId }: GitRow): Promise<Caller> {

@@ -1,19 +1,19 @@
 /**
- * Accepted webhooks of git servers: each is a row until its pull has ended, so that a later process continues after a crash. A process
- * leases the row, as it does for push messages. One pull of an app is in progress at a time, in the order of arrival.
+ * Queue of accepted webhooks of git servers. A row exists until its pull has ended, so that another process continues after a crash. A
+ * process leases the rows that it works on. An app has one pull in progress at a time, in the order of arrival.
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { storedPull } from "./git-pull-order.js";
 
-/** Webhooks of one app that wait for their pull. */
+/** Maximum number of an app's webhooks that wait for their pull. */
 export const WAITING_MAX = 20;
-/** A webhook whose pull was interrupted by a crash, or by a failure of the service, is tried again up to this number. */
+/** Maximum attempts of a webhook whose pull was interrupted by a crash or by a failure of the service. */
 const ATTEMPTS_MAX = 3;
 
 const GIVEN_UP = "the pull was interrupted in every attempt, and is not tried again";
 
-/* $1 app, $2 ref: a ref waits once. Adds nothing if the repository was disconnected meanwhile. */
+/* Adds a webhook, once for each waiting ref. $1 is the app, $2 the ref. Adds nothing if the repository was disconnected meanwhile. */
 const ADD = `
   WITH waiting AS (SELECT ref FROM git_webhook WHERE app_id = $1 AND holder IS NULL),
   connected AS (SELECT app_id FROM app_git WHERE app_id = $1 AND (SELECT count(*) FROM waiting) < ${WAITING_MAX} FOR KEY SHARE),
@@ -22,7 +22,7 @@ const ADD = `
     ON CONFLICT (app_id, ref) WHERE holder IS NULL DO NOTHING)
   SELECT (SELECT count(*) FROM waiting) < ${WAITING_MAX} OR EXISTS (SELECT FROM waiting WHERE ref = $2) AS "isAccepted"`;
 
-/* The oldest of each app of which none is in progress. $1 holder, $2 limit. */
+/* Claims the oldest webhook of each app that has none in progress. $1 is the holder, $2 the limit. */
 const CLAIM = `
   UPDATE git_webhook SET holder = $1, claimed_at = now(), attempts = attempts + 1
    WHERE id IN (
@@ -64,7 +64,7 @@ export interface ClaimedWebhook {
   ref: string;
 }
 
-/** Webhook whose pull was interrupted. It is tried again unless it was given up. */
+/** A webhook whose pull was interrupted. It is tried again unless it had too many attempts. */
 export interface LostWebhook {
   appId: number;
   ref: string;
@@ -76,7 +76,7 @@ export type GitDeliveries = ReturnType<typeof createGitDeliveries>;
 /** @param holder ID of this process's lease */
 export function createGitDeliveries({ db, holder }: { db: DataSource; holder: string }) {
   return {
-    /** Returns false if too many webhooks of the app wait. */
+    /** Adds a webhook. Returns false if too many webhooks of the app wait. */
     async add(appId: number, ref: string): Promise<boolean> {
       const [row] = await rows<{ isAccepted: boolean }>(db, ADD, [appId, ref]);
       return row!.isAccepted;
@@ -96,7 +96,7 @@ export function createGitDeliveries({ db, holder }: { db: DataSource; holder: st
     release: (known: readonly number[], mayDeclareDead: boolean): Promise<LostWebhook[]> =>
       rows<LostWebhook>(db, RELEASE, [holder, known, mayDeclareDead]),
 
-    /** Makes the attempts of webhooks whose pull an orderly stop interrupts not count. They stay claimed until the lease has ended. */
+    /** Does not count the attempts of pulls that an orderly stop interrupts. Their webhooks stay claimed until the lease ends. */
     async returnAttempts(interrupted: readonly number[]): Promise<void> {
       const sql = "UPDATE git_webhook SET attempts = attempts - 1 WHERE holder = $1 AND id = ANY ($2::bigint[])";
       await rows(db, sql, [holder, interrupted]);

@@ -1,11 +1,11 @@
-/** Order of pulls across processes: an outdated pull applies, publishes and records nothing. Stores which tags were published. */
+/** Orders the pulls of an app across processes, so that an outdated pull has no effect. Stores which tags were published. */
 import { createHash } from "node:crypto";
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { LastPull } from "./git-connections.js";
 
-/** Maximum number of published tags that a connection stores, the newest ones. */
+/** Maximum number of published tags that are stored for a connection; the newest ones. */
 const PUBLISHED_TAGS_MAX = 10_000;
 
 /**
@@ -17,7 +17,7 @@ export const storedPull = (pull: string): string => {
   return `json_build_object(${fields}, 'at', to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))`;
 };
 
-/** Pull in the order of pulls. */
+/** Place of one pull in the order of its app. */
 export interface PullTurn {
   appId: number;
   /** ID that identifies the connection, because each change of the connection issues another credential, and no ID repeats. */
@@ -28,7 +28,7 @@ export interface PullTurn {
   number: number | null;
 }
 
-/** Counter of the pulls of branches or of tags. */
+/** Name of the counter column: branches and tags are counted separately. */
 const counterOf = ({ publishes }: PullTurn): string => (publishes ? "tag_pulls" : "branch_pulls");
 
 const digestOf = (ref: string, target: string): string =>
