@@ -1,4 +1,4 @@
-/** Creates the parts that send something to people: messages, notifications, codes, alerts. Starts nothing. */
+/** Creates the parts that send something to people: messages, notifications, verification codes, alerts. Starts nothing. */
 import type { SecretScans } from "../engine/secret-scan.js";
 import type { Caller } from "../rules/access.js";
 import type { AccessGate } from "./access/gate.js";
@@ -51,7 +51,10 @@ export function createMessaging(
     verification: createVerification({ db, ...store, settings, userChanged, acceptance }),
     alerts: createAlerts({ ...sharedParts, settings, notice: communicate.notice }),
 
-    /** Releases messages that this process holds without its knowledge and, if `mayDeclareDead`, messages of dead processes. */
+    /**
+     * Releases messages that this process has claimed without receiving them. With `mayDeclareDead`, also releases
+     * those of dead processes.
+     */
     async recover(mayDeclareDead: boolean): Promise<void> {
       await communicate.recover(mayDeclareDead);
       await notify.push.recover(mayDeclareDead);
@@ -60,8 +63,8 @@ export function createMessaging(
 }
 
 /**
- * Returns the destination of messages from data sources' hooks.
- * @param acceptance set after the data sources are created, because it needs them
+ * Returns the object through which hooks of data sources send messages.
+ * @param acceptance returns the module that stores messages; it is created later, because it needs the data sources
  */
 export function outletOf(gate: AccessGate, acceptance: () => MessageAcceptance): MessageOutlet {
   return {

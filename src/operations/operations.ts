@@ -85,7 +85,7 @@ function readCatalogue({ packagesFile }: Config): ReturnType<typeof createCatalo
   }
 }
 
-/** Creates scripts of dependencies from the catalogue, from npm and from other URLs, and their addresses at the service. */
+/** Creates the modules for scripts of dependencies: from the catalogue, from npm and from other URLs. */
 function dependenciesOf({ config, db, baseUrl, browsers, log }: Surroundings, intake: IntakeLimiter) {
   const catalogue = readCatalogue(config);
   const addressed: AddressAssets = (stored) => addressedAssets(stored, catalogue, baseUrl);
@@ -106,7 +106,7 @@ function dependenciesOf({ config, db, baseUrl, browsers, log }: Surroundings, in
   };
 }
 
-/** Creates the cleanup of tables, and figures of the whole service. */
+/** Creates the cleanup of tables, and the metrics of the whole service. */
 function upkeepOf({ config, db }: Surroundings, schedule: Schedule, queueLimits: QueueLimits) {
   return {
     retention: createRetention({ db, days: config.logRetentionDays }),
@@ -115,7 +115,7 @@ function upkeepOf({ config, db }: Surroundings, schedule: Schedule, queueLimits:
   };
 }
 
-/** Creates triggers that start actions without a caller, and queries about runs. */
+/** Creates the triggers that start actions without a caller, and the queries about runs. */
 function triggersOf(
   { config, db, now }: Surroundings,
   {
@@ -141,7 +141,7 @@ function triggersOf(
   };
 }
 
-/** Creates callers, their rights, and their people. */
+/** Creates the modules for callers, their rights, and people. */
 function accessOf({ config, db, notifications, room, baseUrl, log }: Surroundings) {
   const { openIdProviders: providers } = config;
   const mail = createServiceMail(config, log);
@@ -169,7 +169,7 @@ function accessOf({ config, db, notifications, room, baseUrl, log }: Surrounding
   };
 }
 
-/** Creates the routes of HTTP triggers, and the handler of their requests. */
+/** Creates the route table of HTTP triggers, and the module that handles their requests. */
 function triggersByHttp(
   { config, db, log }: Surroundings,
   parts: Omit<Parameters<typeof createHttpTriggers>[0], "db" | "proofs" | "refusals" | "limit"> &
@@ -182,13 +182,13 @@ function triggersByHttp(
   return { endpoints, refusals, httpTriggers: createHttpTriggers({ db, ...triggerOptions }) };
 }
 
-/** Creates OAuth programs, and the tools of agents. */
+/** Creates OAuth, and the tools for agents. */
 const programsOf = (parts: Parameters<typeof createToolCalls>[0] & ConstructorParameters<typeof OAuthServer>[0]) => ({
   toolCalls: createToolCalls(parts),
   oauth: new OAuthServer(parts),
 });
 
-/** Creates requests to other services, and language models. */
+/** Creates the module for requests to other services, and language models. */
 function integrationsOf(
   { db, config }: Surroundings,
   parts: Pick<Parameters<typeof createAi>[0], "settings" | "scans" | "logEvents">,
@@ -197,7 +197,7 @@ function integrationsOf(
   return { ...integrations, ai: createAi({ db, ...parts, ...integrations, allowHttp: config.allowPrivateNetwork }) };
 }
 
-/** Creates git repositories from which apps take their definitions. */
+/** Creates the module for git repositories, from which apps take their definitions. */
 function gitOf(
   { config, db, baseUrl, log }: Surroundings,
   parts: Pick<Parameters<typeof createGitConnections>[0], "settings" | "credentials"> &
@@ -213,7 +213,7 @@ function gitOf(
   return { connections, pulls, webhooks: createGitWebhooks({ connections, pulls, deliveries, log, ...parts }) };
 }
 
-/** Creates definitions of apps as documents, their promotion between apps, and their repositories. */
+/** Creates manifests, promotions between stages, and git pulls. */
 function manifestsOf(
   surroundings: Surroundings,
   options: Parameters<typeof createManifests>[0] &

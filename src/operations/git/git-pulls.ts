@@ -1,4 +1,7 @@
-/** Pulls: applies the definitions of a branch or tag to the drafts, all or none. A tag also publishes the actions that it changes. */
+/**
+ * Pulls a branch or tag of an app's git repository: applies its definitions to the drafts, all or none. A tag also
+ * publishes the actions that it changes.
+ */
 import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
 import { type EntityManager, IsNull } from "typeorm";
@@ -16,7 +19,7 @@ import type { GitConnections, GitRow } from "./git-connections.js";
 import type { GitPullOrder, PullTurn } from "./git-pull-order.js";
 import type { GitRepository } from "./git-repository.js";
 
-/** Maximum number of concurrent pulls of this process, each of another app. They wait for git servers. */
+/** Maximum number of pulls that this process runs at once, each of another app. Most of their time is spent waiting for git servers. */
 export const PULLS_AT_ONCE = 16;
 /** Maximum number of concurrent pulls of this process that unpack a commit and apply its definitions. */
 const APPLIES_AT_ONCE = 2;
@@ -33,21 +36,27 @@ export interface GitPull {
   published: string[];
 }
 
-/** Pull that waits for its turn. Functions read everything that can change until then. */
+/**
+ * A pull that waits for its turn. Its functions are called when the turn comes, because the connection and rights may
+ * change until then.
+ */
 export interface PullRequest {
   appId: number;
   isPlan: boolean;
-  /** True to pull nothing for a tag that was published with the same target before: webhooks can be delivered twice. */
+  /** True to skip a tag that was published with the same target before, because a webhook may be delivered twice. */
   skipsPublished: boolean;
-  /** Commit that the caller reviewed: the pull fails for another one. Null for any commit. */
+  /** Commit that the caller has reviewed. The pull fails if the ref has another commit. Null accepts any commit. */
   reviewedCommit: string | null;
   /** Returns the ref to pull; null to pull nothing. */
   refOf: (row: GitRow | null) => PulledRef | null;
-  /** Returns the author of the changes with current rights. @throws ActionError FORBIDDEN */
+  /** Returns the author of the changes, with the author's current rights. @throws ActionError FORBIDDEN */
   authorOf: (row: GitRow) => Promise<Caller>;
   /** Checks a permission. @throws ActionError FORBIDDEN for an operation that the caller may not do */
   may: (caller: Caller, operation: Operation) => void;
-  /** Aborts when the process stops: a failure after that is not the outcome of the pull. */
+  /**
+   * Aborts when the process stops. A failure after that is not stored as the outcome of the pull, because another
+   * process repeats the pull.
+   */
   stopping?: AbortSignal;
 }
 
@@ -64,7 +73,7 @@ export interface PullOptions {
   may: (operation: Operation) => void;
 }
 
-/** Draft in the state that a tag publishes. */
+/** A draft that a tag publishes, with the version that was applied. */
 interface PublishedDraft {
   id: number;
   name: string;
@@ -86,7 +95,7 @@ const namesIn = (document: unknown): Set<string> => {
   return new Set((actions ?? []).map(({ name }) => String(name)));
 };
 
-/** Returns drafts of the document whose live version differs, in the transaction that has applied the document. */
+/** Returns the drafts of the manifest whose live version differs. Call it in the transaction that has applied the manifest. */
 async function changedDrafts(manager: EntityManager, appId: number, document: unknown): Promise<PublishedDraft[]> {
   const drafts: PublishedDraft[] = [];
   for (const name of namesIn(document)) {
@@ -157,7 +166,7 @@ export function createGitPulls(options: {
     }
   }
 
-  /** Applies the definitions. Repeats this if another request has changed the app meanwhile. @throws ActionError MANIFEST_CHANGED */
+  /** Applies the definitions, and repeats this if another request has changed the app meanwhile. @throws ActionError MANIFEST_CHANGED */
   async function apply(pull: RunningPull, author: Caller, commit: string, document: unknown) {
     for (let attempt = 1; attempt <= APPLY_ATTEMPTS; attempt += 1) {
       const { plan, drafts } = await applyOnce(pull, author, commit, document);
@@ -166,7 +175,7 @@ export function createGitPulls(options: {
     throw new ActionError("MANIFEST_CHANGED");
   }
 
-  /** Publishes the drafts one after the other, each with the current rights and connection. */
+  /** Publishes the drafts one after the other. Checks the author's rights and the connection again before each. */
   async function publishDrafts(pull: RunningPull, commit: string, drafts: readonly PublishedDraft[]): Promise<void> {
     const { appId } = pull.request;
     for (const { id, name, updatedAt } of drafts) {
@@ -214,7 +223,7 @@ export function createGitPulls(options: {
     }
   }
 
-  /** Pulls when it is the app's turn: one pull of an app at a time. @returns null if there was nothing to pull */
+  /** Pulls when it is the app's turn, because an app has one pull at a time. @returns null if there was nothing to pull */
   async function pullInTurn(request: PullRequest): Promise<GitPull | null> {
     const { appId } = request;
     const freeSlot = await pullSlots.enter(appId);

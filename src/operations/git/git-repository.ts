@@ -1,5 +1,6 @@
 /**
- * Fetches the project of a branch or tag: only from addresses that requests of actions can use. The bundler's sandbox reads the project.
+ * Fetches the files of a branch or tag from a git server, under the rules for requests of actions. The bundler's
+ * sandbox reads the files.
  */
 import { BundlerBusyError, PackageFault, UncontainedError } from "../../engine/bundler/fault.js";
 import { GitRemoteFault, openGitRemote, type SendGit } from "../../engine/git-remote.js";
@@ -25,7 +26,7 @@ export interface FoundCommit {
   fetch: () => Promise<Buffer>;
 }
 
-/** Converts an error for callers. Other errors stay unchanged. */
+/** Converts an error of the git server to an ActionError for callers. Returns other errors unchanged. */
 function failureOf(error: unknown): unknown {
   if (error instanceof BundlerBusyError || error instanceof UncontainedError) {
     const message = `the repository cannot be read now: ${error.message}`;

@@ -37,8 +37,8 @@ export function createGitWebhooks(options: {
   let onAccepted: () => void = () => undefined;
 
   /**
-   * The pull stores its failure with the connection; no caller awaits it. Rejects for failures of the service, if the service is busy, and
-   * for every failure after the grace period of a stop.
+   * Runs the pull of a webhook. No caller waits, so a failure is stored with the connection. Rejects if the service
+   * failed or is busy, and for every failure after the grace period of a stop: another attempt is then made.
    */
   async function tryPull({ appId, ref }: ClaimedWebhook): Promise<void> {
     try {
@@ -72,13 +72,16 @@ export function createGitWebhooks(options: {
       if (wait > 0) throw tooOften("too many requests from this address", wait);
     },
 
-    /** Sets the function to call when a webhook was accepted or a pull has ended: then `look`. */
+    /** Sets the function that is called when a webhook was accepted or a pull has ended; it then calls `deliverDue`. */
     whenWaiting(listener: () => void): void {
       onAccepted = listener;
       runningPulls.whenFree(listener);
     },
 
-    /** Starts the pulls of accepted webhooks, as many as there are slots. Returns null: the next one comes with its webhook. */
+    /**
+     * Starts the pulls of accepted webhooks while slots are free. Returns null, because no time is planned: the next
+     * webhook triggers the next call.
+     */
     async deliverDue(): Promise<null> {
       for (let free = runningPulls.free(); free > 0; free = runningPulls.free()) {
         const claimed = await deliveries.claim(free);
@@ -88,7 +91,10 @@ export function createGitWebhooks(options: {
       return null;
     },
 
-    /** Releases webhooks whose pull this process does not know and, if `mayDeclareDead`, those of dead processes. */
+    /**
+     * Releases webhooks that this process has claimed without receiving them. With `mayDeclareDead`, also releases
+     * those of dead processes.
+     */
     async recover(mayDeclareDead: boolean): Promise<void> {
       const lost = await deliveries.release(runningPulls.ids(), mayDeclareDead);
       if (lost.length > 0)
@@ -98,8 +104,8 @@ export function createGitWebhooks(options: {
     },
 
     /**
-     * Starts no further pulls, and waits until those in progress end or the signal aborts. Another process, or the next start, does the
-     * rest; an interrupted attempt does not count.
+     * Starts no more pulls, and waits until the current ones have ended or the signal aborts. Interrupted attempts do
+     * not count; another process or the next start repeats them.
      */
     async drain(impatience: AbortSignal): Promise<void> {
       const aborted = new Promise((resolve) => impatience.addEventListener("abort", resolve, { once: true }));

@@ -53,7 +53,7 @@ export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; b
     return secret;
   }
 
-  /** Writes a new secret of a draft. With `replaces` false, only if the draft has none. */
+  /** Writes a new secret for a draft. If `replaces` is false, it keeps a secret that the draft already has. */
   async function writeSecret(
     manager: EntityManager,
     appId: number,
@@ -90,7 +90,7 @@ export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; b
     );
   }
 
-  /** Adds the URLs for callers who can edit the actions. Others get no URLs, because these contain secrets. */
+  /** Adds trigger URLs for callers who can edit the actions. Other callers get no URLs, because these contain secrets. */
   const shownTo = async <A extends ShownAction>(caller: Caller, actions: readonly A[]): Promise<A[]> =>
     actions.every(({ appId }) => mayEnter(caller, "updateAction", appId)) ? withEndpoints(actions) : [...actions];
 

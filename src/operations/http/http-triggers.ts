@@ -1,4 +1,4 @@
-/** Requests to HTTP triggers: finds the trigger, checks the proof, runs the action, and builds the response. */
+/** Handles requests to HTTP triggers: finds the trigger, verifies the sender, runs the action, and builds the response. */
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
@@ -28,7 +28,7 @@ import { type FoundRoutes, findRoutes, type Route, routeFor } from "./routes.js"
 export interface Address {
   appId: number;
   isDraft: boolean;
-  /** Segments as sent, and decoded. */
+  /** Segments of the path, as sent and decoded. */
   raw: readonly string[];
   decoded: readonly string[];
 }
@@ -56,7 +56,10 @@ const CACHED_ADDRESS_CHARACTERS = 256;
 
 const keyOf = ({ appId, raw }: Address): string => `${appId}/${raw.join("/")}`;
 
-/** Response, and the run that it belongs to. `isReplayed` is true if an earlier request with the same event got it before. */
+/**
+ * Response to the sender, and the run that produced it. `isReplayed` is true if an earlier request with the same event
+ * has already got this response.
+ */
 export interface TriggerAnswer extends HttpAnswer {
   runId: number;
   isReplayed: boolean;
@@ -82,7 +85,10 @@ const acceptedAnswer = (runId: number): HttpAnswer => ({
   body: JSON.stringify({ runId }),
 });
 
-/** Statuses of actions that cannot run. The sender gets the same response as for a missing action. */
+/**
+ * Statuses of actions that cannot run now. The sender gets the response for a missing action, so that it learns nothing
+ * about the action.
+ */
 const CLOSED_STATUSES = [
   "ACTION_NOT_FOUND",
   "APP_NOT_PUBLISHED",
@@ -93,7 +99,7 @@ const CLOSED_STATUSES = [
 
 const isClosed = (error: unknown): boolean => error instanceof ActionError && CLOSED_STATUSES.includes(error.status);
 
-/** True if the service has used the Authorization header itself. */
+/** True if the trigger's own proof uses the Authorization header; the action then does not receive it. */
 const usesAuthorization = ({ where: { auth } }: Route, isDraft: boolean): boolean =>
   isDraft || auth.type === "basic" || auth.type === "bearer";
 
@@ -119,7 +125,7 @@ function payloadOf(route: Route, address: Address, request: TriggerRequest, body
   return JSON.stringify({ trigger: "http", request: described });
 }
 
-/** Digest of an event of one trigger; null if the request names none. */
+/** Returns the hash of the event that the request names; null if it names none. */
 function eventKeyOf({ where }: Route, request: TriggerRequest, body: unknown): Buffer | null {
   const id = eventIdOf(request, where, body);
   return id === null
@@ -157,7 +163,7 @@ export function createHttpTriggers(options: {
     return entry ? answerOf(outcomeIn(entry)) : null;
   }
 
-  /** Returns the response for an event that already has a run; null if that run failed and the event must run again. */
+  /** Returns the response for an event that already has a run. Null means that this run failed, so that the event must run again. */
   async function repeatAnswer(run: OnDemandRun, eventKey: Buffer, isAwaited: boolean): Promise<TriggerAnswer | null> {
     const storedAnswer = await earlierAnswer(run.id);
     if (storedAnswer === null || (storedAnswer && !isSuccess(storedAnswer))) {
@@ -183,13 +189,13 @@ export function createHttpTriggers(options: {
   }
 
   return {
-    /** Counts a request by its network address, whatever its outcome. @throws RATE_LIMIT_EXCEEDED */
+    /** Counts a request by its network address before its outcome is known. @throws RATE_LIMIT_EXCEEDED */
     countAddress(address: string | undefined, appId: number): void {
       const wait = limit === 0 ? 0 : addresses.takeTokens(`${appId} ${addressBlock(address ?? "")}`);
       if (wait > 0) throw tooOften("too many requests from this address", wait);
     },
 
-    /** Finds the triggers of a URL for all methods. */
+    /** Finds the triggers of a URL for all HTTP methods. */
     async find(address: Address): Promise<MatchedTriggers> {
       const found = await findRoutes(db, address, (route, segment) => endpoints.mayOpen(route, address.appId, segment));
       const { routes, match } = found;

@@ -1,4 +1,7 @@
-/** Checks the proof of a request to an HTTP trigger before any code runs. Refusals write no run. */
+/**
+ * Verifies the sender of a request to an HTTP trigger (signature, token or password) before any code runs. A rejected
+ * request creates no run.
+ */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { HttpAuth } from "../../data/action-types.js";
@@ -28,7 +31,7 @@ function basicIn(header: string | undefined): string | null {
   return encodedCredentials === undefined ? null : Buffer.from(encodedCredentials, "base64").toString();
 }
 
-/** Refusal with its reason, which editors can see. */
+/** A rejected proof, with the reason for the app's editors. */
 export class ProofRefusal extends ActionError {
   constructor(
     status: "UNAUTHORIZED" | "SIGNATURE_INVALID",
@@ -41,7 +44,7 @@ export class ProofRefusal extends ActionError {
 export type TriggerProofs = ReturnType<typeof createProofs>;
 
 export function createProofs({ settings, credentials }: { settings: Settings; credentials: Credentials }) {
-  /** Keys of settings, valid for one version number of the app's secrets. */
+  /** Secrets of triggers, cached by action. An entry is valid while the version number of the app's secrets stays the same. */
   const keysByAction = new LRUCache<string, { version: number; keys: string[] }>({ max: KEYS_MAX });
 
   async function keysFor(appId: number, setting: string, version: number): Promise<string[]> {
@@ -78,7 +81,10 @@ export function createProofs({ settings, credentials }: { settings: Settings; cr
   }
 
   return {
-    /** Resolves to the caller of a token, null for other proofs. @throws Refusal, and RATE_LIMIT_EXCEEDED for too many unknown tokens */
+    /**
+     * Verifies the sender. Resolves to the caller if the proof is a token, otherwise to null.
+     * @throws Refusal, and RATE_LIMIT_EXCEEDED for too many unknown tokens
+     */
     async check({ where: { auth }, secretsVersion }: Route, request: ProvenRequest): Promise<Caller | null> {
       if (auth.type === "none" || auth.type === "secret") return null;
       if (auth.type === "bearer") return checkBearer(request);

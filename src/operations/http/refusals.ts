@@ -26,7 +26,10 @@ interface CountedRefusals {
   address: string | null;
 }
 
-/** Interval in milliseconds. One statement writes all refusals of an interval, so that a flood costs one row per action and reason. */
+/**
+ * Interval in milliseconds in which rejected requests are counted in memory. One statement then writes them, so that a
+ * flood costs one row for each action and reason.
+ */
 const FLUSH_MS = 1_000;
 const PENDING_MAX = 10_000;
 
@@ -70,7 +73,7 @@ export function createRefusals({ db, log }: { db: DataSource; log: Logger }) {
   }
 
   return {
-    /** Counts a refusal. `actionId` is the draft's. */
+    /** Counts a rejected request. `actionId` is the ID of the draft. */
     count(actionId: number, { status, reason }: ProofRefusal, address: string | undefined): void {
       const key = `${actionId} ${status} ${reason}`;
       const pendingRefusal = pending.get(key);
@@ -86,8 +89,8 @@ export function createRefusals({ db, log }: { db: DataSource; log: Logger }) {
     },
 
     /**
-     * Lists refusals, the latest first. Accepts the ID of the draft or the live version. Includes refusals that this process has not stored
-     * yet.
+     * Lists rejected requests, the latest first, including those that are not stored yet. `actionId` is the draft or
+     * the live version.
      * @throws ActionError ACTION_NOT_FOUND
      */
     async list(appId: number, actionId: number): Promise<RefusedRequests[]> {

@@ -1,6 +1,6 @@
 /**
- * Table of the paths of HTTP triggers: one row for each trigger of each draft and live version. The primary key gives
- * each path of an app to one trigger, even if two actions are saved or published at the same time.
+ * Stores the URL path of each HTTP trigger, for drafts and live versions. The primary key gives a path of an app to one
+ * trigger only, even if two actions are saved at the same time.
  */
 import type { EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
@@ -11,10 +11,10 @@ import { shapeOf, shapesFor } from "../../rules/http/path.js";
 import { routeKey } from "../../rules/http/where.js";
 import { type RouteMatch, SELECT_ROUTES } from "../runs/matching-routes.js";
 
-/** Method of triggers that accept all methods. */
+/** Stored method of a trigger that accepts all methods. */
 const ANY = "";
 
-/** Trigger whose address matches a request. */
+/** A trigger whose path matches a request. */
 export interface Route {
   actionId: number;
   /** ID of the draft to which the trigger belongs. */
@@ -100,7 +100,7 @@ export async function writeRoutes(manager: EntityManager, { id, appId, masterId,
   }
 }
 
-/** Frees the addresses of actions that are written again in the same transaction, so that they can exchange them. */
+/** Frees the paths of actions that the same transaction writes again, so that actions can exchange paths. */
 export async function freeRoutes(manager: EntityManager, actionIds: readonly number[]): Promise<void> {
   if (actionIds.length > 0)
     await rows(manager, "DELETE FROM http_route WHERE action_id = ANY ($1::bigint[])", [actionIds]);
@@ -125,7 +125,7 @@ export function createAddressClaims(): (triggers: readonly Trigger[]) => void {
   };
 }
 
-/** Returns the routes with the best shape: literals take precedence over parameters, from left to right. */
+/** Returns the routes with the most specific shape: from left to right, a literal segment wins over a parameter. */
 function bestOf(routes: readonly Route[], pathShapes: readonly string[]): Route[] {
   const shapeRank = ({ where }: Route) => pathShapes.indexOf(shapeOf(where.path));
   const bestRank = Math.min(...routes.map(shapeRank));
@@ -140,8 +140,8 @@ export interface FoundRoutes {
 }
 
 /**
- * Finds the triggers whose address matches the segments, for all methods.
- * @param mayOpen true if the segment is the secret of a trigger with one in its address; a draft's address has none
+ * Finds the triggers whose path matches the segments, for all methods.
+ * @param mayOpen true if the last segment is the trigger's secret; drafts have no secret in the path
  */
 export async function findRoutes(
   db: Executor,

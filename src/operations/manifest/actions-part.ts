@@ -1,4 +1,4 @@
-/** Drafts of actions in a manifest, with the data sources of their log triggers by name. */
+/** Reads and plans the actions of a manifest: the drafts, whose log triggers name data sources. */
 import type { EntityManager } from "typeorm";
 import { ActionRow } from "../../data/action.js";
 import { rows } from "../../data/database.js";
@@ -21,7 +21,7 @@ type Item = NonNullable<Manifest["actions"]>[number];
 
 const FIELDS = Object.keys(ACTION_SHAPE.fields);
 
-/** Applies `change` to the `where` of each log trigger. */
+/** Applies `change` to the `where` of each log trigger of the item. */
 function withWheres(
   triggers: unknown,
   change: (where: Record<string, unknown>, itemPath: string) => Record<string, unknown>,
@@ -44,7 +44,7 @@ export function actionItem(row: ActionRow, sources: ReadonlyMap<number, string>)
   return { ...action, triggers } as Item;
 }
 
-/** Returns the action as the API accepts it. A trigger whose data source is unknown has none. */
+/** Converts an item of the manifest to the data that the API accepts. A trigger with an unknown data source gets none. */
 function actionData(item: Item, ids: ReadonlyMap<string, number>, onFault: (fault: PathFault) => void): object {
   if (item.triggers === undefined) return item;
   const triggers = withWheres(item.triggers, ({ dataSource, ...where }, itemPath) => {
@@ -65,7 +65,10 @@ export interface ReadyAction {
   faults: PathFault[];
 }
 
-/** Reads code and resolves dependencies before anything is locked. @param ids IDs of the app's data sources by name */
+/**
+ * Reads the code and resolves the dependencies of all actions. Call it before anything is locked.
+ * @param ids IDs of the app's data sources by name
+ */
 export async function readyActions(
   steps: ImportSteps,
   { caller, appId }: Pick<PlanContext, "caller" | "appId">,
@@ -110,7 +113,7 @@ async function idsOfLive(manager: EntityManager, appId: number): Promise<Set<num
 }
 
 export interface ActionsPlan extends PartPlan {
-  /** Names of the actions after the manifest is applied. */
+  /** Names of all actions that exist after the manifest is applied. */
   names: ReadonlySet<string>;
 }
 

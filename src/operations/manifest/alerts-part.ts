@@ -1,5 +1,6 @@
 /**
- * Alerts in a manifest, with their actions by name. The value of an alert's setting is not checked, because a manifest contains no secrets.
+ * Reads and plans the alerts of a manifest, which name their actions. The value of an alert's setting is not checked,
+ * because a manifest contains no secrets.
  */
 import { isDeepStrictEqual } from "node:util";
 import { type Executor, rows } from "../../data/database.js";
@@ -25,7 +26,7 @@ export function alertItem({ rule, action }: NamedRule): Item {
   return { name, condition, action, failures, of, minutes, channel, to, setting, enabled };
 }
 
-/** ID that stands for an action until the alert is written and the action is looked up. */
+/** Placeholder for the ID of an action, which is looked up by name when the alert is written. */
 const SOME_ACTION = 1;
 
 function inputOf(item: Item, actions: ReadonlySet<string>, before?: NamedRule): AlertInput {

@@ -1,7 +1,4 @@
-/**
- * The app's own properties in a manifest. Name and starting page are left out, because they differ between the apps to which a manifest is
- * applied.
- */
+/** Reads and plans the app's own properties in a manifest. Name and starting page are excluded, because each app keeps its own. */
 import { isDeepStrictEqual } from "node:util";
 import type { EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";

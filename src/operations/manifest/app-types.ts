@@ -1,4 +1,4 @@
-/** Types of an app for editors and compilers: its definitions and the declarations of the packages that its drafts import. */
+/** Builds an app's types for editors and compilers, from its definitions and the declarations of the packages that its drafts import. */
 import { importedPackages, projectTypes } from "../../rules/project-types.js";
 import type { StoredScripts } from "../packages/kept-scripts.js";
 import type { Manifests } from "./manifests.js";

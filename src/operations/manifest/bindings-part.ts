@@ -1,4 +1,4 @@
-/** Secret bindings in a manifest: keys, origins and places. Values of settings are neither read nor written. */
+/** Reads and plans the secret bindings of a manifest: keys, origins and places. It never contains values of settings. */
 import { isDeepStrictEqual } from "node:util";
 import type { EntityManager } from "typeorm";
 import { ActionError, type PathFault } from "../../errors.js";
@@ -24,7 +24,7 @@ const normalNameOf = ({ key, origin }: Item): string => {
   return nameOf({ key, origin: (url && normalOrigin(url)) ?? origin });
 };
 
-/** Returns the fault with its path: the rules name the field `bindings[0].origin`. @throws any other error */
+/** Converts a fault to one with its path in the manifest. @throws any other error */
 function bindingFault(error: unknown): PathFault {
   if (!(error instanceof ActionError)) throw error;
   const message = error.message.replace(/^bindings/, LIST);

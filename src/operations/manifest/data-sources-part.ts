@@ -1,4 +1,7 @@
-/** Data sources in a manifest, without their entries. Their indexes are built around the transaction that applies the manifest. */
+/**
+ * Reads and plans the data sources of a manifest, without their entries. Indexes are built before and after the
+ * transaction that applies the manifest.
+ */
 import { isDeepStrictEqual } from "node:util";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError, type PathFault } from "../../errors.js";
@@ -41,7 +44,7 @@ interface SourceWrite {
 type DefinableFields = Pick<SourceDefinition, (typeof COMPARED_FIELDS)[number]>;
 const COMPARED_FIELDS = ["columns", "accessRules", "hooks", "indexes", "isUsers"] as const;
 
-/** @throws statuses of data sources, for one item */
+/** Validates one data source of the manifest. @throws the errors of creating or changing a data source */
 function writeOf(caller: Caller, item: unknown, before: StoredDataSource | null, mode: ApplyMode): SourceWrite {
   const fields = before ? parseDataSourceChange(item, checkIndexes) : parseNewDataSource(item, checkIndexes);
   const name = fields.name ?? before!.name;

@@ -1,4 +1,4 @@
-/** Reads the definitions of an app as one document, and applies such a document in one transaction. Publishes nothing. */
+/** Exports the definitions of an app as one manifest, and applies a manifest in one transaction. Publishes nothing. */
 
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
@@ -52,11 +52,11 @@ export interface ManifestPlan {
   created: ManifestItem[];
   changed: ManifestItem[];
   removed: ManifestItem[];
-  /** Secret bindings whose setting needs a value in this app; absent if there are none. */
+  /** Secret bindings whose setting has no value in this app yet; absent if there are none. */
   missing?: ManifestItem[];
 }
 
-/** Differences that were found or applied, and the tag of the app's manifest afterwards. */
+/** Differences that were found or applied, and the app's entity tag afterwards. */
 export interface ManifestResult {
   plan: ManifestPlan;
   tag: string;
@@ -81,14 +81,14 @@ export interface ApplyResult {
   after: Manifest;
 }
 
-/** Results of the work before anything is locked. */
+/** Results of the work that is done before anything is locked. */
 interface PreparedParts {
   ready: readonly ReadyAction[];
   /** IDs for the data sources that are created, by name. */
   reserved: ReadonlyMap<string, number>;
-  /** IDs of all data sources, to which the triggers of `ready` refer. */
+  /** IDs of all data sources by name; the triggers in `ready` use them. */
   ids: ReadonlyMap<string, number>;
-  /** Indexes that are built already. */
+  /** Indexes that have been built. */
   indexes?: readonly IndexReplacement[];
 }
 
@@ -141,7 +141,7 @@ function checkPrepared({ ids, indexes }: SourcesPlan, preparedParts: PreparedPar
   }
 }
 
-/** Returns the items of a list. A list that the manifest leaves out counts as empty with `prune`, and is ignored otherwise. */
+/** Returns the items of a list. A list that the manifest leaves out counts as empty with `prune`; otherwise it is not compared. */
 const listOf = <T>(items: readonly T[] | undefined, { prune }: ApplyMode): readonly T[] | undefined =>
   items ?? (prune ? [] : undefined);
 
@@ -233,7 +233,7 @@ export function createManifests(options: {
     return { parts: [ofSettings, ofApp, ofBindings, ofSources, ofActions, ofAlerts], sources: ofSources };
   }
 
-  /** Compares with the app and, unless it is only a plan, applies the differences, in one transaction. */
+  /** Compares the manifest with the app and, unless it is only a plan, applies the differences in the same transaction. */
   function runInTransaction(
     caller: Caller,
     { manifest, faults: shape }: ReturnType<typeof readManifest>,
@@ -328,7 +328,7 @@ export function createManifests(options: {
     },
   };
 
-  /** Builds indexes, applies the manifest, then drops old indexes. */
+  /** Builds new indexes, applies the manifest, then drops the old indexes. */
   async function saveManifest(
     caller: Caller,
     manifestRead: ReturnType<typeof readManifest>,

@@ -1,6 +1,6 @@
 /**
- * Types and helpers for the parts of a manifest, one for each kind of definition. A part is read, compared with a document, and applied
- * inside one transaction.
+ * Types and helpers for the parts of a manifest, such as actions or settings. Each part compares its definitions with
+ * the app and returns a plan, which is applied inside one transaction.
  */
 import type { EntityManager } from "typeorm";
 import { ActionError, type PathFault } from "../../errors.js";
@@ -18,7 +18,7 @@ export interface PartChange {
 export interface ApplyMode {
   /** True to remove definitions that the manifest does not name. */
   prune: boolean;
-  /** True for a promotion of another stage's definitions: values of settings stay, and so do columns and data sources that have entries. */
+  /** True for a promotion from another stage: the app keeps values of settings, and columns and data sources that have entries. */
   keepsData: boolean;
   /** True to keep actions that have a live version, also with `prune`. */
   keepsLive?: boolean;
@@ -30,13 +30,13 @@ export interface PlanContext extends ApplyMode {
   appId: number;
 }
 
-/** Changes of one part. `apply` writes them, and is called only if no part has faults. */
+/** Planned changes of one part. `apply` writes them; it is called only if no part has faults. */
 export interface PartPlan {
   changes: PartChange[];
   faults: PathFault[];
   /** Operations that the caller must have permission for. */
   needs: Operation[];
-  /** Parts that need a value, which a manifest never contains. */
+  /** Items that need a value in this app, because a manifest contains no secrets. */
   missing?: { kind: ManifestKind; name: string }[];
   apply(): Promise<void>;
 }
@@ -57,7 +57,7 @@ const FIELD_OF_STATUS: readonly [prefix: string, field: string][] = [
 /** Matches a field's path at the start of a message, such as `hooks[0].runOn`. */
 const LEADING_PATH = /^[a-zA-Z]\w{0,60}(?:\.\w{1,60}|\[\d{1,6}\]){0,20}/;
 
-/** Returns the path of a fault inside an item, from its message or its status. */
+/** Returns the path of a fault inside an item, from its message or from its status. */
 function innerPath({ status, message, path: known }: ActionError, fields: readonly string[]): string {
   if (known !== undefined) return `.${known}`;
   const path = LEADING_PATH.exec(message)?.[0] ?? "";

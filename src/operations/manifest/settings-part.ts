@@ -1,4 +1,4 @@
-/** Settings in a manifest: names, tiers and public values. Values of private and protected settings are neither read nor written. */
+/** Reads and plans the settings of a manifest: names, tiers and public values. It never contains private or protected values. */
 
 import { isDeepStrictEqual } from "node:util";
 import { ActionError, type PathFault } from "../../errors.js";
@@ -30,10 +30,10 @@ function checkItem({ key, tier, value, secret }: Item): void {
   }
 }
 
-/** Writes of a plan, by kind. */
+/** Changes of settings that a plan makes, by kind. */
 interface SettingWrites {
   values: [string, unknown][];
-  /** Keys without a value. The two lists tell whether their values are secret. */
+  /** Keys that are defined without a value, as secret or not secret. */
   declared: { secret: string[]; shown: string[] };
   removed: string[];
 }

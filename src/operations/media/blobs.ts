@@ -1,6 +1,6 @@
 /**
- * Keeps track of blobs: reserves the quota of an app's media before the first byte arrives, and finds blobs that are no longer needed.
- * `files` knows their contents, the store their locations.
+ * Tracks the blobs of media: reserves an app's quota before the first byte arrives, and finds blobs that no file uses.
+ * A blob is the bytes of one file in the media store.
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -9,7 +9,10 @@ import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { MEDIA_BLOB_MIN_BYTES } from "../../limits.js";
 
-/** Lease of a blob that is being received, and its renewal interval. The lease of a dead process ends within a minute. */
+/**
+ * Seconds for which a blob that is being received is leased, and the interval of renewals. After a process died, its
+ * blobs are free within a minute.
+ */
 const HOLD_SECONDS = 60;
 const RENEW_MS = 15_000;
 
@@ -36,7 +39,7 @@ const RESERVE_BLOB = `
   ON CONFLICT (key) DO UPDATE SET bytes = blob.bytes + excluded.bytes
   RETURNING key`;
 
-/* Gives a blob to a file. $1 is the key, $2 the bytes. Returns no row if the blob's lease had expired and it was removed. */
+/** Assigns a blob to a file. $1 is the key, $2 the bytes. Returns no row if the lease had expired and the blob was removed. */
 const SETTLE_BLOB = `
   WITH before AS (SELECT key, app_id, bytes FROM media_blob WHERE key = $1 AND held_until <> '-infinity' FOR NO KEY UPDATE),
   settled AS (UPDATE media_blob SET bytes = $2, held_until = NULL FROM before WHERE media_blob.key = before.key RETURNING before.app_id),
@@ -44,13 +47,13 @@ const SETTLE_BLOB = `
   SELECT app_id FROM settled`;
 
 /**
- * Gives up a blob. $1 is the key. Returns no row if a file uses the blob, which must then not be removed. After a row was returned, no file
- * can use the blob any more.
+ * Marks a blob as unused. $1 is the key. Returns no row if a file uses the blob, which must then stay. After a row was
+ * returned, no file can use the blob any more.
  */
 const ABANDON_BLOB =
   "UPDATE media_blob SET held_until = '-infinity' WHERE key = $1 AND held_until IS NOT NULL RETURNING key";
 
-/* Removes the row of the blob $1 and its share of the quota. */
+/** Deletes the row of the blob $1 and frees its share of the quota. */
 const RELEASE = `
   WITH gone AS (DELETE FROM media_blob WHERE key = $1 AND held_until = '-infinity' RETURNING app_id, bytes)
   UPDATE media_usage SET bytes = media_usage.bytes - gone.bytes FROM gone WHERE media_usage.app_id = gone.app_id`;
@@ -80,7 +83,7 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
     timer ??= setInterval(renewHolds, RENEW_MS).unref();
   }
 
-  /** Runs a write for an app's uploads in the app's turn. */
+  /** Runs a database write for an upload in its app's turn. */
   async function writeInTurn<T>(appId: number, write: () => Promise<T>): Promise<T> {
     const leaveQueue = await line.enter(appId);
     return write().finally(leaveQueue);
@@ -89,10 +92,10 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
   return {
     inTurn: writeInTurn,
 
-    /** Returns the bytes that count for a blob of this size. */
+    /** Returns the bytes that a blob of this size takes from the quota. */
     counted: (bytes: number) => Math.max(bytes, MEDIA_BLOB_MIN_BYTES),
 
-    /** Reserves bytes for the blob, or additional ones. @throws ActionError PAYLOAD_TOO_LARGE if the app's quota is exceeded */
+    /** Reserves quota for a blob, or more for a blob that grows. @throws ActionError PAYLOAD_TOO_LARGE if the app's quota is exceeded */
     async reserve(appId: number, key: string, bytes: number): Promise<void> {
       const quotaOrNull = quotaBytes === 0 ? null : quotaBytes;
       holdKey(key);
@@ -112,18 +115,19 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
         throw new ActionError("OVERLOADED", "the upload took too long, try again", { retryAfter: 1 });
     },
 
-    /** Releases a blob after its upload. */
+    /** Stops renewing the lease of a blob after its upload. */
     let(key: string): void {
       heldKeys.delete(key);
     },
 
-    /** Marks blobs as not needed, in the transaction that deletes their files. */
+    /** Marks blobs as unused, in the transaction that deletes their files. */
     async giveUp(executor: Executor, keys: readonly string[]): Promise<void> {
       await rows(executor, "UPDATE media_blob SET held_until = '-infinity' WHERE key = ANY ($1)", [keys]);
     },
 
     /**
-     * Removes the blob by `remove`, and its row, unless a file uses the blob: a commit may have succeeded although its response was lost.
+     * Removes the blob with `remove`, and its row, unless a file uses the blob: a commit may have succeeded although
+     * its response was lost.
      * @param appId app of the upload; the sweep, which removes blobs one by one, need not pass it
      */
     async drop(key: string, remove: (key: string) => Promise<void>, appId = 0): Promise<void> {
@@ -134,7 +138,7 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
       await writeInTurn(appId, () => rows(db, RELEASE, [key]));
     },
 
-    /** Returns the first blobs that are not needed. */
+    /** Returns the keys of the first unused blobs. */
     async unneeded(limit: number): Promise<string[]> {
       const blobRows = await rows<{ key: string }>(
         db,
@@ -144,7 +148,7 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
       return blobRows.map(({ key }) => key);
     },
 
-    /** Returns the keys that have no row. */
+    /** Returns the keys that have no row in the database. */
     async unknown(keys: readonly string[]): Promise<string[]> {
       const blobRows = await rows<{ key: string }>(
         db,

@@ -1,4 +1,4 @@
-/** Provides a file's contents for a request: the bytes or a range of them, the thumbnail, or a converted picture. Sends nothing. */
+/** Opens the contents of a file for a response: its bytes or a range, its thumbnail, or a converted picture. */
 import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
 import { BlobMissing, type BlobStore, type ByteRange } from "../../engine/blob-store/blob.js";
@@ -22,13 +22,13 @@ export interface MediaContents {
   tag: string;
   /** True if everyone can read the contents, so that shared caches can store them. */
   isPublic: boolean;
-  /** False for a picture that could not be decoded. */
+  /** False for a picture that cannot be decoded, so that it has no thumbnail. */
   isReadable: boolean;
   /** Opens the contents. @throws ActionError FILE_NOT_FOUND if the store has lost them, REQUEST_INVALID, OVERLOADED */
   open(range?: ByteRange): Promise<Readable>;
 }
 
-/** Picture types that derived pictures keep. */
+/** Picture types that a thumbnail or converted picture keeps; others are converted. */
 const OWN_FORMATS: Readonly<Record<string, PictureFormat>> = {
   "image/jpeg": "jpeg",
   "image/png": "png",

@@ -1,7 +1,4 @@
-/**
- * Files of an app's media as entries: finds, lists, renames, moves and deletes them. uploads.ts receives their bytes, contents.ts sends
- * them.
- */
+/** Finds, lists, renames, moves and deletes the files of an app's media. uploads.ts receives their bytes, contents.ts sends them. */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import type { MediaFile } from "../../data/media-types.js";
@@ -31,7 +28,11 @@ export function createFiles(options: {
 }) {
   const { db, callers, folders, intake, baseUrl, giveUp, removeUnneeded } = options;
 
-  /** Finds a file. @throws ActionError FILE_NOT_FOUND; callers under access rules get the same error as for a file without rules */
+  /**
+   * Finds a file.
+   * @throws ActionError FILE_NOT_FOUND; callers under access rules get the error of a file without rules, so that it
+   * does not reveal whether the file exists
+   */
   async function requireFile(
     grants: MediaGrants,
     appId: number,

@@ -1,4 +1,4 @@
-/** Folders of an app's media: creates, lists, renames, moves and deletes them with their contents. */
+/** Creates, lists, renames, moves and deletes the folders of an app's media with their contents. */
 import type { DataSource, EntityManager } from "typeorm";
 import { type Executor, isDuplicate, rows } from "../../data/database.js";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
@@ -28,9 +28,9 @@ import { auditMedia } from "./media-trail.js";
 import { isVisibleFile, isVisibleFolder, type MediaFilter, type VisibleMedia, visibleTo } from "./visible-media.js";
 
 export interface FolderListing {
-  /** Listed folder; null for the top level, and for a search. */
+  /** The listed folder; null for the top level and for a search. */
   folder: MediaFolder | null;
-  /** Parent folders from the top; only for the app itself. */
+  /** Folders above, from the top. Only trusted callers of the app get it. */
   path: { id: number; name: string }[];
   folders: MediaFolder[];
   files: MediaFile[];
@@ -40,7 +40,7 @@ export interface FolderListing {
 
 export interface ListingOptions {
   folderId?: unknown;
-  /** Part of a name, in any case and anywhere in the app. */
+  /** Text that names contain, in any case. The search covers the whole app. */
   name?: unknown;
   limit?: number | null;
   offset?: number | null;
@@ -52,7 +52,7 @@ const TREE = `
     SELECT id FROM media_folder WHERE app_id = $1 AND id = $2
     UNION ALL SELECT below.id FROM media_folder AS below JOIN tree ON below.app_id = $1 AND below.parent_id = tree.id)`;
 
-/** Selects the number of folders above and of levels below. Together with the folder, they are at most FOLDER_DEPTH_MAX. */
+/** Selects the number of folders above the folder and of levels below it. With the folder itself, they are at most FOLDER_DEPTH_MAX. */
 const SELECT_DEPTH = `
   WITH RECURSIVE up AS (
     SELECT parent_id, 1 AS step FROM media_folder WHERE app_id = $1 AND id = $2
@@ -90,14 +90,18 @@ export function createFolders(options: {
   callers: MediaCallers;
   intake: IntakeLimiter;
   baseUrl: string;
-  /** Marks the blobs of deleted files, in the same transaction. */
+  /** Marks the blobs of deleted files as unused, in the same transaction. */
   giveUp: (executor: Executor, keys: readonly string[]) => Promise<void>;
-  /** Removes marked blobs from the store. */
+  /** Removes blobs that are marked as unused from the store. */
   removeUnneeded: (keys: readonly string[]) => Promise<void>;
 }) {
   const { db, callers, intake, baseUrl, giveUp, removeUnneeded } = options;
 
-  /** Finds a folder. @throws ActionError FOLDER_NOT_FOUND; callers under access rules get the same error as for a folder without rules */
+  /**
+   * Finds a folder.
+   * @throws ActionError FOLDER_NOT_FOUND; callers under access rules get the error of a folder without rules, so that
+   * it does not reveal whether the folder exists
+   */
   async function requireFolder(
     grants: MediaGrants,
     appId: number,
@@ -174,16 +178,13 @@ export function createFolders(options: {
     return (await rows<FolderRow>(db, sql, [appId, value, ...(visibleMedia ?? [null, null])])).map(toFolder);
   }
 
-  /** Checks that rules show the caller anything, also at the top level. @throws as `need` */
+  /** Checks that the rules let the caller see something in the list, also at the top level. @throws as `need` */
   function checkSomething(grants: MediaGrants, { folder, folders, pagination }: FolderListing): void {
     const isEmpty = folders.length === 0 && pagination.total === 0;
     if (!grants.isTrusted && folder === null && isEmpty) throw grants.refusal();
   }
 
-  /**
-   * Returns the folder that a request names. Callers under access rules get the same error for a text that is not an ID as for a folder
-   * that they cannot see.
-   */
+  /** Returns the folder that a request names. Under access rules, an invalid ID gets the error of a hidden folder. */
   function namedFolder(grants: MediaGrants, value: unknown, field?: string): number | null {
     try {
       return folderIdIn(value, field);
@@ -280,7 +281,7 @@ export function createFolders(options: {
       });
   }
 
-  /** Checks every file and folder inside, because they may have their own rules. */
+  /** Checks that the caller may delete everything in the folder, because files and folders inside may have their own rules. */
   async function checkDeletable(grants: MediaGrants, manager: EntityManager, appId: number, id: number): Promise<void> {
     if (grants.isTrusted) return;
     const folderRules = await rows<{ rules: MediaRules }>(

@@ -1,7 +1,4 @@
-/**
- * Signed URLs of one file's contents for clients without a credential. They expire. The service stores nothing, and a URL contains no
- * token.
- */
+/** Creates and checks signed URLs of a file's contents, for clients without a credential. They expire, contain no token and need no row. */
 import { createHmac, hkdfSync, timingSafeEqual } from "node:crypto";
 import type { KeyRing } from "../../engine/key-ring.js";
 import { linkSeconds } from "../../rules/media-fields.js";
@@ -10,7 +7,7 @@ import type { Files } from "./files.js";
 import type { MediaCallers } from "./media-callers.js";
 import { contentsUrl } from "./media-rows.js";
 
-/** Purpose of the derived key. Other purposes derive other keys from the same key ring. */
+/** Name from which the signing key is derived, so that keys for other uses differ. */
 const LINK_PURPOSE = "svc media link 1";
 
 export interface MediaLink {

@@ -1,4 +1,7 @@
-/** Rights of a caller on a folder or a file: the app itself has all rights, other callers those that access rules grant to their user. */
+/**
+ * Determines a caller's rights on a folder or file. Editors and back ends of the app have all rights; others have those
+ * that access rules grant to their user.
+ */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -10,13 +13,14 @@ import type { Emitter } from "../records/log-events.js";
 
 export type MediaRules = readonly MediaRule[] | null;
 
-/** Rights of one caller, whose user is read once. */
+/** Rights of one caller. The caller's user is read once. */
 export interface MediaGrants {
   isTrusted: boolean;
   has(rules: MediaRules, right: MediaRight): boolean;
   /**
    * Checks a right.
-   * @throws ActionError UNAUTHORIZED or FORBIDDEN, the same whether or not the item exists; then the deferred fault of the request
+   * @throws ActionError UNAUTHORIZED or FORBIDDEN, which do not reveal whether the item exists; then the postponed
+   * fault of the request
    */
   need(rules: MediaRules, right: MediaRight): void;
   /** Checks a move: the rules at the target must not grant a right that the current rules do not grant. @throws as `need` */
@@ -25,7 +29,7 @@ export interface MediaGrants {
   refusal(): ActionError;
 }
 
-/** Emitter for anonymous callers. Their events count as those of the page's visitors. */
+/** Emitter of events of anonymous callers. They use the quota of the page's visitors. */
 const ANONYMOUS_EMITTER = { kind: "live", credentialId: 0, personId: null, runId: null } as const;
 
 /** Returns the emitter for events of this caller. */

@@ -1,4 +1,4 @@
-/** Schedules the processing of pictures in this process: few at a time, apps in turn, with a cache of recent results. */
+/** Schedules the processing of pictures in this process: few at a time, apps in turn. Caches recent results. */
 import { availableParallelism } from "node:os";
 import type { Readable } from "node:stream";
 import { LRUCache } from "lru-cache";
@@ -13,7 +13,7 @@ import {
   THUMBNAIL,
 } from "../../limits.js";
 
-/** Number of concurrent conversions, which leaves processor cores to runs. */
+/** Maximum number of conversions at a time, so that some processor cores stay free for runs. */
 const RESIZE_SLOTS = Math.max(1, Math.floor(availableParallelism() / 2));
 
 export type MediaPictures = ReturnType<typeof createMediaPictures>;
@@ -70,7 +70,11 @@ export function createMediaPictures({ pictures }: { pictures: Pictures }) {
       );
     },
 
-    /** Converts a picture. @param key key of the result: equal keys have equal bytes @throws ActionError REQUEST_INVALID, OVERLOADED */
+    /**
+     * Converts a picture.
+     * @param key cache key of the result: calls with the same key must have the same result
+     * @throws ActionError REQUEST_INVALID, OVERLOADED
+     */
     async resize(
       appId: number,
       key: string,

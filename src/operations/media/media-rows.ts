@@ -1,4 +1,4 @@
-/** Rows of folders and files, and how callers see them. */
+/** Reads rows of folders and files, and converts them to the form that callers get. */
 import { type Executor, rows } from "../../data/database.js";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import type { ExpectedTags } from "../../rules/precondition.js";
@@ -6,7 +6,7 @@ import type { MediaRules } from "./media-callers.js";
 
 export interface FolderRow extends Omit<MediaFolder, "createdAt" | "updatedAt"> {
   ownRules: MediaRules;
-  /** Effective rules: the item's own, or those of the nearest folder above that has rules. */
+  /** Rules that apply: the item's own, or those of the nearest folder above that has rules. */
   rules: MediaRules;
   createdAt: Date;
   updatedAt: Date;
@@ -30,7 +30,7 @@ export interface FileRow {
   updatedAt: Date;
 }
 
-/** File or folder to change, and the states on which the change may be based. */
+/** The file or folder to change, and the versions on which the change may be based. */
 export interface MediaTarget {
   appId: number;
   id: number;

@@ -1,6 +1,6 @@
 /**
- * Access rules of folders and files. Editors and programs of the app can read and change them. The visitors and users to whom the rules apply
- * cannot.
+ * Reads and replaces the access rules of folders and files. Only editors and programs of the app may do so, not the
+ * users to whom the rules apply.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
@@ -21,13 +21,16 @@ const TABLES = { file: "media_file", folder: "media_folder" } as const;
 export type RuledKind = keyof typeof TABLES;
 
 export interface OwnRules {
-  /** Rules of the item; null if those of the nearest folder with rules apply. Without any rules, only the app itself has access. */
+  /**
+   * Rules of the item. Null if the rules of the nearest folder with rules apply. Without any rules, only editors and
+   * programs of the app have access.
+   */
   accessRules: MediaRules;
   /** Time of the last change of the file or folder, ISO 8601. */
   updatedAt: string;
 }
 
-/** Returns the rules of a body: its field `accessRules`, or the body itself. */
+/** Returns the rules in a request body: the field `accessRules`, or the whole body. */
 const rulesIn = (body: unknown): unknown => (isObject(body) && "accessRules" in body ? body["accessRules"] : body);
 
 const RULES_SHAPE = flatShape(["accessRules"]);

@@ -1,4 +1,4 @@
-/** Audit entries for changes of an app's media by people and back ends. Runs and visitors have other records. */
+/** Writes audit entries when people or back ends change an app's media. Changes by runs and visitors are recorded elsewhere. */
 import type { Executor } from "../../data/database.js";
 import type { AdmittedRequest } from "../access/gate.js";
 import { recordChange } from "../records/audit.js";

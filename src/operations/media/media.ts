@@ -1,4 +1,4 @@
-/** Creates and connects the parts of an app's media: folders, files, uploads, contents, links, rules, and the sweep. Starts nothing. */
+/** Creates the parts of an app's media and connects them: folders, files, uploads, contents, links, rules, sweep. Starts nothing. */
 import { statfs } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "pino";
@@ -26,7 +26,7 @@ import { createMediaSweep } from "./sweep.js";
 import { createUploads } from "./uploads.js";
 
 const MB = 2 ** 20;
-/** Maximum number of concurrent uploads. Others wait for their turn, per app. */
+/** Maximum number of uploads that are received at once. Others wait, and apps take turns. */
 const READ_AT_ONCE = 4;
 /** Maximum number of blobs of one deletion that are removed before the response. The sweep removes the rest. */
 const REMOVED_AT_ONCE = 200;
@@ -57,7 +57,7 @@ export async function createMedia(options: {
   const sweep = createMediaSweep({ db, store, reception, blobs, isOwnStore, log });
   const callers = createMediaCallers({ db, appUserOf });
 
-  /** Removes these blobs at once instead of at the next sweep. */
+  /** Removes these blobs now instead of at the next sweep. */
   async function removeUnneeded(keys: readonly string[]): Promise<void> {
     for (const key of keys.slice(0, REMOVED_AT_ONCE)) {
       await sweep

@@ -7,7 +7,7 @@ import { StartError } from "../../errors.js";
 
 const CLAIM_STORE = "UPDATE media_store SET identity = $1 WHERE identity IS NULL OR identity = $2 RETURNING identity";
 
-/* Selects the processes that use the store; $1 is this process. */
+/** Selects the other processes that use the store; $1 is this process. */
 const USE = `
   SELECT EXISTS (SELECT FROM instance WHERE id <> $1 AND 'api' = ANY (roles) AND lease_until >= now()) AS "isServed",
          EXISTS (SELECT FROM media_file) AS "hasFiles"`;
@@ -24,9 +24,9 @@ export async function recordedIdentity(db: DataSource): Promise<string | null> {
 }
 
 /**
- * Records the store of an API process as the database's.
+ * Records this process's media store as the store of the database.
  * @param where description of the store for people
- * @throws StartError if the files are in another store
+ * @throws StartError if the database's files are in another store
  */
 export async function claimStore(options: {
   db: DataSource;

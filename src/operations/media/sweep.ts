@@ -1,6 +1,6 @@
 /**
- * Synchronizes the store and the database: removes blobs that are not needed, and finds leftovers in either. Reports files that only the
- * database has to the operator and never deletes them, because a bucket may be unavailable.
+ * Compares the media store with the database, and removes blobs that no file uses. Reports files whose blob is missing
+ * to the operator, but never deletes them, because a bucket may only be unavailable.
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -9,7 +9,7 @@ import type { BlobStore } from "../../engine/blob-store/blob.js";
 import type { Reception } from "../../engine/reception.js";
 import type { Blobs } from "./blobs.js";
 
-/** Key of the lock that a running backup holds while it reads the files of one moment. It is an arbitrary number that nothing else uses. */
+/** Key of the lock that a backup holds while it reads files. It is an arbitrary number that nothing else uses. */
 export const BACKUP_LOCK = 7_203_114_285_023;
 /* Selects whether no backup runs. The lock is released when the statement ends. */
 const NO_BACKUP = "SELECT pg_try_advisory_xact_lock_shared($1) AS free";
@@ -17,22 +17,20 @@ const NO_BACKUP = "SELECT pg_try_advisory_xact_lock_shared($1) AS free";
 const EVERY_MS = 30_000;
 const COMPARE_EVERY_MS = 6 * 3_600_000;
 const BATCH = 500;
-/**
- * Age in milliseconds below which a blob is left alone: its row may not be committed yet, or a received file may still wait for its check.
- */
+/** Minimum age in milliseconds of a blob that may be removed: the row of a younger one may not be committed yet. */
 const YOUNG_MS = 3_600_000;
 /** Maximum number of IDs of lost files in the log. */
 const NAMED_FILES_MAX = 20;
 
-/* Marks lost files. $1 are the keys in the store, $2 is the maximum creation time of the rows. */
+/** Marks files whose blob is missing. $1 are the keys in the store, $2 the maximum creation time of the rows. */
 const MARK_LOST = `
   UPDATE media_blob SET lost_at = now() WHERE held_until IS NULL AND lost_at IS NULL AND key = ANY ($1)`;
 const UNMARK_FOUND = "UPDATE media_blob SET lost_at = NULL WHERE lost_at IS NOT NULL AND key = ANY ($1)";
 
 export interface SweepResult {
-  /** Number of files that only the store had and that were removed. */
+  /** Number of blobs without a row in the database, which were removed. */
   orphans: number;
-  /** IDs of files that only the database has. */
+  /** IDs of files whose blob is missing in the store. */
   lost: number[];
 }
 
@@ -51,21 +49,21 @@ export function createMediaSweep(options: {
   let isStopped = false;
   let comparedAt = Date.now();
 
-  /** True if no backup runs. The file has been deleted by now, so a backup that starts later does not contain it. */
+  /** True if no backup runs. A backup that starts later does not contain the deleted files. */
   const mayRemove = async () => (await rows<{ free: boolean }>(db, NO_BACKUP, [BACKUP_LOCK]))[0]!.free;
 
-  /** Removes a blob from the store, and from the folder of received files, in case its process died between both. */
+  /** Removes a blob from the store and from the folder of received files: it is in both if its process died while it moved the file. */
   async function removeBytes(key: string): Promise<void> {
     await reception.discard(key);
     await store.remove(key);
   }
 
-  /** Removes a blob. Does nothing during a backup: a later sweep removes it. */
+  /** Removes a blob, unless a backup runs; then a later sweep removes it. */
   async function removeBlob(key: string): Promise<void> {
     if (await mayRemove()) await blobs.drop(key, removeBytes);
   }
 
-  /** Removes blobs that are marked as not needed, or whose lease has expired. */
+  /** Removes blobs that are marked as unused, or whose lease has expired. */
   async function removeUnneeded(): Promise<void> {
     if (!(await mayRemove())) return;
     for (let keys = await blobs.unneeded(BATCH); keys.length > 0 && !isStopped; keys = await blobs.unneeded(BATCH)) {
@@ -74,7 +72,7 @@ export function createMediaSweep(options: {
     }
   }
 
-  /** Removes files that only the store has, and returns all files of the store. */
+  /** Removes blobs that have no row in the database. Returns the keys of all blobs in the store. */
   async function removeOrphans(): Promise<{ orphans: number; stored: Set<string> }> {
     const stored = new Set<string>();
     let orphanCount = 0;
@@ -139,7 +137,7 @@ export function createMediaSweep(options: {
     removeBlob,
     compare: compareStores,
 
-    /** One sweep. Returns the Unix time in milliseconds of the next one. */
+    /** Runs one sweep. Returns the Unix time in milliseconds of the next one. */
     async sweep(): Promise<number> {
       await reception.sweep(YOUNG_MS);
       // Compared with a store that is not the database's, every file would be missing.

@@ -1,6 +1,6 @@
 /**
- * Uploads: reserves quota, receives bytes, checks them and puts them into the store. Then one transaction creates all
- * files of the request and their log events. An upload that fails earlier leaves no file.
+ * Receives uploads: reserves quota, checks the bytes and puts them into the media store. One transaction then creates
+ * all files of the request with their log events. A failed upload leaves no file.
  */
 import { createReadStream } from "node:fs";
 import type { Logger } from "pino";
@@ -36,7 +36,7 @@ import { auditMedia } from "./media-trail.js";
 /** Number of bytes that are reserved at a time for a file of unknown length. */
 const STEP_BYTES = 4 * 1024 * 1024;
 
-/** An upload whose bytes are in the store, before it becomes a file. */
+/** An upload whose bytes are in the media store and whose file does not exist yet. */
 interface Stored extends Received {
   key: string;
   name: string;
@@ -51,9 +51,9 @@ export interface Upload {
    * @throws ActionError PAYLOAD_TOO_LARGE, REQUEST_INVALID, OVERLOADED, FOLDER_NOT_FOUND, UNAUTHORIZED, FORBIDDEN
    */
   receive(source: AsyncIterable<Buffer>, filename: string | undefined, folderId: number | null): Promise<void>;
-  /** Creates the files of all uploads, or none. `name` is allowed for a single one. */
+  /** Creates the files of all uploads, or none. A `name` is allowed only for a single file. */
   finish(fields: { folderId: number | null; name?: unknown }): Promise<MediaFile[]>;
-  /** Releases uploads that did not become files. Call it at the end in every case. */
+  /** Releases uploads that did not become files. Always call it at the end. */
   close(): Promise<void>;
 }
 
@@ -119,7 +119,7 @@ export function createUploads(options: UploadsOptions) {
   } = options;
   const openUploads = { all: new UploadSlots(UPLOADS_MAX), visitors: new UploadSlots(UPLOADS_OF_VISITORS_MAX) };
 
-  /** Passes the bytes on, and reserves more quota when they exceed the reserved bytes. */
+  /** Passes the bytes on, and reserves more quota when they exceed what is reserved. */
   async function* reserving(
     source: AsyncIterable<Buffer>,
     appId: number,
@@ -230,7 +230,7 @@ export function createUploads(options: UploadsOptions) {
     };
   }
 
-  /** Receives the uploads of one request. */
+  /** Receives all uploads of one request. */
   function upload(
     admission: AdmittedRequest,
     appId: number,

@@ -1,6 +1,6 @@
 /**
- * SQL conditions for the files and folders that a caller can read. Lists apply the access rules before they count and cut pages, so that
- * totals and `hasMore` reveal nothing about hidden files.
+ * Builds SQL conditions for the files and folders that a caller can read. Lists apply them before they count and cut
+ * pages, so that totals and `hasMore` reveal nothing about hidden files.
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -14,13 +14,13 @@ export interface MediaFilter {
   value: unknown;
 }
 
-/** Values of $3 and $4 in a condition: file rules that grant reading, and folders whose rules do. Null grants everything. */
+/** Values of $3 and $4 in a condition: the files' own rules that grant reading, and the folders whose rules do. Null grants everything. */
 export type VisibleMedia = readonly [ownRules: string[], folderIds: number[]] | null;
 
 const VISIBLE_FILE =
   "(access_rules::jsonb = ANY ($3::jsonb[]) OR (access_rules IS NULL AND folder_id = ANY ($4::bigint[])))";
 const VISIBLE_FOLDER = "(id = ANY ($4::bigint[]) AND $3::jsonb[] IS NOT NULL)";
-/** Condition that is always true and contains both parameters, so that all lists have the same parameters. */
+/** SQL condition that is true if everything is visible. It contains both parameters, so that all lists have the same ones. */
 const SEES_EVERYTHING = "($3::jsonb[] IS NULL AND $4::bigint[] IS NULL)";
 
 export const isVisibleFile = (visible: VisibleMedia): string => (visible === null ? SEES_EVERYTHING : VISIBLE_FILE);

@@ -1,4 +1,4 @@
-/** Administrators of the service: they list, add and remove each other. At least one who can sign in always remains. */
+/** Lists, adds and removes administrators of the service. One who can sign in must always remain. */
 import type { DataSource, EntityManager } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -18,10 +18,13 @@ const LIST = `
   SELECT id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email,
          administrator_since AS "updatedAt"
     FROM person WHERE is_administrator ORDER BY id LIMIT ${ADMINISTRATORS_MAX}`;
-/* Takes a lock that serializes changes. */
+/** Takes a lock, so that changes of administrators run one after the other. */
 const LOCK_ADMINISTRATORS = "SELECT pg_advisory_xact_lock(hashtext('administrators'))";
 const COUNT_OTHER_ADMINISTRATORS = `SELECT count(*)::int AS count FROM person WHERE is_administrator AND id <> $1 AND ${CAN_SIGN_IN}`;
-/* Sets or removes the right. Two rights of one person never have the same time, so a precondition of the first one fails for the second. */
+/**
+ * Sets or removes the administrator right. Each change gets a new time, so that a precondition for an earlier right of
+ * the same person fails.
+ */
 const SET = `
   UPDATE person SET is_administrator = $2,
          administrator_since = greatest(clock_timestamp(), administrator_since + interval '1 millisecond')
@@ -46,7 +49,7 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
     return administratorRows.map(({ updatedAt, ...user }) => ({ ...user, updatedAt: updatedAt.toISOString() }));
   }
 
-  /** Checks the caller's right in the database, because the request's caller may be some seconds old. */
+  /** Checks in the database that the caller is an administrator, because the caller of the request was read some seconds ago. */
   async function mustAdministrate(manager: EntityManager, { personId, session }: Caller): Promise<void> {
     if (session === undefined) return;
     const [administrator] = await rows<FoundAdministrator>(manager, SELECT_ADMINISTRATOR, [personId]);

@@ -1,4 +1,4 @@
-/** Editors of an app, and accounts that administrators create, with their audit entries. members.ts has other roles. */
+/** Adds and removes editors of an app, and creates accounts for administrators. Writes audit entries. members.ts has the other roles. */
 import type { DataSource, EntityManager } from "typeorm";
 import { type Executor, isDuplicate, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -59,7 +59,7 @@ export function createEditors({
     return editorRows.map(({ updatedAt, ...user }) => ({ ...user, updatedAt: updatedAt.toISOString() }));
   }
 
-  /** Records a change of editors in both audit logs, and ends links that the change makes invalid. */
+  /** Records a change of editors in the audit logs of the app and the organization, and ends links that became invalid. */
   async function editorChanged(
     manager: EntityManager,
     caller: Caller,
@@ -76,7 +76,7 @@ export function createEditors({
   return {
     list: (appId: number): Promise<Editor[]> => listEditors(appId),
 
-    /** Creates a person with an editor's session but without any app. @throws REQUEST_INVALID */
+    /** Creates a person without a role on any app, with a session. @throws REQUEST_INVALID */
     async createPerson(caller: Caller, data: Record<string, unknown>): Promise<{ user: User; token: string }> {
       const email = requiredEmail(data["email"], "email");
       const names = [requiredText(data["firstName"], "firstName"), requiredText(data["lastName"], "lastName")];

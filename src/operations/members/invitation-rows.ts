@@ -1,5 +1,6 @@
 /**
- * Rows of invitations. Each belongs to a one-time link, whose state decides whether the invitation is pending. Read it with invitations.ts.
+ * Reads rows of invitations. Each belongs to a one-time link, whose state decides whether the invitation is pending.
+ * Read it with invitations.ts.
  */
 import { type Executor, rows } from "../../data/database.js";
 import type { Role, RoleScope } from "../../rules/roles.js";

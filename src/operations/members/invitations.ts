@@ -1,6 +1,6 @@
 /**
- * Invitations. Owners and admins create and revoke them; each can be accepted once. An invitation to the address of an existing account can
- * only be accepted from that account's own session, so that a link cannot take over an account.
+ * Creates, revokes and accepts invitations. Each can be accepted once. An invitation to the address of an existing
+ * account can be accepted only in that account's own session, so that a link cannot take over an account.
  */
 import type { DataSource } from "typeorm";
 import { runInBackground } from "../../background.js";
@@ -67,7 +67,7 @@ export function createInvitations(options: {
   const { db, credentials, members, accounts, links, send } = options;
   const invitationBucket = createTokenBucket({ limit: INVITATIONS_PER_HOUR, windowMs: HOUR_MS });
 
-  /** Gives the person the invited role, unless the person has one at least as high. */
+  /** Gives the person the invited role, unless the person already has this role or a higher one. */
   async function joinOrganization(
     user: User,
     { organizationId, appId, role }: Invitation,

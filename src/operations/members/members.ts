@@ -1,6 +1,6 @@
 /**
- * Members of organizations and apps: lists them, gives them a role, removes them. A caller cannot change a role above their own, and an
- * organization always keeps an owner. invitations.ts has the invitations.
+ * Lists members of organizations and apps, sets their roles and removes them. A caller cannot change a role above the
+ * caller's own, and an organization always keeps an owner. invitations.ts has the invitations.
  */
 import type { DataSource, EntityManager } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
@@ -26,11 +26,11 @@ export interface Member {
   updatedAt: string;
 }
 
-/** Members in the form from which the state of their list is computed. */
+/** Returns the members as data from which the version of their list is computed. */
 export const statedMembers = (members: readonly Member[]): StatedTag[] =>
   members.map(({ user, updatedAt }) => ({ id: user.id, updatedAt }));
 
-/** Person whose role changes, and the states on which the change may be based. */
+/** The person whose role changes, and the versions on which the change may be based. */
 export interface MemberTarget {
   scope: RoleScope;
   personId: number;
@@ -85,12 +85,12 @@ const SET_ORGANIZATION = `
 const SET_APP = "INSERT INTO app_member (app_id, person_id, role, updated_at) VALUES ($1, $2, $3, $4)";
 const SET_EDITOR = "INSERT INTO app_editor (app_id, person_id, updated_at) VALUES ($1, $2, $3)";
 
-/* Ends tokens that name the person, of the app or of all apps of the organization. */
+/** Revokes tokens that name the person: those of the app, or of all apps of the organization. */
 const END_TOKENS = `
   UPDATE credential SET revoked_at = now() FROM app
    WHERE app.id = app_id AND app.organization_id = $1 AND ($2::bigint IS NULL OR app.id = $2)
      AND person_id = $3 AND kind <> 'task' AND revoked_at IS NULL`;
-/* Ends sessions and tokens of a person without any role. */
+/** Ends the sessions and tokens of a person who has no role any more. */
 export const END_SESSIONS = `
   UPDATE credential SET revoked_at = now()
    WHERE person_id = $1 AND kind = 'editor' AND revoked_at IS NULL
@@ -118,7 +118,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     return highestOf(roleRows.map(({ role }) => role));
   }
 
-  /** Returns the rank of the caller's role in the database, because the request's caller may be some seconds old. */
+  /** Returns the rank of the caller's role from the database, because the caller of the request was read some seconds ago. */
   async function rankOf(manager: EntityManager, caller: Caller, scope: RoleScope): Promise<Role> {
     const role = caller.kind === "admin" ? "owner" : await roleAt(manager, scope, caller.personId);
     if (role !== "owner" && role !== "admin") throw new ActionError("FORBIDDEN");
@@ -141,7 +141,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     return true;
   }
 
-  /** Serializes changes of the roles of one organization and of its apps. */
+  /** Locks an organization, so that changes of its roles and those of its apps run one after the other. */
   const lockOrganization = (manager: EntityManager, { organizationId }: RoleScope) =>
     rows(manager, "SELECT FROM organization WHERE id = $1 FOR NO KEY UPDATE", [organizationId]);
 
@@ -174,7 +174,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     await recordChange(manager, { personId, credentialId }, { appId, type, data: { ...data, userId: subjectId } });
   }
 
-  /** Replaces the person's role at this scope. */
+  /** Replaces the person's role in the organization or on the app. */
   async function writeRole(manager: EntityManager, { organizationId, appId }: RoleScope, personId: number, role: Role) {
     if (appId === null) {
       await manager.query(SET_ORGANIZATION, [organizationId, personId, role]);
@@ -229,13 +229,13 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     record,
     refuseTooMany,
 
-    /** Lists members by their role at the scope. Members of an app have a role on the app itself. */
+    /** Lists the members of an organization or app. Members of an app are the people with a role on the app itself. */
     list: (scope: RoleScope): Promise<Member[]> => listOf(db, scope),
 
     /**
-     * Gives a person of the organization a role that replaces the current one.
-     * @throws ActionError REQUEST_INVALID; NOT_FOUND for anyone else; FORBIDDEN if the role, old or new, is above the caller's;
-     * RESOURCE_CHANGED; LAST_OWNER
+     * Sets the role of a person of the organization.
+     * @throws ActionError REQUEST_INVALID; NOT_FOUND for any other person; FORBIDDEN if the role, old or new, is above
+     * the caller's; RESOURCE_CHANGED; LAST_OWNER
      */
     async set(caller: Caller, { scope, personId, precondition }: MemberTarget, value: unknown): Promise<void> {
       await db.transaction(async (manager) => {
@@ -261,8 +261,8 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     },
 
     /**
-     * Removes a person's roles at the scope: in an organization also those on its apps. Tokens that name the person end; with the last
-     * role of a person, so do all sessions.
+     * Removes a person's roles: on an app, or in an organization and on its apps. Tokens that name the person end. If
+     * no role remains, all sessions end too.
      * @throws NOT_FOUND, FORBIDDEN, RESOURCE_CHANGED, LAST_OWNER
      */
     async remove(caller: Caller, { scope, personId, precondition }: MemberTarget): Promise<void> {
@@ -291,9 +291,9 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     },
 
     /**
-     * Checks that the caller outranks the person in every organization of the person. Only then can the caller reset the passphrase.
-     * Administrators of the service cannot be outranked. Reads all roles from the database and locks both people, so that a change of their
-     * roles comes before the check or after the transaction.
+     * Checks that the caller has a higher role than the person in each of the person's organizations, which is required
+     * to reset the passphrase. Administrators of the service can never be reset this way. Reads all roles from the
+     * database and locks both people, so that no role changes until the transaction ends.
      * @throws ActionError FORBIDDEN
      */
     async mustOutrank(manager: EntityManager, caller: Caller, personId: number): Promise<void> {
@@ -308,13 +308,13 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
       throw new ActionError("NOT_FOUND", "there is no such person in this organization");
     },
 
-    /** Returns the organization of an app that is known to exist. */
+    /** Returns the organization and the ID of an app that exists. */
     async scopeOf(appId: number): Promise<RoleScope> {
       const [app] = await rows<{ organizationId: number }>(db, SCOPE_OF_APP, [appId]);
       return { organizationId: app!.organizationId, appId };
     },
 
-    /** Returns the scope of an app of the organization; null if the organization has no such app. */
+    /** Returns the scope of an app if it belongs to the organization, otherwise null. */
     async scopeIn(organizationId: number, appId: number): Promise<RoleScope | null> {
       const [app] = await rows<{ organizationId: number }>(db, SCOPE_OF_APP, [appId]);
       return app?.organizationId === organizationId ? { organizationId, appId } : null;

@@ -23,7 +23,7 @@ type NotificationListener = (notification: Notification) => void;
 
 interface FeedFollower {
   caller: Caller;
-  /** Reader as it was at the last check. */
+  /** The reader with the rights that the last check found. */
   reader: NotificationReader;
   listener: NotificationListener;
 }
@@ -71,7 +71,10 @@ export function createNotificationFeed(options: {
     }
   }
 
-  /** Reads the users of all subscribers again before it matches scopes, because an entry may have changed since they subscribed. */
+  /**
+   * Reads the users of all subscribers again before scopes are compared, because a user's entry may have changed since
+   * the subscription.
+   */
   async function readAgain({ appId, followers }: AppFeed): Promise<void> {
     const users = await usersOf(
       db,
@@ -82,7 +85,7 @@ export function createNotificationFeed(options: {
       follower.reader = { ...follower.reader, user: users.get(follower.reader.key) ?? null };
   }
 
-  /** Delivers new notifications. All readers of a notification get one object. */
+  /** Delivers new notifications. All readers of a notification get the same object. */
   async function readOn(room: AppFeed): Promise<void> {
     if (room.place === null) return;
     let areKnown = false;
@@ -95,7 +98,7 @@ export function createNotificationFeed(options: {
     }
   }
 
-  /** Applies a page's new user, or a sign-out. */
+  /** Applies a sign-in or sign-out on a page to its subscriptions. */
   async function changeReader({ appId, followers }: AppFeed, credentialId: number): Promise<void> {
     for (const follower of followers)
       if (follower.caller.credentialId === credentialId) follower.reader = await readerOf(follower.caller, appId);

@@ -1,4 +1,7 @@
-/** Notifications in SQL: reads, writes, and publishes them in an order in which no reader can miss one. Validates nothing. */
+/**
+ * Reads, writes and publishes notifications in SQL. Their positions become visible in order, so that no reader misses
+ * one. Validates nothing.
+ */
 import { type Executor, rows } from "../../data/database.js";
 import type { NotificationStatus, PushWish } from "../../rules/notification-input.js";
 import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
@@ -83,7 +86,7 @@ export async function newestPublished(
   return rows(executor, sql, [appId, reader, limit]);
 }
 
-/** Selects published notifications after that position, in order. */
+/** Selects published notifications after a position, in order. */
 export async function publishedAfter(
   executor: Executor,
   appId: number,
@@ -100,7 +103,7 @@ export async function publishedAfter(
   });
 }
 
-/** Returns the last position before that time. */
+/** Returns the last position before a time. */
 export async function positionBefore(executor: Executor, appId: number, moment: Date): Promise<number> {
   const sql = "SELECT coalesce(max(cursor), 0) AS cursor FROM notification WHERE app_id = $1 AND published_at < $2";
   return (await rows<{ cursor: number }>(executor, sql, [appId, moment]))[0]!.cursor;
@@ -171,7 +174,7 @@ export async function publish(
   return (await rows(executor, PUBLISH, [appId, id, from, now])).length > 0;
 }
 
-/** Withdraws a published notification. Devices that have not received it yet never receive it. */
+/** Withdraws a published notification. Devices that have not received it yet will not receive it. */
 export async function withdrawNotification(
   executor: Executor,
   id: number,

@@ -1,6 +1,6 @@
 /**
- * An app's notifications. The app's backend writes and schedules them, and its users read them. Each write has an audit entry. Each
- * publication has a position, from which streams continue. Sends nothing itself.
+ * Operations on an app's notifications. Back ends write and schedule them; users read them. Each write has an audit
+ * entry, and each publication a position at which streams resume.
  */
 
 import type { DataSource, EntityManager } from "typeorm";
@@ -37,7 +37,7 @@ import {
 } from "./notification-rows.js";
 import type { NotificationReader, ReaderOf } from "./reader.js";
 
-/** Maximum number of the newest notifications whose scopes are matched with an app user. */
+/** Maximum number of notifications, the newest ones, that are compared with an app user's scope. */
 const OWN_MAX = 1_000;
 /** Number of notifications that are published in one batch. */
 const NOTIFICATIONS_PER_PASS = 100;
@@ -55,7 +55,7 @@ const MARK_ALL = `
   SELECT $1, $2, coalesce(max(cursor), 0) FROM notification WHERE app_id = $1
   ON CONFLICT (app_id, reader) DO UPDATE SET cursor = excluded.cursor, read_at = now()`;
 
-/** Notification to change, and the states on which the change may be based. */
+/** The notification to change, and the versions on which the change may be based. */
 export interface NotificationTarget {
   appId: number;
   id: number;
@@ -112,7 +112,7 @@ export function createNotificationsService(options: {
     return before;
   }
 
-  /** Gives a draft the requested status. @throws ActionError REQUEST_INVALID */
+  /** Changes a draft to the requested status. @throws ActionError REQUEST_INVALID */
   async function toStatus(
     manager: EntityManager,
     appId: number,
@@ -162,7 +162,7 @@ export function createNotificationsService(options: {
     return readNotifications(db, { appId, reader: key, where, tail: "ORDER BY notification.id", values: [ids] });
   }
 
-  /** Returns the newest published notifications for the reader. */
+  /** Returns the newest published notifications that the reader may read. */
   async function listNotifications(
     appId: number,
     { key, user }: NotificationReader,
@@ -179,7 +179,7 @@ export function createNotificationsService(options: {
     return reader;
   }
 
-  /** Returns the notifications with those ids, up to the size of a page. */
+  /** Returns the notifications with these IDs, in pages of limited size. */
   async function pageOfReader(
     appId: number,
     { key }: NotificationReader,
@@ -207,7 +207,7 @@ export function createNotificationsService(options: {
       return (await insertAll(caller, appId, [body], () => ""))[0]!;
     },
 
-    /** Inserts all notifications or none. @throws as `insert` */
+    /** Inserts all notifications of a request, or none if one is invalid. @throws as `insert` */
     async insertAll(caller: Caller, appId: number, body: unknown): Promise<Notification[]> {
       if (!Array.isArray(body) || body.length === 0 || body.length > NOTIFICATIONS_PER_BATCH) {
         const message = `the batch must be an array of 1 to ${NOTIFICATIONS_PER_BATCH} (got ${describeValue(body)})`;
@@ -294,7 +294,7 @@ export function createNotificationsService(options: {
       return { entries, pagination: paginationOf(count!.total, offset + entries.length) };
     },
 
-    /** Marks the listed notifications as read, or all that are published. @throws ActionError REQUEST_INVALID, RATE_LIMIT_EXCEEDED */
+    /** Marks the listed notifications as read, or all published ones. @throws ActionError REQUEST_INVALID, RATE_LIMIT_EXCEEDED */
     async mark(caller: Caller, appId: number, body: unknown): Promise<{ count: number }> {
       const ids = parseMarked(body);
       const reader = await enterReader(caller, appId);

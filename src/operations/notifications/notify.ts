@@ -1,4 +1,4 @@
-/** Creates and connects the parts of notifications: rows, readers, the feed, devices and Web Push. */
+/** Creates the parts of notifications and connects them: rows, readers, the feed, devices and Web Push. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { CheckedConnections } from "../../engine/checked-connections.js";

@@ -1,7 +1,7 @@
 /**
- * Web Push. A published notification becomes one delivery for each of its devices, and each delivery one message. The sender leases the row
- * and deletes it when the message has been sent. After a crash it is unknown whether a message was sent, so it is sent again: by topic and
- * tag, a push service and a device replace the first message by the second.
+ * Sends notifications by Web Push. A published notification becomes one delivery row for each device. The sender leases
+ * a row and deletes it when the push message has been sent. After a crash, the message is sent again, because it is
+ * unknown whether it was sent; topic and tag make the device show it once.
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -14,7 +14,7 @@ import { usersOf } from "./reader.js";
 import type { VapidKeysOf } from "./vapid-keys.js";
 
 const PUSH_SLOTS = 50;
-/** Maximum concurrent messages of one app, so that push services that never respond do not block others. */
+/** Maximum number of push messages of one app that are sent at once, so that push services that never respond do not block other apps. */
 const DELIVERIES_PER_APP = 10;
 const DEVICES_PER_STATEMENT = 1_000;
 const ATTEMPTS = 5;
@@ -56,8 +56,8 @@ const CLAIM_DELIVERIES = `
 const DELETE_DELIVERY = "DELETE FROM push_delivery WHERE id = $1 AND holder = $2";
 const POSTPONE_DELIVERY = "UPDATE push_delivery SET holder = NULL, due_at = $3 WHERE id = $1 AND holder = $2";
 /**
- * Releases deliveries. $1 is the holder, $2 are the deliveries that it knows of, because the response to a claim may have been lost. $3 is
- * true if processes with an expired lease are dead. Drops deliveries that have been attempted too often.
+ * Releases deliveries. $1 is the holder, $2 are the deliveries that it knows, because the response to a claim may have
+ * been lost. $3 is true if processes with an expired lease are dead. Deletes deliveries that had too many attempts.
  */
 const RELEASE_DELIVERIES = `
   WITH lost AS (
@@ -91,7 +91,7 @@ export function createPushSender(options: {
   connections: CheckedConnections;
   /** Contact for push services, as a `mailto:` or `https:` URL. */
   subject: string;
-  /** Holder id of this process. */
+  /** ID of this process in the deliveries that it holds. */
   holder: string;
   now: () => number;
   log: Logger;
@@ -99,7 +99,7 @@ export function createPushSender(options: {
   const { db, keysOf, connections, subject, holder, now, log } = options;
   const deliveries = createRunningDeliveries(PUSH_SLOTS);
 
-  /** Creates the deliveries of one due notification. Returns false if there is none. */
+  /** Creates the deliveries of one due notification. Returns false if none is due. */
   async function spreadNotification(): Promise<boolean> {
     return db.transaction(async (manager) => {
       const moment = new Date(now());
@@ -165,7 +165,7 @@ export function createPushSender(options: {
   return {
     whenFree: deliveries.whenFree,
 
-    /** Sends due messages. Returns the Unix time in milliseconds of the next one, or null. */
+    /** Sends due push messages. Returns the Unix time in milliseconds of the next one, or null. */
     async sendDue(): Promise<number | null> {
       while (await spreadNotification());
       for (let freeSlots = deliveries.free(); freeSlots > 0; freeSlots = deliveries.free()) {
@@ -184,8 +184,8 @@ export function createPushSender(options: {
     },
 
     /**
-     * Releases deliveries that the database assigned to this process without its knowledge and, if `mayDeclareDead`, deliveries of dead
-     * processes.
+     * Releases deliveries that this process has claimed without receiving them. With `mayDeclareDead`, also releases
+     * those of dead processes.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
       const releasedDeliveries = await rows(db, RELEASE_DELIVERIES, [holder, deliveries.ids(), mayDeclareDead]);

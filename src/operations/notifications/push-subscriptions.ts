@@ -1,4 +1,4 @@
-/** Devices that have subscribed to an app's notifications. Each belongs to the user of its page. Sends nothing. */
+/** Stores the devices that have subscribed to an app's notifications. Each belongs to the user of its page. */
 import { isIP } from "node:net";
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -20,7 +20,7 @@ export interface PushDevice {
   createdAt: string;
 }
 
-/* Saves a device. A device that subscribes again, perhaps for another reader, stays the same device. */
+/** Saves a device. A device that subscribes again keeps its row, even if another user is signed in now. */
 const SAVE_SUBSCRIPTION = `
   INSERT INTO push_subscription (app_id, reader, credential_id, endpoint, p256dh, auth) VALUES ($1, $2, $3, $4, $5, $6)
   ON CONFLICT (app_id, endpoint) DO UPDATE SET reader = excluded.reader, credential_id = excluded.credential_id,
@@ -76,7 +76,7 @@ export function createPushSubscriptions(options: {
       });
     },
 
-    /** Assigns the devices that a page has subscribed to its current user, so that signing out leaves no device behind. */
+    /** Assigns the devices of a page to its current user, so that a device never shows the notifications of a user who has signed out. */
     async follow(caller: Caller, appId: number): Promise<void> {
       const { key } = await readerOf(caller, appId);
       const sql = "UPDATE push_subscription SET reader = $3 WHERE app_id = $1 AND credential_id = $2 AND reader <> $3";

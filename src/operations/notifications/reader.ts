@@ -1,4 +1,4 @@
-/** Finds the app user whose notifications a caller reads, now and after changes. Creates no credential. */
+/** Finds the app user who reads notifications on a page, also after a sign-in or sign-out. */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
@@ -9,7 +9,7 @@ import type { ScopeUser } from "../../rules/scope.js";
 export const READER_CHANNEL = "svc_reader";
 
 export interface NotificationReader {
-  /** Key of the reader's read marks and devices. */
+  /** Key under which the reader's devices and read notifications are stored. */
   key: string;
   user: ScopeUser;
   /** True if the reader reads all notifications of the app, as its backend and its authors do. */
@@ -50,7 +50,7 @@ interface Entry {
   data: Record<string, unknown>;
 }
 
-/** Returns the current users of those readers; readers without a user are left out. */
+/** Returns the current users of the readers. Readers without a user are left out. */
 export async function usersOf(
   executor: Executor,
   appId: number,
@@ -76,7 +76,7 @@ export async function usersOf(
   return users;
 }
 
-/** Notifies every process that the page of that credential has another user. */
+/** Notifies every process that another user is signed in to the page of this credential. */
 export async function announceReader(db: DataSource, appId: number, credentialId: number): Promise<void> {
   await rows(db, `SELECT pg_notify('${READER_CHANNEL}', $1)`, [`${appId}:${credentialId}`]);
 }

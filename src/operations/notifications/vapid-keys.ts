@@ -1,4 +1,4 @@
-/** Keys by which push services identify an app. They are created once and stored encrypted. Sends nothing. */
+/** Creates and stores the key pair of each app, by which push services identify the app. It is stored encrypted. */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { newVapidKeys, type VapidKeys } from "../../engine/push-message.js";
@@ -28,7 +28,7 @@ export function createVapidKeys({ db, settings }: { db: DataSource; settings: Se
     });
   }
 
-  /** Returns the app's keys, and creates them if there are none. If they are created several times at once, one pair is stored. */
+  /** Returns the app's key pair, and creates it at the first call. Concurrent first calls store one pair. */
   return async function keysOf(appId: number): Promise<VapidKeys> {
     const keys = cachedKeys.get(appId) ?? (await findKeys(appId));
     if (!keys) {

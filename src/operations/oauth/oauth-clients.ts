@@ -1,4 +1,4 @@
-/** Registered programs (RFC 7591). Any program can register, which gives it no right. A person authorizes the program later. */
+/** Registers programs that want access (RFC 7591). Any program can register, which gives it no right until a person authorizes it. */
 import { randomBytes } from "node:crypto";
 import type { DataSource } from "typeorm";
 import { z } from "zod";
@@ -19,7 +19,7 @@ const REGISTRATION_WINDOW_MS = 3_600_000;
 const UNUSED_CLIENT_HOURS = 24;
 
 const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"];
-/** Schemes of desktop programs without a dot. Other schemes need a dot (RFC 8252, section 7.1). */
+/** URL schemes of desktop programs that have no dot. All other schemes need a dot (RFC 8252, section 7.1). */
 const DESKTOP_SCHEMES = ["cursor:", "vscode:", "vscode-insiders:", "windsurf:"];
 
 export interface OauthClient {
@@ -59,7 +59,7 @@ export function isRegisteredRedirect(uri: string, { redirectUris }: OauthClient)
   return wantedUri !== null && redirectUris.some((redirectUri) => withoutPort(redirectUri) === wantedUri);
 }
 
-/** Keeps only letters, digits and marks that cannot imitate parts of the page. */
+/** Keeps letters, digits and harmless marks of a program's name, so that it cannot imitate text of the page. */
 const plainName = (name: string): string => name.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, " ").trim() || "A program";
 
 export class OauthClients {
@@ -118,7 +118,7 @@ export class OauthClients {
     return client;
   }
 
-  /** Removes some old clients that no person has authorized, at each registration, so that their number stays limited. */
+  /** Removes some old programs that no person has authorized, at each registration, so that their number stays limited. */
   async #removeUnused(): Promise<void> {
     await rows(
       this.#db,

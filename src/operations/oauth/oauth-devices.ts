@@ -54,7 +54,7 @@ export class OauthDevices {
     return { deviceCode, userCode: shownCode, expiresIn: LIFETIME_SECONDS, interval: POLL_SECONDS };
   }
 
-  /** Finds a code that waits for a decision. Returns null for a code that is unknown, expired or decided. */
+  /** Finds a device code that waits for a decision. Returns null if it is unknown, expired or already decided. */
   async find(userCode: string): Promise<DeviceRequest | null> {
     const [device] = await rows<DeviceRequest>(
       this.#db,
@@ -77,7 +77,7 @@ export class OauthDevices {
     return decidedRows.length > 0;
   }
 
-  /** Handles one poll of the program. Returns the ID of the grant once. @throws OauthFailure */
+  /** Handles one poll of the program. Returns the ID of the grant exactly once. @throws OauthFailure */
   async redeem(deviceCode: string, clientId: string): Promise<number> {
     const [device] = await rows<{ grantId: number | null; isDenied: boolean; isExpired: boolean; isFast: boolean }>(
       this.#db,

@@ -1,4 +1,4 @@
-/** Failures with an OAuth code (RFC 6749, section 5.2) instead of a status of this service. */
+/** Error with an OAuth code (RFC 6749, section 5.2), which the OAuth routes send instead of a status of this service. */
 
 export class OauthFailure extends Error {
   override readonly name = "OauthFailure";

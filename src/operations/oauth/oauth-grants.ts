@@ -29,7 +29,10 @@ export interface GrantSummary {
 /** A person's decision about a program. */
 export interface GrantDecision {
   personId: number;
-  /** ID of the token with which the person decided. Null for a session of a sign-in, which the grant outlives. */
+  /**
+   * ID of the token with which the person decided: the grant ends with it. Null if the person used a session, after
+   * which the grant stays valid.
+   */
   makerId: number | null;
   appId: number;
   scopes: readonly Scope[];
@@ -43,7 +46,7 @@ export interface GrantableApp {
   scopes: readonly Scope[];
 }
 
-/** Returns the scopes that a person with this role can grant: never more than the role allows. */
+/** Returns the scopes that a person with this role can grant. */
 export function scopesOf(role: Role): readonly Scope[] {
   switch (role) {
     case "reader":
@@ -132,7 +135,7 @@ export class OauthGrants {
     );
   }
 
-  /** Finds a code or refresh token. If it was used before, its grant ends, because another program has the token too. */
+  /** Finds a code or refresh token. If it was used before, its grant ends, because a second program must have got the token. */
   async findSecret(kind: "code" | "refresh", secret: string): Promise<SecretRow | null> {
     const [row] = await rows<OAuthGrant & Omit<SecretRow, "grant">>(
       this.#db,
@@ -161,7 +164,8 @@ export class OauthGrants {
   }
 
   /**
-   * Stores an access token: an API token of the app that belongs to its grant. It never outlives the token that made the grant.
+   * Stores an access token: an API token of the app that belongs to the grant. It expires no later than the token with
+   * which the person decided.
    * @returns its lifetime in seconds
    */
   async addAccessToken(token: string, grant: OAuthGrant, clientName: string, lifetimeMs: number): Promise<number> {

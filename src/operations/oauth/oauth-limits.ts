@@ -1,4 +1,4 @@
-/** Rate limits of sign-in by programs: requests without a credential by address, and decisions by person. */
+/** Rate limits of OAuth: requests without a credential are counted by address, decisions by person. */
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { tooOften } from "../../errors.js";
 import { addressBlock } from "../../rules/address-block.js";
@@ -11,13 +11,13 @@ export class OauthLimits {
   readonly #requests = createTokenBucket({ limit: REQUESTS_PER_ADDRESS, windowMs: WINDOW_MS });
   readonly #decisions = createTokenBucket({ limit: DECISIONS_PER_PERSON, windowMs: WINDOW_MS });
 
-  /** @throws RATE_LIMIT_EXCEEDED */
+  /** Counts a request of a program without a credential. @throws RATE_LIMIT_EXCEEDED */
   countRequest(address: string | undefined): void {
     const retryAfter = this.#requests.takeTokens(addressBlock(address ?? ""));
     if (retryAfter > 0) throw tooOften("too many requests from this address", retryAfter);
   }
 
-  /** @throws RATE_LIMIT_EXCEEDED */
+  /** Counts a decision of a person. @throws RATE_LIMIT_EXCEEDED */
   countDecision(personId: number): void {
     const retryAfter = this.#decisions.takeTokens(String(personId));
     if (retryAfter > 0) throw tooOften("too many requests of this person", retryAfter);

@@ -45,8 +45,8 @@ function readScopes(text: string | undefined): Scope[] {
 const withoutSlash = (address: string): string => (address.endsWith("/") ? address.slice(0, -1) : address);
 
 /**
- * Rejects a request for a token of another service (RFC 8707), which a program sends if it was sent to the wrong
- * authorization server.
+ * Rejects a request for a token of another service (RFC 8707), because the program was sent to the wrong authorization
+ * server.
  * @throws OauthFailure
  */
 export function checkResource({ resource }: Parameters, issuer: string): void {
@@ -84,8 +84,8 @@ export class OAuthServer {
   }
 
   /**
-   * Reads the request of a program that redirected a person to the service. The person sees its faults. They are never sent as redirects,
-   * because these could lead people to other sites.
+   * Reads the request of a program that has redirected a person to the service. Faults are shown to the person and
+   * never sent as redirects, because these could lead to other sites.
    * @throws OauthFailure
    */
   async readAuthorization(input: Parameters): Promise<AuthorizationRequest> {
@@ -106,7 +106,7 @@ export class OAuthServer {
     return { client, redirectUri, scopes: readScopes(input["scope"]), state, codeChallenge };
   }
 
-  /** Returns the next URL of the browser: that of the program, with a code or an error. */
+  /** Returns the URL to which the browser goes next: the program's, with a code or an error. */
   async authorize(request: AuthorizationRequest, decision: GrantDecision | null, issuer: string): Promise<string> {
     const address = new URL(request.redirectUri);
     if (request.state !== null) address.searchParams.set("state", request.state);

@@ -1,7 +1,4 @@
-/**
- * Fetches scripts at external URLs once: only over https, and only from public hosts. The result for one URL or app does not affect
- * another.
- */
+/** Fetches scripts at external URLs once, over https and from public hosts only. A slow URL of one app does not delay other apps. */
 import { LRUCache } from "lru-cache";
 import type { StoredAsset } from "../../data/action-types.js";
 import {
@@ -20,7 +17,7 @@ export const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
 const ANSWER_LIMIT_MS = 8_000;
 /** Time limit for checking the URL of a script that the action already has. */
 export const LOOK_LIMIT_MS = 4_000;
-/** Time during which no save waits for a URL that did not respond, if the action has its script. */
+/** Milliseconds for which saves no longer wait for a URL that did not respond, if the action has its script. */
 const SILENT_MS = 60_000;
 
 function judge(url: URL): void {
@@ -91,8 +88,8 @@ export function createAddresses(options: {
     },
 
     /**
-     * Requests the URL of a stored script again. Records in the asset whether the URL now returns other content. The stored script stays
-     * unchanged.
+     * Requests the URL of a stored script again, and records in the asset if the URL now returns other content. The
+     * stored script stays unchanged.
      */
     async lookAgain(
       { appId }: ScriptAuthor,

@@ -1,6 +1,6 @@
 /**
- * Scripts by their content, in the database: stores and finds them, marks them as used by actions and versions, and removes unused ones.
- * Fetches nothing.
+ * Stores scripts in the database by the hash of their content, finds them, records which actions and versions use them,
+ * and removes unused ones.
  */
 import { isUtf8 } from "node:buffer";
 import { createHash } from "node:crypto";
@@ -22,7 +22,7 @@ export interface PackagePart {
   licence: string | null;
 }
 
-/** Facts of a script besides its text. */
+/** Data about a script, without its text. */
 export interface ScriptFacts {
   sha256: string;
   bytes: number;
@@ -37,19 +37,19 @@ export interface ScriptFacts {
 
 export interface KeptScript {
   source: string;
-  /** Original bytes if they are not UTF-8, so that the text is incomplete. */
+  /** Original bytes of a script that is not valid UTF-8; its text is then incomplete. */
   raw?: Buffer;
   names: readonly string[] | null;
   global: string | null;
 }
 
-/** Maximum size of scripts that runs of this process have used lately and that stay in memory. */
+/** Maximum bytes of scripts in memory: those that runs of this process have used last. */
 const IN_MEMORY_BYTES = 64 * 1024 * 1024;
 /** Time for which a version that the registry chose is reused. */
 const CHOICE_FRESH_MINUTES = 10;
-/** Time after which a chosen version that was not used is removed. */
+/** Days after which a version that the registry chose is forgotten if nobody has used it. */
 const CHOICE_KEPT_DAYS = 30;
-/** Interval in which a use is recorded only once. It is much shorter than unused scripts are stored. */
+/** Interval in which a use is recorded at most once. It is much shorter than the time for which unused versions are stored. */
 const CHOSEN_LATELY_MS = 60_000;
 /** Time after which a script that a save has stored, but no action uses, is removed. */
 const UNUSED_MINUTES = 60;
@@ -85,8 +85,8 @@ const MARK_SCRIPT_USED = `
     JOIN action ON action.id = action_version.action_id WHERE app_id = $1`;
 
 /**
- * Computes the size of scripts. Includes $2, scripts that nothing uses yet, and $3, a further one that may not be stored; its size is then
- * $4.
+ * Computes the size of scripts. $2 are additional scripts that nothing uses yet. $3 is one more script, which may not
+ * be stored; its size is then $4.
  */
 const TOTAL = `
   SELECT (coalesce(sum(bytes + declaration_bytes) FILTER (WHERE sha256 <> $3), 0)
@@ -95,7 +95,7 @@ const TOTAL = `
 
 const SELECT_DECLARATIONS = `SELECT declarations FROM kept_script WHERE sha256 = $2 AND sha256 IN (${MARK_SCRIPT_USED})`;
 
-/** Selects declarations, the smallest first, until the size limit of an app's types is reached. */
+/** Selects declarations of packages, the smallest first, up to the size limit of an app's types. */
 const DRAFT_DECLARATIONS = `
   SELECT sha256, declarations FROM (
     SELECT sha256, declarations, sum(declaration_bytes) OVER (ORDER BY declaration_bytes, sha256) AS bytes FROM kept_script
@@ -141,7 +141,7 @@ export function assetOf(name: string, facts: ScriptFacts): KeptAsset {
   return { name, path: storedPath(sha256), sha256, ...logFacts, integrity, bytes };
 }
 
-/** Returns the stored scripts among assets, each once. */
+/** Returns the stored scripts among the assets, without repetition. */
 export const storedScripts = (assets: readonly StoredAsset[]): string[] => [
   ...new Set(assets.filter(isKept).map(({ sha256 }) => sha256)),
 ];
@@ -158,7 +158,7 @@ export function createStoredScripts(db: DataSource) {
   const recentChoices = new LRUCache<string, ScriptFacts>({ max: 1_000, ttl: CHOSEN_LATELY_MS });
 
   return {
-    /** Returns the version that a registry chose for a spec before, and whether it is still fresh. */
+    /** Returns the version that a registry has chosen for a dependency, and whether this choice is recent. */
     async chosen(registry: string, spec: string): Promise<(ScriptFacts & { fresh: boolean }) | null> {
       const key = `${registry} ${spec}`;
       const recentChoice = recentChoices.get(key);
@@ -175,7 +175,7 @@ export function createStoredScripts(db: DataSource) {
       for (const spec of specs) recentChoices.set(`${registry} ${spec}`, facts);
     },
 
-    /** Stores a script; existing content stays unchanged. @param declarations a JSON array of strings */
+    /** Stores a script, unless its content is stored already. @param declarations a JSON array of strings */
     async keep(
       source: Buffer,
       facts: Omit<ScriptFacts, "sha256" | "bytes">,
@@ -198,7 +198,7 @@ export function createStoredScripts(db: DataSource) {
       return { ...facts, sha256, bytes: source.length };
     },
 
-    /** Returns facts of scripts by hash. Missing scripts are left out. */
+    /** Returns data about the scripts with these hashes. Missing scripts are left out. */
     async known(hashes: readonly string[]): Promise<ScriptFacts[]> {
       if (hashes.length === 0) return [];
       const sql = `UPDATE kept_script AS script SET touched_at = now() WHERE sha256 = ANY ($1) RETURNING ${SCRIPT_FACTS}`;
@@ -249,7 +249,7 @@ export function createStoredScripts(db: DataSource) {
       );
     },
 
-    /** Returns the bytes of the scripts of the app's actions and their versions, plus those of a save, each script once. */
+    /** Returns the total bytes of the scripts that the app's actions and versions use, plus those of a save. A script counts once. */
     async bytesWith(
       appId: number,
       brought: readonly string[],

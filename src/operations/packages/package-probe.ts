@@ -1,6 +1,6 @@
 /**
- * Loads a package once in a document without a network, so that the save refuses a package that can never load, instead of each run. A
- * process without browsers loads nothing; then the first run reports the fault.
+ * Loads a package once in a document without network access, so that a package that can never load is rejected when it
+ * is saved, not at each run. A process without browsers skips this; the first run then reports the fault.
  */
 import type { Browsers } from "../../engine/browser/browsers.js";
 

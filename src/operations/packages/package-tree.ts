@@ -1,6 +1,6 @@
 /**
- * Collects a package and all packages that it needs, each once if one version fits all dependents, with the layout of node_modules. Unpacks
- * nothing.
+ * Collects a package and all packages that it needs, in the layout of node_modules. A package is included once if one
+ * version fits all dependents.
  */
 import { satisfies } from "semver";
 import type { PackageArchive } from "../../engine/bundler.js";
@@ -9,7 +9,7 @@ import type { VersionChoice } from "../../rules/npm-choice.js";
 import { isPackageName, unresolved } from "../../rules/packages.js";
 import { ARCHIVE_MAX_BYTES, type PackageRegistry, type RegistryRequest } from "./registry.js";
 
-/** Maximum number of packages. A package with more dependencies is not a library. */
+/** Maximum number of packages in a tree. A package with more dependencies is an application, not a library. */
 export const PACKAGES_MAX = 200;
 export const ARCHIVES_MAX_BYTES = 48 * 1024 * 1024;
 /** Maximum bytes of the registry documents of all packages, which stay in memory until the last version is chosen. */
@@ -29,7 +29,7 @@ interface Node {
 const fitsRange = (version: string, range: string): boolean =>
   range === "" || range === "*" || satisfies(version, range, { loose: true });
 
-/** Yields the folders that a module of `folder` searches, the nearest first. */
+/** Yields the folders in which a module of `folder` searches for a package, the nearest first. */
 function* lookedAt(folder: string, name: string): Generator<string> {
   for (let at = folder; ; at = at.slice(0, at.lastIndexOf("/node_modules/"))) {
     yield `${at}/node_modules/${name}`;
@@ -72,7 +72,7 @@ class Tree {
     return requested;
   }
 
-  /** Requests the registry documents of several packages concurrently; later readers find them cached. */
+  /** Requests the registry documents of several packages at once, so that later reads find them in the cache. */
   async askFor(nodes: readonly Node[]): Promise<void> {
     const names = nodes.flatMap(({ choice }) =>
       choice.needs.map(([name, range]) => NPM_ALIAS.exec(range)?.[1] ?? name),
@@ -112,7 +112,7 @@ class Tree {
     return newNodes;
   }
 
-  /** True if a module of the folder would find that package. */
+  /** True if a module in the folder would find this package. */
   private has(folder: string, name: string, origin: string, range: string): boolean {
     for (const candidatePath of lookedAt(folder, name)) {
       const existingNode = this.nodes.get(candidatePath);

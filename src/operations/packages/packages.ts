@@ -1,6 +1,6 @@
 /**
- * Resolves dependencies: to files of the service, or to scripts that are fetched once, before the save that lists them, and stored by their
- * content. Fetches nothing that an action already has, and nothing during a run.
+ * Resolves dependencies of actions to files of the service, or to scripts that are fetched before the save that lists
+ * them and stored by their content. Fetches nothing that an action already has, and nothing during a run.
  */
 import type { Logger } from "pino";
 import { valid } from "semver";
@@ -43,12 +43,15 @@ import { gatherPackages } from "./package-tree.js";
 import { AWAY_RETRY_SECONDS, createRegistry, type PackageRegistry } from "./registry.js";
 import { createScriptQuota, type ScriptAuthor } from "./script-room.js";
 
-/** Maximum number of concurrent downloads and builds of packages in this process, and of requests to URLs, each for another app. */
+/**
+ * Maximum number of packages that this process downloads and builds at once, and of URLs that it requests at once. Each
+ * must be of another app.
+ */
 const PACKAGES_AT_ONCE = 4;
 const ADDRESSES_AT_ONCE = 16;
 /** Time limit for fetching one package with its dependencies. */
 const FETCH_LIMIT_MS = 60_000;
-/** Time limit for all packages of one save. Finished packages stay stored, so that the next save continues. */
+/** Time limit for all packages of one save. Finished packages are stored, so that the next save continues after them. */
 const SAVE_LIMIT_MS = 120_000;
 /** Maximum time that a save without dependencies waits for all unreachable URLs. */
 const CATCH_UP_LIMIT_MS = 10_000;
@@ -69,14 +72,14 @@ export interface PackagesOptions {
   log: Logger;
 }
 
-/** Results from before a save: assets by dependency, scripts for dependencies that had none, and the error of the first without one. */
+/** Results that are computed before a save: assets by dependency, scripts for dependencies that had none, and the first error. */
 export interface ResolvedPackages {
   assets: ReadonlyMap<string, StoredAsset>;
   late: readonly StoredAsset[];
   fault: unknown;
 }
 
-/** Resolved dependencies in an export: known scripts, and exact versions of others. */
+/** Dependencies in an exported document: stored scripts, and exact versions of the rest. */
 export interface PromisedAssets {
   storedAssets: readonly KeptAsset[];
   versions: ReadonlyMap<string, string>;
@@ -102,7 +105,7 @@ function connectionsOf({ allowPrivateNetwork, egressAddress, npm }: PackagesOpti
   };
 }
 
-/** Returns the error of a package that could not be bundled, for authors. The status is 503 if the package is not at fault. */
+/** Returns the author's error for a package that could not be bundled. Its status is 503 if the package is not the cause. */
 export function bundlingRefused(dependency: string, error: unknown): unknown {
   if (error instanceof PackageFault) {
     const instead = alternativeTo(dependency);
@@ -119,7 +122,7 @@ const globalExpression = (name: string): string =>
 const storedAssetOf = (dependency: string, assets: readonly StoredAsset[]): StoredAsset | undefined =>
   assets.find((asset) => asset.name === dependency && isKept(asset));
 
-/** Key of a chosen version in the database. */
+/** Returns the key under which a chosen version is stored. */
 const specOf = ({ name, subpath, range: version }: Dependency & { kind: "npm" }) => `${name}${subpath}@${version}`;
 
 /** Rejects two packages with the same global name. @throws ActionError DEPENDENCY_UNRESOLVED */
@@ -248,7 +251,7 @@ export function createPackages(options: PackagesOptions) {
     }
   }
 
-  /** True if the script fits the dependency: an imported document may contain errors. */
+  /** True if the script belongs to the dependency, because an imported document may be wrong. */
   function isScriptOf({ package: name }: ScriptFacts, dependency: string): boolean {
     try {
       const parsed = readDependency(dependency, catalogue);
@@ -319,7 +322,8 @@ export function createPackages(options: PackagesOptions) {
     },
 
     /**
-     * Checks for scripts of URLs that could not be reached before. `fault`: the first URL that responds without a script. Never rejects.
+     * Fetches scripts of URLs that could not be reached before. `fault` is the error of the first URL that responds
+     * without a script. Never rejects.
      */
     async caughtUp(
       author: ScriptAuthor,
@@ -344,7 +348,7 @@ export function createPackages(options: PackagesOptions) {
       return { ...NO_PACKAGES, late, fault };
     },
 
-    /** Reads the assets of an export. Assets that are invalid or do not fit their dependency are left out. */
+    /** Reads the assets of an exported document. Skips assets that are invalid or belong to another dependency. */
     async promised(assets: unknown): Promise<PromisedAssets> {
       const entries = (Array.isArray(assets) ? assets.slice(0, DEPENDENCIES_MAX) : []).flatMap((asset: unknown) => {
         const { name, version, integrity } = isObject(asset) ? asset : {};
@@ -369,7 +373,7 @@ export function createPackages(options: PackagesOptions) {
     },
 
     /**
-     * Returns assets of dependencies, without a request.
+     * Returns the assets of dependencies that were resolved before; sends no request.
      * @throws ActionError DEPENDENCY_UNRESOLVED, or the error that prevented a resolution
      */
     settle(

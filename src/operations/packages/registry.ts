@@ -22,12 +22,12 @@ const READ_MEMORY_MB = 384;
 const READ_TIMEOUT_MS = 10_000;
 /** Retry-After of temporary refusals, in seconds. */
 export const AWAY_RETRY_SECONDS = 30;
-/** Media type of an abbreviated document. A full one is ten times as long, but only that has publication times. */
+/** Media type of an abbreviated registry document. A full document is ten times as long, but only it has publication times. */
 const ABBREVIATED_TYPE = "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8";
 const FULL_TYPE = "application/json";
 const DAY_MS = 86_400_000;
 
-/** Dependency that is being resolved. Each error names it. */
+/** Dependency that is being resolved. Its name is in each error. */
 export interface RegistryRequest {
   dependency: string;
   signal: AbortSignal;
@@ -40,7 +40,7 @@ export function createRegistry(options: {
   url: string;
   token: string | null;
   connections: CheckedConnections;
-  /** Minimum age in days of a version that is not named exactly; 0 means none. */
+  /** Minimum age in days of a version, unless the dependency names an exact version; 0 means none. */
   minAgeDays?: number;
   /** Time limit for reading a document. */
   readLimitMs?: number;
@@ -58,7 +58,7 @@ export function createRegistry(options: {
   const unreachableError = ({ dependency }: RegistryRequest, name: string, reason: string): ActionError =>
     unresolved(dependency, `cannot be fetched now: the registry ${reason}, asked for ${name}`, AWAY_RETRY_SECONDS);
 
-  /** Checks a redirect: it may lead to the registry itself, or to public hosts over https. */
+  /** Checks the target of a redirect: the registry itself, or a public host over https. */
   function judge(url: URL): void {
     if (url.origin !== origin && url.protocol !== "https:")
       throw new NotConnectedError("it redirects to a URL without TLS", true);

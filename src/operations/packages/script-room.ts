@@ -1,27 +1,27 @@
-/** Limits the size of all scripts of one app's actions and versions, before a save stores them. Stores no script. */
+/** Limits the total size of the scripts of one app's actions and versions. A save is checked before it stores scripts. */
 import { LRUCache } from "lru-cache";
 import { KEPT_SCRIPTS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { type KeptAsset, unresolved } from "../../rules/packages.js";
 import type { StoredScripts } from "./kept-scripts.js";
 
-/** Requester of dependencies, one per request. */
+/** Identifies the request that adds scripts. */
 export interface ScriptAuthor {
   caller: Caller;
   appId: number;
 }
 
-/** Time after which scripts that other processes have stored are counted. */
+/** Time for which a counted size is used. Scripts that other processes store meanwhile are counted after it. */
 const COUNTED_FOR_MS = 60_000;
-/** Assumed size of declarations: more than those of any package. */
+/** Assumed size of a script's declarations: larger than those of any package. */
 const DECLARATIONS_BYTES = 2 * 1024 * 1024;
 
 export type ScriptQuota = ReturnType<typeof createScriptQuota>;
 
 export function createScriptQuota(scripts: Pick<StoredScripts, "bytesWith">) {
-  /** Upper estimate of the size of an app's scripts. If it is far below the limit, as usual, the scripts are not counted. */
+  /** Upper estimate of the size of each app's scripts. Far below the limit, which is usual, the scripts are not counted exactly. */
   const atMost = new LRUCache<number, number>({ max: 10_000, ttl: COUNTED_FOR_MS, noUpdateTTL: true });
-  /** Scripts that a request has stored so far. No action uses them before its transaction. */
+  /** Hashes of scripts that a request has stored and that no action uses yet. */
   const broughtBy = new WeakMap<ScriptAuthor, Set<string>>();
 
   async function reserveBytes(author: ScriptAuthor, dependency: string, sha256: string, bytes: number): Promise<void> {
@@ -47,7 +47,7 @@ export function createScriptQuota(scripts: Pick<StoredScripts, "bytesWith">) {
     /** Counts a script before it is stored; `bytes` includes its declarations. @throws DEPENDENCY_UNRESOLVED */
     take: reserveBytes,
 
-    /** Counts a script that is already stored, perhaps for other apps. @throws ActionError DEPENDENCY_UNRESOLVED */
+    /** Counts a script that is already stored, maybe by another app. @throws ActionError DEPENDENCY_UNRESOLVED */
     takeKept: (author: ScriptAuthor, { name, sha256, bytes = 0 }: KeptAsset): Promise<void> =>
       reserveBytes(author, name, sha256, bytes + DECLARATIONS_BYTES),
   };

@@ -32,19 +32,19 @@ export interface AuditPage {
 /** Reads the audit log of one app. */
 export type ListTrail = (appId: number, options: AuditOptions, reserve?: ReserveBytes) => Promise<AuditPage>;
 
-/** Change in an entry: its type, and names, IDs and fields. */
+/** One change in an audit entry: its type, and names, IDs and fields. */
 export interface AuditFact {
   type: string;
   data: Record<string, unknown>;
 }
 
-/** Author of a change; null if unknown. */
+/** Who made a change; null if unknown. */
 export interface AuditActor {
   personId: number | null;
   credentialId: number | null;
 }
 
-/** Writes one entry and then `more` entries of the same change, in the transaction of the change. */
+/** Writes one audit entry, and `more` entries of the same change, in the transaction of the change. */
 export async function recordChange(
   executor: Executor,
   caller: AuditActor | null,

@@ -1,9 +1,9 @@
-/** Chains of runs that caused each other: describes them, and logs where the service cuts off a chain. */
+/** Chains of runs of which each started the next one: describes a chain, and logs where the service has cut one off. */
 import { type Executor, rows } from "../../data/database.js";
 import { entryData, LOG_CHANNEL } from "./execution-logs.js";
 import type { HaltedRun } from "./log-event-statement.js";
 
-/* Selects the chain from the run up to the first one. The depth limits it. */
+/** Selects the runs of a chain from its last run back to the first, up to the depth limit. */
 const SELECT_CHAIN = `
   WITH RECURSIVE chain AS (
     SELECT id, action_id, cause_run_id, 0 AS step FROM run WHERE id = $1
@@ -26,7 +26,7 @@ async function describeChain(executor: Executor, runId: number): Promise<string>
   return chainLinks.map(({ id, actionId }) => `run ${id} (action ${actionId})`).join(" -> ");
 }
 
-/** Logs each run that was not started as failed, with its chain, in the transaction that cut off the chain. */
+/** Logs each run that was not started as failed, with its chain, in the transaction that has cut off the chain. */
 export async function logHalted(
   executor: Executor,
   appId: number,

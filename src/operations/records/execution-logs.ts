@@ -1,4 +1,4 @@
-/** Execution log entries: builds their specified shape, lists them, and reads the entry of a notification. */
+/** Builds entries of the execution log in their specified shape, lists them, and reads the entry of a notification. */
 import type { DataSource } from "typeorm";
 import type { TriggerType } from "../../data/action-types.js";
 import { countUpTo } from "../../data/count.js";
@@ -18,7 +18,7 @@ export interface LogEntry {
   id: number;
   type: ExecutionLogType;
   createdAt: string;
-  /** Data as stored, so that a result of megabytes is never parsed on its way. */
+  /** Data of the entry as stored JSON text, so that a result of megabytes is never parsed. */
   data: JsonText;
 }
 
@@ -57,7 +57,8 @@ export type RunOutcome =
   | { ok: false; error: ScriptError; timedOut?: true };
 
 /**
- * Facts of a run for its entry. Texts are JSON. `durationMs` is wall time. If `payload` is null, the entry refers to the run's own payload.
+ * Data of a run from which its log entry is built. Texts are JSON. `durationMs` is wall time. If `payload` is null, the
+ * entry refers to the payload of the run.
  */
 export interface EntryFacts {
   trigger: TriggerType;
@@ -74,7 +75,7 @@ export interface EntryFacts {
 export interface EntryData {
   /** JSON. */
   text: string;
-  /** Position of the `null` that stands for the run's payload, counted from 1. Null if the entry has its own payload. */
+  /** Position (from 1) of the `null` in `text` that stands for the run's payload; null if the entry contains its own payload. */
   payloadAt: number | null;
 }
 
@@ -134,7 +135,7 @@ interface EntryRow {
 }
 
 const ENTRY = `id, type, created_at AS "createdAt", svc_entry_data(data, payload_at, run_id) AS data`;
-/* SQL for the size including the payload, which is stored with the run or its event. */
+/** SQL of an entry's size including its payload, which is stored with the run or its event. */
 const SIZE = `bytes + CASE WHEN payload_at IS NULL THEN 0 ELSE coalesce(
   (SELECT coalesce(run.payload_bytes, (SELECT 3 * octet_length(event.data::text) + 600 FROM log_event event
                                         WHERE event.id = run.event_id))
@@ -146,7 +147,7 @@ const toEntry = ({ id, type, createdAt, data }: EntryRow): LogEntry => ({
   data: new JsonText(data),
 });
 
-/** Entry with the fields that select its subscribers. */
+/** A log entry with the fields that decide which subscribers receive it. */
 export interface FollowedEntry {
   appId: number;
   taskId: number;
@@ -187,10 +188,7 @@ export function checkLogType(type: unknown, field: string): void {
   throw new ActionError("REQUEST_INVALID", `${field} must be app.task.completed or app.task.failed`);
 }
 
-/**
- * Builds the condition for validated filters of a list: rows of `execution_log`, without the position in the list.
- * @throws ActionError REQUEST_INVALID
- */
+/** Builds the SQL condition of a list from its filters. @throws ActionError REQUEST_INVALID */
 function matchingOf(appId: number, options: Record<string, unknown>): { conditions: string[]; parameters: unknown[] } {
   const where = record(options["where"], "where");
   const data = record(where["data"], "where.data");
@@ -230,8 +228,8 @@ export function createLogs(db: DataSource) {
   }
 
   /**
-   * Reads a page of a list, and one additional row that shows whether a next page exists. The few distinct statements are prepared, so that
-   * each is planned once.
+   * Reads a page of a list and one more row, which shows whether there is a next page. There are few distinct
+   * statements; they are prepared, so that each is planned once.
    */
   async function pageRows<Row>(sql: string, parameters: unknown[], limit: number, offset: number): Promise<Row[]> {
     const text = `${sql} LIMIT $${parameters.length + 1} OFFSET $${parameters.length + 2}`;
@@ -267,7 +265,7 @@ export function createLogs(db: DataSource) {
       };
     },
 
-    /** Returns the first of those IDs whose entries are at most PAGE_MAX_BYTES together, in order. Missing entries are left out. */
+    /** Returns the entries of the first IDs that are at most PAGE_MAX_BYTES together, in order. Missing entries are left out. */
     async findSome(ids: readonly number[]): Promise<{ entries: FollowedEntry[]; left: readonly number[] }> {
       const entrySizes = await preparedRows<SizedRow>(
         db,
@@ -299,14 +297,14 @@ export function createLogs(db: DataSource) {
       return (await rows<{ id: number }>(db, sql, [appId, cursorId, upTo])).map((row) => row.id);
     },
 
-    /** Returns the ID before the app's newest `count` entries up to `upTo`; `after` if there are no more entries after it. */
+    /** Returns the ID before the newest `count` entries of the app up to `upTo`; `after` if there are fewer. */
     async beforeNewestOfApp(appId: number, count: number, cursorId: number, upTo: number): Promise<number> {
       const sql = `SELECT id FROM execution_log WHERE app_id = $1 AND id > $2 AND id <= $3
         ORDER BY id DESC OFFSET $4 LIMIT 1`;
       return (await rows<{ id: number }>(db, sql, [appId, cursorId, upTo, count]))[0]?.id ?? cursorId;
     },
 
-    /** Returns open transactions that have written entries, or may write some: they hold this lock before they get an ID. */
+    /** Returns the open transactions that have written log entries or may write some: each holds this lock before it gets an ID. */
     async writers(): Promise<string[]> {
       const sql = `SELECT virtualtransaction AS id FROM pg_locks
         WHERE relation = 'execution_log'::regclass AND mode = 'RowExclusiveLock' AND granted

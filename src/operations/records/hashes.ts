@@ -1,4 +1,4 @@
-/** Hashes columns and compares them, by argon2id. Apps, and the senders of each app, take turns. */
+/** Computes and compares argon2id hashes for hashed columns. Apps take turns, and so do the senders of one app. */
 import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from "node:crypto";
 import { promisify } from "node:util";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
@@ -6,7 +6,7 @@ import { ActionError } from "../../errors.js";
 import { addressBlock } from "../../rules/address-block.js";
 import type { Sender } from "./intake.js";
 
-/* Parameters: OWASP's first choice for argon2id with little memory. */
+/** Parameters of argon2id that OWASP recommends first for little memory. */
 const MEMORY_KIB = 19_456;
 const ARGON2_PASSES = 2;
 const ARGON2_LANES = 1;
@@ -21,9 +21,7 @@ const WAITING_PER_SENDER = 64;
 const WAITING_PER_APP = 512;
 const RETRY_SECONDS = 2;
 
-/**
- * Matches only the memory and passes that this file would choose, because an untrusted value in the column must not cause unlimited work.
- */
+/** Matches hashes with the memory and passes that this file uses, because other values in the column could cause unlimited work. */
 const HASH_SHAPE = /^\$argon2id\$v=19\$m=([1-9]\d{2,4}),t=([1-9]),p=([1-9])\$([\w+/]{11,64})\$([\w+/]{22,128})$/;
 
 const computeArgon2 = promisify(argon2) as (algorithm: "argon2id", parameters: Argon2Parameters) => Promise<Buffer>;
@@ -42,7 +40,7 @@ export const hashTurn = (appId: number, { address, credentialId }: Sender): Hash
 });
 
 const apps = new FairSemaphore(HASHES_AT_ONCE, HASHES_AT_ONCE);
-/** One hash of each sender is in its app's queue, so the senders of an app take turns there. */
+/** Lets one hash of each sender into its app's queue, so that the senders of an app take turns. */
 const senderQueue = new FairSemaphore(Number.POSITIVE_INFINITY, 1);
 const waitingByKey = new Map<number | string, number>();
 
@@ -62,7 +60,7 @@ function countWaiting(key: number | string, most: number): () => void {
   };
 }
 
-/** Runs the work in its turn. @throws OVERLOADED if too much of the same sender or app waits */
+/** Computes a hash in its turn. @throws OVERLOADED if too many hashes of the same sender or app wait */
 async function hashInTurn<T>({ appId, sender }: HashTurn, work: () => Promise<T>): Promise<T> {
   const key = `${appId} ${sender}`;
   const uncountApp = countWaiting(appId, WAITING_PER_APP);

@@ -1,6 +1,6 @@
 /**
- * Limits the bytes that an app and its visitors can store per minute, and checks the free disk space. Counts in this process's memory, so
- * several processes together allow a multiple. Stores nothing.
+ * Limits the bytes that an app and its visitors can store per minute, and checks the free disk space. Each process
+ * counts on its own, so several processes together allow more.
  */
 import type { DiskSpace } from "../../engine/disk-room.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
@@ -15,7 +15,7 @@ import {
 import { type Caller, isVisitor } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
 
-/** Sender of data, as far as its quota depends on it. */
+/** The caller's fields that determine the quota that is used. */
 export type Sender = Pick<Caller, "kind" | "credentialId" | "address">;
 
 export type IntakeLimiter = ReturnType<typeof createIntake>;
@@ -32,7 +32,8 @@ export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: D
   const addresses = bucketOf(INTAKE_ADDRESS_SHARE);
   const quotaMegabytes = (share: number) => (quotaBytes * share) / 2 ** 20;
   /**
-   * Returns the key of the shared quota. Visitors have a quota for each network address, separate from that of the app's own credentials.
+   * Returns the key of the quota that the sender shares. Visitors have one quota per network address, apart from that
+   * of the app's own credentials.
    */
   const addressOf = ({ address, credentialId }: Sender) =>
     address === undefined ? `credential ${credentialId}` : addressBlock(address);
@@ -82,7 +83,7 @@ export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: D
       if (quotaBytes > 0 && isVisitor(sender)) takeVisitorQuota(sender, appId, bytes);
     },
 
-    /** Counts rows that have already been stored. The next sender waits for them. */
+    /** Counts rows that are already stored. If they exceed the quota, the sender's next rows are rejected. */
     charge(sender: Sender, appId: number, rows: number): void {
       if (quotaBytes === 0 || rows === 0) return;
       const intakeCost = rows * INTAKE_ROW_BYTES;

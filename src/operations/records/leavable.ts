@@ -1,4 +1,4 @@
-/** Async iterables that their reader can leave while they wait. A plain generator notices this only when the awaited value arrives. */
+/** Makes async iterables that end at once when their reader leaves. A plain generator ends only when the value that it awaits arrives. */
 
 /**
  * Makes an async iterable whose generator stops when the reader leaves: the signal that `make` receives is aborted then, and the generator
@@ -28,7 +28,7 @@ export function createLeavable<T>(
   };
 }
 
-/** Yields `source` for a derived iterable. Ends as soon as `left` aborts. */
+/** Yields the values of `source`, and ends as soon as `left` aborts. */
 export function leftWith<T>(source: AsyncIterable<T>, left: AbortSignal): AsyncIterable<T> {
   const iterator = source[Symbol.asyncIterator]();
   const stopWaiting = () => {

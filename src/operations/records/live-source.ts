@@ -22,7 +22,7 @@ export interface LiveSource<Event extends object> extends AsyncIterable<Event> {
   listen(listener: (event: Event) => void, endSource: (reason: ActionError) => void): StopListening;
 }
 
-/** Check that the caller of a source must keep passing. */
+/** Access check that the caller of a subscription must keep passing. */
 export interface SourceGuard {
   appId: number;
   /** @throws ActionError if the caller has lost the right to this subscription */

@@ -1,6 +1,6 @@
 /**
- * The one statement that stores log events and starts their actions: index look-up, rows of runs and queue in a single round trip, for any
- * number of events of any apps.
+ * The one SQL statement that stores log events and starts the actions that they trigger. It handles any number of
+ * events of any apps in a single round trip.
  */
 import { STATE_BY_REASON } from "../../data/run.js";
 import { CHAIN_DEPTH_MAX, CHAIN_RUNS_PER_MINUTE } from "../../limits.js";
@@ -33,7 +33,7 @@ export interface NewEvent {
   dataSourceEntryId: number | null;
   appNotificationId: number | null;
   sessionId: number | null;
-  /** Key of the event's row in the result. */
+  /** Key by which the event's row in the result is found. */
   requestId: string;
   /** ID of the run that emitted the event. */
   runId: number | null;

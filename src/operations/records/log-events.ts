@@ -1,4 +1,4 @@
-/** Log events: stored in the specified shape, and in the same transaction the start of every action they trigger. */
+/** Stores log events in their specified shape. The same transaction starts every action that they trigger. */
 import { randomUUID } from "node:crypto";
 import type { DataSource } from "typeorm";
 import { type Executor, isDatabaseAway, preparedRows, rows } from "../../data/database.js";
@@ -84,7 +84,7 @@ export function createLogEvents({
     isOfOne: (error) => !isDatabaseAway(error),
   });
 
-  /** Stores events. If a chain of runs is cut off, this is logged in the same transaction. */
+  /** Stores events. If the limit on chains of runs prevents a run, this is logged in the same transaction. */
   async function storeIn(executor: Executor, event: NewEvent): Promise<StoredEvent | undefined> {
     const values = eventParameters([event], queueLimits.lastCount());
     const [stored] = await rows<StoredEvent>(executor, STORE_EVENTS, values);
@@ -92,7 +92,7 @@ export function createLogEvents({
     return stored;
   }
 
-  /** Stores one event. Only events of runs can exceed the limit on chains of runs; other events need no transaction. */
+  /** Stores one event. An event of a run needs a transaction, because it may exceed the limit on chains of runs; other events need none. */
   function storeEvent(event: NewEvent, executor?: Executor): Promise<StoredEvent | undefined> {
     if (executor) return storeIn(executor, event);
     return event.runId === null ? eventBatches.add(event) : db.transaction((manager) => storeIn(manager, event));
@@ -135,7 +135,7 @@ export function createLogEvents({
       return store(caller, appId, input);
     },
 
-    /** Stores an event of the service in the transaction of the change that causes it. */
+    /** Stores a log event of the service itself, in the transaction of the change that causes it. */
     async emit(executor: Executor, emitter: Emitter, appId: number, event: { type: string; data: object }) {
       const data = event.data as Record<string, unknown>;
       await store(emitter, appId, { ...NO_IDS, userId: null, type: event.type, data }, executor);

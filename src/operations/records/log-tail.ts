@@ -12,19 +12,19 @@ import { ActionError } from "../../errors.js";
 import { type ExecutionLogs, type FollowedEntry, LOG_CHANNEL, type LogEntry } from "./execution-logs.js";
 import { type LiveSource, liveSource } from "./live-source.js";
 
-/** Maximum entries per read, within the limit of bytes. */
+/** Maximum number of entries that one read returns; their bytes are limited too. */
 const ENTRIES_PER_READ = 25;
 /** Number of attempts of a failed read, over half a minute in total, because the database may be restarting. */
 const READ_ATTEMPTS = 60;
 const READ_AGAIN_MS = 500;
 /** Number of IDs below the newest for which transactions may still be open when the first follower subscribes. */
 const UNDER_WAY_IDS = 1_000;
-/** Interval and maximum time of waiting for open transactions. After it, entries above their IDs are delivered first. */
+/** Interval and maximum time in milliseconds for which open transactions are awaited. After it, later entries are delivered first. */
 const UNDER_WAY_LOOK_MS = 20;
 const UNDER_WAY_MAX_MS = 5_000;
 /** Maximum number of earlier entries of the app that a resuming follower receives, the newest ones. */
 const RESUMED_MAX = 1_000;
-/** Minimum interval between reads that only notifications of apps without followers cause. */
+/** Minimum interval between reads that are caused only by apps without followers. */
 const OTHERS_MS = 1_000;
 
 export interface TailFilter {
@@ -72,7 +72,7 @@ export function createLogTail(options: {
   let isPlanned = false;
   let planTimer: NodeJS.Timeout | undefined;
 
-  /** Runs the work after earlier work. */
+  /** Runs the work after all earlier work has ended. */
   function inOrder(work: () => Promise<void>): Promise<void> {
     pendingWork = pendingWork
       .then(work)
@@ -120,7 +120,7 @@ export function createLogTail(options: {
       if (matchesFilter(follower, entry)) follower.push(entry.entry);
   }
 
-  /** Returns the first missing ID above `settled`; null if none is missing below the newest. */
+  /** Returns the first missing ID above `settled`; null if none is missing up to the newest. */
   function firstMissing(from: number, foundIds: readonly { id: number }[]): number | null {
     let expected = from + 1;
     for (const { id } of foundIds) {
@@ -141,7 +141,7 @@ export function createLogTail(options: {
     }
   }
 
-  /** Delivers entries above `settled` while they are in order. */
+  /** Delivers the entries after `settled` whose predecessors are all delivered. */
   async function advanceTail(): Promise<void> {
     isPlanned = false;
     while (openCount > 0 && settled !== null) {
@@ -189,7 +189,7 @@ export function createLogTail(options: {
     settled = from;
   }
 
-  /** Delivers to one follower the entries after `from` and up to `upTo`, while it is open. */
+  /** Delivers to one follower the entries after `from` up to `upTo`, until it leaves. */
   async function catchUp(follower: TailFollower, from: number, upTo: number): Promise<void> {
     const pushEntry = (entry: FollowedEntry) =>
       follower.isOpen && matchesFilter(follower, entry) && follower.push(entry.entry);
@@ -207,7 +207,7 @@ export function createLogTail(options: {
     planAdvance();
   }
 
-  /** Delivers missed entries outside of the common order. The common order waits only for the entries that were settled in the meantime. */
+  /** Delivers missed entries to a resuming follower, without delaying the other followers. */
   async function resumeFollower(follower: TailFollower, after: number): Promise<void> {
     const upTo = settled!;
     const { appId } = follower;

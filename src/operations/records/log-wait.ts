@@ -1,9 +1,9 @@
-/** Waits for the log entry in which a run ends, in any process. */
+/** Waits until a run, in any process, has ended and its log entry is written. */
 import type { Notifications } from "../../engine/notifications.js";
 import { ActionError, clientDisconnected } from "../../errors.js";
 import { type ExecutionLogs, LOG_CHANNEL, type LogEntry } from "./execution-logs.js";
 
-/** Interval of reads of the table, in case a notification is lost. */
+/** Interval at which the table is read, in case a notification was lost. */
 const LOOK_MS = 1_000;
 
 /**

@@ -1,7 +1,4 @@
-/**
- * Limits of the queue: how many runs of one app may be queued, and with how many bytes. The more runs of all apps are queued, the fewer one app
- * may have.
- */
+/** Limits the number and bytes of an app's queued runs. The more runs of all apps are queued, the fewer an app may have. */
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import { preparedRows, rows } from "../../data/database.js";
