@@ -3,7 +3,7 @@
 /** Receives the failure of background work. */
 export type ReportFailure = (error: unknown) => void;
 
-/** Receives failures. The default throws again, so that a test or a command fails. */
+/** Receives failures of background work. The default rethrows, so that a test or a command fails. */
 let report: ReportFailure = (error) => {
   throw error;
 };

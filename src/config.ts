@@ -39,14 +39,14 @@ export interface Config {
   puppeteerCacheDir: string | null;
   /** False only with CHROME_SANDBOX=off, for which each start logs a warning. */
   chromeSandbox: boolean;
-  /** Requests per 60 s and app; those of Communicate per 30 s. 0 is unlimited. */
+  /** Maximum requests of an app per 60 s; those that send messages per 30 s. 0 is unlimited. */
   rateLimits: { manage: number; run: number; publish: number; communicate: number; http: number; mcp: number };
   serverTimeoutMs: number;
   clientTimeoutMs: number;
   shutdownGraceMs: number;
   runnerConcurrency: number;
   allowPrivateNetwork: boolean;
-  /** Local address of every connection that a run makes; null leaves it to the system. */
+  /** Local address from which runs connect; null leaves the choice to the system. */
   egressAddress: string | null;
   /** Keys of 32 bytes, the current one first; null if they are in a file in `dataDir`. */
   settingsKeys: readonly Buffer[] | null;
@@ -70,9 +70,9 @@ export interface Config {
   /** Maximum size of one file, and of all files of one app; for the latter 0 is unlimited. */
   mediaMaxMb: number;
   mediaQuotaMb: number;
-  /** IANA name of the time zone of actions that name none. It is the same in every process, whatever zone its machine is in. */
+  /** IANA name of the time zone for actions that set none. It is the same in every process and does not depend on the machine. */
   defaultTimezone: string;
-  /** JSON array of further packages for the catalogue; null: only the built-in ones. */
+  /** File with a JSON array of packages that extend the catalogue; null if there are only the built-in ones. */
   packagesFile: string | null;
   /**
    * Registry from which dependencies are fetched, without a trailing slash, its token, and the allowed licences (SPDX; null: any). Null if
@@ -83,12 +83,12 @@ export interface Config {
     token: string | null;
     licences: readonly string[] | null;
     sandbox: boolean;
-    /** Age in days below which a version is chosen only if it is named. */
+    /** Minimum age in days of a package version, unless a dependency names the exact version. */
     minAgeDays: number;
   } | null;
   /** Mail server of the operator, for apps without their own: smtp:// or smtps://. The URL may contain credentials. */
   smtpUrl: string | null;
-  /** Sender of the service's mail: an address, possibly with a name. */
+  /** Sender address of the service's mail, with an optional name. */
   mailFrom: string | null;
   /** OpenID providers at which people sign in. */
   openIdProviders: readonly OpenIdProvider[];
@@ -105,7 +105,7 @@ export class ConfigError extends StartError {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Returns faults of variables that belong together. */
+/** Returns faults of variables that contradict each other. */
 function faultsOfPairs(env: Environment): string[] {
   const isSet = (name: string) => Boolean(env[name]?.trim());
   const requiredTogether = [

@@ -4,7 +4,7 @@ import { COOKIE_NAME } from "./caller.js";
 import { pathBefore } from "./page-origin.js";
 
 export interface SessionCookie {
-  /** @param maxAge lifetime in seconds; null: until the browser is closed */
+  /** @param maxAge lifetime in seconds; with null, the cookie lasts until the browser is closed */
   set(value: string, maxAge: number | null): string;
   clear(): string;
 }

@@ -1,4 +1,7 @@
-/** GraphQL over websockets on the same port and path: credentials, origins, limits, and the end of sockets whose credential has ended. */
+/**
+ * Serves GraphQL over websockets at the address of GraphQL over HTTP. Checks credentials and origins, limits sockets,
+ * and closes those whose credential has ended.
+ */
 
 import { type IncomingMessage, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
@@ -46,12 +49,12 @@ const RECHECK_MS = 10_000;
 const CLOSING_LIMIT_MS = 1_000;
 const INIT_WAIT_MS = 5_000;
 
-/** Close codes of the graphql-transport-ws protocol, and of websockets. */
+/** WebSocket close codes, of the graphql-transport-ws protocol and of the websocket standard. */
 const FORBIDDEN_CLOSE_CODE = 4403;
 const GOING_AWAY = 1001;
 const TRY_AGAIN_LATER = 1013;
 
-/** Parts of the context that produce the events of subscriptions. */
+/** Parts of the context that provide the events of subscriptions. */
 type Sources = Pick<
   TailContext & ConsoleContext & ClientFeedContext & ActionFeedContext & EntryFeedContext & NotificationContext,
   "gate" | "tail" | "console" | "clientFeed" | "actionFeed" | "entries" | "notify"
@@ -121,7 +124,7 @@ type OperationContext = Sources &
     done: () => void;
   };
 
-/** Yields nothing, because the result was sent directly. */
+/** Yields nothing, because the result has already been sent to the socket. */
 async function* nothing(): AsyncGenerator<never, void, void> {}
 
 /** Replaces GraphQL's own `execute`, because graphql-ws would parse and print the result, which is text already. */
@@ -178,7 +181,7 @@ export function createSockets({
   );
   let openedSockets = 0;
 
-  /** Returns the senders to which a message counts: the address, and the credential once it is known. */
+  /** Returns the senders whose rate limit a message uses: the address, and the credential once it is known. */
   function ratedSenders({ caller, request }: SocketContext["extra"]): string[] {
     const networkAddress = addressOf(request);
     const address = addressSender(networkAddress);

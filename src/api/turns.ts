@@ -12,7 +12,7 @@ const REST_MAX_MS = 3_000;
 /** Maximum number of waiting tasks for one key. */
 const WAITING_MAX = 256;
 const RETRY_SECONDS = 2;
-/** Number of keys from which on those whose pause is over are removed. */
+/** Number of keys above which keys whose pause has ended are removed from memory. */
 const KEYS_SWEPT = 1_000;
 
 export interface Turns {

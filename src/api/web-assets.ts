@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import fastifyStatic from "@fastify/static";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 
-/** dist/web, relative to dist/src/api. */
+/** Path of dist/web, relative to dist/src/api. */
 const BUILT_FOLDER = fileURLToPath(new URL("../../web/", import.meta.url));
 
 /** Built page: addresses of its script and of the scripts that it imports first. */
@@ -15,7 +15,7 @@ interface BuiltPage {
   next: string[];
   /** Files of the parts that the page's script loads later, by the part's name. The script preloads them. */
   parts: Record<string, string[]>;
-  /** Requests that the page sends first, and further ones if an author is signed in. */
+  /** Requests that a page sends first, for everyone and in addition for signed-in authors. The page preloads their responses. */
   asks: { all: string[]; signedIn: string[] };
   style: string | null;
 }
@@ -93,7 +93,7 @@ function renderPage(
 `;
 }
 
-/** True for a browser that opens an address, false for a client that requests data (GET /graphql serves both). */
+/** True if a browser opens the address as a page; false for a client that requests data, because GET /graphql serves both. */
 export function wantsPage(request: FastifyRequest): boolean {
   return (request.headers.accept ?? "").split(",").some((type) => type.trim().startsWith("text/html"));
 }

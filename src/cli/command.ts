@@ -1,4 +1,4 @@
-/** Shared by all commands: a failure prints one line and sets exit code 1, arguments are parsed strictly, and the database is found. */
+/** Helpers for all `npm run` commands: report a failure in one line with exit code 1, parse arguments strictly, and find the database. */
 import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
 import { pino } from "pino";
 import type { DataSource } from "typeorm";
@@ -55,7 +55,7 @@ export async function withDatabaseUrl<T>(config: Config, work: (url: string) => 
   }
 }
 
-/** Calls `work` with that database, migrated and opened. */
+/** Calls `work` with the service's database, after its schema was migrated. */
 export function withDatabase<T>(config: Config, work: (database: CommandDatabase) => Promise<T>): Promise<T> {
   return withDatabaseUrl(config, async (url) => {
     await migrate(url);

@@ -23,7 +23,7 @@ const USAGE =
 
 const OPTIONS = { ...SECRET_OPTIONS, replace: { type: "boolean", default: false } } as const;
 
-/** Matches a name that the service generated. Other names in a restored row are rejected, because they could be paths. */
+/** Matches names of media folders that the service generates. Other names in a restored row are rejected, because they could be paths. */
 const SPACE_NAME = /^[0-9a-f]{16}$/;
 
 const warn = (words: string) => process.stderr.write(`warning: ${words}\n`);
@@ -33,7 +33,7 @@ function availableKeys({ settingsKeys, dataDir }: Config): readonly Buffer[] {
   return settingsKeys ?? (existsSync(path) ? readKeyFile(path) : []);
 }
 
-/** Stores the keys where each process of this installation finds them, before existing keys. */
+/** Stores the backup's keys in front of the keys that this installation has, so that each process finds them. */
 async function storeKeys(config: Config, keys: readonly Buffer[]): Promise<void> {
   const availableKeyList = availableKeys(config);
   const missingKeys = keys.filter((key) => !availableKeyList.some((other) => other.equals(key)));

@@ -1,4 +1,4 @@
-/** Arguments of `npm run token`: creates a credential of any kind, lists those of an app, or revokes one. Prints nothing. */
+/** Parses and performs `npm run token`: creates a credential of any kind, lists those of an app, or revokes one. Prints nothing. */
 import type { DataSource } from "typeorm";
 import { CREDENTIAL_KINDS, type CredentialKind } from "../data/credential.js";
 import { rows } from "../data/database.js";
@@ -33,7 +33,7 @@ const OPTIONS_BY_KIND: Record<CredentialKind, { must: readonly TokenOption[]; ma
 };
 
 const UNIT_MS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-/** A task token ends with its run; one that is created by hand has no run. */
+/** Default lifetime of a task token that is created by hand. Usually a task token ends with its run. */
 const TASK_EXPIRES = "1h";
 
 function readId(text: string | undefined, what: string): number | null {
@@ -70,10 +70,7 @@ function readCredential(kind: CredentialKind, values: Values): NewCredential {
   };
 }
 
-/**
- * Checks that the app and the person exist, to report a clear error. The database would reject a wrong ID with a less
- * clear one.
- */
+/** Checks that the app and the person exist, because the database would reject a wrong ID with an unclear error. */
 async function checkNamed(db: DataSource, { appId, personId, runId }: NewCredential): Promise<void> {
   const rowExists = async (sql: string, parameters: unknown[]) => (await rows(db, sql, parameters)).length > 0;
   if (appId && !(await rowExists("SELECT 1 FROM app WHERE id = $1", [appId]))) {
@@ -101,7 +98,7 @@ function createTask(kind: CredentialKind, values: Values): Task {
   };
 }
 
-/** An editor session belongs to a person: with only an app, to the person who has edited it for longest. */
+/** Returns the person for an editor session of an app: the one who has been its editor for longest. */
 async function firstEditorOf(db: DataSource, appId: number): Promise<number> {
   const sql = `SELECT person_id AS "personId" FROM app_editor WHERE app_id = $1 ORDER BY person_id LIMIT 1`;
   const [editor] = await rows<{ personId: number }>(db, sql, [appId]);

@@ -1,8 +1,11 @@
-/** Reads the OpenID providers of the environment: `OIDC_ISSUER` and so on, and `OIDC_<NAME>_ISSUER` and so on for more. */
+/**
+ * Reads the OpenID providers from the environment: `OIDC_ISSUER` and so on for the first one, `OIDC_<NAME>_ISSUER` and
+ * so on for others.
+ */
 
 /** A provider at which people sign in. */
 export interface OpenIdProvider {
-  /** Part of the provider's routes: `oidc`, or the NAME in lower case. */
+  /** Part of the provider's routes: `oidc`, or its NAME in lower case. */
   id: string;
   /** Name on the button of Studio's sign-in page. */
   name: string;
@@ -13,7 +16,7 @@ export interface OpenIdProvider {
   autoCreate: boolean;
   /** Claim that lists a person's groups. */
   roleClaim: string;
-  /** Roles by group. If empty, only people give roles. */
+  /** Roles by group of the provider. If empty, a provider gives no roles. */
   roles: ReadonlyMap<string, string>;
   /** Claim that selects the organization; null for the domain of a verified e-mail address. */
   organizationClaim: string | null;
@@ -46,7 +49,7 @@ export const OPEN_ID_VARIABLES: readonly [names: string, initial: string, meanin
 ];
 
 const ISSUER_VARIABLE = /^OIDC_(?:([A-Z0-9]+(?:_[A-Z0-9]+)*)_)?ISSUER$/;
-/** Suffixes of other variables. A provider with such a name would be ambiguous. */
+/** Names that no provider may have, because the variable would equal another variable of the first provider. */
 const RESERVED_NAMES = ["CLIENT", "ROLE", "AUTO", "ORGANIZATION"];
 const ROLES = ["owner", "admin", "editor", "operator", "reader"];
 const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"];

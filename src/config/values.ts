@@ -1,4 +1,4 @@
-/** Kinds of values of environment variables. Each rejects a text with the expected form, which completes "NAME must be …". */
+/** Parsers for the values of environment variables. Each rejects a text with the expected form, which completes "NAME must be …". */
 import { isIP } from "node:net";
 import { z } from "zod";
 
@@ -40,7 +40,7 @@ export const integer = (min: number, max: number) =>
 export const oneOf = <const T extends string>(...allowed: readonly T[]) =>
   parsedBy(`one of ${allowed.join(", ")}`, (input) => allowed.find((value) => value === input));
 
-/** Parses `on`, or the given word for true. */
+/** Parses a switch with the words `on` and `off`, which are passed. */
 export const flag = (on: string, off: string) => oneOf(on, off).transform((value) => value === on);
 
 /** Parses parts between commas, each without spaces around it. */

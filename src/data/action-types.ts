@@ -34,7 +34,7 @@ export type SignatureScheme =
   | "sendgrid"
   | "hmac";
 
-/** Authorization of requests to an `http` trigger. `setting` names a `_` or `__` setting of the app. */
+/** How an `http` trigger authorizes requests. `setting` names a private or protected setting of the app. */
 export type HttpAuth =
   | { type: "none" }
   | { type: "secret" }

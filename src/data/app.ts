@@ -1,4 +1,4 @@
-/** Rows of apps, without the settings: those are only returned through the rules of their tiers. */
+/** Table of apps. Settings are in another table, because callers get them only by the rules of their tiers. */
 import { Column, CreateDateColumn, Entity, PrimaryGeneratedColumn, UpdateDateColumn } from "typeorm";
 
 @Entity("app")
@@ -45,11 +45,11 @@ export class AppRow {
   @Column("timestamptz", { name: "settings_updated_at", nullable: true, select: false })
   settingsUpdatedAt: Date | null;
 
-  /** Number of the last change of an underscore setting; the database maintains it. */
+  /** Version number of the app's secrets: increased by the database whenever a private or protected setting changes. */
   @Column({ type: "bigint", name: "secrets_version", update: false, default: 0 })
   secretsVersion: number;
 
-  /** Replaced values up to this change are no longer stored. */
+  /** Version number up to which replaced values of secrets have been deleted. */
   @Column({ type: "bigint", name: "secrets_forgotten", update: false, default: 0 })
   secretsForgotten: number;
 

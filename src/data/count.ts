@@ -1,4 +1,4 @@
-/** Number of matching rows: exact for few rows, otherwise the planner's estimate. */
+/** Counts matching rows: exactly if there are few, otherwise by the planner's estimate. */
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import { COUNT_EXACT_MAX } from "../limits.js";
@@ -34,7 +34,7 @@ async function estimateRows(db: DataSource, from: string, parameters: unknown[])
   return estimatedRows;
 }
 
-/** @param from text after FROM, including the conditions */
+/** @param from SQL after FROM, including the conditions */
 export async function countUpTo(db: DataSource, from: string, parameters: unknown[]): Promise<Count> {
   const countLimit = COUNT_EXACT_MAX + 1;
   const countSql = `SELECT count(*) FROM (SELECT FROM ${from} LIMIT ${countLimit}) AS counted`;

@@ -30,18 +30,18 @@ export const ROWS = [ActionRow, AppRow];
 const MIGRATION_LOCK = 7_203_114_285_021;
 const LOCK_ASKED_MS = 100;
 /**
- * Time that a migration waits for a table lock. A statement that waits for one blocks all statements behind it. So the migration gives up
- * before PostgreSQL checks for a deadlock (`deadlock_timeout`, one second), and is tried again.
+ * Time that a migration waits for a table lock. All statements behind a waiting one wait too. So the migration gives up
+ * before PostgreSQL checks for a deadlock (`deadlock_timeout`, one second), and tries again.
  */
 const TABLE_LOCK_WAIT = "500ms";
 const TABLE_LOCK_AGAIN_MS = 500;
 const TABLE_LOCK_TRIES = 300;
-/** Sets the lock timeout inside transactions only. Outside of them, indexes are built, which block no other statement. */
+/** Sets the lock timeout only inside transactions. Indexes are built outside of them, which blocks no other statement. */
 const BRIEF_TABLE_LOCKS: EntitySubscriberInterface = {
   afterTransactionStart: ({ queryRunner }) => queryRunner.query(`SET LOCAL lock_timeout = '${TABLE_LOCK_WAIT}'`),
 };
 
-/** Number of connections in the pool of a process, and of additional ones for prepared statements. */
+/** Number of pooled connections of a process, and of additional ones for prepared statements. */
 export const POOL_CONNECTIONS = 10;
 export const STATEMENT_CONNECTIONS = 6;
 const STATEMENT_SHARE = STATEMENT_CONNECTIONS / POOL_CONNECTIONS;
@@ -100,8 +100,8 @@ export function poolUse(db: DataSource): { busy: number; idle: number; waiting: 
 }
 
 /**
- * Returns the rows of a statement that each connection plans once and caches under `name`, for queries of every run or event. In a
- * transaction it is planned again.
+ * Returns the rows of a statement that each connection plans once and caches under `name`. Used for queries of every
+ * run or event. In a transaction, the statement is planned again.
  */
 export async function preparedRows<T>(executor: Executor, name: string, text: string, values: unknown[]): Promise<T[]> {
   if (!(executor instanceof Database)) return rows(executor, text, values);
@@ -129,13 +129,13 @@ export function isDuplicate(error: unknown, constraint?: string): boolean {
   return code === "23505" && (constraint === undefined || violated === constraint);
 }
 
-/** Name of the unique index that refused a duplicate; null for other errors. */
+/** Returns the name of the unique index that has rejected a duplicate; null for other errors. */
 export function duplicatedIndex(error: unknown): string | null {
   const { code, constraint } = driverErrorOf(error);
   return code === "23505" ? (constraint ?? "") : null;
 }
 
-/** True if a referenced row does not exist. */
+/** True if the error means that a referenced row does not exist. */
 export function isMissing(error: unknown): boolean {
   return driverErrorOf(error).code === "23503";
 }
@@ -162,7 +162,7 @@ export function isFull(error: unknown): boolean {
   return driverErrorOf(error).code === "53300";
 }
 
-/** True if a statement did not get its locks in time. */
+/** True if a statement did not get a lock in time. */
 export function isLockTimeout(error: unknown): boolean {
   return driverErrorOf(error).code === "55P03";
 }
@@ -209,7 +209,7 @@ async function withTableLocks(work: () => Promise<unknown>): Promise<void> {
   }
 }
 
-/** Executes the pending migrations. For callers with the schema's lock. */
+/** Executes the pending migrations. The caller must hold the schema's lock. */
 export async function bringSchema(url: string, migrations: readonly (typeof MIGRATIONS)[number][]): Promise<void> {
   const source = await dataSource(url, 1, PATIENT_POOL, migrations).initialize();
   source.subscribers.push(BRIEF_TABLE_LOCKS);
@@ -226,7 +226,7 @@ export async function bringSchema(url: string, migrations: readonly (typeof MIGR
 
 const OWN_MIGRATIONS = MIGRATIONS.map(({ name }) => name);
 
-/** Brings the schema to this release's version, and declares which releases run with it. For callers with the schema's lock. */
+/** Migrates the schema to this release's version, and declares which releases can run with it. The caller must hold the schema's lock. */
 export async function bringCurrentSchema(url: string, query: Query): Promise<void> {
   await bringSchema(url, MIGRATIONS);
   await declareSchema(query, OWN_MIGRATIONS);

@@ -22,7 +22,7 @@ export interface MediaFile {
   url: string;
   /** URL of a small picture of the file; null for a file that is not a picture. */
   thumbnail: string | null;
-  /** Width and height in pixels as displayed; null if the file is not a picture, or cannot be shown. */
+  /** Width and height in pixels as displayed; null if the file is not a picture or cannot be decoded. */
   size: [number, number] | null;
   bytes: number;
   /** SHA-256 in hexadecimal. */

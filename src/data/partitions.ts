@@ -1,7 +1,7 @@
-/** The partitions of a table by ranges of ids, as PostgreSQL's catalogue has them. */
+/** Reads the partitions of a table, with their ranges of IDs, from PostgreSQL's catalogue. */
 import { type Executor, rows } from "./database.js";
 
-/** IDs from `low` on and below `high`; null means no bound. */
+/** Partition for IDs from `low` to below `high`; null means no bound. */
 export interface Partition {
   name: string;
   low: number | null;

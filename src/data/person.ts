@@ -1,4 +1,4 @@
-/** Person as the pages, versions and code of an app see one. */
+/** A person as pages, versions and code of an app see the person. */
 export interface Person {
   id: number;
   firstName: string;

@@ -1,4 +1,4 @@
-/** States of a run, and the one table of the transitions between them. Read it before you write SQL that changes `run.state`. */
+/** States of a run, and the table of all transitions between them. Read this file before you write SQL that changes `run.state`. */
 
 export const RUN_STATES = ["queued", "running", "completed", "failed", "skipped", "cancelled"] as const;
 export type RunState = (typeof RUN_STATES)[number];
@@ -7,7 +7,7 @@ interface RunTransition {
   /** State before the transition; null if the row does not exist yet. */
   from: RunState | null;
   to: RunState;
-  /** Conditions that lead to the transition. Those of a failure have the name of the error. */
+  /** Events that cause the transition, with descriptions. Those of a failure have the name of the error. */
   when: Readonly<Record<string, string>>;
 }
 
@@ -91,7 +91,7 @@ export const fromState = (name: TransitionName): string => `state = '${TRANSITIO
 /** Returns the SQL assignment of the state to which the transition leads. */
 export const toState = (name: TransitionName): string => `state = '${TRANSITIONS[name].to}'`;
 
-/** SQL of the state of a new row that has a reason if it was rejected. */
+/** SQL of a new run's state: skipped if it has a reason, otherwise queued. */
 export const STATE_BY_REASON = `CASE WHEN reason IS NULL THEN '${TRANSITIONS.queue.to}' ELSE '${TRANSITIONS.reject.to}' END`;
 
 /** @throws Error if the table has no such transition */

@@ -21,7 +21,7 @@ interface SchemaDeclaration {
 const VERSION_DIGITS = 13;
 export const versionOf = (migration: string): number => Number(migration.slice(-VERSION_DIGITS));
 
-/** Returns why this release cannot run with the schema, null if it can. `own` and `applied` are names of migrations. */
+/** Returns the reason why this release cannot run with the schema; null if it can. `own` and `applied` are names of migrations. */
 export function schemaFault(
   releaseMigrations: readonly string[],
   applied: readonly string[],
@@ -45,7 +45,7 @@ export function schemaFault(
   return `the database's schema is of a newer release (it has the migration ${newestUnknown}); this release runs with schemas up to version ${last}, and with the next release's`;
 }
 
-/** The schema's migrations and declaration. For databases that have been migrated before. */
+/** Reads the schema's migrations and its declaration. The database must have been migrated before. */
 export async function readSchema(query: Query): Promise<{ applied: string[]; declared: SchemaDeclaration | null }> {
   const applied = await query<{ name: string }>("SELECT name FROM migration");
   const [comment] = await query<{ text: string | null }>(

@@ -1,4 +1,4 @@
-/** A write to PostgreSQL's disk that leaves nothing behind: it fails while the disk is full. */
+/** Writes to PostgreSQL's disk without leaving data, so that it fails while the disk is full. */
 
 /** Statements for one transaction. The last one sorts some megabytes with little memory, which PostgreSQL writes to temporary files. */
 export const SPILL = [

@@ -78,7 +78,7 @@ async function packedOf(path: string, secret: Secret | null): Promise<AsyncItera
   return from(0);
 }
 
-/** Replaces zlib's errors, whose messages mean nothing to an operator. */
+/** Replaces zlib's errors by an ArchiveError that an operator understands. */
 async function* unpacked(bytes: Transform): AsyncGenerator<Buffer> {
   try {
     yield* bytes;
@@ -89,8 +89,8 @@ async function* unpacked(bytes: Transform): AsyncGenerator<Buffer> {
 }
 
 /**
- * Yields the parts of the file in order. They are verified only when the last one has been yielded.
- * @throws ArchiveError what is wrong with the file or the secret
+ * Yields the parts of the file in order. They can be trusted only when all have been yielded.
+ * @throws ArchiveError that says what is wrong with the file or the secret
  */
 export async function* readArchive(path: string, secret: Secret | null): AsyncGenerator<Part> {
   const source = Readable.from(await packedOf(path, secret), { objectMode: false });

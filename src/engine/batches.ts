@@ -1,6 +1,6 @@
 /**
- * Groups work that costs nearly the same for one item as for many. Items that arrive while it runs are collected and processed together
- * next. A single item does not wait.
+ * Processes items together whose cost is nearly the same for one as for many. Items that arrive during a call form the
+ * next batch. A single item does not wait.
  */
 import { runInBackground } from "../background.js";
 
@@ -22,7 +22,7 @@ export function createBatches<Item, Result>(options: {
   most: number;
   /** Number of concurrent calls of `work`. */
   atOnce: number;
-  /** True if one item may have caused the failure and nothing was done. Then each item is tried separately. */
+  /** True if a single item may have caused the failure, and nothing was written. Each item is then tried alone. */
   isOfOne: (error: unknown) => boolean;
 }): Batches<Item, Result> {
   const { work, most, atOnce, isOfOne } = options;

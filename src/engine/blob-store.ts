@@ -1,12 +1,13 @@
 /**
- * Stores bytes that are too large for the database: in a folder or in an S3 bucket, under random keys. Names, apps and rights are the
- * responsibility of the caller.
+ * Stores bytes that are too large for the database, in a folder or an S3 bucket, under random keys. The caller decides
+ * about names, apps and rights.
  */
 import type { BlobStore, Bucket } from "./blob-store/blob.js";
 import { createFolderStore } from "./blob-store/folder.js";
 
 /**
- * Opens the store. `space` separates the blobs of several databases in one folder or bucket: a sweep sees only its own.
+ * Opens the store. `space` separates the blobs of several databases in one folder or bucket, so that each lists only
+ * its own.
  * @param folder absolute path; used if `bucket` is null
  */
 export async function openBlobStore(options: {

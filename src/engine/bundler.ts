@@ -25,30 +25,33 @@ import type { SourceJob, SourceScript } from "./bundler/source-script.js";
 
 const CHILD = fileURLToPath(new URL("./bundler/child.js", import.meta.url));
 
-/** Limits of a build process: its time, and its memory together with the bundler that it starts. */
+/** Limits of a build process: its time, and its memory together with that of the bundler which it starts. */
 interface Bounds {
   ms: number;
   bytes: number;
 }
 const BOUNDS: Bounds = { ms: 30_000, bytes: 512 * 2 ** 20 };
-/** A process that got less processor time than this share of its time limit was slowed down by other processes. */
+/**
+ * A process that got a smaller share of its time limit as processor time was slowed down by other processes, so that
+ * its timeout is not its fault.
+ */
 const SLOWED_DOWN_SHARE = 1 / 2;
 const LOOK_EVERY_MS = 100;
 const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
 /** Size limit of the response: the script (twice its size if every character is escaped), its declarations and the other fields. */
 const ANSWER_MAX_BYTES = 2 * SCRIPT_MAX_BYTES + 2 * 1024 * 1024;
-/** An empty job: every working process answers it. */
+/** An empty job, which every working build process can answer. */
 const EMPTY_JOB: BundleJob = {
   packages: [{ name: "probe", version: "0.0.0", folder: "/node_modules/probe", bytes: 0 }],
   maxBytes: 0,
   subpath: "",
 };
 
-/** Request to the process. The archives follow in the same order. */
+/** Job of a build process. The archives of the packages follow in the same order. */
 export interface BundleJob {
-  /** Builds the source files of an action instead of packages. */
+  /** Set to build the source files of an action instead of packages. */
   source?: SourceJob;
-  /** Reads the project of a git repository, whose pack follows, instead of packages. */
+  /** Set to read the project in a git repository, whose pack follows, instead of packages. */
   repository?: RepositoryJob;
   packages: (Placed & { bytes: number })[];
   maxBytes: number;

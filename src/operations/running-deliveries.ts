@@ -1,4 +1,4 @@
-/** Tracks deliveries in progress in this process, each once, and their number per app. */
+/** Tracks the deliveries that this process has in progress, and their number for each app. */
 
 export type RunningDeliveries = ReturnType<typeof createRunningDeliveries>;
 
@@ -24,7 +24,10 @@ export function createRunningDeliveries(maxDeliveries: number) {
       return [[...counts.keys()], [...counts.values()]];
     },
 
-    /** @param sending promise that never rejects, because the sender reports its errors itself */
+    /**
+     * Tracks a delivery until `sending` settles.
+     * @param sending promise that never rejects, because the sender reports its errors itself
+     */
     trackDelivery({ id, appId }: { id: number; appId: number }, sending: Promise<void>): void {
       const done = sending.finally(() => {
         heldWork.delete(id);
@@ -38,7 +41,7 @@ export function createRunningDeliveries(maxDeliveries: number) {
       onFree = listener;
     },
 
-    /** Accepts no more; resolves when nothing is in progress. If `impatient` aborts, running deliveries stop. */
+    /** Accepts no more deliveries, and resolves when none is in progress. When `impatient` aborts, the running ones are stopped. */
     async drain(impatient: AbortSignal): Promise<void> {
       isDraining = true;
       const hurryWork = () => hurrySignal.abort();

@@ -41,11 +41,11 @@ interface RunningParts {
   userOf: UserOf;
   scans: SecretScans;
   requests: RunRequests;
-  /** Additional work after each renewal of the lease. With `mayDeclareDead`, processes whose lease has ended are dead. */
+  /** Called after each renewal of the lease. With `mayDeclareDead`, processes whose lease has ended count as dead. */
   onRenewal: (mayDeclareDead: boolean) => Promise<void>;
 }
 
-/** Runs after each renewal: ends or requeues runs whose process died, that were lost, or that are late. */
+/** Called after each renewal of the lease: ends or requeues runs of dead processes, runs without an executor, and late runs. */
 async function settleRuns(
   { config, measures, log }: Surroundings,
   { repository, dispatcher }: { repository: RunRepository; dispatcher: Dispatcher },

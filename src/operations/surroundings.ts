@@ -1,4 +1,4 @@
-/** Dependencies of a process's operations: the settings, its connections, its browsers. Only types. */
+/** Types of what the operations of a process need: the settings, its connections, its browsers. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { Config } from "../config.js";
@@ -11,17 +11,17 @@ import type { RequestTracing } from "./watch/tracing.js";
 export interface Surroundings {
   config: Config;
   db: DataSource;
-  /** URL of the database, for readers with their own connections. */
+  /** URL of the database, for modules that open their own connections. */
   databaseUrl: string;
   notifications: Notifications;
-  /** null in a process that is not a runner. */
+  /** Browsers of this process; null if it is not a runner. */
   browsers: Browsers | null;
   room: DiskSpace;
   measures: ServiceMeasures;
   tracing: RequestTracing;
-  /** The service's address for people and browsers. */
+  /** Address of the service for people and browsers. */
   baseUrl: string;
-  /** The service's address for the runs of this process. */
+  /** Address at which runs of this process reach the service. */
   apiUrl: string;
   /** True if no other process shares the database. */
   alone: boolean;

@@ -73,7 +73,7 @@ function ofClock({ clockMs }: Facts, askedAt: number, answeredAt: number): Findi
   );
 }
 
-/** Lets PostgreSQL write to its disk, whose free space this machine may be unable to read. */
+/** Makes PostgreSQL write to its disk, to find out whether it is full, because this machine may be unable to read the disk's free space. */
 async function ofDisk(client: Client): Promise<Finding> {
   try {
     await client.query("BEGIN");
@@ -129,7 +129,7 @@ async function ofLife(client: Client): Promise<Finding[]> {
   ];
 }
 
-/** Checks that the files of the database are in one store, which every API process uses. */
+/** Checks that all files of the database are in one media store, and that every API process uses this store. */
 async function ofMediaStore(client: Client, { roles, mediaBucket, dataDir }: Config): Promise<Finding[]> {
   if (!roles.has("api") && !roles.has("scheduler")) return [];
   const { rows } = await client.query<{ space: string; identity: string | null }>(
@@ -165,7 +165,7 @@ async function ofProxy(client: Client): Promise<Finding> {
   );
 }
 
-/** Checks the connections: every live process needs its own at the same time. */
+/** Checks that PostgreSQL allows enough connections for all live processes. */
 async function ofConnections(client: Client, config: Config): Promise<Finding> {
   const [{ most }] = (await client.query<ConnectionFacts>(CONNECTION_FACTS)).rows as [ConnectionFacts];
   const living = await client.query<{ roles: Role[] }>(
@@ -185,7 +185,10 @@ const APP_USERS = `
                     AND data->>'by' = 'upgrade' AND (data->>'id')::int = source.id) AS "byUpgrade"
     FROM data_source AS source WHERE is_users ORDER BY 1, 2 LIMIT 20`;
 
-/* Data sources that pages cannot sign in by. A hashed column is a sign of users, not a proof, because it may also contain a secret. */
+/**
+ * Selects data sources with a hashed column that pages cannot sign in by. Such a column suggests users, but it may also
+ * contain other secrets.
+ */
 const NOT_USERS = `
   SELECT app_id AS "appId", name FROM data_source WHERE hashed_columns <> '[]' AND NOT is_users ORDER BY 1, 2 LIMIT 20`;
 

@@ -6,7 +6,7 @@ import { browser, bundling, egress, folder, isolate, keyFile, node } from "./mac
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Returns the settings, or their fault. */
+/** Reads the settings. Returns them, or the diagnostic that reports their fault. */
 function settings(environment: Environment | undefined): { config: Config | null; findings: Finding[] } {
   try {
     return { config: readConfig(environment), findings: [noProblem("settings", "can be read")] };

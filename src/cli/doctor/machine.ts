@@ -38,7 +38,7 @@ export async function isolate(): Promise<Finding> {
   }
 }
 
-/** Returns the nearest existing folder. */
+/** Returns the nearest folder above the path that exists. */
 function nearest(path: string): string {
   let folder = path;
   while (!existsSync(folder)) folder = join(folder, "..");
@@ -71,7 +71,7 @@ export async function folder({ dataDir, diskFreeMinMb }: Config): Promise<Findin
   ];
 }
 
-/** Checks the local address of every connection that a run makes. */
+/** Checks that this machine has the address from which runs must connect (EGRESS_ADDRESS). */
 export async function egress({ egressAddress }: Config): Promise<Finding[]> {
   if (egressAddress === null) return [];
   if (await isLocalAddress(egressAddress))
@@ -85,7 +85,7 @@ export async function egress({ egressAddress }: Config): Promise<Finding[]> {
   ];
 }
 
-/** True if other users of the machine can read the keys of the settings. */
+/** Reports if other users of the machine can read the file with the keys of the settings. */
 export function keyFile({ dataDir, settingsKeys }: Config): Finding {
   const path = settingsKeyFile(dataDir);
   const stats = statSync(path, { throwIfNoEntry: false });

@@ -1,10 +1,10 @@
-/** Callers of each GraphQL field and REST route, read from the permission table and the resolvers that name its operations. */
+/** Finds out who may call each GraphQL field and REST route, from the permission table and the operations that resolvers name. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ACCESS_TABLE, type CallerRole, type Operation, SCOPES, type Scope } from "../../rules/access.js";
 import { code } from "./tables.js";
 
-/** Operations of resolvers and REST rows that refer to them through a helper. */
+/** Operations that resolvers and REST rows check through a helper, so that their code does not name the operation. */
 const INDIRECT_OPERATIONS: Readonly<Record<string, readonly Operation[]>> = {
   runAction: ["runAction", "runDraft"],
   runActionWithResult: ["runAction", "runDraft"],
@@ -43,7 +43,7 @@ const INDIRECT_OPERATIONS: Readonly<Record<string, readonly Operation[]>> = {
 
 const isOperation = (name: string): name is Operation => Object.hasOwn(ACCESS_TABLE, name);
 
-/** Operations that the resolver of each field enters, by the field's name. @param root the checkout */
+/** Returns the operations that each resolver checks, by the field's name. @param root the checkout */
 export function operationsByField(root: string): ReadonlyMap<string, readonly Operation[]> {
   const operationsByName = new Map<string, readonly Operation[]>(Object.entries(INDIRECT_OPERATIONS));
   for (const file of globSync("src/api/graphql/*-resolver.ts", { cwd: root })) {
@@ -68,7 +68,7 @@ export const CALLERS_NOTE = `**Callers.** Each operation lists who may call it:
 - *server actions*: the code of a run on the server
 - *pages of the app*: the live app and the viewer for editors, with the token of the page`;
 
-/** Operations that all other callers can use as far as the app's access rules allow. */
+/** Operations that callers without a right on the app may use as far as the app's access rules allow. */
 const WITH_ACCESS_RULES: readonly Operation[] = [
   "readEntries",
   "writeEntries",
@@ -95,7 +95,7 @@ function peopleOf(who: readonly CallerRole[]): CallerRole[] {
 const oneOf = (items: readonly string[]): string =>
   items.length < 2 ? items.join("") : `${items.slice(0, -1).join(", ")} or ${items.at(-1)}`;
 
-/** Describes API tokens: with one of the scopes, or without scopes. */
+/** Describes the API tokens that may call: those with one of the scopes, or those without scopes. */
 function apiTokens(scopes: readonly Scope[], withoutScopes: boolean): string[] {
   if (withoutScopes && scopes.length === SCOPES.length) return ["all API tokens"];
   if (withoutScopes && scopes.length === 0) return ["API tokens without scopes"];

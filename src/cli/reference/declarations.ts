@@ -32,7 +32,7 @@ const depthOf = (text: string): number =>
     0,
   );
 
-/** A line that begins an interface or a type alias at the top level of a file. */
+/** Parses a line that begins an interface or a type alias at the top level of a file. */
 function headOf(line: string): { kind: string; name: string; rest: string } | null {
   const [head = "", kind = "", name = ""] = /^(?:export )?(interface|type) (\w+)/.exec(line) ?? [];
   return name === "" ? null : { kind, name, rest: line.slice(head.length) };
@@ -47,7 +47,7 @@ function bodyOf(source: string, name: string): string[] | null {
   return lines.slice(start + 1, bodyEnd);
 }
 
-/** Members of an interface in the order of its source; overloads keep their name. @throws Error if no source has the interface */
+/** Returns the members of an interface in the order of its source, including overloads. @throws Error if no source has the interface */
 export function membersOf(sources: readonly string[], name: string): Member[] {
   const body = sources.map((source) => bodyOf(source, name)).find((lines) => lines !== null);
   if (!body) throw new Error(`no declaration of the interface ${name}`);
@@ -77,12 +77,12 @@ export function membersOf(sources: readonly string[], name: string): Member[] {
 export interface Declaration {
   name: string;
   comment: string;
-  /** Text of a type alias in one line; the types that an interface extends, "" for none. */
+  /** Text of a type alias in one line. For an interface, the types that it extends; "" for none. */
   text: string;
   isAlias: boolean;
 }
 
-/** Interfaces and type aliases of a source. */
+/** Returns the interfaces and type aliases of a source. */
 export function declarationsIn(source: string): Declaration[] {
   const declarations: Declaration[] = [];
   let comment = "";
@@ -114,13 +114,13 @@ export function declarationsIn(source: string): Declaration[] {
   );
 }
 
-/** The types between `extends` and the brace; "" for none. */
+/** Returns the types between `extends` and the brace; "" for none. */
 function heritageOf(rest: string): string {
   const start = rest.lastIndexOf(" extends ");
   return start < 0 ? "" : rest.slice(start + " extends ".length, rest.lastIndexOf("{")).trim();
 }
 
-/** An alias without comments, without its semicolon and without the bar before its first member. */
+/** Returns the text of an alias without comments, without its semicolon and without a leading bar. */
 function aliasText(text: string): string {
   const plain = text.replaceAll(/\/\*\*[^*]*\*\/ ?/g, "").replace(/;$/, "");
   return plain.startsWith("| ") ? plain.slice(2) : plain;

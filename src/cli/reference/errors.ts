@@ -139,7 +139,7 @@ const CLOSE_CODES = [
   ["4429", "The client sent `connection_init` twice.", "Send it once."],
 ];
 
-/** @param root the checkout, whose source has the further fields */
+/** Builds the page of errors. @param root the checkout, whose source contains the further fields of errors */
 export function errorsPage(root: string): string {
   const fields = membersOf([readFileSync(join(root, "src/errors.ts"), "utf8")], "ErrorDetails");
   const fieldRows = fields.map(({ name, comment }) => [code(name), comment]);

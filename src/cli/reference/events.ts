@@ -35,7 +35,7 @@ const EVENT_MEANINGS: Record<string, string> = {
   "email.validate": "A code was sent by e-mail.",
 };
 
-/** Types that the code builds from an operation or a kind. */
+/** Event types that the code composes from an operation or a kind, so that no source contains them as text. */
 const COMPOSED_TYPES: Record<string, readonly string[]> = {
   "app.alert.${verb}": ["app.alert.create", "app.alert.update"],
   "media.${kind}.accessRules": ["media.file.accessRules", "media.folder.accessRules"],
@@ -43,10 +43,10 @@ const COMPOSED_TYPES: Record<string, readonly string[]> = {
 const AUDIT_TYPE =
   /["`]((?:app|appAction|dataSource|media|token|person|member|invitation|administrator|organization)\.[\w.${}]+)["`]/g;
 
-/** Types of audit entries that statements of SQL write: changes of entries, and the upgrade that adds users of apps. */
+/** Types of audit entries that SQL statements write: changes of entries, and a migration that marks data sources as users. */
 const TYPES_IN_SQL: readonly string[] = [ENTRIES_CHANGED, "dataSource.notUsers"];
 
-/** Types of audit entries that the callers of these functions write, sorted. */
+/** Returns the types of audit entries that the callers of these functions write, sorted. */
 function auditTypes(root: string, writers: readonly string[], others: readonly string[] = []): string[] {
   const texts = globSync("src/operations/**/*.ts", { cwd: root }).map((file) => readFileSync(join(root, file), "utf8"));
   const foundTypes = texts

@@ -1,4 +1,4 @@
-/** Reference page of the GraphQL operations: arguments, result, callers and a document of each. */
+/** Reference page of the GraphQL operations: arguments, result and callers of each, with a sample document. */
 import {
   type GraphQLField,
   type GraphQLObjectType,

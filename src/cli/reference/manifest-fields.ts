@@ -21,7 +21,7 @@ function typeOf(schema: Schema): string {
   return [schema.type ?? "any value"].flat().join(" or ");
 }
 
-/** The object that a schema describes, behind arrays and unions. */
+/** Returns the object schema inside arrays and unions. */
 function objectIn(schema: Schema): Schema | null {
   if (schema.properties) return schema;
   return (

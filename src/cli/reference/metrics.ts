@@ -1,4 +1,4 @@
-/** Reference page of the metrics at `/metrics`, read from the places that define them. */
+/** Reference page of the metrics at `/metrics`, read from the code that defines them. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { code, page, table } from "./tables.js";

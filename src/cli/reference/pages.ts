@@ -1,4 +1,4 @@
-/** The generated pages of docs/reference, as the code makes them now. */
+/** Generates the pages of docs/reference from the code. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createSchema, type Resolvers } from "../../api/graphql/schema.js";
@@ -15,7 +15,7 @@ import { withRunStates } from "./run-states.js";
 import { svcCallsPage } from "./svc-calls.js";
 import { variablesPage } from "./variables.js";
 
-/** Content of each page by its file name in docs/reference. @param root the checkout, whose source is read */
+/** Returns the content of each page by its file name in docs/reference. @param root the checkout, whose source is read */
 export async function referencePages(root: string): Promise<Record<string, string>> {
   // Types and arguments are the classes' own; no resolver is called.
   const schema = await createSchema({} as Resolvers);
@@ -34,7 +34,7 @@ export async function referencePages(root: string): Promise<Record<string, strin
   };
 }
 
-/** Writes the pages. Returns a line that names them. @param root the checkout */
+/** Writes the generated pages. Returns a line that lists them. @param root the checkout */
 export async function writeReference(root: string): Promise<string> {
   const pages = await referencePages(root);
   for (const [name, content] of Object.entries(pages)) writeFileSync(join(root, "docs/reference", name), content);

@@ -1,5 +1,6 @@
 /**
- * Sample bodies for routes whose schema says too little, and sample values for fields of any type, for the reference of the REST routes.
+ * Sample request bodies for the reference of the REST routes, where the schema alone gives no useful example. Also
+ * sample values of fields.
  */
 
 const CODE = "async function execute({ payload }) { return payload.name; }";
@@ -25,7 +26,7 @@ const APP = "/v1/apps/{appId}";
 const V3 = "/v3/apps/{appId}";
 const DS = `${APP}/data-sources/{ds}`;
 
-/** Bodies by method and path of the OpenAPI document. */
+/** Sample bodies by method and path of the OpenAPI document. */
 export const BODIES: Readonly<Record<string, unknown>> = {
   [`POST ${V3}/actions`]: ACTION,
   [`PUT ${V3}/actions/{id}`]: { description: "says hello", timeoutMs: 10_000 },
@@ -121,7 +122,7 @@ export const BODIES: Readonly<Record<string, unknown>> = {
   "POST /v1/auth/reset/confirm": { token: "the token of the link", passphrase: PASSPHRASE },
 };
 
-/** Queries without which a route returns an error. */
+/** Sample queries of routes that return an error without a query. */
 export const QUERIES: Readonly<Record<string, string>> = {
   [`GET ${V3}/schedule/preview`]: "?frequency=0+9+*+*+1-5&timezone=Europe/Berlin",
   [`GET ${V3}/packages/declarations`]: "?integrity=sha256-…",
@@ -130,13 +131,13 @@ export const QUERIES: Readonly<Record<string, string>> = {
 /** Routes whose body is the JSON of WebAuthn, which the browser creates. */
 export const WEBAUTHN: readonly string[] = ["POST /v1/auth/passkeys", "POST /v1/auth/passkeys/sign-in"];
 
-/** Tokens in responses of routes that create another kind than an API token. */
+/** Sample tokens in responses of routes that create other tokens than API tokens. */
 export const TOKENS: Readonly<Record<string, string>> = {
   "POST /v1/admin/users": "svc_editor_…",
   [`POST ${APP}/visitors`]: "svc_live_…",
 };
 
-/** Values of fields by their names, for schemas that allow any value or any text. */
+/** Sample values by field name, for fields whose schema allows any value or any text. */
 export const SAMPLES: Readonly<Record<string, unknown>> = {
   accessRules: [{ type: ["…"], allow: "all" }],
   code: CODE,

@@ -1,4 +1,4 @@
-/** Reference page of the REST routes, made from the OpenAPI document: caller, request and response of each. */
+/** Reference page of the REST routes, generated from the OpenAPI document: callers, request and response of each. */
 import type { GraphQLSchema } from "graphql";
 import { openapiDocument } from "../../api/openapi/document.js";
 import { ROUTES } from "../../api/rest/routes.js";
@@ -36,11 +36,11 @@ interface Document {
 }
 
 const BASE = "http://127.0.0.1:4000";
-/** Fields that one object of an example shows; a named type links to the GraphQL reference for the rest. */
+/** Maximum number of fields of an object in an example. The rest is behind a link to the type's GraphQL reference. */
 const FIELDS_SHOWN = 8;
 const DEPTH_SHOWN = 2;
 
-/** Routes whose resolver has no GraphQL description. */
+/** Summaries of routes whose resolver has no GraphQL description. */
 const SUMMARIES: Record<string, string> = {
   "POST /v1/apps/{appId}/stages": "Creates a stage of the app.",
   "POST /v1/apps/{appId}/visitors": "Starts the session of a visitor, on an origin that the app lists.",
@@ -74,7 +74,7 @@ const SUMMARIES: Record<string, string> = {
   "POST /v1/apps/{appId}/ai/transcribe": "Transcribes speech.",
 };
 
-/** Routes that send or receive something other than JSON, which the route table lacks. */
+/** Routes that send or receive something other than JSON, so that the REST table does not contain them. */
 const OTHERS: readonly (readonly [route: string, meaning: string, page: string])[] = [
   ["POST /v1/apps/{appId}/data-sources/{ds}/import", "Imports a file of entries", "data-sources.md#writing"],
   ["GET /v1/apps/{appId}/data-sources/{ds}/export", "Exports all entries as a file", "data-sources.md#writing"],
@@ -138,7 +138,7 @@ function exampleOf(schema: Schema, document: Document, depth = 0): unknown {
   return SCALARS[type ?? ""] ?? MORE;
 }
 
-/** Returns the sample of a field: one for its name if the schema allows any value or any text. */
+/** Returns a sample value for a field: by its name if the schema allows any value or any text, otherwise by the schema. */
 function fieldExample(name: string, schema: Schema, document: Document, depth: number): unknown {
   const example = exampleOf(schema, document, depth);
   const isVague = example === MORE || example === SCALARS["string"];
@@ -165,7 +165,7 @@ interface Row {
   operation: RestOperation;
 }
 
-/** The body of a route's example; null if it reads none. */
+/** Returns the sample body of a route; null if the route reads none. */
 function bodyOf({ method, path, operation }: Row, document: Document): unknown {
   const schema = schemaOf(operation.requestBody?.content);
   if (!schema) return null;
@@ -197,7 +197,7 @@ function routeText(row: Row, document: Document, callers: string): string {
   return `### ${method} ${path}\n\n${routeNotes.join("\n")}\n\n\`\`\`text\n${example}\n\`\`\``;
 }
 
-/** Callers of a route: by its resolver's operations, or anonymous ones. */
+/** Returns the callers of a route: by its resolver's operations, or everyone if it needs no credential. */
 function routeCallers({ operation }: Row, byField: ReadonlyMap<string, readonly Operation[]>): string {
   const name = operation.operationId;
   const fields = [...byField.keys()].filter(

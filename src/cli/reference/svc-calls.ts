@@ -10,7 +10,7 @@ import { code, page, table } from "./tables.js";
 const EVERYWHERE_NOTE =
   "`UNAUTHORIZED`, `FORBIDDEN`, `REQUEST_INVALID`, `RATE_LIMIT_EXCEEDED`, `OVERLOADED`, `INTERNAL_ERROR` and `NETWORK_ERROR`";
 
-/** The action's code of an example. */
+/** Wraps an example in the code of an action. */
 export const actionOf = (example: string): string =>
   `async function execute() {\n${example.replaceAll(/^/gm, "  ")}\n}`;
 
@@ -33,7 +33,7 @@ function examplesOf({ example, pageExample, shownElsewhere = {}, path, package: 
   ];
 }
 
-/** Calls of a namespace, without the members that hold other namespaces. */
+/** Returns the calls of a namespace, without members that are namespaces themselves. */
 export const callsOf = (sources: readonly string[], type: string): Member[] =>
   membersOf(sources, type).filter(({ signature }) => /^\w+[(<]|^\w+: (?:\(|SendRequest)|^unread/.test(signature));
 
@@ -52,7 +52,7 @@ function sectionOf(namespace: NamespaceExample, sources: readonly string[]): str
     .join("\n\n");
 }
 
-/** The declarations that svc.d.ts consists of. */
+/** Returns the source files of which svc.d.ts consists. */
 export function clientDeclarations(root: string): string[] {
   const files = globSync("src/web/runtime/*-types.ts", { cwd: root }).sort();
   return [...files, "src/data/action-types.ts", "src/data/media-types.ts"].map((file) =>

@@ -1,4 +1,7 @@
-/** Examples and errors of the calls of `Svc`, by namespace. test/docs/commands.test.ts runs each example of an action. */
+/**
+ * Examples and errors of the calls of `Svc`, by namespace, for the reference page. test/docs/commands.test.ts runs each
+ * example of an action.
+ */
 import type { Status } from "../../errors.js";
 import {
   ACTIONS_EXAMPLE,
@@ -17,20 +20,23 @@ import {
 } from "./svc-example-code.js";
 
 export interface NamespaceExample {
-  /** Path at which code finds it. */
+  /** Path at which code finds the namespace, such as `Svc.AI`. */
   path: string;
-  /** Interface of its declarations. */
+  /** Name of the interface that declares the namespace. */
   type: string;
   /** Package that the action lists; null if it needs none. */
   package: string | null;
   about: string;
-  /** Statuses in addition to those that every call can have. */
+  /** Error statuses of the namespace's calls, in addition to those that every call can have. */
   errors: readonly Status[];
-  /** Errors without a status, in words. */
+  /** Description of errors that have no status. */
   otherErrors?: string;
-  /** Body of `execute` of a server action, with its result and the action that it calls; null if there is none. */
+  /** Example in a server action: body of `execute`, its result, and the action that it calls; null if there is none. */
   example: { code: string; result: unknown; calls?: { name: string; code: string } } | null;
-  /** Body of an async function in a page that has loaded the library, with its result. test/web/own-pages.test.ts runs it. */
+  /**
+   * Example in a page: body of an async function that runs after the library has loaded, and its result.
+   * test/web/own-pages.test.ts runs it.
+   */
   pageExample?: { code: string; result: unknown };
   /** Calls that no example above runs, by name, each with the page that shows it. */
   shownElsewhere?: Readonly<Record<string, string>>;

@@ -1,14 +1,14 @@
-/** Types that the calls of `Svc` name, for the reference page: the fields of each with their meaning, from the same declarations. */
+/** Describes the types that calls of `Svc` use, for the reference page, from the declarations of svc.d.ts. */
 import { type Declaration, declarationsIn, membersOf } from "./declarations.js";
 import { code, table } from "./tables.js";
 
 const namesIn = (text: string): string[] => text.replaceAll(/"[^"]*"/g, "").match(/\b[A-Z]\w+\b/g) ?? [];
 
-/** Text that can name further types: the fields of an interface, or an alias. */
+/** Returns the text of a declaration that may name further types: the fields of an interface, or an alias. */
 const contentOf = ({ name, text, isAlias }: Declaration, sources: readonly string[]): string =>
   isAlias ? text : [text, ...membersOf(sources, name).map(({ signature }) => signature)].join("\n");
 
-/** Declarations that the signatures need, directly or by another one. */
+/** Returns the declarations that the signatures use, directly or through other declarations. */
 function reachable(signatures: readonly string[], all: ReadonlyMap<string, Declaration>, sources: readonly string[]) {
   const declarationsByName = new Map<string, Declaration>();
   const queue = signatures.flatMap(namesIn);
@@ -34,7 +34,7 @@ function sectionOf({ name, comment, text, isAlias }: Declaration, sources: reado
     .join("\n\n");
 }
 
-/** The section of types. @param described interfaces that other sections of the page describe */
+/** Builds the section of types. @param described interfaces that other sections of the page describe */
 export function typesSection(
   signatures: readonly string[],
   sources: readonly string[],

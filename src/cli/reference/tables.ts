@@ -1,4 +1,4 @@
-/** Markdown of the generated reference pages: tables, code in a cell, and the line that says how a page is made. */
+/** Helpers for the Markdown of generated reference pages: tables, code in a cell, and the line that says from what a page is generated. */
 
 const inCell = (text: string): string =>
   text
@@ -15,7 +15,7 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
   return [line(head), line(head.map(() => "---")), ...rows.map(line)].join("\n");
 }
 
-/** A page: title, its readers, the source it is generated from, and its parts. */
+/** Builds a page from its title, the sentence about its readers, the source that it is generated from, and its parts. */
 export function page(title: string, lead: string, source: string, parts: readonly string[]): string {
   const generatedNote = `This page is generated from ${source}, by \`npm run reference\`.`;
   return `${[`# ${title}`, lead, generatedNote, ...parts].join("\n\n")}\n`;

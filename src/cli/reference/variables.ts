@@ -1,4 +1,4 @@
-/** Reference page of the variables of the service, and of those that compose and Helm take. */
+/** Reference page of the environment variables of the service, and of the settings of compose and Helm. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { OPEN_ID_VARIABLES } from "../../config/open-id.js";
@@ -24,7 +24,7 @@ function composeRows(root: string): string[][] {
   return [...composeVariables].map(([name, initial]) => [code(name), initial, COMPOSE_DEFAULTS[name] ?? ""]);
 }
 
-/** Keys of the chart's values with their defaults, by their paths. */
+/** Returns the values of the Helm chart by their paths, with their defaults. */
 function helmRows(root: string): string[][] {
   const rows: string[][] = [];
   const path: string[] = [];

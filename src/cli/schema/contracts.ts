@@ -1,4 +1,4 @@
-/** The three committed contracts in `schema/`, generated from the code. Writes nothing. */
+/** Generates the three files in `schema/`, which are the committed contracts of the service. */
 import { type GraphQLArgument, type GraphQLSchema, lexicographicSortSchema, printSchema } from "graphql";
 import type { DataSource } from "typeorm";
 import { createSchema, type Resolvers, rootFields } from "../../api/graphql/schema.js";
@@ -18,7 +18,7 @@ function sortSchema(schema: GraphQLSchema): GraphQLSchema {
   return copy;
 }
 
-/** Returns file names in `schema/` with their content. `db` is a migrated database, `root` the checkout. */
+/** Returns the content of each file in `schema/` by its name. `db` is a migrated database, `root` the checkout. */
 export async function contractFiles(db: DataSource, root: string): Promise<Record<string, string>> {
   // Types and arguments are the classes' own; no resolver is called.
   const schema = await createSchema({} as Resolvers);

@@ -1,6 +1,4 @@
-/**
- * The database's schema as readable SQL, in an order that does not depend on its history. Reads PostgreSQL's catalogue, changes nothing.
- */
+/** Prints the database's schema as readable SQL, in an order that does not depend on the order of migrations. */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 
@@ -51,7 +49,7 @@ const SELECT_FUNCTIONS = `
 const FILE_HEAD =
   "-- Written by `npm run schema` from what migrations/ make of an empty database. Not to be edited, not to be run.";
 
-/** Tables with their columns, constraints, indexes and triggers, then functions. */
+/** Returns tables with their columns, constraints, indexes and triggers, then functions, as SQL. */
 export async function dumpDatabase(db: DataSource): Promise<string> {
   const lines = async (sql: string, parameters: unknown[] = []) =>
     (await rows<{ line: string }>(db, sql, parameters)).map(({ line }) => line.trimEnd());

@@ -1,9 +1,9 @@
-/** The catalogue of statuses as a table for readers: which there are, and which part of the source raises each. */
+/** Builds a table of all error statuses and of the parts of the source that use each. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { STATUS, type Status } from "../../errors.js";
 
-/** Statuses that no code raises, with the reasons why they stay. */
+/** Statuses that no code uses, with the reasons why they stay in the contract. */
 export const RESERVED_STATUSES: Partial<Record<Status, string>> = {};
 
 const PAGE_HEAD = `# Errors
@@ -16,7 +16,7 @@ more: the field, what was expected and what came.
 | --- | --- | --- | --- |
 `;
 
-/** The parts of src/ whose text names the status, in alphabetical order. */
+/** Returns for each status the folders of src/ whose text contains it, in alphabetical order. */
 export function partsRaising(root: string): Map<Status, string[]> {
   const files = globSync("src/**/*.ts", { cwd: root }).filter(
     (file) => file !== "src/errors.ts" && !/^src\/(web|cli)\//.test(file),

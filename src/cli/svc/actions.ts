@@ -1,4 +1,4 @@
-/** Finds actions of the server by name, for commands that name one. */
+/** Finds actions on the server by name, for the commands of `svc`. */
 import type { Client } from "./client.js";
 import { CliError } from "./failure.js";
 

@@ -4,16 +4,16 @@ import type { Environment, SavedToken, Target, TokenStore } from "./config.js";
 import { CliError, EXIT } from "./failure.js";
 
 const TIMEOUT_MS = 130_000;
-/** Time before its expiry at which a token is renewed. */
+/** Milliseconds before its expiry at which a token is renewed. */
 const RENEW_BEFORE_MS = 30_000;
-/** Total time that a request waits for a service that answers 429 or 503 with Retry-After. */
+/** Maximum seconds that a request waits in total for a service that responds with 429 or 503 and Retry-After. */
 const WAIT_MAX_SECONDS = 60;
 
 export interface Request {
   query?: Record<string, string | number | boolean | undefined>;
   body?: unknown;
   headers?: Record<string, string>;
-  /** Used instead of the signed-in token. */
+  /** Token of this request instead of the saved one. */
   token?: string;
   anonymous?: boolean;
 }
@@ -102,7 +102,10 @@ export class Client {
     return { status: response.status, headers: response.headers, body: parseJson(await response.text()) };
   }
 
-  /** Sends a request. Waits if the service asks for it, which it does before it starts work on a request. */
+  /**
+   * Sends a request. If the service responds with Retry-After, waits and repeats it: the service does this only before
+   * it starts work on a request.
+   */
   async #sendPatiently(method: string, address: string, request: Sent): Promise<Reply> {
     for (let waited = 0; ; ) {
       const reply = await this.#send(method, address, request);
@@ -113,7 +116,7 @@ export class Client {
     }
   }
 
-  /** A request without a token, of any status. */
+  /** Sends a request without a token. Resolves for any status. */
   async open(method: string, path: string, form?: URLSearchParams): Promise<Reply> {
     return this.#send(method, this.target.url + path, form ? { body: form } : {});
   }
@@ -139,7 +142,7 @@ export class Client {
   }
 }
 
-/** Returns the saved form of a response of /oauth/token. */
+/** Converts a response of /oauth/token to the form in which it is saved. */
 export const savedToken = (
   body: { access_token: string; refresh_token?: string; expires_in?: number },
   clientId: string,

@@ -1,4 +1,4 @@
-/** Completion scripts for shells, written from the commands themselves. */
+/** Generates completion scripts for shells from the commands of `svc`. */
 import type { Command } from "commander";
 import { wrongUse } from "./failure.js";
 
@@ -67,7 +67,7 @@ function fish(entries: readonly Entry[]): string {
   return `${lines.join("\n")}\n`;
 }
 
-/** @throws CliError for another shell */
+/** @throws CliError for a shell that is not supported */
 export function completionScript(program: Command, shell: string): string {
   const scripts: Record<string, (entries: readonly Entry[]) => string> = { bash, zsh, fish };
   const script = Object.hasOwn(scripts, shell) ? scripts[shell] : undefined;

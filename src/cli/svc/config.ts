@@ -1,4 +1,4 @@
-/** Finds server, app and token of the command line: in options, environment, svc.json, or the saved sign-in. */
+/** Finds the server, the app and the token for a command: in options, environment variables, svc.json, or the saved sign-in. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
@@ -12,7 +12,7 @@ export interface Target {
   /** Address of the server, without a closing slash. */
   url: string;
   app: number;
-  /** Folder of svc.json; the current folder if there is none. */
+  /** Folder that contains svc.json; without one, the current folder. */
   root: string;
 }
 
@@ -74,7 +74,7 @@ export interface SavedToken {
   expiresAt?: number;
 }
 
-/** Sign-ins of this person by server and app, in a file that only the person can read. */
+/** Saved sign-ins of this person, by server and app, in a file that only the person can read. */
 export class TokenStore {
   readonly #path: string;
 

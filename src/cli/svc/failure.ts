@@ -17,10 +17,10 @@ export class CliError extends Error {
   }
 }
 
-/** Failure that also ends a command that watches files: the next change cannot correct it. */
+/** Failure that also ends a command that watches files, because no change of a file can correct it. */
 export class FinalError extends CliError {}
 
-/** Failure of a command that a signal ended. The command must not continue. */
+/** Failure of a command that a signal has ended, so that it must not continue. */
 export class InterruptedError extends FinalError {}
 
 export const wrongUse = (message: string): CliError => new CliError(message, EXIT.wrongUse);

@@ -1,4 +1,4 @@
-/** A service of this package for `svc dev` and `svc test`, where a project has none: starts it with its own database, and stops it. */
+/** Starts and stops a service on this machine, with its own database, for `svc dev` and `svc test` in a project that names no server. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import type { Environment } from "./config.js";
 import { CliError } from "./failure.js";
 
 const PACKAGE = fileURLToPath(new URL("../../../../", import.meta.url));
-/** Folder below a project's root. */
+/** Folder of the service's data, below the project's root. */
 const DATA_FOLDER = join(".svc", "server");
 const CREDENTIALS_FILE = "credentials.json";
 const POLL_MS = 200;
@@ -25,7 +25,7 @@ export interface LocalServer {
   token: string;
   /** Rejects when the service ends by itself. */
   failed: Promise<never>;
-  /** Stops the service. Each further call shortens the grace period. */
+  /** Stops the service. Each repeated call shortens the grace period. */
   stop(): Promise<void>;
 }
 
@@ -35,7 +35,7 @@ export const isLocalProject = (root: string): boolean => existsSync(join(root, D
 /** True if the project has the data of an earlier service. */
 export const hasServerData = (root: string): boolean => existsSync(join(root, DATA_FOLDER, CREDENTIALS_FILE));
 
-/** True if something answers at the address. */
+/** True if a server responds at the address. */
 export async function isAnswering(url: string): Promise<boolean> {
   try {
     await fetch(`${url}/health/live`, { redirect: "manual" });
@@ -53,7 +53,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** Returns the arguments of the command that `npm start` runs after its set-up. */
+/** Returns the command line with which `npm start` starts the service after its set-up. */
 function startArguments(): string[] {
   const { scripts } = JSON.parse(readFileSync(join(PACKAGE, "package.json"), "utf8")) as {
     scripts: { start: string };
@@ -88,7 +88,7 @@ async function untilReady(url: string, failedStart: Promise<never>, over: AbortS
   }
 }
 
-/** Stores the end of the service's output, for the error message if the start fails. */
+/** Collects the last output of the service, for the error message of a failed start. */
 function collectOutput(child: ChildProcess): () => string {
   let output = "";
   for (const stream of [child.stdout, child.stderr])
@@ -99,9 +99,10 @@ function collectOutput(child: ChildProcess): () => string {
 }
 
 /**
- * @param root of the project; null for a service that leaves nothing in the project
- * @param port of an earlier start, or null for any
- * @param over stops a start
+ * Starts the service.
+ * @param root root of the project; null for a service that leaves no data in the project
+ * @param port port of an earlier start, or null for any free port
+ * @param over aborts the start
  * @throws CliError if the service does not start
  */
 export async function startLocalServer(

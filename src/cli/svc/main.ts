@@ -1,4 +1,4 @@
-/** Entry of the command line `svc`; scripts/svc.mjs passes the process. */
+/** Entry point of the command line `svc`. scripts/svc.mjs calls it with the process's arguments. */
 import { runSvc } from "./program.js";
 
 export async function runProgram(host: NodeJS.Process): Promise<void> {

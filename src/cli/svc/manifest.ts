@@ -1,11 +1,11 @@
-/** The manifest as the command line handles it: its items by kind and name, and the difference between two of them. */
+/** Reads a manifest as items by kind and name, and computes the difference between two manifests. */
 import { createTwoFilesPatch } from "diff";
 import type { Item } from "../../engine/bundler/project/action-config.js";
 import { bodyOf } from "../../engine/bundler/project/action-file.js";
 
 export type { Item };
 
-/** Only the parts that the command line reads; the service checks the rest. */
+/** The parts of a manifest that the command line reads. The service checks the rest. */
 export interface Manifest {
   version: number;
   app?: Item;
@@ -54,7 +54,7 @@ export interface Source {
   files: Record<string, string>;
 }
 
-/** The source of an action; null if it has plain code. */
+/** Returns the source of an action; null if it consists of code only. */
 export const sourceOf = ({ source }: Item): Source | null => (source as Source | null | undefined) ?? null;
 
 /** Returns the files of an action. The action's own file has no config block, because its fields are compared instead. */
@@ -65,7 +65,7 @@ function filesText({ files }: Source): string {
     .join("\n");
 }
 
-/** Text of an item for comparison: its fields, then its files or its code line by line. */
+/** Returns the text by which an item is compared: its fields, then its files or its code, line by line. */
 function textOf(item: Item | undefined): string {
   if (!item) return "";
   const { code, source: _, ...rest } = item;
@@ -90,8 +90,8 @@ function itemsOf(manifest: Manifest): Map<string, { kind: string; name: string; 
 }
 
 /**
- * Changes from `before` to `after`. A field that `after` does not name keeps its value.
- * @param isWhole true if an item that `after` does not name is gone
+ * Returns the changes from `before` to `after`. A field that `after` does not contain keeps its value.
+ * @param isWhole true if items that `after` does not contain count as removed
  */
 export function differences(before: Manifest, after: Manifest, isWhole: boolean): Difference[] {
   const [old, next] = [itemsOf(before), itemsOf(after)];

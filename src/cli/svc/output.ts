@@ -8,7 +8,7 @@ export interface ProgramStreams {
   stderr: NodeJS.WritableStream & { isTTY?: boolean };
 }
 
-/** Terminals act on control characters, which names and messages of an app may hold. */
+/** Removes control characters, because names and messages of an app may contain some that change the terminal. */
 const toPrintable = (text: string): string =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is replaced
   text.replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "\u{fffd}");
@@ -28,19 +28,19 @@ export class Output {
     return this.#hasColour ? styleText(style, text, { validateStream: false }) : text;
   }
 
-  /** A line for people; nothing with --json. */
+  /** Prints a line for people; prints nothing with --json. */
   line(text = "", style?: TextStyle): void {
     if (this.isJson) return;
     const cleanText = toPrintable(text);
     this.#streams.stdout.write(`${style ? this.paint(style, cleanText) : cleanText}\n`);
   }
 
-  /** A note beside the output, on standard error. */
+  /** Prints a note on standard error, so that it is not part of the output. */
   note(text: string): void {
     if (!this.isJson) this.#streams.stderr.write(`${toPrintable(text)}\n`);
   }
 
-  /** The result as JSON; with --json the only thing on standard output. */
+  /** Prints the result as JSON. With --json, nothing else is printed on standard output. */
   json(value: unknown): void {
     if (this.isJson) this.#streams.stdout.write(`${JSON.stringify(value)}\n`);
   }

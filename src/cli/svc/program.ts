@@ -1,4 +1,4 @@
-/** The commands of `svc`, their options, and how a result or failure becomes output and an exit code. */
+/** Defines the commands of `svc` and their options, and converts results and failures to output and exit codes. */
 import { Command, CommanderError } from "commander";
 import { ProjectFault } from "../../engine/bundler/fault.js";
 import { addCheck } from "./commands/check.js";
@@ -22,7 +22,7 @@ function failureOf(error: unknown): CliError {
   return new CliError(error instanceof ProjectFault ? message : `unexpected: ${message}`);
 }
 
-/** The program with all its commands. @param onExit receives the exit code of a command that sets one */
+/** Builds the program with all its commands. @param onExit receives the exit code of a command that sets one */
 export function createProgram(surroundings: Surroundings, onExit: (code: number) => void): Command {
   const program = new Command("svc");
   program
@@ -82,7 +82,7 @@ export function createProgram(surroundings: Surroundings, onExit: (code: number)
   return program;
 }
 
-/** Runs `svc` with the arguments behind its name. Returns the exit code. */
+/** Runs `svc` with these arguments. Returns the exit code. */
 export async function runSvc(args: readonly string[], surroundings: Surroundings): Promise<number> {
   let code: number = EXIT.done;
   const program = createProgram(surroundings, (exitCode) => {

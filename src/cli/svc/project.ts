@@ -1,4 +1,4 @@
-/** A project folder and its manifest: reads the folder into one, and writes one into the folder. */
+/** Reads a project folder as a manifest, and writes a manifest into the folder. */
 import { createHash } from "node:crypto";
 import {
   existsSync,
@@ -25,7 +25,7 @@ const ENTRIES = Object.values(ENTRY_FILES).flat();
 const TYPES_FILE = "svc.d.ts";
 const STATE_FOLDER = ".svc";
 
-/** An app's manifest at the last pull or push, from which both sides' changes are found. */
+/** The app's manifest at the last pull or push. Changes of the folder and of the server are found by comparison with it. */
 export interface BaseState {
   tag: string;
   manifest: Manifest;
@@ -33,14 +33,14 @@ export interface BaseState {
 
 const pretty = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 
-/** A name as the name of one file on every system. */
+/** Encodes a name as a file name that is valid on every system. */
 const fileNameOf = (name: string): string => encodeURIComponent(name).replaceAll(".", "%2E").replaceAll("*", "%2A");
 
-/** One file for each app that the folder is pushed to, such as the stages of one app. */
+/** Path of the stored manifest. Each app to which the folder is pushed has one file, such as the stages of one app. */
 const baseFile = ({ url, app }: Target): string =>
   `base-${app}-${createHash("sha256").update(url).digest("hex").slice(0, 8)}.json`;
 
-/** True if each field has the value of the item. */
+/** True if the item contains each of the fields with the same value. */
 const isPart = (fields: Item, item: Item): boolean =>
   Object.entries(fields).every(([name, value]) => isDeepStrictEqual(value, item[name]));
 
@@ -93,12 +93,12 @@ export class Project {
     rmSync(this.#path(STATE_FOLDER, baseFile(target)), { force: true });
   }
 
-  /** Names of the folders below actions/ that hold an action. */
+  /** Returns the names of the folders in actions/ that contain an action. */
   actionFolders(): string[] {
     return this.#reader.actionFolders();
   }
 
-  /** Path of an action's file from the root; null if the folder has none. */
+  /** Returns the path of an action's file; null if the folder contains none. */
   actionFile(folder: string): string | null {
     return this.#reader.actionFile(folder);
   }
@@ -107,7 +107,7 @@ export class Project {
     return readFileSync(this.#path(file), "utf8");
   }
 
-  /** Text of a file of the project; null if there is none. @throws CliError for a link that leads out of the project */
+  /** Returns the text of a project file; null if it does not exist. @throws CliError for a link that leads out of the project */
   readonly #read: ReadFile = (path) => {
     const file = this.#path(path);
     if (statSync(file, { throwIfNoEntry: false })?.isFile() !== true) return null;
@@ -118,14 +118,14 @@ export class Project {
 
   readonly #reader = new ProjectReader({ read: this.#read, list: (folder) => this.#list(folder) }, ENTRIES);
 
-  /** Path of an action's test, and the files that it needs; null if the action has no test. */
+  /** Returns the path of an action's test and the files that it imports; null if the action has no test. */
   readTest(folder: string): { test: string; files: Record<string, string> } | null {
     const names = ["action.test.ts", "action.test.js"].map((file) => `actions/${folder}/${file}`);
     const test = names.find((file) => existsSync(this.#path(file)));
     return test === undefined ? null : { test, files: testFiles(`actions/${folder}`, test, this.#read) };
   }
 
-  /** The `config` of the action in a folder. */
+  /** Reads the `config` of the action in a folder. */
   readConfig(folder: string): Promise<Item> {
     return this.#reader.readConfig(folder);
   }
@@ -136,8 +136,8 @@ export class Project {
   }
 
   /**
-   * A stack with positions in the author's file instead of the code without its config block.
-   * @param code that ran; the stack stays unchanged if the file has other code
+   * Converts positions in a stack to positions in the author's file, which has a config block in addition.
+   * @param code code that has run; if the file contains other code, the stack stays unchanged
    */
   stackInFile(name: string, code: string, stack: string): string {
     const folder = fileNameOf(name);
@@ -163,7 +163,7 @@ export class Project {
     return this.#reader.readManifest();
   }
 
-  /** The manifest without actions. */
+  /** Reads the manifest without its actions. */
   readDefinitions(): Manifest {
     return this.#reader.readDefinitions();
   }
@@ -182,7 +182,7 @@ export class Project {
     this.#writeIfChanged(joinFile(config, String(code ?? "")), "actions", folder, "action.js");
   }
 
-  /** Writes the files of an action; its config block is replaced only if fields differ from it. */
+  /** Writes the files of an action. Its config block is replaced only if a field differs. */
   async #writeSource(folder: string, config: Item, { files }: Source): Promise<void> {
     const odd = Object.keys(files).find((name) => !isSourcePath(name));
     if (odd !== undefined) throw new CliError(`the server has a file with a path that is not allowed (got ${odd})`);
@@ -205,7 +205,7 @@ export class Project {
     }
   }
 
-  /** Writes the server's manifest into the folder; further files of the folder stay. */
+  /** Writes the server's manifest into the folder. Other files in the folder stay. */
   async write(manifest: Manifest): Promise<void> {
     for (const action of manifest.actions ?? []) await this.#writeAction(action);
     for (const { name, ...fields } of manifest.dataSources ?? []) {
@@ -219,7 +219,7 @@ export class Project {
     if (manifest.app && Object.keys(manifest.app).length > 0) this.#writeIfChanged(pretty(manifest.app), "app.json");
   }
 
-  /** Configs of all actions that can be read. */
+  /** Returns the configs of all actions that can be read. */
   async readConfigs(): Promise<Item[]> {
     return Promise.all(this.actionFolders().map((folder) => this.readConfig(folder).catch(() => ({}))));
   }
@@ -232,7 +232,7 @@ export class Project {
     this.#writeIfChanged(text, TYPES_FILE);
   }
 
-  /** Removes items that the server no longer has. */
+  /** Removes the files of an item that the server does not have any more. */
   remove(kind: string, name: string): void {
     if (kind === "action") rmSync(this.#path("actions", fileNameOf(name)), { recursive: true, force: true });
     if (kind === "data source") rmSync(this.#path("data", `${fileNameOf(name)}.json`), { force: true });

@@ -1,4 +1,4 @@
-/** Context of every command: the target, a client, the output, and prompts at the terminal. */
+/** What each command gets: the target, a client, the output, and prompts on the terminal. */
 import { createInterface } from "node:readline/promises";
 import { text } from "node:stream/consumers";
 import { Client } from "./client.js";
@@ -45,7 +45,7 @@ export class Session {
     return new Client(target, this.surroundings.env, this.store);
   }
 
-  /** @throws CliError if the person does not agree, or there is no terminal to ask on */
+  /** Asks the person a question. @throws CliError if the person declines, or there is no terminal */
   async confirm(question: string): Promise<void> {
     if (this.#isSure) return;
     const { stdin, stderr } = this.surroundings;

@@ -1,4 +1,4 @@
-/** Runs action.test files: each becomes a draft of a throw-away app, which a service builds, runs and deletes. */
+/** Runs action.test files. Each becomes a draft of a temporary app, which the service builds, runs and deletes. */
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { ApiFailure, type Reply, type Request } from "./client.js";
@@ -12,7 +12,7 @@ const RUNS = "/v3/apps/:app/runs";
 const STAGES = "/v1/apps/:app/stages";
 const POLL_MS = 250;
 const END_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
-/** `svc/test 3` and the stack of the fourth test, in the console of the run. */
+/** Matches `svc/test 3` and the stack of the fourth test, which the run prints on its console. */
 const FAILED_TEST = /^svc\/test (\d{1,6})\n/;
 
 export interface TestResult {
@@ -25,13 +25,13 @@ export interface TestResult {
 export interface TestOptions {
   /** True to run the tests in a service that is started for them. */
   onService: boolean;
-  /** True if the tests run again after each change: then no service is started for them. */
+  /** True if tests run again after each change. No service is started for them then. */
   isRepeated: boolean;
 }
 
 type SendRequest = (method: string, path: string, request?: Request) => Promise<Reply>;
 
-/** An app in which tests run: a preview of this app with the folder's definitions and no data. */
+/** The app in which tests run: a preview with the folder's definitions and without data. */
 interface TestApp {
   send: SendRequest;
   remove(): Promise<void>;
@@ -44,7 +44,7 @@ async function createPreview({ client }: Session): Promise<number> {
   return made.app.id;
 }
 
-/** A preview of the app, or a service on this machine if the token may not create one: tests never use the app itself. */
+/** Creates a preview of the app, or starts a service on this machine if the token may not create one. Tests never run in the app itself. */
 async function openTestApp(
   session: Session,
   project: Project,
@@ -81,7 +81,7 @@ async function openTestApp(
   return { send, remove };
 }
 
-/** A service of its own: its only app has the folder's definitions. Needs no token, and no other service. */
+/** Starts a service whose only app has the folder's definitions. Needs no token and no other service. */
 async function openTestService(session: Session, project: Project, over: AbortSignal): Promise<TestApp> {
   const { client, output, surroundings } = session;
   output.note("Starting a service …");
@@ -99,8 +99,8 @@ async function openTestService(session: Session, project: Project, over: AbortSi
 }
 
 /**
- * Calls `work` with the app of the tests, and removes the app once `work` has ended. A signal ends `work` between two of its
- * requests.
+ * Creates the app for the tests, calls `work` with it, and deletes the app afterwards. A signal ends `work` between two
+ * of its requests.
  * @throws InterruptedError after a signal
  */
 async function withTestApp(
@@ -147,7 +147,7 @@ export const execute = async () => runAll();
   };
 }
 
-/** Results with the stacks of the console, which name the author's lines. */
+/** Returns the results of the tests, with the stacks from the console, which name the author's lines. */
 async function readResults(sendRequest: SendRequest, runId: number, results: TestResult[]): Promise<TestResult[]> {
   if (results.every(({ passed }) => passed)) return results;
   const { body } = await sendRequest("GET", `${RUNS}/${runId}/console`);

@@ -1,7 +1,7 @@
 /** Error for a file that is not an archive, or is damaged. */
 import { StartError } from "../../errors.js";
 
-/** The message is one line for people: what is wrong with the file, the passphrase or the key. */
+/** Error whose message is one line for people: what is wrong with the file, the passphrase or the key. */
 export class ArchiveError extends StartError {
   override readonly name = "ArchiveError";
 }

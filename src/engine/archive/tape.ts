@@ -1,6 +1,6 @@
 /**
- * Writes parts as a tar file that ends with a part with the digest of all others. Reading accepts only regular files with plain names in
- * order, and refuses everything else in tar, such as links and extensions.
+ * Writes parts as a tar file whose last part contains the digest of all others. The reader accepts only regular files
+ * with plain names and rejects everything else in tar, such as links.
  */
 import { createHash, type Hash } from "node:crypto";
 import { Header } from "tar";
@@ -112,10 +112,7 @@ function isEnd({ name, content }: Part, count: number, sha256: string): boolean 
   return true;
 }
 
-/**
- * Yields the parts of a tar file of `record`. They are verified only when the last one has been yielded.
- * @throws ArchiveError
- */
+/** Yields the parts of a tar file. They can be trusted only when all have been yielded. @throws ArchiveError */
 export async function* replay(stream: AsyncIterable<Buffer>): AsyncGenerator<Part> {
   const bytes = new Bytes(stream);
   const hash = createHash("sha256");

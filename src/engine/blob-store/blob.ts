@@ -51,7 +51,7 @@ const KEY = /^[0-9a-f]{32}$/;
 
 export const isBlobKey = (name: string): boolean => KEY.test(name);
 
-/** Refuses other texts, because keys become parts of paths. */
+/** Returns a valid key. Throws for other texts, because keys become parts of paths. */
 export function checkBlobKey(key: string): string {
   if (isBlobKey(key)) return key;
   throw new Error("a blob's key must be 32 hexadecimal digits");

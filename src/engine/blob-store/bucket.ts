@@ -23,7 +23,7 @@ import {
 } from "./blob.js";
 
 const CONNECT_LIMIT_MS = 5_000;
-/** Time after which a connection without a byte in either direction counts as lost. */
+/** Milliseconds without any byte after which a connection counts as lost. */
 const SILENCE_LIMIT_MS = 30_000;
 
 function isAbsent(error: unknown): boolean {

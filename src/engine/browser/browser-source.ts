@@ -24,7 +24,7 @@ export interface BrowserSource {
   readonly name: string;
   /** Starts a browser, or connects to one. @param stopped aborts the attempt */
   open(stopped?: AbortSignal): Promise<Chromium>;
-  /** Checks an open browser that has pages. @returns fields for the log @throws StartError if it must not be used */
+  /** Checks a browser that has opened pages. @returns fields for the log @throws StartError if it is not safe to use */
   inspect(chromium: Chromium): Promise<object>;
   /** Turns the failure of an attempt into an error without secrets. */
   describeFailure(error: Error): Error;

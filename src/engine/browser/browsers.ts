@@ -30,8 +30,8 @@ const ATTEMPTS_BEFORE_START = 3;
 const BROWSER_POLL_MS = 20;
 
 /**
- * Chooses the supervisor for a run: first those that have not failed the run, then the one with the fewest active runs, then the one whose
- * browser has served the fewest. Returns null if none has a browser.
+ * Chooses the supervisor for a run: one that has not failed this run, with the fewest active runs, and then the one
+ * whose browser has served the fewest. Returns null if none has a browser.
  */
 function leastBusy(supervisors: readonly Supervisor[], tried: ReadonlySet<Supervisor>): Supervisor | null {
   const rank = (supervisor: Supervisor) => [
@@ -61,14 +61,14 @@ const trials = new Trials();
 /** Code that recently ended its page in a network isolate, or had too little stack there. It runs in a document. */
 const needDocument = new RememberedCode();
 
-/** Mode in which a run is evaluated. `trialOf` is set if it is tried in `isolate` first. */
+/** Mode in which a run is evaluated. `trialOf` is set if it is first tried in `isolate`. */
 interface Placement {
   mode: Mode;
   trialOf: TrialOf | null;
   network: boolean;
 }
 
-/** Chooses the cheapest mode that has all that the run's code and packages name. */
+/** Chooses the cheapest mode that has all globals which the run's code and packages name. */
 function placementOf(request: PageRun): Placement {
   const { packages, source } = request;
   if (request.mode !== undefined) {
@@ -94,15 +94,15 @@ function needsOfPackage(script: PageScript): Pick<Placement, "mode" | "network">
   return { mode, network };
 }
 
-/** Failures after which the page can be used again. */
+/** Causes of a failure after which the page can be used again. */
 const REUSABLE_AFTER: readonly FailureCause[] = ["script", "result", "retry"];
 
-/** Failures in a network isolate after which the code runs in a document. */
+/** Causes of a failure in a network isolate after which the code always runs in a document. */
 const ENDED_WITH_PAGE: readonly FailureCause[] = ["retry", "browser", "memory"];
 
 const cancelledBeforeStart = () => failed("cancelled", "AbortError", "The run was cancelled before it began");
 
-/** @returns null if no code of the run was evaluated, so that another attempt is safe */
+/** Runs the request in one mode. @returns null if no code of the run was evaluated, so that another attempt is safe */
 async function runIn(
   supervisor: Supervisor,
   generation: Generation,
@@ -212,7 +212,7 @@ export class Browsers {
     return this.supervisors.reduce((sum, supervisor) => sum + supervisor.busy(), 0);
   }
 
-  /** Returns the number of running browsers, and of contexts: with a run, idle with a key, and opened in advance. */
+  /** Returns the number of running browsers and of browser contexts: with a run, idle with a key, and opened in advance. */
   readonly figures = (): { up: number; serving: number; warm: number; spare: number } => {
     const contexts = this.supervisors.flatMap((supervisor) => supervisor.contexts());
     const sum = (kind: "serving" | "warm" | "spare") => contexts.reduce((total, counts) => total + counts[kind], 0);
@@ -226,7 +226,7 @@ export class Browsers {
     return first === null ? null : proveSandbox(first);
   }
 
-  /** Returns the process ID of that browser; null if there is none, or if it is remote. */
+  /** Returns the process ID of the first running browser; null if there is none, or if it is remote. */
   pid(): number | null {
     return this.first?.pid ?? null;
   }

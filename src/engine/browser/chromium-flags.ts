@@ -11,7 +11,10 @@ const HEAP_MAX_MB = 384;
 const OPTIMIZED_LATER =
   "--no-profile-guided-optimization --invocation-count-for-maglev=4000 --invocation-count-for-maglev-osr=1000";
 
-/** Features by which a document outlives its navigation, sends requests after it, or loads the next one in advance. */
+/**
+ * Features that are switched off, because with them a document outlives its navigation, sends requests after it, or
+ * preloads the next page.
+ */
 const FEATURES_OFF = [
   "BackForwardCache",
   "FetchLaterAPI",
@@ -29,26 +32,29 @@ const FEATURES_OFF = [
 ];
 
 /**
- * Features that are on. The first gives the audio process a sandbox. With the second, HSTS changes only navigations of a page, not what it
- * loads, until run-requests.ts clears it.
+ * Features that are switched on. The first puts the audio process into a sandbox. With the second, HSTS changes only
+ * navigations, not what a page loads, until run-requests.ts clears it.
  */
 const FEATURES_ON = ["AudioServiceSandbox", "HstsTopLevelNavigationsOnly"];
 
-/** Features of Blink that are off. Storage buckets are not part of the usage that traces.ts checks. WebGPU draws in 3D. */
+/**
+ * Features of Blink that are switched off. The check of storage (traces.ts) does not see storage buckets. WebGPU would
+ * give code the graphics hardware.
+ */
 const BLINK_FEATURES_OFF = ["StorageBuckets", "WebGPU"];
 
 /** Enables ShadowRealm: a new global scope for each run at a fifth of the cost of any other. */
 const REALM_FLAG = "--harmony-shadow-realm";
 /**
- * Flags for realms. V8 collects garbage in one step. Otherwise it reports the last step to Chromium, which aborts if the code of a realm is
- * running. The platform's own objects are still swept in steps, which are reported when the next collection starts. So the first collection
- * starts late: few runs have two before they wait for anything.
+ * Flags that make ShadowRealm safe: V8 must collect garbage in one step, because Chromium aborts when an incremental
+ * collection ends while a realm's code runs. Objects of the platform are still swept in steps, which are reported when
+ * the next collection starts. So the first collection starts late: few runs have two before they wait for anything.
  */
 const REALM_SAFETY_FLAGS = ["--no-incremental-marking", "--no-concurrent-sweeping", "--initial-heap-size=96"];
 
 /**
- * Features that are too slow: a new frame host for every navigation takes a third of its time. The document and its global are new without
- * it.
+ * Features that are switched off because they are too slow: a new frame host takes a third of the time of a navigation.
+ * Document and global are new without it.
  */
 const COSTLY_FEATURES = ["RenderDocument"];
 
@@ -145,8 +151,8 @@ function allowsOtherHosts(value: string | undefined, egressHost: string): boolea
 }
 
 /**
- * Returns flags that a browser's command line lacks for untrusted code, and flags that it must not have. Further features may be disabled,
- * further addresses allowed, and further flags passed to V8.
+ * Compares a browser's command line with the flags for untrusted code. Returns the missing and the forbidden flags. It
+ * may disable more features, allow more addresses and pass more flags to V8.
  */
 export function containmentFaults(commandLine: string, egressHost: string, sandbox: boolean): string[] {
   const switches = readSwitches(commandLine);

@@ -1,7 +1,4 @@
-/**
- * The table of globals by mode. Code that names a global that is in neither isolate runs in a document. All other globals are removed from
- * the isolates.
- */
+/** Table of the globals of each mode. Code that names a global that no isolate has runs in a document. Isolates have no other globals. */
 
 const LANGUAGE =
   "Object Function Array Number Infinity NaN undefined Boolean String Symbol Date Promise RegExp Error AggregateError " +
@@ -11,9 +8,9 @@ const LANGUAGE =
   "DisposableStack AsyncDisposableStack globalThis eval parseFloat parseInt isFinite isNaN " +
   "decodeURI decodeURIComponent encodeURI encodeURIComponent escape unescape";
 
-/** Classes of the platform that a network isolate has by name (in-page/host-platform.ts). */
+/** Classes that a network isolate has as globals (in-page/host-platform.ts). */
 export const HOST_CLASSES: readonly string[] = ["Headers", "Request", "Response", "Blob", "File", "FormData"];
-/** Classes of the platform whose objects a network isolate has, but not their names. */
+/** Classes of which a network isolate has objects, but not the global name. */
 export const UNNAMED_HOST_CLASSES: readonly string[] = ["Crypto", "SubtleCrypto", "CryptoKey"];
 /** Other globals of a network isolate. */
 const PLATFORM =
@@ -31,7 +28,7 @@ export const NAVIGATOR_MEMBERS: readonly string[] =
     " ",
   );
 
-/** Members of `performance` in a network isolate: the clock. Its other members would be shared by all runs of the thread. */
+/** Members of `performance` in a network isolate: only the clock, because other members would be shared by all runs of the thread. */
 export const PERFORMANCE_MEMBERS: readonly string[] = ["now", "timeOrigin"];
 
 export const ISOLATE_GLOBALS: readonly string[] = `${LANGUAGE} console`.split(" ");
@@ -41,12 +38,13 @@ export const NETWORK_ISOLATE_GLOBALS: readonly string[] = [...ISOLATE_GLOBALS, .
 /** The only global of a network isolate that makes requests: code that does not name it has no network. */
 export const REQUESTING_GLOBAL = "fetch";
 
-/** Constructors whose new instance has no effect until it is used, and that never throw without arguments. */
+/** Classes whose new object has no effect until it is used, and whose constructor never throws without arguments. */
 const INERT = ["TextEncoder", "TextDecoder", "AbortController"];
 
 /**
- * Name with a stand-in (in-page/stand-ins.ts), and its kind: a value that can be stored and compared, a clock, the global object itself
- * (`scope`), the known members of `navigator`, or a getter that throws (`refused`).
+ * A global that a trial replaces (in-page/stand-ins.ts), and the kind of replacement: a value that can be stored and
+ * compared, a clock, the global object (`scope`), the known members of `navigator`, or a getter that throws
+ * (`refused`).
  */
 export type StandIn = readonly [
   name: string,
@@ -67,7 +65,7 @@ export const NETWORK_ISOLATE_STAND_INS: readonly StandIn[] = standInsFor(NETWORK
 
 const OF_EVERY_DOCUMENT = [...NETWORK_ISOLATE_GLOBALS, ...OFTEN_NAMED.split(" ")];
 
-/** Names of a document's global object. */
+/** Names by which a document's global object can be reached. */
 const SCOPES = "window self frames parent top".split(" ");
 /** Other globals of a document that libraries store, or check the type of, without using them. */
 const DOCUMENT_OBJECTS =
@@ -89,8 +87,8 @@ const DOCUMENT_KINDS: ReadonlyMap<string, StandIn[1]> = new Map<string, StandIn[
 ]);
 
 /**
- * Returns stand-ins in a trial of a document: for the usual globals and for `names`. A document has too many globals to replace each in
- * every run.
+ * Returns the replaced globals of a trial of a document: the usual ones and `names`. A document has too many globals to
+ * replace each in every run.
  */
 export const documentStandIns = (names: readonly string[]): StandIn[] =>
   [...new Set([...OF_EVERY_DOCUMENT, "navigator", ...names])]

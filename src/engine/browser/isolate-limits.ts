@@ -1,5 +1,6 @@
 /**
- * Detects uses of globals that a network isolate does not support, so that such code runs in a document. Analyzes parsed code for mode.ts.
+ * Detects code that uses globals in a way that a network isolate does not support, so that the code runs in a document.
+ * Used by mode.ts.
  */
 import type { AnyNode, Identifier, Literal, Program } from "acorn";
 import { fullAncestor } from "acorn-walk";
@@ -40,7 +41,7 @@ function mayRepeat(path: readonly AnyNode[]): boolean {
   );
 }
 
-/** True if this use of a class creates at most one object. A class that is passed on may create any number. */
+/** True if this use of a class creates at most one object. A class that is passed as a value may create any number. */
 function isUsedOnce(path: readonly AnyNode[]): boolean {
   const [parent, node] = path.slice(-2) as [AnyNode, AnyNode];
   if (parent.type === "BinaryExpression") return parent.operator === "instanceof" && parent.right === node;

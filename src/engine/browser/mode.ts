@@ -23,9 +23,9 @@ import type { Mode } from "./run.js";
  * blocks the process.
  */
 export const ANALYZED_MAX_CHARACTERS = 16_384;
-/** Names with which code can reach globals that it does not name. */
+/** Names by which code can use globals that it does not name. */
 const DYNAMIC = ["globalThis", "eval", "eval()", "Function"];
-/** Names of which a mode has only some members, so code must name the member. */
+/** Globals of which a mode has only some members, so that code must name the member. */
 const PARTIAL = PERFORMANCE_MEMBERS.map((member) => `performance.${member}`);
 
 const named = (names: readonly string[]) => new Set(names.filter((name) => !DYNAMIC.includes(name)));
@@ -35,7 +35,7 @@ const ISOLATES = [
   { mode: "network-isolate", names: named([...NETWORK_ISOLATE_GLOBALS, ...PARTIAL]) },
 ] as const;
 
-/** Requirements of code. `network`: true if it names a global that makes requests, or if it runs in a document. */
+/** What code needs from a mode. `network` is true if it names a global that makes requests, or if it runs in a document. */
 export interface CodeNeeds {
   mode: Mode;
   network: boolean;
@@ -56,7 +56,7 @@ export function isOfDocuments(name: string): boolean {
   return !IDENTIFIER.test(name) || Object.hasOwn(browserGlobals.browser, name) || FURTHER.test(name);
 }
 
-/** Those of these names that Chromium has. A text may contain any number of other matches. */
+/** The matches that Chromium really has as globals. A text may match any number of other words. */
 const FURTHER_OF_CHROMIUM = new Set(
   (
     "webkitURL webkitRTCPeerConnection webkitMediaStream WebKitMutationObserver WebKitCSSMatrix webkitSpeechRecognitionError " +
@@ -84,8 +84,9 @@ export function documentNamesIn(source: string, content?: string): readonly stri
 }
 
 /**
- * Returns the needs of a package by the globals that it names. Libraries check for globals that no browser has, and name the global object:
- * neither counts. A direct `eval` needs a document, because an isolate's `eval` does not see the scope of the call.
+ * Returns what a package needs, by the globals that it names. Libraries check for globals that no browser has, and name
+ * the global object; neither counts. A direct `eval` needs a document, because an isolate's `eval` does not see the
+ * scope of the call.
  */
 export function needsOfNames(names: readonly string[]): CodeNeeds {
   const needed = names.filter((name) => !DYNAMIC.includes(name) && isOfDocuments(name));

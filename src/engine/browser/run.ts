@@ -1,4 +1,4 @@
-/** Types of a run's request and outcome. Isolation keys are opaque here. */
+/** Types of the request and the outcome of a run in a browser. Isolation keys have no meaning here. */
 
 export interface ConsoleLine {
   /** debug, info, log, warn, error, trace, dir or table. */
@@ -29,8 +29,9 @@ export type PageScript =
   | { name: string; url: string };
 
 /**
- * Where a script is evaluated, the cheapest first (globals.ts). `isolate`: the language and `console`. `network-isolate`: also timers,
- * `fetch`, crypto, URLs and events, at the app's origin. `document`: all that a page has.
+ * Modes in which a script can be evaluated, the cheapest first (globals.ts). `isolate`: the language and `console`.
+ * `network-isolate`: also timers, `fetch`, crypto, URLs and events, at the app's origin. `document`: all that a page
+ * has.
  */
 export const MODES = ["isolate", "network-isolate", "document"] as const;
 export type Mode = (typeof MODES)[number];
@@ -50,7 +51,10 @@ export interface ServiceRequest extends PageRequest {
   body: string | null;
 }
 
-/** `headers`: those that a page may read. `text`: parts of 64 Ki to 320 Ki characters, except the last one, which are read on demand. */
+/**
+ * Response to such a request. `headers` are those that a page may read. `text` yields parts of 64 Ki to 320 Ki
+ * characters (the last one may be shorter), which are read on demand.
+ */
 export interface ServiceAnswer {
   status: number;
   headers: Readonly<Record<string, string>>;
@@ -77,7 +81,7 @@ export const NO_SERVICE = "-";
 
 /** Sends requests to the service without the browser's network. */
 export interface ServiceClient {
-  /** Prefix of its addresses: origin and path, with a slash at the end. */
+  /** Prefix of the service's addresses: origin and path, with a slash at the end. */
   readonly base: string;
   /** Sends a request as a page's `fetch` would. @throws Error if there is no answer that a page may read, or if `signal` is aborted */
   send(request: ServiceRequest, signal: AbortSignal): Promise<ServiceAnswer>;
@@ -87,23 +91,24 @@ export const DEFAULT_SOURCE_NAME = "action.js";
 
 /** Request for one run. */
 export interface PageRun {
-  /** Default: the cheapest mode that has all that the source and the packages name. */
+  /** Mode of the run; by default the cheapest mode that has everything which the source and the packages name. */
   mode?: Mode;
   /**
-   * Set in a trial in `isolate`: the mode whose other globals have stand-ins there. Using a stand-in ends the run with the cause `retry`.
+   * Set in a trial in `isolate`: the mode whose other globals are replaced there. If the run uses a replaced one, it
+   * ends with the cause `retry`.
    */
   trialOf?: Mode;
   /** False if the run makes no requests. Default true. `isolate` never has a network. */
   network?: boolean;
   /** Runs with the same key may use one browser context in turn. Two keys never share one. */
   isolationKey: string;
-  /** The https origin of the page. No server has it: the service answers its document. */
+  /** The https origin of the page. No server has it, because the service answers the request for the document. */
   origin: string;
   /** Source of the action, which defines `execute`. */
   source: string;
-  /** Name of this source in stacks; default {@link DEFAULT_SOURCE_NAME}. */
+  /** Name of the source in stacks; by default {@link DEFAULT_SOURCE_NAME}. */
   sourceName?: string;
-  /** Scripts that are evaluated before the source, in order. A failure fails the run and names the script. */
+  /** Scripts that are evaluated before the source, in this order. If one fails, the run fails with an error that names it. */
   packages: readonly PageScript[];
   /** JSON text of `context.payload`. */
   payload: string;
@@ -128,15 +133,19 @@ export interface PageRun {
    * status at the end, or null if there was no answer. Returns null if the request is not followed.
    */
   onRequest?(request: PageRequest): { headers: Record<string, string>; endTrace(status: number | null): void } | null;
-  /** Available to the scripts of a network isolate as SERVICE_GLOBAL. Requests are checked, followed and counted as all others. */
+  /**
+   * Client for requests to the service, which scripts in a network isolate get as SERVICE_GLOBAL. Its requests are
+   * checked, reported and counted like all others.
+   */
   service?: ServiceClient;
-  /** Available to the scripts of a network isolate and of a document as SERVICE_GLOBAL, for requests to other services. */
+  /** Sends requests to other services, for scripts in a network isolate or a document, which get it as SERVICE_GLOBAL. */
   outgoing?: SendOutgoing;
 }
 
 /**
- * Cause of a failure: the action's code, a limit, or the engine. `Browsers.run` never returns the last two. `retry`: the isolate lacks
- * something, and the run can be repeated in another mode. `unready`: no code of the run was evaluated.
+ * Cause of a failure: the action's code, a limit, or the engine. `Browsers.run` never returns the last two. `retry`:
+ * the isolate lacks something, and the run can be repeated in another mode. `unready`: no code of the run was
+ * evaluated.
  */
 export type FailureCause = "script" | "timeout" | "memory" | "result" | "browser" | "cancelled" | "retry" | "unready";
 

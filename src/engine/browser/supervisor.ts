@@ -1,4 +1,4 @@
-/** Keeps one browser running: starts it, and replaces it when it ends, stops responding or has served its share of runs. */
+/** Keeps one browser running: starts it, and replaces it when it has ended, does not respond or has executed its share of runs. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { runInBackground } from "../../background.js";
@@ -22,7 +22,7 @@ export interface SupervisorOptions {
   runsPerBrowser?: number;
   /** Called for each page that a run lost, with the reason, and for each browser that was lost, with `browser`. */
   onLoss?: (kind: string) => void;
-  /** Waits before a start; default a timer. Tests replace it. */
+  /** Waits before a restart; by default with a timer. Tests replace it. */
   pause?: (ms: number, signal: AbortSignal) => Promise<unknown>;
 }
 
@@ -118,7 +118,7 @@ export class Supervisor {
   }
 
   /**
-   * Starts a browser, which takes over from the present one. Concurrent calls share one start.
+   * Starts a browser that replaces the current one for new runs. Concurrent calls share one start.
    * @throws Error described by the source if the start fails
    */
   replace(): Promise<Generation> {

@@ -1,15 +1,16 @@
 /**
- * Trials: a run whose code needs only the language starts in an isolate, even if its packages name more, since libraries name much that most
- * uses never touch. Stand-ins (in-page/stand-ins.ts) detect such a use. Nothing of a trial leaves the isolate until it has ended, so a run
- * that needs more, or more time or memory than the shared thread allows, is repeated in its own mode.
+ * Trials save time: libraries name many globals that most runs never use. A run whose own code needs only the language
+ * is first tried in an isolate, where other globals are replaced (in-page/stand-ins.ts). The replacements detect a use.
+ * Nothing leaves the isolate until the trial has ended, so a run that needs more globals, time or memory can be
+ * repeated in its own mode.
  */
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { type ConsoleLine, hasOverflowed, type Mode, type PageOutcome, type PageRun, type PageScript } from "./run.js";
 
 /**
- * Maximum number of apps whose code is remembered, so that no app displaces the entries of another, and lifetime of an entry: the machine
- * may only have been busy.
+ * Maximum number of apps whose failed trials are remembered, each with its own entries. Entries expire, because the
+ * machine may only have been busy.
  */
 const REMEMBERED_APPS = 1_000;
 const REMEMBERED_PER_APP = 100;
@@ -20,7 +21,10 @@ const NEEDS_MORE: readonly string[] = ["retry", "memory", "timeout"];
 /** Time limit of a trial in milliseconds, and as a share of the run's own: a longer run would delay the others of its thread. */
 const TRIAL_MAX_MS = 1_000;
 const TRIAL_MAX_SHARE = 1 / 4;
-/** Console lines that are held during a trial. A run that prints more is repeated, so that its lines can be followed live. */
+/**
+ * Maximum number of console lines that are held back during a trial. A run that prints more is repeated outside of a
+ * trial, so that its lines can be followed live.
+ */
 const LINES_MAX = 500;
 
 export type TrialOf = NonNullable<PageRun["trialOf"]>;
@@ -34,7 +38,7 @@ function keyOf({ packages, source }: PageRun): string {
 const isTriable = (script: PageScript): boolean =>
   "source" in script && (script.mode === "isolate" || script.canBeTried === true);
 
-/** Maximum length of the scripts of a trial of a document. Names are searched in them (stored-texts.ts), which blocks the process. */
+/** Maximum length of the scripts in a trial of a document. They are searched for names (stored-texts.ts), which blocks the process. */
 const LOOKED_THROUGH_CHARACTERS = 512 * 1024;
 
 function areSearchable(packages: readonly PageScript[]): boolean {
@@ -42,7 +46,7 @@ function areSearchable(packages: readonly PageScript[]): boolean {
   return lengths.reduce((sum, length) => sum + length, 0) <= LOOKED_THROUGH_CHARACTERS;
 }
 
-/** True for a failure in a trial of a document, which does not count: a name that is built at run time has no stand-in. */
+/** True for a failure in the trial of a document that may not be the code's fault: a name that is built at run time is not replaced. */
 const failedInDocumentTrial = (ended: PageOutcome, trialOf: TrialOf): boolean =>
   trialOf === "document" && !ended.ok && ended.cause === "script";
 
@@ -69,7 +73,7 @@ export class Trials {
     this.needMore = new RememberedCode(rememberedPerApp);
   }
 
-  /** Returns `mode` if the run is to be tried in `isolate` first, or null. @param modeOfSource the mode that the source needs */
+  /** Returns `mode` if the run should be tried in `isolate` first, otherwise null. @param modeOfSource mode that the source needs */
   modeToTry(request: PageRun, mode: Mode, modeOfSource = mode): TrialOf | null {
     if (modeOfSource !== "isolate" || this.needMore.has(request)) return null;
     const mayBe = mode === "isolate" || request.packages.every(isTriable);
@@ -77,7 +81,7 @@ export class Trials {
   }
 
   /**
-   * Runs the trial, and holds its console lines until the outcome counts.
+   * Runs the trial, and holds its console lines back until the outcome is final.
    * @param run runs a request in `isolate`
    * @returns null if the run needs more; its code is remembered, and the caller repeats the run
    */

@@ -43,10 +43,7 @@ import { gatherPackages } from "./package-tree.js";
 import { AWAY_RETRY_SECONDS, createRegistry, type PackageRegistry } from "./registry.js";
 import { createScriptQuota, type ScriptAuthor } from "./script-room.js";
 
-/**
- * Maximum number of packages that this process downloads and builds at once, and of URLs that it requests at once. Each
- * must be of another app.
- */
+/** Maximum number of packages that this process builds at once, and of URLs that it requests at once, each of another app. */
 const PACKAGES_AT_ONCE = 4;
 const ADDRESSES_AT_ONCE = 16;
 /** Time limit for fetching one package with its dependencies. */
@@ -321,10 +318,7 @@ export function createPackages(options: PackagesOptions) {
       }
     },
 
-    /**
-     * Fetches scripts of URLs that could not be reached before. `fault` is the error of the first URL that responds
-     * without a script. Never rejects.
-     */
+    /** Fetches scripts of URLs that could not be reached before. `fault`: the first URL that returns no script. Never rejects. */
     async caughtUp(
       author: ScriptAuthor,
       dependencies: readonly string[],

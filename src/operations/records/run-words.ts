@@ -1,6 +1,6 @@
 /**
- * Searches runs by words in payload, result, error, console, and the hosts that they contacted, with secrets masked as in the log. The
- * service indexes words after the runs have ended, in batches, so that no run waits for this.
+ * Searches runs by words in their payload, result, error, console lines and contacted hosts; secrets are masked as in
+ * the log. Words are indexed in batches after runs have ended, so that no run waits for the index.
  */
 import type { DataSource, EntityManager } from "typeorm";
 import { isTimeout, preparedRows, rows } from "../../data/database.js";
@@ -10,15 +10,15 @@ import { SEARCH_CHARACTERS, SEARCH_LIMIT_MS } from "../../limits.js";
 
 const BATCH = 500;
 const GATHER_EVERY_MS = 2_000;
-/** Interval that is read once more, because a run may end in a transaction that others overtake. */
+/** Interval that each batch reads again, because a run may commit after runs that ended later. */
 const OVERTAKEN_INTERVAL = "interval '60 seconds'";
 const WORD_CHARACTERS = 64;
-/** Number of newest runs whose words are read before the index of words is used. */
+/** Number of newest runs that a search reads without the index of words. */
 const NEWEST_RUNS = 2_000;
 /** Range of IDs with which the index search starts, and the factor by which it grows. */
 const FIRST_WINDOW = 200_000;
 const WINDOW_GROWTH = 4;
-/** Maximum number of console lines that are indexed, from the first line on. */
+/** Maximum number of a run's console lines that are indexed; the first ones. */
 const LINES = 500;
 
 const INSERT_RUN_WORDS = `
@@ -57,7 +57,7 @@ const AMONG_NEWEST = `
 const BY_WORDS = `
   SELECT run_id AS id FROM run_search
    WHERE words @@ $1::tsquery AND run_id + 0 < $3 AND run_id + 0 >= $4 AND run_id < $5 AND run_id >= $6 ORDER BY run_id DESC LIMIT $2`;
-/** Setting without parallel workers, whose start takes longer than the work. */
+/** Switches parallel workers off for a transaction, because their start takes longer than the search. */
 const WITHOUT_PARALLEL_WORKERS = "SET LOCAL max_parallel_workers_per_gather = 0";
 const BY_INDEX_OF_WORDS = `SET LOCAL enable_indexscan = off; SET LOCAL enable_seqscan = off; ${WITHOUT_PARALLEL_WORKERS}`;
 const TOP = "SELECT max(run_id) AS id FROM run_search WHERE run_id < $1";
@@ -68,7 +68,7 @@ interface GatheredBatch {
   last: string | null;
 }
 
-/** Returns the query for words with all these prefixes; null if the search contains no word. */
+/** Returns the query for runs that contain a word with each of these prefixes; null if the search contains no word. */
 function queryOf(appId: number, search: string): string | null {
   const searchWords = search
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they separate words, as in svc_search_words
@@ -156,10 +156,7 @@ export function createRunWords(db: DataSource) {
   }
 
   return {
-    /**
-     * Indexes recently ended runs in one batch, so that a search finds them. Concurrent searches share the next batch,
-     * so that they use one connection.
-     */
+    /** Indexes runs that have ended recently, so that a search finds them. Concurrent searches share one batch and one connection. */
     catchUp(): Promise<boolean> {
       next ??= gatheringOlder.then(() => {
         next = null;

@@ -1,4 +1,4 @@
-/** Encrypts short texts that clients send back, under keys derived from the key ring. Settings have their own keys. */
+/** Encrypts short texts that clients receive and send back. Its keys are derived from the key ring and differ from those of settings. */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
 import type { KeyRing } from "../../engine/key-ring.js";
 
@@ -6,7 +6,7 @@ const CIPHER_ALGORITHM = "aes-256-gcm";
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** @param purpose separates the keys from all other keys of the same ring */
+/** @param purpose name from which the key is derived, so that modules cannot decrypt each other's texts */
 export function createSealedTexts({ ring, purpose }: { ring: KeyRing; purpose: string }) {
   const keyOf = (master: Buffer): Buffer => Buffer.from(hkdfSync("sha256", master, "", purpose, 32));
 
@@ -26,7 +26,7 @@ export function createSealedTexts({ ring, purpose }: { ring: KeyRing; purpose: s
       return Buffer.concat([iv, cipher.getAuthTag(), body]).toString("base64url");
     },
 
-    /** Decrypts a text. @returns null if none of the ring's keys encrypted it with `associated` */
+    /** Decrypts a text. @returns null if it was not encrypted with one of the keys and the same `associated` text */
     unseal(sealed: string, associated: string): string | null {
       let text: string | null = null;
       ring.find((master) => {

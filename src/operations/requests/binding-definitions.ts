@@ -1,4 +1,4 @@
-/** Rows of secret bindings: reads them, and replaces them together with their sealed keys. Reads and writes no value of a setting. */
+/** Reads and replaces the rows of secret bindings, with their sealed keys. Does not access values of settings. */
 import type { EntityManager } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
@@ -13,7 +13,7 @@ const UPSERT_BINDINGS = `
   INSERT INTO secret_bindings (app_id, bindings) VALUES ($1, $2)
   ON CONFLICT (app_id) DO UPDATE SET bindings = excluded.bindings,
     updated_at = ${NEXT_UPDATED_AT.replaceAll("updated_at", "secret_bindings.updated_at")}`;
-/* Marks the secrets that runs may read as changed, so that later runs use the new state. */
+/** Increases the version number of the app's secrets, so that later runs read the new bindings. */
 const TOUCH_SECRETS = "UPDATE app SET secrets_version = secrets_version + 1 WHERE id = $1";
 
 /** Returns bindings of an app with the time of their last change; null if the app never had any. */
@@ -35,13 +35,13 @@ export type BindingDefinitions = ReturnType<typeof createBindingDefinitions>;
 export function createBindingDefinitions(options: { settings: Settings; allowPrivateNetwork: boolean }) {
   const { settings, allowPrivateNetwork } = options;
   return {
-    /** Returns bindings in normal form. @throws ActionError REQUEST_INVALID that names the field by its path */
+    /** Validates bindings and returns them in normal form. @throws ActionError REQUEST_INVALID that names the field by its path */
     read: (bindings: unknown): SecretBinding[] => readSecretBindings({ bindings }, allowPrivateNetwork),
 
     sealedKeys: (executor: Executor, appId: number): Promise<string[]> =>
       settings.secretValues.sealedKeys(appId, executor),
 
-    /** Writes bindings. For a transaction that has locked the app. */
+    /** Writes bindings. Call it in a transaction that has locked the app. */
     async write(manager: EntityManager, caller: Caller, appId: number, input: readonly BindingInput[]): Promise<void> {
       const bindings = input.map(({ value: _, ...binding }) => binding);
       const sealedKeys = await settings.secretValues.sealedKeys(appId, manager);

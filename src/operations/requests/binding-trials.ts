@@ -26,7 +26,7 @@ export interface BindingTrial {
   error: string | null;
 }
 
-/** Binding, with the drafts that list its origin and whose code contains its key. */
+/** A binding and the drafts that use it: they list its origin, and their code contains its key. */
 export interface BindingUse {
   key: string;
   origin: string;
@@ -87,7 +87,7 @@ export function createBindingTrials(options: {
   const { db, bindings, requests } = options;
 
   return {
-    /** Lists bindings in their order, with their uses. */
+    /** Lists the bindings with the drafts that use each. */
     async uses(appId: number): Promise<BindingUse[]> {
       const { bindings: all } = await bindings.list(appId);
       const escapedKeys = all.map(({ key }) => key.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));

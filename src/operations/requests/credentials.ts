@@ -1,4 +1,4 @@
-/** Adds the value of a binding to a request: header, query parameter, basic credentials, AWS Signature Version 4, or an OAuth 2 token. */
+/** Adds a binding's secret to a request: as a header, query parameter, basic credentials, AWS Signature Version 4, or OAuth 2 token. */
 import { createHash, createHmac } from "node:crypto";
 import { SignatureV4 } from "@smithy/signature-v4";
 import { OutgoingError, type OutgoingHop } from "../../engine/outgoing.js";
@@ -59,7 +59,7 @@ function withQuery(hop: OutgoingHop, binding: SecretBinding, text: string): Outg
   return { ...hop, url };
 }
 
-/** Returns `user:password`, with the setting's value as it is, as a password for the user of the binding, or as the user. */
+/** Returns `user:password` for basic credentials. The setting's value is both, or only one of them; the binding then names the user. */
 function basicOf({ name }: SecretBinding, text: string): string {
   const userAndPassword = name !== null ? `${name}:${text}` : text.includes(":") ? text : `${text}:`;
   return `Basic ${Buffer.from(userAndPassword).toString("base64")}`;
@@ -103,7 +103,7 @@ async function signHop(hop: OutgoingHop, binding: SecretBinding, value: unknown)
   return { ...hop, headers: Object.fromEntries(lowerCaseHeaders) };
 }
 
-/** @param token returns the access token of an `oauth2` binding, if possible another one than its argument */
+/** @param token returns an access token for an `oauth2` binding, other than the passed token if possible */
 export function createCredential(
   binding: SecretBinding,
   value: unknown,

@@ -1,6 +1,6 @@
 /**
- * Access tokens of `oauth2` bindings: fetched from the token URL, stored encrypted, renewed before they expire, and
- * shared by all processes on the database.
+ * Access tokens of `oauth2` bindings. They are fetched from the token URL, stored encrypted, renewed before they
+ * expire, and shared by all processes.
  */
 import { createHash } from "node:crypto";
 import type { DataSource, EntityManager } from "typeorm";
@@ -20,7 +20,7 @@ const LIFETIME_MAX_MS = 24 * 3_600_000;
 const FETCH_LIMIT_MS = 10_000;
 /** Maximum number of concurrent fetches, because each holds a database connection while it waits for its endpoint. */
 const FETCHES_AT_ONCE = 2;
-/** Time during which a token that replaced a rejected one is not replaced again, because an origin may reject every token. */
+/** Milliseconds for which a token that replaced a rejected one is not replaced, because an origin may reject every token. */
 const REPLACED_EVERY_MS = 10_000;
 const KNOWN_MAX = 10_000;
 
@@ -46,7 +46,7 @@ const STORE =
 
 const nameOf = ({ key, origin }: SecretBinding): string => `token:${key}:${origin}`;
 
-/** Returns a digest of the inputs with which a token was fetched, because a changed value or binding makes the token invalid. */
+/** Returns a hash of the data with which a token was fetched, so that a changed setting or binding makes it invalid. */
 const basisOf = (binding: SecretBinding, value: unknown): string =>
   createHash("sha256")
     .update(JSON.stringify([binding, value]))
@@ -57,7 +57,7 @@ interface Secrets {
   refreshToken: string | null;
 }
 
-/** Returns the secrets in the setting's value: the client's secret, a refresh token, or an object with both. */
+/** Returns the secrets in the setting's value: the client secret, a refresh token, or both as an object. */
 function secretsOf({ key, origin, grant }: SecretBinding, value: unknown): Secrets {
   const isRefresh = grant === "refresh_token";
   if (typeof value === "string") {
@@ -108,7 +108,7 @@ export function createOauthTokens(options: {
   now?: () => number;
 }) {
   const { db, settings, sender, now = Date.now } = options;
-  /** Valid tokens that this process has used, by binding. `replacedAt` is set if the token replaced a rejected one. */
+  /** Valid tokens that this process has used, by binding. `replacedAt` is set if a token replaced a rejected one. */
   const cachedTokens = new Map<
     string,
     Token & { appId: number; key: string; basis: string; replacedAt: number | null }
@@ -171,7 +171,7 @@ export function createOauthTokens(options: {
     return JSON.parse(await settings.unsealFor(appId, nameOf(binding), row.sealed)) as Token;
   }
 
-  /** Renews a token. The row's lock lets one process fetch it; the others read the stored result. */
+  /** Renews a token. Only one process fetches it, under the row's lock; the others read the stored token. */
   async function renewToken(
     appId: number,
     binding: SecretBinding,
@@ -193,7 +193,7 @@ export function createOauthTokens(options: {
   }
 
   return {
-    /** Returns a valid access token, if possible another one than `rejected`. @throws OutgoingError */
+    /** Returns a valid access token, other than `rejected` if possible. @throws OutgoingError */
     async of(appId: number, binding: SecretBinding, value: unknown, rejected: string | null = null): Promise<string> {
       const id = `${appId} ${nameOf(binding)}`;
       const basis = basisOf(binding, value);
@@ -227,7 +227,7 @@ export function createOauthTokens(options: {
       return tokenPromise;
     },
 
-    /** Returns tokens of the app that a response could echo, each under the key of its binding. */
+    /** Returns the app's tokens, so that they can be masked in responses. Each has the key of its binding. */
     known(appId: number): [key: string, token: string][] {
       const appTokens = [...cachedTokens.values()].filter((token) => token.appId === appId);
       return appTokens.flatMap(({ key, accessToken, refreshToken }) => [
@@ -236,7 +236,7 @@ export function createOauthTokens(options: {
       ]);
     },
 
-    /** Returns a number that changes whenever `known` changes. */
+    /** Returns a number that changes when the list of known tokens changes. */
     generation: (_appId: number): number => generation,
   };
 }

@@ -1,5 +1,6 @@
 /**
- * Prepares responses for an author's code: decodes them to text, and searches them for bound secrets in every form that a body can have.
+ * Prepares responses for an author's code: decodes them to text, and masks bound secrets in every form in which a body
+ * can contain them.
  */
 import { promisify } from "node:util";
 import { brotliDecompress, gunzip, inflate, inflateRaw, zstdDecompress } from "node:zlib";
@@ -60,15 +61,15 @@ async function otherReadings(body: Buffer): Promise<string[]> {
   return readings;
 }
 
-/** Returns the keys that masks in the text name, unless the text had the same mask before. */
+/** Returns the keys of the settings whose values were masked. A mask that the text already had does not count. */
 function keysIn(maskedText: string, before: string): string[] {
   return maskedText === before ? [] : [...maskedText.matchAll(MASK_TEXT)].map(([, key]) => key!);
 }
 
 /**
- * Returns the response without bound values.
+ * Masks bound secrets in a response.
  * @param text the body as text; null if code requested bytes
- * @returns null if nothing was found
+ * @returns null if the response contains no bound secret
  */
 export async function maskResponse(
   scan: ResponseScan,

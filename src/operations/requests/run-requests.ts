@@ -1,6 +1,6 @@
 /**
- * Requests of one run to other services (`Svc.App.V3.Actions.request`): receives options from the sandbox and returns
- * the response. Checks the action's origins, keeps secrets out of URLs, and masks bound secrets in responses.
+ * Sends requests of one run to other services (`Svc.App.V3.Actions.request`). Checks the action's origins, rejects URLs
+ * with secrets, and masks bound secrets in responses.
  */
 import type { Environment } from "../../data/action-types.js";
 import type { ConsoleLine, OutgoingAnswer, SendOutgoing } from "../../engine/browser/run.js";
@@ -22,20 +22,20 @@ import {
 } from "../../rules/request-options.js";
 import { maskResponse, textOfResponse } from "./responses.js";
 
-/** Facts of one request, shown on the run's page. */
+/** Data about one request, which the page of the run shows. */
 export interface RequestRecord extends Omit<ExchangeFacts, "origin"> {
   /** `host:port` of the request. */
   host: string;
 }
 
-/** Credential for one origin, and the values to mask in its responses. */
+/** Credential for one origin, and the secrets to mask in its responses. */
 export interface RequestCredential {
   authorize: NonNullable<OutgoingScope["authorize"]>;
-  /** Replaces a token that the origin has rejected. Returns false if there is no other one. */
+  /** Replaces a token that the origin has rejected. Returns false if no other token is available. */
   replace(): Promise<boolean>;
 }
 
-/** Facts of a run that its requests need. */
+/** Data of a run that its requests need. */
 export interface RequestingRun {
   appId: number;
   environment: Environment;
@@ -64,7 +64,10 @@ function hostOf(origin: string): string {
   return `${hostname.replace(/^\[(.*)\]$/, "$1")}:${port || (protocol === "https:" ? HTTPS_PORT : HTTP_PORT)}`;
 }
 
-/** Returns the answer of a failed request. Every message names the origin, if the options name one (contract, section 9). */
+/**
+ * Returns the error that code receives for a failed request. Each message names the origin if the options contain one
+ * (contract, section 9).
+ */
 function failureAnswer(options: unknown, code: string, message: string): OutgoingAnswer {
   const origin = originIn(options);
   const isNamed = origin === null || message.includes(origin);
@@ -134,7 +137,7 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
   }
 
   return {
-    /** Starts the requests of one run. Returns its sender and the list of sent requests. */
+    /** Returns a sender for the requests of one run, and the list to which it adds each sent request. */
     beginRun(run: RequestingRun): { send: SendOutgoing; records: RequestRecord[] } {
       const budget = new RunBudget();
       const records: RequestRecord[] = [];

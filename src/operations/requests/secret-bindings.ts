@@ -1,6 +1,6 @@
 /**
- * The secret bindings of apps: stored, changed under the rules of sealed keys, and turned into credentials and response scans for runs.
- * Values leave this module only inside a request to their origin.
+ * Stores the secret bindings of apps, protects sealed keys, and provides credentials and response scans for runs. A
+ * secret leaves this module only inside a request to its origin.
  */
 import { LRUCache } from "lru-cache";
 import type { DataSource, EntityManager } from "typeorm";
@@ -78,7 +78,7 @@ export function createSecretBindings(options: {
     await settings.writeBound(manager, caller, appId, Object.fromEntries(values));
   }
 
-  /** Returns bindings and values in their current state. One query suffices while nothing has changed. */
+  /** Returns the current bindings and values. If nothing has changed, this costs one query. */
   async function currentBindings(appId: number): Promise<PreparedBindings> {
     const version = await settings.secretValues.version(appId);
     const preparedBefore = preparedByApp.get(appId);

@@ -1,4 +1,4 @@
-/** Backlog of an app: the number of its queued runs, and their cancellation all at once. */
+/** Counts the queued runs of an app (its backlog), and cancels all of them. */
 import type { DataSource } from "typeorm";
 import type { TriggerType } from "../../data/action-types.js";
 import { type Executor, rows } from "../../data/database.js";
@@ -11,7 +11,7 @@ import { finishRuns } from "./finish.js";
 import { cancelledEnding, EMPTY_PAYLOAD } from "./outcomes.js";
 import { selectVersions } from "./run-filter.js";
 
-/** Number of runs in one transaction. */
+/** Maximum number of runs that are cancelled in one transaction. */
 const BATCH = 1_000;
 /** Time limit of one request. Another request can cancel the remaining runs. */
 const LIMIT_MS = 15_000;
@@ -89,7 +89,7 @@ export class Backlogs {
   }
 }
 
-/** Facts of a run that a cancellation does not use. */
+/** Values of fields of a run that its cancellation does not use. */
 const UNUSED_FACTS = { copy: "master", personId: null, credentialId: null, versionId: null, startedAt: null } as const;
 
 async function cancelBatch(

@@ -1,7 +1,7 @@
 /**
- * Concurrency limiter: admits, skips and cancels runs by the `concurrency` of their action. Each key (an action, and a value of its
- * payload) is checked in a separate transaction when a run of the key is queued or ends, so that transactions cannot deadlock. The
- * debouncer checks keys that become due for other reasons (`Debouncer.releaseDue`).
+ * Admits, skips and cancels queued runs by the `concurrency` of their action. Runs with the same key (the action, and a
+ * value of the payload) are limited together. A key is checked in its own transaction when one of its runs is queued or
+ * ends, so that transactions cannot deadlock. `Debouncer.releaseDue` checks keys that become due for other reasons.
  */
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -14,16 +14,16 @@ import { cancelledEnding } from "./outcomes.js";
 import type { RunRepository } from "./run-repository.js";
 import { AWAITED_CHANNEL, cancelNotice } from "./run-types.js";
 
-/** Notification channel: a message means that a run was queued or ended, so that others of its key may be admitted. */
+/** Notification channel: a message means that a run was queued or has ended, so that other runs with its key may be admitted. */
 export const LIMITS_CHANNEL = "svc_limits";
 
 /** Maximum number of keys in one round. */
 const KEYS_MAX = 100;
 /** Number of runs of a key that are checked at once, in addition to the number that may be admitted. */
 const RUNS_MAX = 100;
-/** Time after which runs that were cancelled for others are checked again, because the notification can be lost. */
+/** Time after which runs that must be cancelled for other runs are checked again, because a notification can be lost. */
 const RECHECK_AFTER = "interval '1 second'";
-/** Reason of a skipped run. It contains no value of the payload. */
+/** Reason of a skipped run. It is stored, so it contains no value of the payload. */
 const SKIP_REASON = "concurrency: as many runs as the action's limit allows were under way";
 
 interface Key {
@@ -90,7 +90,7 @@ export class ConcurrencyLimiter {
     private readonly measures: Pick<ServiceMeasures, "ticks">,
   ) {}
 
-  /** Checks a run that was just queued, with the others of its key. */
+  /** Checks a run that was just queued, together with the other runs of its key. */
   async checkRun(runId: number): Promise<void> {
     const [key] = await rows<Key>(this.db, KEY_OF_RUN, [runId]);
     if (key) await this.checkKey(key);
@@ -103,7 +103,7 @@ export class ConcurrencyLimiter {
     return keys.length;
   }
 
-  /** True if that run waits for the end of the other run, which is admitted. */
+  /** True if the run cannot be admitted before the run `other` ends. */
   async isBlockedBy(runId: number, other: number): Promise<boolean> {
     return (await rows(this.db, IS_BLOCKED_BY, [runId, other])).length > 0;
   }
@@ -114,7 +114,7 @@ export class ConcurrencyLimiter {
     for (const run of cancel) await this.cancel(run);
   }
 
-  /** Returns the runs that are to be cancelled for others, and the number of skipped ticks. */
+  /** Decides about the runs of a locked key. Returns the runs to cancel and the number of skipped ticks. */
   private async checkLocked(
     manager: EntityManager,
     { actionId, key }: Key,

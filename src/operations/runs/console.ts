@@ -1,4 +1,4 @@
-/** Console lines of runs. They are stored with the run after secrets are masked, read in order, and followed live. */
+/** Stores the console lines of runs with secrets masked, lists them in order, and streams them live. */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import type { ConsoleLine } from "../../engine/browser/run.js";
@@ -33,7 +33,7 @@ const STORE = `
     ON CONFLICT DO NOTHING RETURNING 1)
   SELECT pg_notify('${CONSOLE_CHANNEL}', $1::text) FROM stored LIMIT 1`;
 
-/** Replaces what a text column cannot store. */
+/** Replaces characters that a text column of PostgreSQL cannot store. */
 const storable = (text: string): string => text.toWellFormed().replaceAll("\0", "\uFFFD");
 
 /** Collects the lines of one run, and stores them in batches. */
@@ -106,7 +106,7 @@ export class RunConsole {
     return run.ended;
   }
 
-  /** Resolves at the next notification about the run, after POLL_MS, or when the reader leaves. */
+  /** Resolves at the next notification about the run, after POLL_MS milliseconds, or when the reader leaves. */
   private nextNotice(runId: number, left: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const stopWaiting = () => resolve();

@@ -1,6 +1,6 @@
 /**
- * Debouncer: releases debounced runs after no further run of their action has arrived for the action's debounce time. Then checks
- * concurrency.
+ * Releases debounced runs: each starts when no further call of its action has arrived for the action's debounce time.
+ * Also triggers the checks of concurrency keys that are due.
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -11,7 +11,7 @@ import type { ConcurrencyLimiter } from "./concurrency-limiter.js";
 /** Maximum number of runs in one statement. */
 const RUNS_MAX = 100;
 
-/* Releases runs. Locked rows are skipped, because a payload is being replaced, or the run is being cancelled. */
+/** Releases due runs. Skips locked rows: their payload is being replaced, or they are being cancelled. */
 const RELEASE = `
   WITH due AS (
     SELECT debounced.run_id, run.action_id, action.concurrency, svc_run_payload(run.payload, run.event_id) AS payload
@@ -36,7 +36,10 @@ export class Debouncer {
     private readonly limiter: ConcurrencyLimiter,
   ) {}
 
-  /** Releases debounced runs and checks keys until none is due. Returns the Unix time in milliseconds at which more are due, or null. */
+  /**
+   * Releases debounced runs and checks concurrency keys, until none is due. Returns the Unix time in milliseconds at
+   * which the next one is due, or null.
+   */
   readonly releaseDue = async (): Promise<number | null> => {
     for (;;) {
       const [released] = await rows<{ count: number }>(this.db, RELEASE);

@@ -1,6 +1,6 @@
 /**
- * Dispatcher: claims queued runs while slots are free, and executes each run of this process to its end. Read it for the order in which
- * runs start.
+ * Claims queued runs while slots are free, and executes each run that this process holds until its end. Read this file
+ * for the order in which runs start.
  */
 import { runInBackground } from "../../background.js";
 import type { RunOutcome } from "../records/execution-logs.js";
@@ -19,8 +19,8 @@ interface ActiveRun {
 }
 
 /**
- * Milliseconds for each megabyte of a result. A large result occupies the main thread, so its slot stays in use for this time, which delays
- * only later runs of its app.
+ * Milliseconds per megabyte of a result for which the run's slot stays in use after the run. A large result occupies
+ * the main thread, so this delays only later runs of the same app.
  */
 const COOL_DOWN_MS_PER_MB = 150;
 const COOL_DOWN_FROM_BYTES = 1024 * 1024;
@@ -53,9 +53,9 @@ export class Dispatcher {
   private readonly awaitedRuns = new Set<number>();
   /** Callers in this process that wait for the start of a queued run. */
   private readonly startListeners = new Map<number, Set<(done: Promise<RunOutcome>) => void>>();
-  /** Set once this process starts no more queued runs. Its abort ends the active runs. */
+  /** Set when this process stops claiming queued runs. When the signal aborts, the active runs end. */
   private stopping: AbortSignal | null = null;
-  /** True if runs may be queued for which no notification will arrive, because no slot was free or their app had its share. */
+  /** True if queued runs may exist without a further notification: when it arrived, no slot was free or the app had its share. */
   private mustCheckQueue = false;
   /** Apps whose runs were queued during the current claim, which may have missed them. */
   private readonly queuedDuringClaim = new Set<number>();
@@ -158,7 +158,10 @@ export class Dispatcher {
     return this.claiming;
   }
 
-  /** Starts a queued run that an active run waits for, once a nested slot is free. Then neither waits for the other's slot. */
+  /**
+   * Starts a queued run that an active run waits for, as soon as a nested slot is free. The waiting run keeps its own
+   * slot, so neither blocks the other.
+   */
   onRunAwaited(parentId: number, childId: number): void {
     const parent = this.active.get(parentId);
     if (!parent || this.awaitedRuns.has(childId)) return;
@@ -209,7 +212,7 @@ export class Dispatcher {
     return this.lostClaims.track(answer, use);
   }
 
-  /** Settles runs that this process holds and does not execute. Call it at intervals. */
+  /** Settles runs that this process holds by their rows but does not execute. Call it at intervals. */
   settleLostClaims(): Promise<SettledCounts> {
     return this.lostClaims.settle();
   }
@@ -219,8 +222,8 @@ export class Dispatcher {
   }
 
   /**
-   * Starts queued runs while slots are free, without waiting for a notification. Returns the longest wait in milliseconds of a run that it
-   * could have claimed and did not: above a few seconds something is wrong.
+   * Starts queued runs while slots are free, without a notification. Returns the longest time in milliseconds that a
+   * run has waited although it could be claimed; above a few seconds something is wrong.
    * @throws errors of the database
    */
   async claimQueued(): Promise<number> {
@@ -250,7 +253,7 @@ export class Dispatcher {
       this.active.get(id)?.controller.abort("lost");
   }
 
-  /** Claims no more, lets the active runs end, and aborts them when `impatience` aborts. */
+  /** Claims no more runs and waits until the active ones end. When `impatience` aborts, it ends them. */
   async drain(impatience: AbortSignal): Promise<void> {
     this.stopping = impatience;
     const abortAll = () => {

@@ -1,6 +1,6 @@
 /**
- * Enqueue: writes the row of a run, as running if this process has a free slot, otherwise as queued. Every trigger of a process that calls
- * `run` uses this file. Schedules and log events write queued rows themselves.
+ * Writes the row of a new run: running if this process has a free slot, otherwise queued. All calls of actions use this
+ * file; schedules and log events write queued rows themselves.
  */
 import type { DataSource } from "typeorm";
 import type { RunWait } from "../../data/action-types.js";
@@ -32,7 +32,7 @@ export interface EnqueuedRun {
   done?: Promise<RunOutcome>;
 }
 
-/** Row that was written or found. `run` is set if it is running and this process holds it. */
+/** A row that was written or found. `run` is set if the run is running and this process holds it. */
 interface InsertedRow {
   id: number;
   isRepeated: boolean;
@@ -164,7 +164,7 @@ export class Enqueuer {
   }
 
   /**
-   * Applies the action's `concurrency` to a queued run. Ends the run if a run that waits for it also blocks it.
+   * Applies the action's `concurrency` to a queued run. Ends the run if it would wait for the run that waits for it.
    * @throws ActionError RUN_SKIPPED
    */
   private async checkConcurrency(id: number, awaitedBy: number | null): Promise<void> {

@@ -1,7 +1,4 @@
-/**
- * Executor: executes a held run from its row to its end. It loads the code, evaluates it in a page, scans the outcome, and finishes the
- * run.
- */
+/** Executes a run that this process holds: loads the code, evaluates it in a page, searches the outcome for secrets, and writes the end. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -51,11 +48,11 @@ export class Cancellation {
   constructor(readonly displacedBy: number | null) {}
 }
 
-/** Facts of a run that its log entry, trace and metrics need in addition to its outcome. */
+/** Data of a run for its log entry, trace and metrics, in addition to its outcome. */
 interface RunDetails {
   /** `host:port` of each host that it contacted. */
   hosts: Set<string>;
-  /** JSON text of the payload with secrets masked; null for the run's own. */
+  /** JSON text of the payload with secrets masked; null if the run's own payload contains none. */
   payload: string | null;
   /** Sandbox mode; null until code is evaluated. */
   mode: Mode | null;
@@ -64,10 +61,10 @@ interface RunDetails {
   requests: readonly RequestRecord[];
 }
 
-/** Outcome of an evaluation. `secrets` is null if the outcome contains nothing of the author's, so that it needs no scan. */
+/** Outcome of an evaluation. `secrets` is null if the outcome contains no text of the author's code, so that it need not be scanned. */
 interface Evaluation {
   outcome: RunOutcome;
-  /** True if the end of the error's text is missing. */
+  /** True if the error's text was cut at its end. */
   isCut: boolean;
   secrets: RunSecrets | null;
 }
@@ -87,7 +84,7 @@ async function retryInOutage<T>(signal: AbortSignal, work: () => Promise<T>): Pr
   }
 }
 
-/** Returns a function that blocks requests whose URL contains a secret. The console then names the key (contract, section 6). */
+/** Returns a function that rejects requests whose URL contains a secret, with a console line that names the key (contract, section 6). */
 function createUrlCheck(
   secrets: RunSecrets,
   { print }: ConsoleWriter,
@@ -105,9 +102,7 @@ function createUrlCheck(
   };
 }
 
-/**
- * Returns the outcome of a page as log entries name it. With `mark`, the result `{mark: options}` comes from `Svc.App.V3.Actions.response`.
- */
+/** Converts the outcome of a page to that of a run. A result `{mark: options}` comes from `Svc.App.V3.Actions.response`. */
 async function outcomeOf(page: PageOutcome, { reason }: AbortSignal, mark: string | null): Promise<RunOutcome> {
   if (!page.ok) {
     if (page.cause === "cancelled") return reason instanceof Cancellation ? cancelled(reason.displacedBy) : STOPPED;
@@ -199,7 +194,7 @@ export class RunExecutor {
     return { outcome, isCut: !ended.ok && ended.error.cut === true, secrets };
   }
 
-  /** Builds the request to the sandbox. */
+  /** Builds the run's request to the sandbox. */
   private pageOf(parts: {
     run: RunRecord;
     action: RunCode;
@@ -243,7 +238,7 @@ export class RunExecutor {
     };
   }
 
-  /** Sends the run's requests to other services, and records their facts. */
+  /** Returns the sender for the run's requests to other services, and records each request. */
   private outgoingRequests(
     { appId }: RunRecord,
     { environment, integrationOrigins = [] }: RunCode,
@@ -289,7 +284,10 @@ export class RunExecutor {
     return failed("InternalError", "the service could not run this action");
   }
 
-  /** Scans the outcome and writes the end. Returns the written outcome; null if secrets have changed meanwhile, so that it needs another scan. */
+  /**
+   * Scans the outcome for secrets and writes the end. Returns the written outcome; null if secrets have changed
+   * meanwhile, so that another scan is needed.
+   */
   private async scanAndFinish(
     run: RunRecord,
     holder: string,
@@ -308,7 +306,7 @@ export class RunExecutor {
     return scanned;
   }
 
-  /** Writes the end, however long the database is away. An end that the database refuses to store becomes a failure. */
+  /** Writes the end of a run, and repeats this while the database is unavailable. An end that the database refuses becomes a failure. */
   private async finish(
     run: RunRecord,
     holder: string,
@@ -341,7 +339,7 @@ export class RunExecutor {
   }
 }
 
-/** Returns the JSON text of the payload as the log entry may repeat it; null if it is the run's own. */
+/** Returns the JSON text of the payload with secrets masked, for the log entry; null if it equals the run's payload. */
 async function maskedPayload({ payload }: RunRecord, exit: OutcomeScan): Promise<string | null> {
   const masked = await exit.maskPayload(payload);
   return masked === payload ? null : masked;

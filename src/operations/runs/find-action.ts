@@ -24,7 +24,7 @@ export interface NamedAction extends RunCode {
   isPaused: boolean;
 }
 
-/** Facts that decide whether the caller may run the action. */
+/** Fields that decide whether the caller may run the action. */
 export type RunnableFacts = Pick<
   NamedAction,
   "name" | "active" | "environment" | "actionVersion" | "triggers" | "access" | "isPaused"
@@ -48,14 +48,17 @@ export const FIND_ACTION = (app: string, copy: string, name: string, id: string,
      (SELECT id FROM action
        WHERE app_id = ${app}::bigint AND name = ${name}::text AND (master_id IS NULL) = (${copy}::text = 'master')))`;
 
-/** SQL condition for rows that `checkRunnable` accepts. Its arguments are the texts of parameters: granted access values, kind of trigger. */
+/**
+ * SQL condition that is true for the rows that `checkRunnable` accepts. Its arguments are texts of parameters: granted
+ * access values and trigger.
+ */
 export const IS_RUNNABLE = (granted: string, trigger: string) => `
   (access IS NULL OR ${granted}::text[] IS NULL OR access = ANY (${granted}::text[])) AND active AND NOT "isPaused" AND environment <> 'client' AND "actionVersion" = 'v3'
   AND EXISTS (SELECT FROM json_array_elements(triggers) AS entry WHERE entry->>'trigger' = ${trigger}::text)`;
 
 /**
- * Decides about the access of an action that the caller's other rights permit, and adds it to the granted values.
- * @returns true if the value was not known before, so that a statement that depends on it must run again
+ * Checks the action's `access` rule for the caller and adds it to the granted rules.
+ * @returns true if the rule was added, so that the statement that depends on it must run again
  * @throws ActionError ACTION_ACCESS_DENIED
  */
 export async function grantAccess(action: RunnableFacts | undefined, access: RunAccess): Promise<boolean> {
@@ -85,7 +88,8 @@ export function checkRunnable<Named extends RunnableFacts>(action: Named | undef
 }
 
 /**
- * Adds to ACTION_NOT_FOUND that the action is not published, for backends of the app. Visitors do not learn which drafts exist.
+ * For back ends of the app, adds to ACTION_NOT_FOUND that the action has no live version. Visitors do not learn which
+ * drafts exist.
  * @throws the error, or ACTION_NOT_FOUND with that reason
  */
 export async function explainMissing(

@@ -1,6 +1,6 @@
 /**
- * Finish: one statement writes the end of a run, its log entry and a notification, if the run still has its holder. Runs that end together
- * share a statement.
+ * Writes the end of a run, its log entry and a notification in one statement, if the run still has the expected holder.
+ * Runs that end together share a statement.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, isDatabaseAway, preparedRows } from "../../data/database.js";
@@ -18,11 +18,11 @@ export interface Ending {
   hosts?: readonly string[];
   /** Mode in which its code was evaluated on the server; null if it was not. */
   sandbox?: Mode | null;
-  /** Number of the last change of the app's secrets. The end is written only if this is still the number. Null: in any case. */
+  /** Version number of the app's secrets. The end is written only if it has not changed since the scan. Null: the end is written anyway. */
   secretsVersion?: number | null;
 }
 
-/** Run with its end. The holder of a queued run is null. */
+/** A run with its end. A queued run has no holder. */
 export interface EndedRun extends Ending {
   id: number;
   holder: string | null;
@@ -117,7 +117,7 @@ export class RunFinisher {
     });
   }
 
-  /** Ends one run: in the transaction of `executor` if there is one, otherwise together with others that end at the same moment. */
+  /** Ends one run: in the transaction of `executor` if passed, otherwise in one statement with other runs that end at this moment. */
   async finish(run: EndedRun, executor?: Executor): Promise<boolean> {
     if (!executor && run.data.text.length <= BATCHED_MAX_CHARACTERS) return this.batches.add(run);
     return (await finishRuns(executor ?? this.db, [run]))[0]!;

@@ -1,4 +1,4 @@
-/** Lease of this process on the runs that it holds, and the condition under which it may end the runs of other processes. */
+/** The lease by which this process holds its runs, and the rule when it may end runs of other processes. */
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -8,8 +8,8 @@ import { BROWSER_HOLDER } from "./run-repository.js";
 const LEASE_MS = 12_000;
 const RENEW_EVERY_MS = 3_000;
 /**
- * Delay before a failed renewal is repeated. It is short, because after an outage each process must renew before another one declares it
- * dead.
+ * Delay before a failed renewal is repeated. It is short, because after an outage each process must renew its lease
+ * before another process declares it dead.
  */
 const RETRY_MS = 500;
 /** Maximum gap between two responses of the database. A longer gap may have kept other processes from renewing too. */
@@ -53,9 +53,9 @@ interface LeaseOptions {
   roles: ReadonlySet<Role>;
   /** True if only this process uses the database: every other row of the table belongs to a dead process. */
   isOnlyProcess: boolean;
-  /** Work after each renewal. With `mayDeclareDead`, processes whose lease has ended are dead. */
+  /** Called after each renewal. With `mayDeclareDead`, processes whose lease has ended count as dead. */
   onRenewal: (mayDeclareDead: boolean) => Promise<void>;
-  /** Called after a renewal that came later than the lease lasts: another process may have ended runs of this one. */
+  /** Called after a renewal that came after the lease had ended, because another process may have ended runs of this process. */
   onLateRenewal: () => Promise<void>;
   onDatabaseReached: () => void;
   log: Logger;
@@ -68,7 +68,7 @@ export class Lease {
   private readonly contact = new DatabaseContact(LEASE_MS);
   private timer: NodeJS.Timeout | undefined;
   private renewal: Promise<void> = Promise.resolve();
-  /** Work in progress. It runs beside the renewals, because a slow statement must not let the lease expire. */
+  /** The current `onRenewal` call. It runs beside the renewals, because a slow statement must not let the lease expire. */
   private work: Promise<void> | null = null;
   private isStopped = false;
   private renewedAt = 0;

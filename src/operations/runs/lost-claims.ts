@@ -1,6 +1,7 @@
 /**
- * Runs that this process holds, by their rows, but does not execute. If the response to the claim was lost with its connection, the run is
- * queued again, because nothing has run. If the run was executed and its end could not be written, it ends as lost.
+ * Settles runs that this process holds by their rows but does not execute. If the response to the claim was lost, the
+ * run is queued again, because nothing was executed. If the run was executed but its end was not written, it ends as
+ * lost.
  */
 import { lostEnding } from "./outcomes.js";
 import type { RunRepository } from "./run-repository.js";
@@ -15,7 +16,7 @@ export interface SettledCounts {
 export class LostClaims {
   /** Statements in progress that may assign a run to this process. */
   private readonly claims = new Set<object>();
-  /** Runs that were found at the last check, with the claims of that time: one of those may still return the run. */
+  /** Runs that the last check found, each with the statements in progress then, because one of these may still return the run. */
   private candidates = new Map<number, readonly object[]>();
   /** Runs that were executed here and whose end could not be written. */
   private readonly unwrittenEnds = new Set<number>();
@@ -23,7 +24,7 @@ export class LostClaims {
   constructor(
     private readonly repository: Pick<RunRepository, "findUnknownHeld" | "finish" | "returnClaim" | "maskedPayload">,
     private readonly holder: string,
-    /** The runs that this process executes. */
+    /** The runs that this process executes, by ID. */
     private readonly active: ReadonlyMap<number, unknown>,
   ) {}
 
@@ -43,7 +44,7 @@ export class LostClaims {
     this.unwrittenEnds.add(id);
   }
 
-  /** Settles runs that were also found at the last check, and that no claim in progress can return. Call it at intervals. */
+  /** Settles runs that the last check also found and that no statement in progress can return. Call it at intervals. */
   async settle(): Promise<SettledCounts> {
     const unwrittenBefore = [...this.unwrittenEnds];
     const unknownRuns = await this.repository.findUnknownHeld(this.holder, [...this.active.keys()]);

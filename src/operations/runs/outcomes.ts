@@ -1,4 +1,4 @@
-/** Outcomes of runs, and the endings that store them: of code on the server, of browsers, and of runs that never started. */
+/** Converts outcomes of runs to the endings that are stored: for code on the server, for browsers, and for runs that never started. */
 import type { TriggerType } from "../../data/action-types.js";
 import type { EndState, RunErrorName } from "../../data/run.js";
 import { createThreads } from "../../engine/threads.js";
@@ -15,7 +15,10 @@ export function failed(name: RunErrorName, message: string): RunOutcome {
   return { ok: false, error: { name, message, stack: `${name}: ${message}` } };
 }
 
-/** A longer result is read in a thread: two million `{}` occupy the process for a tenth of a second. */
+/**
+ * Maximum length of a result that is checked on the main thread. A longer one is checked in a thread, because two
+ * million `{}` take a tenth of a second.
+ */
 const READ_HERE_MAX_CHARACTERS = 256 * 1024;
 const resultFaults = createThreads<string, ReturnType<typeof resultFault>>({
   module: new URL("../../rules/json-scan.js", import.meta.url),
@@ -31,7 +34,10 @@ async function faultOf(data: string): Promise<ReturnType<typeof resultFault>> {
   throw new Error(`a result could not be read within its limit of ${called.limit}`);
 }
 
-/** Outcome of code that returned `data`: a failure if PostgreSQL could not store it. The page is not trusted, so its text is read here. */
+/**
+ * Outcome of code that returned `data`: a failure if PostgreSQL could not store it. The text is checked here, because
+ * the page is not trusted.
+ */
 export async function completed(data: string | undefined): Promise<RunOutcome> {
   const fault = data === undefined ? null : await faultOf(data);
   if (fault === null) return { ok: true, data };
@@ -47,7 +53,7 @@ const DEADLOCK = failed(
   "deadlock: by its action's concurrency setting, this run waited for the run that waits for it",
 );
 
-/** Outcomes of cancelled runs. Their name is no proof: code can throw an error of the same name. */
+/** Outcomes of cancelled runs. They are marked by identity, because code can throw an error with the same name. */
 const cancellations = new WeakSet<RunOutcome>();
 
 /** @param displacedBy the run that replaces it, by the concurrency of the action */
@@ -58,10 +64,10 @@ export function cancelled(displacedBy: number | null): RunOutcome {
   return outcome;
 }
 
-/** True if a person, another run or a stop of the service ended the run: nothing in the outcome is the author's. */
+/** True if a person, another run or a stop of the service has ended the run, so that the outcome contains no text of the author's code. */
 export const isCancelled = (outcome: RunOutcome): boolean => outcome === STOPPED || cancellations.has(outcome);
 
-/** The outcome as metrics name it. */
+/** Returns the label of the outcome in metrics. */
 export function labelOf(outcome: RunOutcome): RunOutcomeLabel {
   if (outcome.ok) return "completed";
   if (isCancelled(outcome)) return "cancelled";
@@ -100,19 +106,19 @@ export const serverEnding = (
 
 const sinceStart = ({ startedAt }: RunRecord): number => (startedAt ? Date.now() - startedAt.getTime() : 0);
 
-/** The process that held the run died. `payload` as in `serverEnding`. */
+/** Ending of a run whose process has died. `payload` as in `serverEnding`. */
 export const lostEnding = (run: RunRecord, payload: string | null): Ending =>
   serverEnding(run, LOST, sinceStart(run), payload);
 
-/** The run was cancelled while it was queued: by a person, or by the run `displacedBy`, which replaces it. `payload` as in `serverEnding`. */
+/** Ending of a run that was cancelled while it was queued, by a person or for the run `displacedBy`. `payload` as in `serverEnding`. */
 export const cancelledEnding = (run: RunRecord, payload: string | null, displacedBy: number | null = null): Ending =>
   serverEnding(run, cancelled(displacedBy), 0, payload);
 
-/** The queued run waits for a run that waits for it. `payload` as in `serverEnding`. */
+/** Ending of a queued run that can never start, because it waits for a run that waits for it. `payload` as in `serverEnding`. */
 export const deadlockEnding = (run: RunRecord, payload: string | null): Ending =>
   serverEnding(run, DEADLOCK, 0, payload);
 
-/** Timers of browsers are late, above all in hidden pages. */
+/** Milliseconds after the time limit in which a browser's report still counts, because timers of hidden pages are late. */
 export const CLIENT_LATE_MS = 5_000;
 
 /** Ending of a run that a browser executed. */
@@ -124,10 +130,10 @@ export const browserEnding = (
 
 export const timedOut = (message: string): RunOutcome => failed("TimeoutError", message);
 
-/** The run in a browser was cancelled. The page is not stopped, and its later report has no effect. */
+/** Ending of a cancelled run in a browser. The page goes on, but its later report has no effect. */
 export const cancelledInBrowser = (run: RunRecord): Ending => browserEnding(run, cancelled(null), sinceStart(run));
 
-/** The page has not reported an end in time. */
+/** Ending of a run in a browser that has not reported its end in time. */
 export function overdueEnding(run: RunRecord, timeoutMs: number): Ending {
   const message = `the page reported no end within the limit of ${timeoutMs / 1000} seconds; it was closed, or the code still runs`;
   return browserEnding(run, timedOut(message), sinceStart(run));

@@ -1,6 +1,6 @@
 /**
- * Scripts that a page evaluates before the author's code: the packages of the action, the session of the app user, and the client library with
- * a token that expires with the run.
+ * Builds the scripts that a page evaluates before the author's code: the action's packages, the session of the app
+ * user, and the client library with a token that expires with the run.
  */
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -23,21 +23,21 @@ import type { Credentials } from "../access/credentials.js";
 import type { StoredScripts } from "../packages/kept-scripts.js";
 import type { RunCode, RunRecord } from "./run-types.js";
 
-/** dist/web, relative to dist/src/operations/runs. */
+/** Path of dist/web, relative to dist/src/operations/runs. */
 const BUILT = fileURLToPath(new URL("../../../web", import.meta.url));
 const CLIENT_LIBRARY = "/client/svc-run.js";
 const RESPONSE_LIBRARY = "/client/svc-response.js";
-/** A call that needs no client library. */
+/** Matches a call of `Svc.App.V3.Actions.response`, which works without the client library. */
 const RESPONSE_CALL = /\bSvc\.App\.V3\.Actions\.response\b/g;
 const RESPONSE_WORD = /\bresponse\b/;
 const REQUESTS_SCRIPT = "/client/svc-requests.js";
 const isAddress = (dependency: string) => /^https:/i.test(dependency);
 const SESSION_PACKAGE = "svc-session";
 
-/** The token is valid for longer than the time limit, so that the last request can end. */
+/** Time for which the token is valid after the run's time limit, so that the last request can end. */
 const TOKEN_SLACK_MS = 10_000;
 
-/** A direct call sees the scope around it, which is another one in a trial. */
+/** Matches a direct call of eval. It reads the scope around it, which differs in a trial. */
 const DIRECT_EVAL = /\beval\s*\(/;
 /** Cached results for texts. */
 const CACHED_MAX = 1_000;
@@ -47,11 +47,14 @@ type SourceScript = Extract<PageScript, { source: string }>;
 type CodeListing = Pick<RunCode, "code" | "dependencies" | "assets">;
 
 export interface PreparedScripts {
-  /** In the order of their evaluation. */
+  /** Scripts of packages, in the order in which they are evaluated. */
   packages: PageScript[];
   /** True if the scripts hold a task token, with which the run can read settings. */
   hasToken: boolean;
-  /** Property by which the result of `Svc.App.V3.Actions.response` is recognized, random for each run: a payload cannot have it. */
+  /**
+   * Random property that marks the result of `Svc.App.V3.Actions.response`. A payload cannot contain it, because each
+   * run has another one.
+   */
   responseMark: string | null;
   /** True if the scripts may send requests to other services. */
   sendsRequests: boolean;
@@ -75,7 +78,7 @@ export class PageScripts {
 
   constructor(private readonly options: PageScriptsOptions) {}
 
-  /** Reads a file of the build, once. */
+  /** Reads a file of the build once, and caches it. */
   private readBuilt(path: string, name: string): Promise<SourceScript> {
     const script =
       this.files.get(path) ??
@@ -95,7 +98,7 @@ export class PageScripts {
     return calls;
   }
 
-  /** A script that was stored when the action was saved: a run fetches nothing. */
+  /** Returns a script that was stored when the action was saved, so that a run fetches nothing. */
   private async storedScript(dependency: string, sha256: string): Promise<SourceScript> {
     const script = await this.options.storedScripts.read(sha256);
     if (!script) throw unresolved(dependency, "is not among the scripts that the service stores");
@@ -114,7 +117,7 @@ export class PageScripts {
     };
   }
 
-  /** The script of a dependency. Rows of older releases hold URLs from which the page loads it. */
+  /** Returns the script of a dependency. Rows of older releases contain URLs from which the page loads it. */
   private async packageScript(dependency: string, { code, assets, dependencies }: CodeListing): Promise<PageScript> {
     const stored = assets.find(({ name }) => name === dependency);
     if (stored && isKept(stored)) return this.storedScript(dependency, stored.sha256);
@@ -131,7 +134,7 @@ export class PageScripts {
     return { ...script, ...needOfPackage(entry!, code, dependencies.some(isAddress)), defines: "Svc" };
   }
 
-  /** Sends requests to other services through this process, not through the browser's network. */
+  /** Returns the script that sends requests to other services through this process instead of the browser's network. */
   private async requestsScript(): Promise<SourceScript> {
     const script = await this.readBuilt(REQUESTS_SCRIPT, "svc-requests.js");
     return { ...script, mode: "network-isolate", network: false, defines: "Svc" };
@@ -151,7 +154,7 @@ export class PageScripts {
     return needsLibrary(code, mayUseIt, this.options.catalogue);
   }
 
-  /** Scripts of `Svc.App.V3.Actions.response`, which follow the library if the page has it. */
+  /** Returns the scripts of `Svc.App.V3.Actions.response`. If the page has the client library, they come after it. */
   private async responseScripts(mark: string): Promise<SourceScript[]> {
     const library = await this.readBuilt(RESPONSE_LIBRARY, "svc-response.js");
     const source = `__svcResponse(${JSON.stringify(mark)});`;

@@ -1,4 +1,4 @@
-/** Replay: runs the payload of a past run again, unchanged or changed, with the draft, the live version or another version. */
+/** Runs the payload of a past run again, unchanged or changed, with the draft, the live version or an older version of the action. */
 import type { DataSource } from "typeorm";
 import type { Copy, Environment } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
@@ -11,7 +11,7 @@ import { optionalCopy } from "./run-filter.js";
 import { payloadText } from "./run-texts.js";
 import type { Runs } from "./runs.js";
 
-/* The draft ("master") or live version that the replay runs. A version belongs to the draft. */
+/** Selects the version that the replay runs: draft ("master"), live version, or an older version, which belongs to the draft. */
 const SELECT_REPLAYED = `
   SELECT svc_run_payload(run.payload, run.event_id) AS payload, run.copy, target.id AS "actionId", target.active, target.environment,
          CASE WHEN target.concurrency IS NOT NULL THEN 'concurrency' END AS "waitsFor", version.id AS "versionId", version.data AS version
@@ -27,15 +27,15 @@ interface ReplayedRow {
   copy: Copy;
   actionId: number | null;
   active: boolean;
-  /** A replay is a single call, so it is not debounced. */
+  /** Never `debounce`: a replay is a single call, so nothing is to be debounced. */
   waitsFor: "concurrency" | null;
   environment: Environment;
   versionId: number | null;
-  /** Parsed here and not by PostgreSQL, whose ->> refuses JSON that holds \u0000 anywhere. */
+  /** Parsed by JavaScript, because PostgreSQL's ->> rejects JSON that contains \u0000 anywhere. */
   version: { environment: Environment } | null;
 }
 
-/** At most one of `copy` and `versionId` is set. `payload` replaces that of the past run. */
+/** Options of a replay. At most one of `copy` and `versionId` is set. `payload` replaces that of the past run. */
 interface ReplayOptions {
   copy?: unknown;
   versionId?: unknown;

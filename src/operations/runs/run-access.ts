@@ -1,16 +1,16 @@
-/** Access of one caller to actions by their `access` rules. Read it to see which credentials the rules apply to. */
+/** Decides which actions one caller may run, by their `access` rules. Read this file to see to which credentials the rules apply. */
 import type { ActionAccess } from "../../data/action-types.js";
 import { type Caller, isVisitor } from "../../rules/access.js";
 import { admitsVisitor } from "../../rules/action-access.js";
 import type { UserData } from "../../rules/caller-rules.js";
 
-/** Access of one caller, for the length of one request. */
+/** Access decisions for one caller during one request. */
 export interface RunAccess {
-  /** Granted access values as JSON text; null if the rules do not apply to the caller. */
+  /** `access` rules that the caller fulfils, as JSON texts; null if rules do not apply to the caller. */
   granted: Set<string> | null;
-  /** The app user whose data decided; null if none was needed. */
+  /** The app user whose data was compared; null if no rule needed it. */
   user: string | null;
-  /** Decides about an access value. */
+  /** Returns true if the caller fulfils this `access` rule. */
   isGranted(access: string): Promise<boolean>;
 }
 
@@ -22,7 +22,10 @@ interface RuntimeUser {
 
 export type UserOf = (caller: Caller) => Promise<RuntimeUser | null>;
 
-/** The rules apply to runtime tokens only. Editors, backends and server actions may run every action of their app. */
+/**
+ * Returns the access of a caller. Rules apply to runtime tokens only: editors, back ends and server actions may run
+ * every action of their app.
+ */
 export function runAccessOf(caller: Caller, userOf: UserOf): RunAccess {
   if (!isVisitor(caller)) return { granted: null, user: null, isGranted: async () => true };
   const kind = caller.kind === "viewer" ? "viewer" : "live";
@@ -40,11 +43,12 @@ export function runAccessOf(caller: Caller, userOf: UserOf): RunAccess {
 }
 
 /**
- * Idempotency key under which a run is stored. It includes the app user, because the next user of a page has the same credential and must not
- * get the result of an earlier user. Callers cannot send this form, because their keys have no space.
+ * Returns the idempotency key under which a run is stored. It includes the app user, because the next user of a page
+ * has the same credential and must not get this user's result. Keys of callers contain no space, so they cannot equal
+ * it.
  */
 export const keyOfUser = ({ user }: RunAccess, key: string | null): string | null =>
   user === null || key === null ? key : `user ${user} ${key}`;
 
-/** The access values of a caller as a parameter of a statement. */
+/** Returns the fulfilled `access` rules as a parameter of a statement. */
 export const grantedParameter = ({ granted }: RunAccess): string[] | null => granted && [...granted];

@@ -1,4 +1,4 @@
-/** Filters of lists of runs: checks each one, and turns them into SQL. Read it with docs/reference for the meaning of each filter. */
+/** Validates the filters of lists of runs and converts them to SQL. docs/reference has the meaning of each filter. */
 import type { Copy, TriggerType } from "../../data/action-types.js";
 import { type Executor, rows } from "../../data/database.js";
 import { RUN_STATES, type RunState } from "../../data/run.js";
@@ -7,22 +7,22 @@ import { optionalId, refuseField } from "../../rules/fields.js";
 import { page } from "../../rules/page.js";
 import { TRIGGER_TYPES } from "../../rules/trigger-input.js";
 
-/** Filters as the caller sends them. `from` is inclusive, `to` is exclusive. */
+/** Filters as the caller sends them. The range of time includes `from` and excludes `to`. */
 export interface RunFilter {
-  /** The id of the draft or of the live version stands for both. */
+  /** ID of the draft or of the live version. Either one selects the runs of both. */
   actionId?: unknown;
   state?: unknown;
   trigger?: unknown;
   copy?: unknown;
-  /** The version whose code ran. */
+  /** ID of the version whose code ran. */
   versionId?: unknown;
-  /** The person who started the run. */
+  /** ID of the person who started the run. */
   personId?: unknown;
   from?: unknown;
   to?: unknown;
-  /** Beginnings of words in the payload, the result, the error, the console or a host. */
+  /** Prefixes of words in the payload, the result, the error, the console or a host. */
   search?: unknown;
-  /** Only runs with a smaller id. */
+  /** Only runs with a lower ID are listed. */
   before?: unknown;
   limit?: unknown;
   offset?: unknown;
@@ -32,9 +32,9 @@ const COPY_NAMES = { draft: "master", live: "production", master: "master", prod
 const SEARCH_MIN = 2;
 const SEARCH_MAX = 200;
 const WORDS_MAX = 5;
-/** Ids are in the order of times, except for the length of a transaction. */
+/** IDs and times have the same order, except within this interval, because transactions overlap. */
 const OUT_OF_ORDER = "interval '1 minute'";
-/** Rare states, which have an index of their own. */
+/** Rare run states, for which there is a separate index. */
 const INDEXED_STATES: readonly RunState[] = ["failed", "skipped", "cancelled"];
 
 /** @throws REQUEST_INVALID */
@@ -44,7 +44,7 @@ export function optionalChoice<T extends string>(value: unknown, name: string, a
   refuseField(name, `one of ${allowed.join(", ")}`, value);
 }
 
-/** The draft or the live version, by these names or by those of rows. @throws REQUEST_INVALID */
+/** Returns the draft or live version, by its name in the API or in the database. @throws REQUEST_INVALID */
 export function optionalCopy(value: unknown): Copy | null {
   const name = optionalChoice(value, "copy", Object.keys(COPY_NAMES) as (keyof typeof COPY_NAMES)[]);
   return name === null ? null : COPY_NAMES[name];
@@ -72,15 +72,15 @@ function searchOf(value: unknown): string | null {
   refuseField("search", expected, value);
 }
 
-/** SQL conditions on the row `run`, with their parameters. The first parameter is the app. */
+/** SQL conditions on the table `run`, and their parameters. The first parameter is the app. */
 export interface RunConditions {
   /** ID of the action; null for all actions of the app. */
   actionId: number | null;
   search: string | null;
   before: number | null;
-  /** Conditions for which there is an index. */
+  /** Conditions that an index serves. */
   indexed: string;
-  /** Conditions that are checked row by row, or null. */
+  /** Conditions that are checked for each row; null if there are none. */
   unindexed: string | null;
   parameters: unknown[];
   limit: number;
@@ -121,7 +121,7 @@ export function runConditions(appId: number, filter: RunFilter): RunConditions {
   };
 }
 
-/** Adds a range of ids for a range of time, because runs are listed by id. @throws REQUEST_INVALID */
+/** Adds a range of IDs that contains the range of time, because runs are listed by ID. @throws REQUEST_INVALID */
 function addTimes(from: Date | null, to: Date | null, indexed: string[], bind: (value: unknown) => string): void {
   if (from && to && from >= to) throw new ActionError("REQUEST_INVALID", "from must be before to");
   const idAt = (moment: string) =>
@@ -137,17 +137,20 @@ function addTimes(from: Date | null, to: Date | null, indexed: string[], bind: (
   }
 }
 
-/** SQL that selects the ids of an action's draft and live version. Its arguments are the texts of parameters. */
+/** SQL that selects the IDs of an action's draft and live version. Its arguments are texts of parameters. */
 export const selectVersions = (app: string, action: string) => `
   SELECT kin.id FROM action self JOIN action kin ON coalesce(kin.master_id, kin.id) = coalesce(self.master_id, self.id)
    WHERE self.app_id = ${app} AND self.id = ${action}`;
 
 const VERSIONS = selectVersions("$1", "$2");
 
-/** SQL that selects `columns` of the newest runs, at most `limit`, in descending order of ids. */
+/** Builds SQL that selects `columns` of the newest runs, at most `limit`, with descending IDs. */
 export type NewestRuns = (columns: string, limit: number) => string;
 
-/** The runs of a draft and of its live version are selected separately, because there is no index for both together. */
+/**
+ * Returns the SQL of the newest runs. It selects the runs of the draft and of the live version separately, because no
+ * index covers both.
+ */
 export async function newestRuns(
   executor: Executor,
   appId: number,

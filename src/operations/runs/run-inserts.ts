@@ -1,6 +1,6 @@
 /**
- * SQL that writes the row of a run, for an action that the caller names and for one that is already known. Each is one statement. A
- * repeated key writes nothing and returns the first run.
+ * SQL that writes the row of a run, for an action that the caller names or that is already known. Each is one
+ * statement. A repeated idempotency key writes nothing and returns the first run.
  */
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { TRANSITIONS } from "../../data/run.js";
@@ -20,19 +20,19 @@ import { ARE_ROUTES_CURRENT, type RouteMatch, RoutesChangedError } from "./match
 import { grantedParameter, keyOfUser, type RunAccess } from "./run-access.js";
 import type { NewRun } from "./run-types.js";
 
-/** A run on demand, of an action that the caller names. */
+/** A run on demand whose action the caller names. */
 export type NamedRun = Omit<NewRun, "actionId" | "code" | "trigger" | "replayOf" | "versionId" | "waitsFor"> & {
   ref: EntityReference;
   /** Kind of trigger that the action must have. */
   trigger: OnDemandTrigger;
-  /** Digest of the event that an HTTP trigger received. A repeated event returns the first event's run. */
+  /** Hash of the event that an HTTP trigger received. A repeated event returns the first run. */
   eventKey?: Buffer | null;
   /** Routes that led the request to a live HTTP trigger. If they have changed, no row is written. */
   routeMatch?: RouteMatch | null;
-  /** True if an unpublished app pauses the runs of this caller. */
+  /** True if this caller's runs are paused while the app is unpublished. */
   needsApp: boolean;
   access: RunAccess;
-  /** False if the process that queues the run also claims it, and sends the notification later. */
+  /** False if this process claims the queued run itself, so that the notification of other runners comes later. */
   isAnnounced?: boolean;
 };
 
@@ -40,23 +40,26 @@ export interface InsertedRun {
   id: number;
   /** True if nothing was written, because an earlier request with the same key has written the run. */
   isRepeated: boolean;
-  /** Reason for which a repeated run was skipped. */
+  /** Reason why the first run of the key was skipped. */
   skipped?: string;
 }
 
-/** The `id` is null if nothing was written, because the run must be queued or debounced first. */
+/** Result of an insert. `id` is null if nothing was written, because the run must be queued or debounced first. */
 export interface InsertedNamedRun extends Omit<InsertedRun, "id"> {
   id: number | null;
   action: NamedAction;
   secretsVersion: number;
 }
 
-/** Keys of runs: of a credential, or of the event that a trigger received. `columns` and `values` are those of the key's row. */
+/**
+ * A kind of key that makes a run unique: an idempotency key of a credential, or the event of a trigger. `columns` and
+ * `values` belong to the row of the key.
+ */
 interface KeyKind {
   table: "run_key" | "http_event";
   columns: string;
   values: string;
-  /** Condition for the key of an action, whose id is $1. */
+  /** SQL condition for the key of an action, whose ID is $1. */
   matches: string;
 }
 const KEY_KINDS = {
@@ -74,15 +77,16 @@ const KEY_KINDS = {
   },
 } as const satisfies Record<string, KeyKind>;
 
-/* The row of the key comes first: a statement that does not get it writes no run. */
+/** SQL that inserts the row of the key first. If another statement has the key, no run is written. */
 const insertKey = ({ table, columns, values }: KeyKind, source: string, action: string) => `
   key AS (
     INSERT INTO ${table} (${columns}, run_id) SELECT ${action}, ${values}, nextval('run_id_seq') FROM ${source}
     ON CONFLICT (${columns}) DO NOTHING RETURNING run_id),`;
 
-/*
- * $1 app, $2 copy, $3 payload, $4 person, $5 credential, $6 idempotency key, $7 the holder that starts the run at once, or null to queue
- * it, $8 the run that caused it. `source` is one row or none.
+/**
+ * SQL that inserts a run. $1 is the app, $2 the copy, $3 the payload, $4 the person, $5 the credential, $6 the
+ * idempotency key, $7 the holder that starts the run at once, or null to queue it, $8 the run that caused it. `source`
+ * selects one row or none.
  */
 const insertRun = (kind: KeyKind | null, source: string, action: string, others: string) => `
   ${kind ? insertKey(kind, source, action) : ""}
@@ -99,7 +103,10 @@ const notifyQueued = (isAnnounced: string) => `
   CASE WHEN inserted.state = '${TRANSITIONS.queue.to}' AND inserted.waits_for IS NULL AND ${isAnnounced}
        THEN pg_notify('${QUEUED_CHANNEL}', ($1::bigint)::text) END`;
 
-/* $9 action, $10 trigger, $11 the run whose payload it repeats, $12 the version that it runs, $13 the condition that it waits for. */
+/**
+ * SQL for a known action: $9 is the action, $10 the trigger, $11 the run whose payload is repeated, $12 the version,
+ * $13 the condition for which the run waits.
+ */
 const insertKnown = (kind: KeyKind | null) => `
   WITH ${insertRun(kind, "(SELECT) AS row", "$9::bigint", "$10, $11::bigint, $12::bigint, $13::text")}
   SELECT id, ${notifyQueued("true")} FROM inserted`;
@@ -123,7 +130,7 @@ const insertNamed = (kind: KeyKind | null, areRoutesCurrent: string | null) => `
     FROM target JOIN app ON app.id = $1 LEFT JOIN inserted ON true`;
 const OF_MATCH = ARE_ROUTES_CURRENT("$1", "$15", "$16", "$17");
 
-/* One statement for each kind of key: most runs have none, and need no row for one. */
+/** One statement for each kind of key. Most runs have no key, so that they need no row for one. */
 const INSERT_KNOWN = { none: insertKnown(null), run_key: insertKnown(KEY_KINDS.run_key) };
 const INSERT_NAMED = {
   none: insertNamed(null, null),
@@ -132,7 +139,7 @@ const INSERT_NAMED = {
   http_event: insertNamed(KEY_KINDS.http_event, OF_MATCH),
 };
 
-/* An old key, and the key of a run whose row was removed because the app's log was too long. */
+/** SQL that deletes expired keys, and keys whose run was deleted because the app's log was too long. */
 const deleteOldKeys = ({ table, matches }: KeyKind, isRunGone: string) => `
   DELETE FROM ${table} WHERE ${matches} AND (created_at < now() - interval '${IDEMPOTENCY_HOURS} hours' OR ${isRunGone})`;
 const DELETE_OLD_KEYS = {
@@ -150,7 +157,7 @@ const SELECT_FIRST_RUN = {
   http_event: selectFirstRun(KEY_KINDS.http_event),
 };
 
-/* The queued run whose payload a debounced one has replaced. The transaction that replaced it holds its lock. */
+/** SQL that selects the queued run whose payload a debounced call has replaced. The transaction holds its lock. */
 const SELECT_DEBOUNCED_RUN =
   "SELECT run_id AS id FROM debounced_run WHERE action_id = $1 AND sender = coalesce('p' || $2::bigint, 'c' || $3::bigint, '')";
 
@@ -163,7 +170,7 @@ function keyKindOf({ eventKey, routeMatch, credentialId, idempotencyKey }: Keyed
   return credentialId !== null && idempotencyKey !== null ? "run_key" : "none";
 }
 
-/** Returns the first run of the key; null if the key was too old and is deleted now, so that the row can be written. */
+/** Returns the first run of the key. Null means that the key had expired and was deleted, so that the row can be written now. */
 async function findFirstRun(executor: Executor, actionId: number, run: KeyedRun): Promise<InsertedRun | null> {
   const kind = run.eventKey ? "http_event" : "run_key";
   const key = run.eventKey ? [actionId, run.eventKey] : [actionId, run.credentialId, run.idempotencyKey];
@@ -187,7 +194,7 @@ function commonValues(run: Pick<NewRun, keyof NamedRun & keyof NewRun>, holder: 
   return [appId, copy, payload, personId, credentialId, idempotencyKey, holder, causeRunId];
 }
 
-/** Writes the row of a run whose action is known: running under `holder`, or queued if that is null. */
+/** Writes the row of a run whose action is known: running under `holder`, or queued if `holder` is null. */
 export async function insertKnownRun(executor: Executor, run: NewRun, holder: string | null): Promise<InsertedRun> {
   const { actionId, trigger, replayOf = null, versionId = null, waitsFor = null } = run;
   const values = [...commonValues(run, holder), actionId, trigger, replayOf, versionId, waitsFor];
@@ -201,8 +208,8 @@ export async function insertKnownRun(executor: Executor, run: NewRun, holder: st
 }
 
 /**
- * Writes the row of a debounced run, or replaces the payload of the one that is queued already. Such a run has no idempotency key, because a
- * repeat changes nothing. Needs a transaction.
+ * Writes the row of a debounced run, or replaces the payload of the one that is queued. Such a run needs no idempotency
+ * key, because a repeated call changes nothing. Call it in a transaction.
  */
 export async function insertDebouncedRun(manager: Executor, run: NewRun): Promise<InsertedRun> {
   const { actionId, personId, credentialId, trigger } = run;

@@ -1,4 +1,4 @@
-/** Queries about runs: lists by filters, single runs, runs that a run caused, and unfinished runs. */
+/** Lists runs by filters, and reads single runs, runs that a run has caused, and unfinished runs. */
 import type { DataSource } from "typeorm";
 import type { Copy, RunWait, TriggerType } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
@@ -11,24 +11,24 @@ import type { RunSearch } from "../records/run-words.js";
 import type { RequestRecord } from "../requests/run-requests.js";
 import { newestRuns, type RunConditions, type RunFilter, runConditions } from "./run-filter.js";
 
-/** A run, or a skipped tick. Times are ISO 8601. */
+/** A run or a skipped tick, as lists show it. Times are ISO 8601. */
 export interface RunSummary {
   id: number;
   actionId: number;
-  /** null if the action was deleted. */
+  /** Name of the action; null if it was deleted. */
   actionName: string | null;
   /** Id of the action's draft. */
   masterId: number | null;
   copy: Copy;
   trigger: TriggerType;
   state: RunState;
-  /** The scheduled time; null for other triggers. */
+  /** Scheduled time of the run; null for other triggers. */
   tick: string | null;
-  /** Number of ticks, from `tick` on, that this row stands for: more than one only after a long pause. */
+  /** Number of ticks, starting with `tick`, that this row stands for. It is above one only after a long pause. */
   tickCount: number;
-  /** Reason for which it was skipped. */
+  /** Reason why the run was skipped. */
   reason: string | null;
-  /** Condition for which a queued run waits in addition to a slot. */
+  /** Condition for which a queued run waits, besides a free slot. */
   waitsFor: RunWait | null;
   /** Name of the error, and the beginning of its message. */
   failure: string | null;
@@ -43,10 +43,10 @@ export interface RunSummary {
   chainId: number | null;
   depth: number;
   replayOf: number | null;
-  /** The version whose code ran instead of the draft or live version. */
+  /** ID of the version whose code ran instead of the draft or live version; otherwise null. */
   versionId: number | null;
   personId: number | null;
-  /** The person who started it; null for callers that are not people. */
+  /** The person who started the run; null for callers that are not people. */
   person: { firstName: string; lastName: string } | null;
   /** `host:port` of each contacted host. */
   hosts: string[];
@@ -54,7 +54,7 @@ export interface RunSummary {
   sandbox: string | null;
 }
 
-/** `total` is exact up to TOTAL_MAX. */
+/** Position of a page in the list. `total` is exact up to TOTAL_MAX. */
 export interface RunPagination {
   total: number;
   /** False if more runs match than `total`. */
@@ -68,23 +68,23 @@ type DateField = "tick" | "queuedAt" | "startedAt" | "finishedAt";
 type SummaryRow = Omit<RunSummary, DateField | "failure" | "resultPreview" | "person"> &
   Record<DateField, Date | null> & { firstName: string | null; lastName: string | null; entry: string | null };
 
-/** Runs that one request checks row by row. The next page continues there. */
+/** Maximum number of runs that one request checks row by row. The next page continues after them. */
 const CHECKED_MAX = 10_000;
-/** The newest runs that a search finds. */
+/** Maximum number of runs that a search finds; the newest ones. */
 const FOUND_MAX = 1_000;
 const TOTAL_MAX = 10_000;
-/** Characters of an error or a result in a list. */
+/** Maximum characters of an error or a result in a list. */
 const EXCERPT_CHARACTERS = 200;
-/** Larger log entries are not read for a list: a page may have 1,000 runs. */
+/** Maximum size of a log entry that is read as a whole for a list, which may contain 1,000 runs. */
 const ENTRY_MAX_BYTES = 8 * 1024;
 /** Maximum size of an entry of which only the beginning is read from the database. */
 const CUT_ENTRY_MAX_BYTES = 64 * 1024;
-/** Holds the fields before the result, without the payload, and more than an excerpt of the result. */
+/** Characters that are read of a larger entry: the fields before the result, and more than an excerpt of the result. */
 const CUT_CHARACTERS = 600;
 const UNFINISHED_MAX = 100;
 const CAUSED_MAX = 100;
 
-/* Rows of older releases do not name their log entry. */
+/** SQL of the ID of a run's log entry. Rows of older releases do not contain it. */
 const LOG_ID = `
   coalesce(run.log_id, CASE WHEN run.finished_at IS NOT NULL THEN (SELECT id FROM execution_log WHERE run_id = run.id LIMIT 1) END)`;
 
@@ -103,7 +103,7 @@ const JOINED = `LEFT JOIN action ON action.id = run.action_id LEFT JOIN executio
 
 const iso = (date: Date | null): string | null => date?.toISOString() ?? null;
 
-/** Name and message of the error in the text of a log entry. */
+/** Returns name and message of the error in a log entry. */
 function failureIn(entry: string): string | null {
   const error = memberText(entry, "error");
   if (error === undefined) return null;
@@ -143,7 +143,7 @@ export class RunQueries {
     return summaryRows.map((row) => toSummary(row, isPerson(caller)));
   }
 
-  /** Replaces the words of a search by the ids of runs that hold them. `further`: more such runs may exist before this id. */
+  /** Replaces the searched words by the IDs of runs that contain them. `further` is an ID below which there may be more such runs. */
   private async withWords(
     appId: number,
     conditions: RunConditions,
@@ -161,8 +161,8 @@ export class RunQueries {
   }
 
   /**
-   * The app's runs and skipped ticks, most recent first. One request checks the newest 10,000 that an index finds, or 1,000 of a search.
-   * If more are left, the page may be short or empty, and `nextBefore` continues.
+   * Lists the app's runs and skipped ticks, the most recent first. One request checks the newest 10,000 runs that an
+   * index finds, or 1,000 of a search. If more are left, the page may be short or empty, and `nextBefore` continues.
    * @throws REQUEST_INVALID
    */
   async list(
@@ -201,7 +201,7 @@ export class RunQueries {
     };
   }
 
-  /** Returns one run, or skipped tick. @throws RUN_NOT_FOUND */
+  /** Returns one run or skipped tick. @throws RUN_NOT_FOUND */
   async get(caller: Caller, appId: number, runId: number): Promise<RunSummary> {
     const storable = Number.isSafeInteger(runId) && runId > 0;
     const [run] = storable
@@ -211,7 +211,7 @@ export class RunQueries {
     return run;
   }
 
-  /** Requests of a run to other services. */
+  /** Returns the requests that a run has sent to other services. */
   async requestsOf(runId: number): Promise<RequestRecord[]> {
     const runs = await rows<{ requests: RequestRecord[] | null }>(this.db, "SELECT requests FROM run WHERE id = $1", [
       runId,
@@ -219,14 +219,14 @@ export class RunQueries {
     return runs[0]?.requests ?? [];
   }
 
-  /** The first 100 runs that this run caused directly, oldest first. */
+  /** Returns the first 100 runs that this run has caused directly, the oldest first. */
   async causedBy(caller: Caller, { id, chainId }: Pick<RunSummary, "id" | "chainId">): Promise<RunSummary[]> {
     const where = "run.chain_id = $1 AND run.cause_run_id = $2";
     const from = `run ${JOINED} WHERE ${where} ORDER BY run.queued_at, run.id LIMIT ${CAUSED_MAX}`;
     return this.summaries(caller, from, [chainId ?? id, id]);
   }
 
-  /** Queued and running runs of the app, newest first, with the numbers of both up to 10,000. */
+  /** Returns the app's queued and running runs, the newest first, and the number of each up to 10,000. */
   async unfinished(caller: Caller, appId: number): Promise<{ runs: RunSummary[]; queued: number; running: number }> {
     const count = (state: "queued" | "running") =>
       `(SELECT count(*) FROM (SELECT FROM run WHERE app_id = $1 AND state = '${state}' AND finished_at IS NULL

@@ -1,6 +1,6 @@
 /**
- * Statements on the rows of runs: insert, claim, return, skip and finish. Each is one statement, checks the state of the run, and checks
- * the holder if it has one. Read it for the order in which queued runs are claimed.
+ * SQL statements that insert, claim, return, skip and finish runs. Each is one statement that checks the run's state,
+ * and its holder if it has one. Read this file for the order in which queued runs are claimed.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
@@ -14,7 +14,7 @@ const RUN_RECORD = `id, app_id AS "appId", action_id AS "actionId", copy, trigge
   person_id AS "personId", credential_id AS "credentialId", replay_of AS "replayOf", version_id AS "versionId",
   started_at AS "startedAt"`;
 
-/* A claimed run with the code of its action and the number of its app's last change of secrets, so that no statement reads them later. */
+/** SQL of a claimed run with its action's code and the version number of the app's secrets, so that no further statement is needed. */
 const SELECT_CLAIMED = `
   SELECT claimed.*, action.name, action.code, action.environment, action.dependencies, action.assets, action.timeout_ms AS "timeoutMs",
          action.integration_origins AS "integrationOrigins", action.source->>'map' AS map, app.secrets_version AS "secretsVersion"`;
@@ -22,7 +22,7 @@ const FROM_CLAIMED = `
   FROM claimed JOIN app ON app.id = claimed."appId"
     LEFT JOIN action ON action.id = claimed."actionId" AND claimed."versionId" IS NULL`;
 
-/** A row of SELECT_CLAIMED. The name is null if the action was deleted, or if the run has the code of a version. */
+/** A row of SELECT_CLAIMED. The name is null if the action was deleted, or if the run executes an older version. */
 type ClaimedRow = Omit<RunRecord, "code"> & Omit<RunCode, "name"> & { name: string | null };
 
 function claimedRun<Row extends ClaimedRow>(row: Row) {
@@ -31,19 +31,19 @@ function claimedRun<Row extends ClaimedRow>(row: Row) {
   return { ...run, code: { name, code, environment, dependencies, assets, timeoutMs, integrationOrigins, map } };
 }
 
-/** Scheduled runs that have been queued for longer are skipped. */
+/** Scheduled runs that are queued for longer than this are skipped. */
 const LATE_AFTER = "interval '60 seconds'";
 const IS_LATE = `trigger = 'schedule' AND queued_at < now() - ${LATE_AFTER}`;
 
-/** Queued runs that only wait for a slot. */
+/** SQL condition for queued runs that wait only for a slot. */
 const IS_READY = `${fromState("claim")} AND waits_for IS NULL`;
 
-/* The floor is cached for this long. It only rises, and an old value costs the look into some more partitions. */
+/** Milliseconds for which the lowest unfinished ID is cached. It only rises, and an old value costs reads of a few more partitions. */
 const FLOOR_CACHED_MS = 1_000;
-/* Ids of transactions that have not committed yet are at most this far behind. */
+/** Maximum distance of IDs of uncommitted transactions below the newest ID. */
 const UNCOMMITTED_IDS = 100_000;
 
-/* The range of one state keeps the planner on the index run_live. */
+/** SQL of the first unfinished run in a state. The condition on one state makes the planner use the index run_live. */
 const firstUnfinished = (state: string) => `
     (SELECT id FROM run WHERE state BETWEEN '${state}' AND '${state}' AND finished_at IS NULL ORDER BY state, id LIMIT 1)`;
 const FLOOR = `
@@ -52,9 +52,10 @@ const FLOOR = `
     ${firstUnfinished("running")},
     (SELECT last_value - ${UNCOMMITTED_IDS} FROM run_id_seq)) AS id`;
 
-/*
- * Each app that has queued runs, with one index lookup per app. The order here and below is that of the index run_ready, and an app is a
- * range of one: otherwise the planner may choose an index that also holds ended runs.
+/**
+ * SQL that selects each app with queued runs, by one index lookup for each app. Its order is that of the index
+ * run_ready, and an app is a range of one value; otherwise the planner may choose an index that also contains ended
+ * runs.
  */
 const appsWithQueued = (floor: string) => `
   waiting (app_id) AS (
@@ -63,15 +64,16 @@ const appsWithQueued = (floor: string) => `
     SELECT (SELECT run.app_id FROM run WHERE ${IS_READY} AND run.app_id > waiting.app_id AND id >= ${floor}
              ORDER BY run.app_id, run.id LIMIT 1)
       FROM waiting WHERE waiting.app_id IS NOT NULL)`;
-/* The first queued runs of an app that may start. */
+/** SQL that selects the first queued runs of an app that may start. */
 const firstOfApp = (columns: string, floor: string, limit: number) => `
   SELECT ${columns} FROM run
    WHERE ${IS_READY} AND run.app_id BETWEEN waiting.app_id AND waiting.app_id AND id >= ${floor} AND NOT (${IS_LATE})
    ORDER BY run.app_id, id LIMIT ${limit}`;
 
-/*
- * Claims the oldest queued run of the app that has the fewest slots here, of the apps below their share $4. $2 and $3 are the slots of each
- * app, $5 the floor. Reads 8 runs of each app, because other processes may be claiming the first ones.
+/**
+ * Claims the oldest queued run of the app that has the fewest slots in this process, among the apps below their share
+ * $4. $2 and $3 are the slots of each app, $5 the lowest unfinished ID. Reads 8 runs of each app, because other
+ * processes may be claiming the first ones.
  */
 const CLAIM = `
   WITH RECURSIVE ${appsWithQueued("$5::bigint")},
@@ -123,7 +125,7 @@ const SKIP_LATE = `
 /* Selects the runs of the holder $1, except the known ones $2. */
 const UNKNOWN_HELD_RUNS = `SELECT ${RUN_RECORD} FROM run WHERE holder = $1 AND id <> ALL ($2::bigint[]) ORDER BY id LIMIT 100`;
 
-/* Selects those of the runs $2 that the holder $1 does not hold. */
+/** Selects those runs among $2 that the holder $1 does not hold any more. */
 const RUNS_NOT_HELD = `
   SELECT id FROM unnest($2::bigint[]) AS known (id)
    WHERE NOT EXISTS (SELECT FROM run WHERE run.id = known.id AND run.holder = $1)`;
@@ -137,13 +139,13 @@ const OTHER_RUNNER = `
  */
 export const BROWSER_HOLDER = "00000000-0000-4000-8000-0000000c11e7";
 
-/* Runs in browsers that have not ended within $1 milliseconds. The locks let only one process end each. */
+/** Selects runs in browsers that have not ended within $1 milliseconds. Its locks let only one process end each run. */
 const OVERDUE_IN_BROWSERS = `
   SELECT ${RUN_RECORD}, holder FROM run
    WHERE ${RUNNING} AND holder = '${BROWSER_HOLDER}' AND started_at < now() - $1 * interval '1 millisecond'
    ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED`;
 
-/* Runs of holders whose lease has ended. */
+/** Selects the runs of holders whose lease has ended. */
 const LOST = `
   SELECT ${RUN_RECORD}, holder FROM run
    WHERE ${RUNNING}
@@ -164,7 +166,7 @@ export interface StoredRun extends RunRecord {
 
 export class RunRepository {
   private readonly finisher: RunFinisher;
-  /** No run below this id is unfinished, so that partitions of other days are not read. */
+  /** Lower bound of the IDs of unfinished runs, so that partitions of earlier days are not read. */
   private floor = { id: Promise.resolve(Number.MIN_SAFE_INTEGER), readAt: Number.NEGATIVE_INFINITY };
 
   /** @param maskedPayload payload in the log entry of a run that was not executed to its end; null if it is the run's own */
@@ -196,7 +198,7 @@ export class RunRepository {
     return insertNamedRun(executor, run, holder);
   }
 
-  /** Checks whether the action of a call can run, before the call waits for anything. @throws as `insertNamedRun` */
+  /** Checks whether the action of a call can run, before the call waits for a slot. @throws as `insertNamedRun` */
   checkNamed(run: NamedRun): Promise<void> {
     return checkNamedRun(this.db, run);
   }
@@ -208,7 +210,8 @@ export class RunRepository {
   }
 
   /**
-   * Claims the next queued run; null if none is queued, or if each app with queued runs has its share.
+   * Claims the next queued run. Returns null if no run is queued, or if each app with queued runs has its share of
+   * slots.
    * @param slots slots of each app in this process
    */
   async claim(holder: string, slots: ReadonlyMap<number, number>, share: number): Promise<ClaimedRun | null> {
@@ -218,13 +221,13 @@ export class RunRepository {
     return row ? claimedRun(row) : null;
   }
 
-  /** Claims the run; null if it is not queued or waits for more than a slot. */
+  /** Claims a certain run. Returns null if it is not queued, or waits for more than a slot. */
   async claimById(holder: string, id: number): Promise<RunRecord | null> {
     const [row] = await preparedRows<ClaimedRow>(this.db, "claim-by-id", CLAIM_BY_ID, [holder, id]);
     return row ? claimedRun(row) : null;
   }
 
-  /** Longest wait in milliseconds of a run that `claim` could claim; 0 if there is none. */
+  /** Returns the longest wait in milliseconds of a run that `claim` could claim; 0 if there is none. */
   async longestWait(slots: ReadonlyMap<number, number>, share: number): Promise<number> {
     const values = [[...slots.keys()], [...slots.values()], share, await this.currentFloor()];
     return (await preparedRows<{ ms: number }>(this.db, "longest-wait", LONGEST_WAIT, values))[0]!.ms;
@@ -240,14 +243,15 @@ export class RunRepository {
     return (await rows(this.db, OTHER_RUNNER, [holder])).length === 0;
   }
 
-  /** Queued runs that these runs caused. */
+  /** Returns the queued runs that these runs have caused. */
   queuedByCause(ids: readonly number[]): Promise<{ id: number; causeRunId: number }[]> {
     return rows(this.db, QUEUED_BY_CAUSE, [ids]);
   }
 
   /**
-   * Ends a run that `holder` holds; null: a queued run.
-   * @returns false if nothing was written, because the run had ended, has another holder, or its app's secrets changed
+   * Ends a run that `holder` holds; null stands for a queued run.
+   * @returns false if nothing was written, because the run had ended, has another holder, or its app's secrets have
+   * changed
    */
   finish(id: number, holder: string | null, ending: Ending, executor?: Executor): Promise<boolean> {
     return this.finisher.finish({ ...ending, id, holder }, executor);
@@ -275,33 +279,33 @@ export class RunRepository {
     });
   }
 
-  /** Up to 100 runs that `holder` holds and that are not among the known ones. */
+  /** Returns up to 100 runs that `holder` holds and that are not among the known ones. */
   findUnknownHeld(holder: string, known: readonly number[]): Promise<RunRecord[]> {
     return rows(this.db, UNKNOWN_HELD_RUNS, [holder, known]);
   }
 
-  /** Those of the runs that `holder` no longer holds. */
+  /** Returns those of the runs that `holder` does not hold any more. */
   async findNoLongerHeld(holder: string, known: readonly number[]): Promise<number[]> {
     return (await rows<{ id: number }>(this.db, RUNS_NOT_HELD, [holder, known])).map(({ id }) => id);
   }
 
-  /** Queues a run again that `holder` holds and has not started. Returns false if it no longer holds it. */
+  /** Queues a run again that `holder` has claimed and not started. Returns false if `holder` does not hold it any more. */
   async returnClaim(id: number, holder: string): Promise<boolean> {
     return (await rows(this.db, RETURN_CLAIM, [id, holder])).length > 0;
   }
 
-  /** Skips scheduled runs that were queued for too long. Returns their number. */
+  /** Skips scheduled runs that have been queued for too long. Returns their number. */
   async skipLate(): Promise<number> {
     return (await rows(this.db, SKIP_LATE)).length;
   }
 
-  /** Reason for which the run was skipped, or null. */
+  /** Returns the reason why the run was skipped, or null. */
   async skipReason(id: number): Promise<string | null> {
     const [run] = await rows<{ reason: string | null }>(this.db, "SELECT reason FROM run WHERE id = $1", [id]);
     return run?.reason ?? null;
   }
 
-  /** @param appId app of the run; null for any app */
+  /** Finds a run by its ID. @param appId app of the run; null for any app */
   async find(id: number, appId: number | null = null): Promise<StoredRun | null> {
     const sql = `SELECT ${RUN_RECORD}, state, holder FROM run WHERE id = $1 AND ($2::bigint IS NULL OR app_id = $2)`;
     return (await rows<StoredRun>(this.db, sql, [id, appId]))[0] ?? null;

@@ -1,6 +1,7 @@
 /**
- * Scan: the settings that a run may read, and the search for secrets in all that leaves it (contract, section 6). A run may have read every
- * value that was set between its start and the moment of the scan, by the database's numbers of changes.
+ * Provides the settings that a run may read, and searches everything that leaves the run for secrets (contract, section
+ * 6). The search covers every value that was set between the run's start and the search, by the version numbers of the
+ * app's secrets.
  */
 import { LRUCache } from "lru-cache";
 import type { Environment } from "../../data/action-types.js";
@@ -23,31 +24,35 @@ function leakFailure(where: string, key: string): RunOutcome {
   );
 }
 
-/** Secrets at the start of a run. All runs between two changes of the app's settings share them. */
+/** Secrets of an app at the start of a run. All runs that start between two changes of the app's settings share them. */
 interface StartSecrets {
   version: number;
   entries: SecretValues["entries"];
   scan: Scan;
   hasSecrets: boolean;
-  /** JSON text of the underscore settings. */
+  /** JSON text of the private and protected settings. */
   context: string;
 }
 
-/** Maximum of cached start secrets, in characters of settings. */
+/** Maximum size of cached secrets, in characters. */
 const CACHED_MAX = 16 * 1024 * 1024;
 const ENTRY_OVERHEAD = 256;
 
-/** Scan of all that leaves with the end of a run, by the secrets that were known when it was made. */
+/** Searches and masks everything that is stored at the end of a run, by the secrets that were known when the scan was made. */
 export class OutcomeScan {
-  /** @param version the last change of secrets that the scan includes; null if the run cannot have read a later one */
+  /** @param version version number of the app's secrets that the scan includes; null if the run cannot have read later ones */
   constructor(
     private readonly scan: Scan,
     readonly version: number | null,
-    /** JSON text of the payload as a log entry may repeat it. */
+    /** Returns the JSON text of the payload with secrets masked, for the log entry. */
     readonly maskPayload: (payload: string) => Promise<string>,
   ) {}
 
-  /** @param isCut the end of the error's text is missing @returns the outcome, or a failure if it holds a secret */
+  /**
+   * Masks secrets in an outcome.
+   * @param isCut true if the error's text was cut at its end
+   * @returns the outcome, or a failure if the result contains a secret
+   */
   async scanOutcome(outcome: RunOutcome, isCut: boolean): Promise<RunOutcome> {
     if (outcome.ok) {
       const key = outcome.data === undefined ? null : await this.scan.findInJson(outcome.data);
@@ -65,7 +70,7 @@ export class RunSecrets {
   private scan: Scan;
   private version: number;
   private updating: Promise<void> | null = null;
-  /** False once the run has no network: then it cannot read settings while it runs. */
+  /** False once the run has no network, because it cannot read settings then. */
   private canRead = true;
   private masked: { scan: Scan; payload: Promise<string> } | null = null;
   /** True if the app has secrets, as far as is known. */
@@ -87,18 +92,18 @@ export class RunSecrets {
     return this.start.context;
   }
 
-  /** To be called if the run has no network. No later change of secrets concerns it then. */
+  /** Call it if the run has no network: later changes of secrets do not concern the run then. */
   disconnect(): void {
     this.canRead = false;
   }
 
-  /** Adds secrets that were set since the start. */
+  /** Adds the secrets that were set since the run's start. */
   private async update(): Promise<void> {
     const read = await this.store.readSince(this.appId, this.start, this.version);
     if (read) ({ scan: this.scan, version: this.version, hasSecrets: this.hasSecrets } = read);
   }
 
-  /** The scan after an update that began after this call: one in progress may have missed the last change. */
+  /** Returns the scan after an update that begins after this call, because an update in progress may miss the last change. */
   private async currentScan(): Promise<Scan> {
     if (!this.canRead) return this.scan;
     // Its own caller receives the failure.
@@ -116,25 +121,29 @@ export class RunSecrets {
     return (await this.currentScan()).mask(lines);
   }
 
-  /** Returns the key of the setting whose value the URL holds, or null. */
+  /** Returns the key of the setting whose value the URL contains, or null. */
   async findInUrl(url: string): Promise<string | null> {
     return (await this.currentScan()).findInUrl(url);
   }
 
-  /** Masks once for each scan: the payload is needed at the start and at the end of the run. */
+  /** Masks the payload once for each scan, because it is needed at the start and at the end of the run. */
   private maskPayload(scan: Scan, payload: string): Promise<string> {
     if (this.masked?.scan !== scan) this.masked = { scan, payload: scan.maskJson(payload) };
     return this.masked.payload;
   }
 
-  /** Scan by the secrets that are known now. */
+  /** Returns a scan for the secrets that are known now. */
   outcomeScan(): OutcomeScan {
     const { scan, hasSecrets } = this;
     const maskPayload = async (payload: string) => (hasSecrets ? this.maskPayload(scan, payload) : payload);
     return new OutcomeScan(scan, this.canRead ? this.version : null, maskPayload);
   }
 
-  /** Reads secrets that were set meanwhile. @returns true if that scan did not include all of them @throws EXECUTION_FAILED if they changed too often */
+  /**
+   * Reads secrets that were set meanwhile.
+   * @returns true if the scan did not include all of them
+   * @throws EXECUTION_FAILED if they changed too often
+   */
   async isOutdated(exit: OutcomeScan): Promise<boolean> {
     if (exit.version === null) return false;
     await this.currentScan();
@@ -180,8 +189,8 @@ export class SecretStore {
   }
 
   /**
-   * Secrets of a run that starts now.
-   * @param known the number of the app's last change of secrets, if the statement that started the run has read it
+   * Returns the secrets for a run that starts now.
+   * @param known version number of the app's secrets, if the statement that started the run has read it
    * @throws EXECUTION_FAILED if the app has too many secrets
    */
   async beginRun(appId: number, known?: number): Promise<RunSecrets> {
@@ -199,7 +208,10 @@ export class SecretStore {
     }
   }
 
-  /** Payload in the log entry of a run that was not executed to its end: null if it is the run's own, empty if the app has too many secrets. */
+  /**
+   * Returns the payload for the log entry of a run that was not executed to its end: null if it is the run's payload,
+   * empty if the app has too many secrets to search for.
+   */
   async maskedPayload({ appId, payload }: { appId: number; payload: string }): Promise<string | null> {
     try {
       const masked = await (await this.beginRun(appId)).outcomeScan().maskPayload(payload);
@@ -210,7 +222,7 @@ export class SecretStore {
     }
   }
 
-  /** The secrets of the start and all that were set since; null if none was set after `version`. @throws EXECUTION_FAILED */
+  /** Reads the secrets of the start and those that were set since; null if none was set after `version`. @throws EXECUTION_FAILED */
   async readSince(appId: number, start: StartSecrets, version: number) {
     const { secretValues } = this.settings;
     if ((await secretValues.version(appId)) === version) return null;

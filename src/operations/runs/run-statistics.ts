@@ -1,4 +1,4 @@
-/** Statistics of an app's runs per hour or day: counts and durations, over a bounded range and number of runs. */
+/** Counts an app's runs and their durations per hour or day. The range of time and the number of counted runs are limited. */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -6,7 +6,7 @@ import { checkTimezone } from "../../rules/schedule.js";
 import { type NewestRuns, newestRuns, optionalChoice, optionalMoment, runConditions } from "./run-filter.js";
 
 export interface StatisticsOptions {
-  /** The id of the draft or of the live version stands for both. */
+  /** ID of the draft or of the live version. Either one selects the runs of both. */
   actionId?: unknown;
   from?: unknown;
   to?: unknown;
@@ -20,7 +20,7 @@ export interface Period {
   runs: number;
   failed: number;
   cancelled: number;
-  /** Skipped runs, and ticks that started no run. */
+  /** Number of skipped runs and of ticks that started no run. */
   skipped: number;
   p50: number | null;
   p95: number | null;
@@ -30,7 +30,7 @@ export interface Statistics {
   by: PeriodLength;
   from: string;
   to: string;
-  /** Start of the counted part if the range has more runs than are counted, else null. */
+  /** Start of the counted part if the range has more runs than are counted; otherwise null. */
   countedFrom: string | null;
   /** Periods that have runs, oldest first. */
   periods: Period[];
@@ -40,15 +40,15 @@ const PERIOD_LENGTHS = ["hour", "day"] as const;
 export type PeriodLength = (typeof PERIOD_LENGTHS)[number];
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** The longest range, and the default. */
+/** Maximum and default length of the range in days. */
 const DAYS: Record<PeriodLength, { most: number; usual: number }> = {
   hour: { most: 14, usual: 2 },
   day: { most: 100, usual: 30 },
 };
-/** Maximum number of counted runs, the newest. Counting them takes a tenth of a second. */
+/** Maximum number of runs that are counted; the newest ones. Counting them takes a tenth of a second. */
 const RUNS_COUNTED = 100_000;
 
-/* `by` and `zone` are texts of parameters: hour or day, and the time zone in which they start. */
+/** SQL of the statistics. `by` and `zone` are texts of parameters: hour or day, and the time zone of its start. */
 const periods = (newest: NewestRuns, by: string, zone: string) => `
   WITH counted AS MATERIALIZED (
     SELECT state, queued_at, tick_count, CASE WHEN state IN ('completed', 'failed')

@@ -1,4 +1,4 @@
-/** JSON texts of runs: checks the payload of a call, and reads the outcome from a log entry. */
+/** Converts between values and the JSON texts of runs: checks the payload of a call, and reads the outcome from a log entry. */
 import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import { holdsInfinity, nestsDeeperThan } from "../../rules/described.js";
@@ -6,7 +6,7 @@ import { memberText, memberTexts } from "../../rules/json-scan.js";
 import type { JsonText } from "../../rules/json-text.js";
 import type { LogEntry, RunOutcome, ScriptError } from "../records/execution-logs.js";
 
-/** JSON text of the payload that a caller sends. A missing payload is `{}`. @throws PAYLOAD_INVALID */
+/** Returns the JSON text of the payload that a caller sends; `{}` if there is none. @throws PAYLOAD_INVALID */
 export function payloadText(payload: unknown): string {
   if (payload === undefined || payload === null) return "{}";
   if (nestsDeeperThan(payload, JSON_MAX_DEPTH)) {
@@ -19,11 +19,11 @@ export function payloadText(payload: unknown): string {
   throw new ActionError("PAYLOAD_INVALID", `payload must be a JSON object (got ${received})`);
 }
 
-/** The error of a failed run. */
+/** Returns the error of a failed run. */
 export const errorIn = (data: JsonText): ScriptError =>
   JSON.parse(memberText(data.text, "error") ?? "{}") as ScriptError;
 
-/** Outcome of the run that the entry describes. */
+/** Returns the outcome of the run that the log entry describes. */
 export function outcomeIn({ type, data }: LogEntry): RunOutcome {
   if (type !== "app.task.completed") return { ok: false, error: errorIn(data) };
   const members = memberTexts(data.text);

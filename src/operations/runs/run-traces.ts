@@ -1,6 +1,6 @@
 /**
- * Spans of runs (OpenTelemetry): a run's span belongs to the request that asked for it, also if another process executes the run. Spans name
- * hosts and numbers, never a URL, a payload or a message.
+ * OpenTelemetry spans of runs. A run's span belongs to the request that has started it, even if another process
+ * executes the run. Spans contain hosts and numbers, but no URL, payload or message.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
@@ -9,13 +9,13 @@ import type { ExchangeFacts } from "../../engine/outgoing.js";
 import type { RequestTracing, TraceSpan } from "../watch/tracing.js";
 import type { RunRecord } from "./run-types.js";
 
-/* A queued run's trace context, until the run starts. */
+/** Stores the trace context of a queued run until the run starts. */
 const STORE = "INSERT INTO run_trace (run_id, traceparent) VALUES ($1, $2) ON CONFLICT DO NOTHING";
 const REMOVE = "DELETE FROM run_trace WHERE run_id = $1 RETURNING traceparent";
 
-/** Spans for requests of one run. */
+/** Maximum number of spans for the requests of one run. */
 const REQUESTS_MAX = 200;
-/** Code can invent other methods. */
+/** HTTP methods that a span names. Code can invent other methods. */
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 export interface RunTrace {
@@ -121,12 +121,12 @@ export class RunTraces {
     this.serviceOrigin = new URL(apiUrl).origin;
   }
 
-  /** Trace context of the current request; null if there is none. */
+  /** Returns the trace context of the current request; null if there is none. */
   current(): string | null {
     return this.tracing.current();
   }
 
-  /** Writes a queued run with `insert`, and the current trace context with it. */
+  /** Writes a queued run with `insert`, and stores the current trace context with it. */
   async queue<T extends { id: number }>(insert: (executor: Executor) => Promise<T>): Promise<T> {
     const traceparent = this.current();
     if (traceparent === null) return insert(this.db);

@@ -1,14 +1,14 @@
-/** Types of a run from its acceptance to its execution, and the channels of notifications about single runs. */
+/** Types of a run from its call to its execution, and the notification channels for single runs. */
 import type { ActionRow } from "../../data/action.js";
 import type { Copy, RunWait, TriggerType } from "../../data/action-types.js";
 
-/** Channel of the notification that a run is to be cancelled, for the process that executes it. */
+/** Notification channel: a message tells the process that executes the run to cancel it. */
 export const CANCEL_CHANNEL = "svc_cancel";
 
-/** Channel of the notification `parent:child`: the run `parent`, in any process, waits for the queued run `child`. */
+/** Notification channel: `parent:child` means that the run `parent`, in any process, waits for the queued run `child`. */
 export const AWAITED_CHANNEL = "svc_awaited";
 
-/** Notification `run`, or `run:other` if the run is replaced by another one. */
+/** Builds the notification: `run`, or `run:other` if the run `other` replaces it. */
 export const cancelNotice = (runId: number, displacedBy: number | null): [channel: string, notice: string] => [
   CANCEL_CHANNEL,
   displacedBy === null ? String(runId) : `${runId}:${displacedBy}`,
@@ -19,11 +19,11 @@ export type RunCode = Pick<ActionRow, "name" | "code" | "environment" | "depende
   /** Source map of code that was built from the author's files. */
   map?: string | null;
   timeoutMs?: number | null;
-  /** Absent in snapshots of releases without origins. */
+  /** Origins that the action may contact; absent in snapshots of old releases. */
   integrationOrigins?: string[];
 };
 
-/** Facts of a run that are known from its acceptance on. `payload` is JSON text. */
+/** Data of a run that is known when it is called. `payload` is JSON text. */
 interface RunBase {
   appId: number;
   actionId: number;
@@ -32,24 +32,24 @@ interface RunBase {
   payload: string;
   personId: number | null;
   credentialId: number | null;
-  /** Present if the statement that started the run has read it. */
+  /** Code of the action; present if the statement that started the run has read it. */
   code?: RunCode;
-  /** Number of the last change of the app's secrets, read with the code. */
+  /** Version number of the app's secrets, read together with the code. */
   secretsVersion?: number;
 }
 
 /** A run before its row is written. */
 export interface NewRun extends RunBase {
   idempotencyKey: string | null;
-  /** True if the key of a failed or cancelled run can start another run. */
+  /** True if a repeated idempotency key may start another run after this one has failed or was cancelled. */
   retryFailed?: boolean;
-  /** Condition of the action's settings for which the run waits. */
+  /** Condition, by the action's settings, for which the run waits. */
   waitsFor?: RunWait | null;
-  /** The run whose task token asked for this one. */
+  /** ID of the run whose task token called this run. */
   causeRunId?: number | null;
-  /** The run whose payload is repeated. */
+  /** ID of the run whose payload is repeated. */
   replayOf?: number | null;
-  /** The version whose code runs instead of the draft or live version. */
+  /** ID of the version whose code runs instead of the draft or live version. */
   versionId?: number | null;
 }
 
@@ -59,6 +59,6 @@ export interface RunRecord extends RunBase {
   replayOf: number | null;
   versionId: number | null;
   startedAt: Date | null;
-  /** Trace context of a run that starts at once (W3C Trace Context). */
+  /** Trace context of the request (W3C Trace Context) for a run that starts at once. */
   traceparent?: string | null;
 }

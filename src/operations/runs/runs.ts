@@ -1,4 +1,4 @@
-/** Operations on runs: run, runWithResult, cancel. They check what the caller may do, enqueue the run and wait for its outcome. */
+/** Operations on runs for callers: run, runWithResult, cancel. They check the caller's access, enqueue the run and wait for its outcome. */
 import { setMaxListeners } from "node:events";
 import type { DataSource } from "typeorm";
 import { runInBackground } from "../../background.js";
@@ -27,19 +27,19 @@ import { AWAITED_CHANNEL, CANCEL_CHANNEL, cancelNotice, type NewRun, type RunRec
 export interface RunRequest {
   appId: number;
   ref: EntityReference;
-  /** The payload object; undefined stands for `{}`. */
+  /** Payload of the run; undefined stands for `{}`. */
   payload: unknown;
   idempotencyKey: string | null;
-  /** True if the key of a failed or cancelled run may start another run. */
+  /** True if a repeated idempotency key may start another run after the first one has failed or was cancelled. */
   retryFailed?: boolean;
-  /** Makes the signal that aborts when the caller disconnects. */
+  /** Returns a signal that aborts when the caller disconnects. */
   gone?: (() => AbortSignal) | undefined;
 }
 
-/** A run whose row is written. */
+/** A run on demand whose row is written. */
 export interface OnDemandRun {
   id: number;
-  /** True if an earlier request has written it. */
+  /** True if an earlier request with the same key has written the row. */
   isRepeated: boolean;
   outcome(): Promise<RunOutcome>;
 }
@@ -60,7 +60,7 @@ interface RunsOptions {
   isRunner: boolean;
 }
 
-/** True if a later request can ask for the same run. */
+/** True if a later request may be a repeat of this one, because it has an idempotency key or an event. */
 const isRepeatable = ({ idempotencyKey, eventKey = null }: NamedRun): boolean =>
   idempotencyKey !== null || eventKey !== null;
 
@@ -120,7 +120,7 @@ export class Runs {
     return { id, isRepeated, outcome: () => this.outcomeOf(enqueued, run, gone) };
   }
 
-  /** Enqueues a run of an action that was found before. */
+  /** Enqueues a run of an action that was found before, without checking access. */
   async submit(run: NewRun): Promise<{ runId: number }> {
     return { runId: (await this.options.enqueuer.enqueueKnown(run)).id };
   }
@@ -147,8 +147,8 @@ export class Runs {
   }
 
   /**
-   * Starts no more runs and lets active runs finish until `impatience` aborts. Then refuses callers that wait for queued runs, unless another
-   * runner is alive.
+   * Starts no more runs, and waits for active ones until `impatience` aborts. Then rejects callers that wait for queued
+   * runs, unless another runner is alive.
    */
   async drain(impatience: AbortSignal): Promise<void> {
     const { dispatcher, repository, holder } = this.options;
@@ -158,7 +158,10 @@ export class Runs {
     this.stopping.abort(new ActionError("OVERLOADED", "the service is stopping; the run stays queued", { retryAfter }));
   }
 
-  /** The run that the caller asks for. @throws EXECUTION_FAILED, PAYLOAD_INVALID, RATE_LIMIT_EXCEEDED */
+  /**
+   * Validates the caller's request and returns the run that it describes.
+   * @throws EXECUTION_FAILED, PAYLOAD_INVALID, RATE_LIMIT_EXCEEDED
+   */
   private namedRun(caller: Caller, request: RunRequest): NamedRun {
     const { intake, userOf } = this.options;
     const { appId, ref, idempotencyKey, retryFailed = false } = request;
@@ -177,13 +180,16 @@ export class Runs {
     return { appId, ref, trigger: "manual", needsApp, access, copy, payload, ...by };
   }
 
-  /** Enqueues a run whose caller waits for the outcome. A runner announces it only if it cannot start it soon. */
+  /**
+   * Enqueues a run whose caller waits for the outcome. If this process is a runner, it notifies other runners only if
+   * the run cannot start soon.
+   */
   private enqueueAwaited(run: NamedRun): Promise<EnqueuedRun> {
     const { enqueuer, isRunner } = this.options;
     return enqueuer.enqueueNamed({ ...run, isAnnounced: !isRunner }, run.causeRunId ?? null);
   }
 
-  /** Outcome of a run: directly if this process executes it, else from its log entry. */
+  /** Returns the outcome of a run: from this process if it executes the run, otherwise from the run's log entry. */
   private outcomeOf({ id, done }: EnqueuedRun, run: NamedRun, gone: RunRequest["gone"]): Promise<RunOutcome> {
     if (done) return done;
     const { dispatcher, queueLimits, logs, notifications, isRunner } = this.options;
@@ -210,7 +216,7 @@ export class Runs {
     });
   }
 
-  /** Cancels a run that is still queued after its caller disconnected. */
+  /** Cancels a run whose caller has disconnected, if it is still queued. */
   private async cancelAbandoned(id: number): Promise<void> {
     const { repository } = this.options;
     const run = await repository.find(id);

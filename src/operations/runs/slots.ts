@@ -1,17 +1,17 @@
 /**
- * Slots of a dispatcher: how many runs it executes at once, in total and per app. Runs that other runs wait for use nested slots, so that
- * a run never waits for its own slot.
+ * Slots limit how many runs a dispatcher executes at once, in total and for each app. A run that another run waits for
+ * uses a nested slot, so that the two never block each other.
  */
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { CHAIN_DEPTH_MAX } from "../../limits.js";
 
-/** Slots beyond RUNNER_CONCURRENCY, for apps that have few runs: three apps at their limit leave slots for a fourth. */
+/** Multiple of RUNNER_CONCURRENCY that is the total number of slots: when three apps use their limit, slots for a fourth remain. */
 const TOTAL_FACTOR = 4;
-/** Slots per app once RUNNER_CONCURRENCY slots are taken. */
+/** Slots that one app gets once RUNNER_CONCURRENCY slots are taken. */
 const BUSY_SHARE = 2;
 
 export interface Slot {
-  /** 0, or the level of the slot of the run that waits for this one, plus one. */
+  /** Nesting level: 0 for ordinary runs, and one more than the run that waits for this one. */
   readonly level: number;
   /** Frees the slot. A second call has no effect. */
   free(): void;
@@ -19,7 +19,7 @@ export interface Slot {
 
 /** A slot that is reserved while the database chooses the run. */
 export interface ReservedSlot {
-  /** Slots that the app may have, including this one. */
+  /** Number of slots that the app may use, including this one. */
   readonly share: number;
   assign(appId: number): Slot;
   free(): void;
@@ -29,14 +29,14 @@ export class Slots {
   readonly total: number;
   private readonly share: number;
   private readonly countByApp = new Map<number, number>();
-  /** One semaphore per level: a run waits only for runs of the next level, so that no chain of runs can block itself. */
+  /** One semaphore for each nesting level. A run waits only for runs of the next level, so that no chain of runs can block itself. */
   private readonly nested: readonly FairSemaphore[];
   private usedCount = 0;
   private reservedCount = 0;
   private nestedCount = 0;
   private readonly emptyListeners: (() => void)[] = [];
 
-  /** @param ordinary runs at once while few apps run @param onFree called when a slot is freed */
+  /** @param ordinary number of runs at once while few apps have runs @param onFree called when a slot becomes free */
   constructor(
     private readonly ordinary: number,
     private readonly onFree: () => void,
@@ -50,7 +50,7 @@ export class Slots {
     );
   }
 
-  /** Slots that one app may have while so many are taken: the fuller, the fewer. The last slots are for apps that have none. */
+  /** Returns the number of slots that one app may use: the more slots are taken, the fewer. The last slots are for apps that have none. */
   private shareOf(usedCount: number): number {
     if (usedCount < this.ordinary) return this.share;
     return usedCount < this.total - this.ordinary ? Math.min(this.share, BUSY_SHARE) : 1;
@@ -97,7 +97,7 @@ export class Slots {
     });
   }
 
-  /** A slot for a run of the app; null if none is free or the app has its share. */
+  /** Returns a slot for a run of the app; null if none is free or the app has its share. */
   tryAcquire(appId: number): Slot | null {
     // A reserved slot may become this app's.
     const isAtShare = this.countOf(appId) + this.reservedCount >= this.currentShare();
@@ -110,7 +110,7 @@ export class Slots {
     return assigned < this.total && this.countOf(appId) < this.shareOf(assigned);
   }
 
-  /** Reserves a slot for the run that the database chooses; null if none is free. */
+  /** Reserves a slot for the run that the database will choose; null if none is free. */
   reserve(): ReservedSlot | null {
     if (this.usedCount >= this.total) return null;
     const share = this.currentShare();
@@ -127,18 +127,18 @@ export class Slots {
     };
   }
 
-  /** A nested slot for a run that the run in `parent` waits for; null if the app has its share of that level. */
+  /** Returns a nested slot for a run that the run in `parent` waits for; null if the app has its share of that level. */
   tryAcquireNested(appId: number, parent: Slot): Slot | null {
     const freeSlot = this.nested[parent.level]?.tryEnter(appId);
     return freeSlot ? this.createNestedSlot(parent.level + 1, freeSlot) : null;
   }
 
-  /** Waits for such a slot. Rejects if chains of runs are longer than they can be. */
+  /** Waits for a nested slot. Rejects if the chain of runs is longer than the limit allows. */
   async acquireNested(appId: number, parent: Slot): Promise<Slot> {
     return this.createNestedSlot(parent.level + 1, await this.nested[parent.level]!.enter(appId));
   }
 
-  /** Slots that one app may have at present. */
+  /** Returns the number of slots that one app may use now. */
   currentShare(): number {
     return this.shareOf(this.usedCount);
   }
@@ -147,12 +147,12 @@ export class Slots {
     return this.total - this.usedCount;
   }
 
-  /** Slots that each app has, without nested ones. */
+  /** Returns the number of slots that each app uses, without nested ones. */
   perApp(): ReadonlyMap<number, number> {
     return this.countByApp;
   }
 
-  /** True if an app has as many slots as it may, so that its queued runs wait although slots are free. */
+  /** True if an app uses all slots that it may use, so that its queued runs wait although slots are free. */
   isAnyAppAtLimit(): boolean {
     return [...this.countByApp.values()].some((count) => count >= this.currentShare());
   }

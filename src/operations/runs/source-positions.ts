@@ -1,4 +1,4 @@
-/** Maps positions in the built code of an action, as stacks name them, to positions in its author's files. */
+/** Converts positions in the built code of an action, as stacks contain them, to positions in the author's files. */
 import { SourceMap } from "node:module";
 
 /** A position in the author's files, counted from 1; null for code that the service added. */

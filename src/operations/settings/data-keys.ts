@@ -1,4 +1,7 @@
-/** Each app's data key: created when first needed, stored wrapped under a SETTINGS_KEY, wrapped again on rotation. */
+/**
+ * Data keys encrypt the settings of one app each. A data key is created when first needed and stored encrypted under a
+ * key of SETTINGS_KEY, which rotation replaces.
+ */
 import type { KeyObject } from "node:crypto";
 import { join } from "node:path";
 import { LRUCache } from "lru-cache";
@@ -19,7 +22,7 @@ const KNOWN_MAX = 100_000;
 export type DataKeys = ReturnType<typeof createDataKeys>;
 
 export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) {
-  /** A committed data key never changes, whichever key encrypts it. */
+  /** Cached data keys. A committed data key never changes; only the key that encrypts it does. */
   const cachedKeys = new LRUCache<number, KeyObject>({ max: KNOWN_MAX });
 
   function masterKey(name: string): Buffer {
@@ -41,13 +44,13 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
     return row?.dataKey ?? null;
   }
 
-  /** Fingerprint of the key that encrypts new data keys; no rotation changes it before the transaction ends. */
+  /** Returns the fingerprint of the key that encrypts new data keys. No rotation replaces it before the transaction ends. */
   async function keyInForce(executor: Executor): Promise<string> {
     const [row] = await rows<{ fingerprint: string }>(executor, "SELECT fingerprint FROM settings_key FOR SHARE");
     return row!.fingerprint;
   }
 
-  /** Checks first that every key in use is available. */
+  /** Checks that this process has every key that encrypts a data key. */
   async function mustKnowAll(): Promise<void> {
     const usedKeys = await rows<{ name: string }>(
       db,
@@ -57,7 +60,7 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
     for (const { name } of usedKeys) masterKey(name);
   }
 
-  /** Apps whose data key is not encrypted under the key of that fingerprint. */
+  /** Returns the apps whose data key is encrypted under another key than the one with this fingerprint. */
   async function appsNotUnder(name: string): Promise<number[]> {
     const appRows = await rows<{ id: number }>(
       db,
@@ -77,7 +80,7 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
   }
 
   return {
-    /** Records the key of an empty database, and checks that this process has the current one. */
+    /** Records the key if the database is new, and checks that this process has the current key. */
     async start(): Promise<void> {
       // A key is only created for a database without one.
       if ((await rows(db, "SELECT FROM settings_key")).length === 0) {
@@ -87,7 +90,7 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
       masterKey(await keyInForce(db.manager));
     },
 
-    /** The app's data key, or null when the app has none yet. */
+    /** Returns the app's data key, or null if it has none yet. */
     async find(appId: number): Promise<KeyObject | null> {
       const hit = cachedKeys.get(appId);
       if (hit) return hit;

@@ -1,6 +1,6 @@
 /**
- * Values of an app's settings that count as secrets: current and recently replaced values. Private settings that the
- * author marked as not secret do not count. The settings module decrypts the values.
+ * Reads the values of an app's settings that count as secrets: current ones, and those replaced recently. Private
+ * settings that the author has marked as not secret do not count.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
@@ -20,15 +20,18 @@ export interface StoredSetting {
 /** The secret values, and the version number of the last change. */
 export interface SecretValues {
   version: number;
-  /** Replaced values up to that version are gone. */
+  /** Version number up to which replaced values have been deleted. */
   forgotten: number;
   /** Current private and protected settings. */
   underscore: [string, unknown][];
-  /** The secret ones among them, and values replaced after the requested version. */
+  /** The secret values among them, and values that were replaced after the requested version. */
   entries: [string, unknown][];
 }
 
-/* $1 app, $2 version after which replaced values are included. One statement, so that the result is consistent. */
+/**
+ * Selects the secrets. $1 is the app, $2 the version after which replaced values are included. It is one statement, so
+ * that the result is consistent.
+ */
 const SECRET_VALUES = `
   SELECT app.secrets_version AS version, app.secrets_forgotten AS forgotten, s.key, s.value, s.sealed,
          s.not_secret AS "notSecret", s.replaced
@@ -52,14 +55,14 @@ const UNSEAL_OTHERS = "DELETE FROM sealed_setting WHERE app_id = $1 AND key <> A
 const INSERT_SEALED_SETTINGS =
   "INSERT INTO sealed_setting (app_id, key) SELECT $1, unnest($2::text[]) ON CONFLICT DO NOTHING";
 
-/** Sets the sealed keys of the app, in the transaction of its bindings. */
+/** Stores which keys are sealed, in the transaction that writes the app's bindings. */
 export async function sealKeys(executor: Executor, appId: number, keys: readonly string[]): Promise<void> {
   const stored = keys.map(storedKey);
   await rows(executor, UNSEAL_OTHERS, [appId, stored]);
   await rows(executor, INSERT_SEALED_SETTINGS, [appId, stored]);
 }
 
-/** @throws SETTINGS_INVALID if one of `keys`, which are private, is not set */
+/** Marks private keys as secret or not. @throws SETTINGS_INVALID if one of them is not set */
 export async function markSecrets(
   executor: Executor,
   appId: number,
@@ -80,7 +83,7 @@ export function createSecretValues(options: {
 }) {
   const { db, openSettings } = options;
 
-  /** @param since version after which replaced values are included; none without it */
+  /** Reads the secrets. @param since version after which replaced values are included; without it, none are */
   async function read(appId: number, since?: number, executor?: Executor): Promise<SecretValues> {
     const sinceVersion = since ?? Number.MAX_SAFE_INTEGER;
     const secretRows = await preparedRows<SecretRow>(executor ?? db, "secret-values", SECRET_VALUES, [
@@ -100,7 +103,7 @@ export function createSecretValues(options: {
   return {
     read,
 
-    /** Keys of settings that code does not receive. */
+    /** Returns the keys of settings that only bindings use, so that code does not receive them. */
     async sealedKeys(appId: number, executor: Executor = db): Promise<string[]> {
       const sealedRows = await preparedRows<{ key: string }>(executor, "sealed-keys", SEALED_KEYS, [appId]);
       return sealedRows.map(({ key }) => spokenKey(key));

@@ -1,9 +1,9 @@
-/** Names, tiers and public values of an app's settings, as a manifest has them. Never decrypts a value. */
+/** Reads and writes names, tiers and public values of an app's settings, as manifests contain them. Never decrypts a value. */
 import { type Executor, rows } from "../../data/database.js";
 import { spokenKey, storedKey } from "../../rules/setting-key-text.js";
 import { type SettingTier, tierOf } from "../../rules/setting-tiers.js";
 
-/** A setting without the value of a private or protected key. */
+/** A setting. Only public settings have their value. */
 export interface SettingDefinition {
   key: string;
   tier: SettingTier;
@@ -25,7 +25,7 @@ const INSERT_DECLARED = `
 const MARK_NOT_SECRET =
   "UPDATE setting SET not_secret = $3 WHERE app_id = $1 AND key = ANY ($2::text[]) AND left(key, 1) = '_'";
 
-/** Settings that have a value or were declared without one, by key. */
+/** Returns the app's settings by key, including those that are declared without a value. */
 export async function readDefinitions(executor: Executor, appId: number): Promise<SettingDefinition[]> {
   const definitionRows = await rows<{ key: string; value: string | null; notSecret: boolean }>(
     executor,
@@ -41,7 +41,7 @@ export async function readDefinitions(executor: Executor, appId: number): Promis
   return definitions.sort((a, b) => (a.key < b.key ? -1 : 1));
 }
 
-/** Bytes of the names and public values. */
+/** Returns the size of names and public values in bytes. */
 export async function definitionBytes(executor: Executor, appId: number): Promise<number> {
   const sql = `SELECT coalesce(sum(octet_length(key) + coalesce(octet_length(value), 0)), 0)::float8 AS bytes
     FROM setting WHERE app_id = $1`;
@@ -55,14 +55,14 @@ interface StatusRow {
   notSecret: boolean;
 }
 
-/* A key that is declared without a value is not configured. */
+/** Selects the status of settings. A key that is declared without a value is not configured. */
 const STATUS = `
   SELECT key, s.updated_at AS "updatedAt", s.updated_by AS "updatedBy", coalesce(s.not_secret, d.not_secret) AS "notSecret"
     FROM (SELECT * FROM setting WHERE app_id = $1) s
     FULL JOIN (SELECT * FROM declared_setting WHERE app_id = $1) d USING (key)
    WHERE CASE WHEN $2::text[] IS NULL THEN left(key, 1) = '_' ELSE key = ANY ($2) END`;
 
-/** State of each of `keys`, or of all private and protected ones; keys that are neither set nor declared are left out. */
+/** Returns the status of `keys`, or of all private and protected settings. Keys that are neither set nor declared are left out. */
 export async function readStatus(
   executor: Executor,
   appId: number,
@@ -72,7 +72,7 @@ export async function readStatus(
   return statusRows.map((row) => ({ ...row, key: spokenKey(row.key) }));
 }
 
-/** Stores names without a value, and whether runs may show the values of the private ones. */
+/** Stores keys without a value, and whether the private ones are secret. */
 export async function declareSettings(
   executor: Executor,
   appId: number,

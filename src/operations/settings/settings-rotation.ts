@@ -1,4 +1,4 @@
-/** Rotation of SETTINGS_KEY, in an order that always leaves each process the keys that it needs. */
+/** Rotates SETTINGS_KEY, in an order in which each process always has the keys that it needs. */
 import type { DataSource } from "typeorm";
 import { newMasterKey } from "../../engine/cipher.js";
 import { createKeyRing, readKeyFile, writeKeyFile } from "../../engine/key-ring.js";
@@ -6,8 +6,8 @@ import { StartError } from "../../errors.js";
 import { createDataKeys } from "./data-keys.js";
 
 /**
- * Key of the lock for rotations: an arbitrary number, used by nothing else. Of two concurrent rotations one waits;
- * otherwise it would drop the other's key.
+ * Key of the lock for rotations, an arbitrary number that nothing else uses. A second rotation waits; otherwise it
+ * would delete the first one's key.
  */
 const ROTATION_LOCK = 7_203_114_285_022;
 
@@ -23,8 +23,9 @@ function keysOf(path: string): Buffer[] {
 }
 
 /**
- * A process that cannot decrypt a key reads the file again. So the new key is in the file before it is used, and the
- * old one until it is no longer used. After a failure both stay, and the command can be repeated.
+ * Rotates the key in a file. A process that cannot decrypt reads the file again. So the file gets the new key before
+ * its first use, and keeps the old key until its last use. After a failure it contains both, and the command can be
+ * repeated.
  */
 async function rotateFile(db: DataSource, path: string): Promise<number> {
   const next = newMasterKey();

@@ -1,6 +1,6 @@
 /**
- * An app's settings: one row per key, private and protected values encrypted, each reader gets its tiers
- * (specification, App settings). The only file that decrypts values.
+ * Operations on an app's settings (specification, App settings). Private and protected values are stored encrypted, and
+ * each reader gets the tiers of its role. Only this file decrypts values.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
@@ -35,10 +35,10 @@ import { createSecretValues, markSecrets, type StoredSetting } from "./secret-va
 import { readStatus } from "./setting-definitions.js";
 import { readersOf, type SettingsUse } from "./setting-readers.js";
 
-/** What binds a sealed value to its place: moved to another app or key it does not open. */
+/** Text that is authenticated with an encrypted value, so that it cannot be decrypted in another app or under another key. */
 const settingLabel = (appId: number, key: string): string => `app:${appId}:${key}`;
 
-/** Settings as HTTP shows them, and the state of the app's settings as a whole. */
+/** Settings that a response may show, with the version of all settings of the app. */
 export interface TaggedSettings {
   settings: SettingsView;
   /** ISO 8601. */
@@ -82,26 +82,24 @@ function refuseProtected(caller: Caller, keys: readonly string[]): void {
   }
 }
 
-/**
- * Serializes writers of an app's settings, and of data that must match them: writers of the same keys in different orders would deadlock.
- */
+/** Locks the settings of an app and the data that must match them, because writers of the same keys in different orders would deadlock. */
 export async function lockApp(executor: Executor, appId: number): Promise<void> {
   await rows(executor, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
 }
 
 const SETTINGS_AT = 'SELECT coalesce(settings_updated_at, created_at) AS "updatedAt" FROM app WHERE id = $1';
 
-/* Like `NEXT_UPDATED_AT`, for all settings of an app. */
+/** SQL of a new `updatedAt` for all settings of an app, as `NEXT_UPDATED_AT` builds it for a row. */
 const TOUCH_SETTINGS = `
   UPDATE app SET settings_updated_at =
     date_trunc('milliseconds', greatest(clock_timestamp(), settings_updated_at + interval '1 millisecond')) WHERE id = $1`;
 
-/** Gives the app's settings a new state, in the transaction of a change. */
+/** Gives the app's settings a new version, in the transaction of a change. */
 export async function touchSettings(executor: Executor, appId: number): Promise<void> {
   await rows(executor, TOUCH_SETTINGS, [appId]);
 }
 
-/** The app whose settings change, and the states that the change may start from. */
+/** The app whose settings change, and the versions on which the change may be based. */
 export interface SettingsTarget {
   appId: number;
   precondition?: ExpectedTags;
@@ -140,7 +138,7 @@ export function createSettings(options: {
 
   const storedOf = (tiers: keyof typeof READ_TIERS) =>
     sharedReads((appId: number) => preparedRows<StoredSetting>(db, `settings-${tiers}`, READ_TIERS[tiers], [appId]));
-  /** A popular app's pages and callers read the same settings at once; values are decrypted for each of them. */
+  /** Shares concurrent reads of the same app's settings. Values are decrypted for each reader. */
   const stored = { all: storedOf("all"), http: storedOf("http"), runtime: storedOf("runtime") };
 
   async function readSettings(appId: number, tiers: keyof typeof READ_TIERS): Promise<[string, unknown][]> {
@@ -157,19 +155,19 @@ export function createSettings(options: {
     throw new ActionError("SETTINGS_INVALID", message);
   }
 
-  /** The last change of any setting, ISO 8601. */
+  /** Returns the time of the last change of any setting, ISO 8601. */
   async function updatedAt(appId: number, executor: Executor = db): Promise<string> {
     const [app] = await rows<{ updatedAt: Date }>(executor, SETTINGS_AT, [appId]);
     return app!.updatedAt.toISOString();
   }
 
-  /** Locks the app until the transaction ends. @throws RESOURCE_CHANGED with the state as it is now */
+  /** Locks the app until the transaction ends. @throws RESOURCE_CHANGED with the current version */
   async function lockSettings(executor: Executor, { appId, precondition }: SettingsTarget): Promise<void> {
     await lockApp(executor, appId);
     if (precondition) requireCurrent({ updatedAt: await updatedAt(appId, executor) }, precondition);
   }
 
-  /** The settings as HTTP shows them, with a state that is not newer than them. */
+  /** Returns the settings that a response may show, with their version. */
   async function httpAt(appId: number): Promise<TaggedSettings> {
     const at = await updatedAt(appId);
     return { settings: await http(appId), updatedAt: at };
@@ -202,7 +200,7 @@ export function createSettings(options: {
     return httpView(await readSettings(appId, "http"));
   }
 
-  /** Emits the event of changed settings, in the transaction of the change. */
+  /** Emits the log event of changed settings, in the transaction of the change. */
   const emitUpdate = (executor: Executor, caller: Caller, appId: number, keys: string[]) =>
     logEvents.emit(executor, caller, appId, appUpdate({ fields: ["settings"], keys }));
 
@@ -218,7 +216,7 @@ export function createSettings(options: {
     });
   }
 
-  /** Writes validated settings, in the transaction of the caller, who emits the event. */
+  /** Writes validated settings in the caller's transaction. The caller emits the log event. */
   async function write(executor: Executor, caller: Caller, appId: number, entries: [string, unknown][]): Promise<void> {
     if (entries.length === 0) return;
     await lockApp(executor, appId);
@@ -230,7 +228,7 @@ export function createSettings(options: {
     );
   }
 
-  /** Removes settings and declarations of them; returns the keys of the removed settings. */
+  /** Removes settings, also declared ones without a value. Returns the keys of removed settings that had a value. */
   async function removeKeys(executor: Executor, caller: Caller, appId: number, keys: string[]): Promise<string[]> {
     const stored = keys.map(storedKey);
     await rows(executor, "DELETE FROM declared_setting WHERE app_id = $1 AND key = ANY ($2::text[])", [appId, stored]);
@@ -270,17 +268,17 @@ export function createSettings(options: {
       return { underscoreBytes, underscoreMaxBytes: UNDERSCORE_SETTINGS_MAX_BYTES, readers };
     },
 
-    /** Settings for the response of GET: never a protected key. */
+    /** Returns the settings for the response of GET, which never contains protected ones. */
     http,
     httpAt,
-    /** The public settings, for readers. */
+    /** Returns the public settings, for readers of the app. */
     async publicAt(appId: number): Promise<TaggedSettings> {
       const at = await updatedAt(appId);
       return { settings: runtimeView(await readSettings(appId, "runtime")), updatedAt: at };
     },
     updatedAt,
 
-    /** The part of copied rows that HTTP may show: as `http`, whatever they contain. */
+    /** Filters copied rows like `http`, so that a response never shows a protected value. */
     async httpOf(appId: number, copies: readonly StoredSetting[]): Promise<SettingsView> {
       return httpView(
         await openSettings(
@@ -290,7 +288,7 @@ export function createSettings(options: {
       );
     },
 
-    /** `window.ENV`: only public keys. */
+    /** Returns the data of `window.ENV`, with public settings only. */
     async runtimeEnv({ kind, credentialId, personId, copy }: Caller, appId: number): Promise<RuntimeEnv> {
       const appSettings = runtimeView(await readSettings(appId, "runtime"));
       const session = await sessionOf({ appId, personId, credentialId, copy });
@@ -309,14 +307,14 @@ export function createSettings(options: {
       return { appId, apiUrl: baseUrl, environment: "live", appSettings, clientTimeoutMs };
     },
 
-    /** All settings, for code inside the service (specification, App settings, rule 3). */
+    /** Returns all settings, for code inside the service (specification, App settings, rule 3). */
     async backend(appId: number): Promise<Map<string, unknown>> {
       return new Map(await readSettings(appId, "all"));
     },
 
     secretValues,
 
-    /** Writes new values of bound keys, in the transaction of their bindings. @throws SETTINGS_INVALID */
+    /** Writes new values of bound keys, in the transaction that writes their bindings. @throws SETTINGS_INVALID */
     async writeBound(executor: Executor, caller: Caller, appId: number, values: object): Promise<void> {
       await write(executor, caller, appId, checkSettingKeys(values));
       if (Object.keys(values).length > 0) await emitUpdate(executor, caller, appId, Object.keys(values));

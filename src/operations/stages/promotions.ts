@@ -1,4 +1,7 @@
-/** Promotions: copies the definitions of one stage to another in one transaction, and supports rollback. Publishes nothing. */
+/**
+ * Copies the definitions of one stage to another in one transaction (promotion), and restores earlier ones (rollback).
+ * Publishes nothing.
+ */
 
 import { promisify } from "node:util";
 import { gunzip, gzip } from "node:zlib";
@@ -14,7 +17,7 @@ import type { ManifestPlan, Manifests } from "../manifest/manifests.js";
 import { recordChange } from "../records/audit.js";
 import type { Stages } from "./stages.js";
 
-/** Promotions of one app that are stored with their documents. */
+/** Maximum number of promotions of an app whose documents are stored. */
 const PROMOTIONS_KEPT = 50;
 
 /** A promotion to an app, or a rollback. */
@@ -52,7 +55,7 @@ export interface PromotionResult {
   promotion: StagePromotion | null;
 }
 
-/** Stands between the tags of the two manifests, which do not have it. */
+/** Separates the tags of the two manifests, which never contain this character. */
 const TAG_SEPARATOR = ".";
 
 /**

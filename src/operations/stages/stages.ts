@@ -1,4 +1,4 @@
-/** Stages: apps with the same definitions, each with its own settings and data. Creates, lists and expires them; promotes nothing. */
+/** Creates, lists and deletes stages: apps with the same definitions, each with its own settings and data. */
 
 import type { DataSource } from "typeorm";
 import { isDuplicate, rows } from "../../data/database.js";
@@ -14,7 +14,7 @@ import { recordChange } from "../records/audit.js";
 import { lockApp } from "../settings/settings.js";
 
 const STAGES_MAX = 50;
-/** Maximum number of hours: one month. */
+/** Maximum lifetime of a preview in hours: one month. */
 const HOURS_MAX = 744;
 const NAME = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$/;
 const EXPIRE_EVERY_MS = 60_000;
@@ -47,7 +47,7 @@ const COPY_PEOPLE = [
   "INSERT INTO app_member (app_id, person_id, role) SELECT $2, person_id, role FROM app_member WHERE app_id = $1",
 ];
 
-/** Deletes the apps of a query. The credentials of their git connections, which no app owns, end. */
+/** Deletes the apps that a query selects. Also revokes the credentials of their git connections, which do not belong to the app. */
 const deleteApps = (ids: string): string => `
   WITH deleted AS (DELETE FROM app WHERE id IN (${ids}) RETURNING id),
        ended AS (UPDATE credential SET revoked_at = now() FROM app_git, deleted
@@ -118,7 +118,7 @@ export function createStages(options: {
   }
 
   return {
-    /** The app's group: the original app, then its stages. */
+    /** Lists the app's group: the original app first, then its stages. */
     list: async (appId: number): Promise<Stage[]> => {
       const stageRows = await rows<Stage & { expiresAt: Date | null; createdAt: Date }>(db, LIST, [
         await rootOf(appId),

@@ -1,4 +1,4 @@
-/** Backtest: the past log events that the filter of a log trigger would have matched. */
+/** Finds the past log events that a log trigger's filter would have matched. */
 import type { DataSource } from "typeorm";
 import type { LogWhere } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
@@ -19,7 +19,7 @@ export interface MatchedEvent {
 }
 
 export interface BacktestResult {
-  /** Number of checked events: at most the app's last 1,000. */
+  /** Number of events that were compared: at most the app's last 1,000. */
   examined: number;
   matched: number;
   /** Most recent first. */

@@ -4,7 +4,7 @@ import { rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { recordChange } from "../records/audit.js";
 
-/* A second pause keeps the time of the first. */
+/** Pauses the schedules. If they are paused already, the earlier time stays. */
 const SET = `
   UPDATE app SET schedules_paused_at = CASE WHEN $2 THEN coalesce(schedules_paused_at, now()) END
    WHERE id = $1 RETURNING schedules_paused_at AS "pausedAt"`;

@@ -1,4 +1,4 @@
-/** Schedules: writes one row of a run for each due tick, as queued or as skipped with the reason. */
+/** Writes one run for each due tick of a schedule: queued, or skipped with a reason. */
 import { setImmediate as breathe } from "node:timers/promises";
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -10,10 +10,10 @@ import { localTime } from "../../rules/zone-clock.js";
 import { QUEUED_CHANNEL } from "../records/queue-limits.js";
 import type { ServiceMeasures, TickFateLabel } from "../watch/measures.js";
 
-/** Rows locked in one transaction. */
+/** Maximum number of schedules in one transaction. */
 const BATCH = 100;
 const MINUTE_MS = 60_000;
-/** Delay before the next claim if a tick is due and could not be claimed: another scheduler has it, or the database's clock is behind. */
+/** Delay before the next claim if a due tick could not be claimed: another scheduler has locked it, or the database's clock is behind. */
 const YIELD_MS = 50;
 
 const SKIP_REASONS = {
@@ -24,22 +24,22 @@ const SKIP_REASONS = {
   paused: "schedules paused",
 } as const;
 
-/** Label in metrics. Reasons without their own label are those of missed ticks. */
+/** Label of a tick's outcome in metrics. Reasons without a label of their own count as missed ticks. */
 const labelOf = (reason: string | null): TickFateLabel => {
   if (reason === null) return "queued";
   const [label] = Object.entries(SKIP_REASONS).find(([, text]) => reason.startsWith(text)) ?? ["down"];
   return label as TickFateLabel;
 };
 
-/*
- * $1 is this process's estimate of the database's time, which may be ahead of it by a round trip. `now()` is also what the runs get as
- * `queued_at`: no tick is written before the database's clock has reached it.
+/**
+ * Selects due schedules. $1 is this process's estimate of the database's time, which may be ahead by a round trip. Runs
+ * get `now()` as `queued_at`, so no tick is written before the database's clock has reached it.
  */
 const DUE = `
   SELECT action_id AS "actionId", app_id AS "appId", frequency, timezone, next_tick AS "dueAt", coalesce(offset_ms, 0) AS "offsetMs"
     FROM schedule WHERE next_tick <= least($1, now()) ORDER BY next_tick LIMIT ${BATCH} FOR UPDATE SKIP LOCKED`;
 
-/* Read after the rows are locked, so that it includes what another scheduler has just written. */
+/** Selects what decides about the ticks, after the rows are locked, so that it includes runs that another scheduler has just written. */
 const SELECT_CIRCUMSTANCES = `
   SELECT (SELECT json_agg(action_id) FROM run
            WHERE action_id = ANY ($1) AND trigger = 'schedule' AND finished_at IS NULL) AS busy,
@@ -65,7 +65,7 @@ const ADVANCE_SCHEDULES = `
   UPDATE schedule SET next_tick = t.next_tick
     FROM unnest($1::bigint[], $2::timestamptz[]) AS t (action_id, next_tick) WHERE schedule.action_id = t.action_id`;
 
-/* A schedule fires at most every two minutes, so each counts once. */
+/** Counts due ticks. A schedule has at most one tick in two minutes, so each schedule counts once. */
 const TICKS_DUE = `
   SELECT count(*)::int AS ticks FROM schedule JOIN app ON app.id = schedule.app_id
    WHERE next_tick <= $1 AND published_at IS NOT NULL AND schedules_paused_at IS NULL`;
@@ -75,13 +75,13 @@ interface DueRow {
   appId: number;
   frequency: string;
   timezone: string | null;
-  /** The next tick and the offset. */
+  /** Time of the next tick, including the offset. */
   dueAt: Date;
   /** Delay between a tick and its start. */
   offsetMs: number;
 }
 
-/** The tick without its offset. A process of the release before advances a schedule without the offset: then `dueAt` is the tick. */
+/** Returns the tick without its offset. A process of the previous release ignores the offset, so that `dueAt` may be the tick itself. */
 function tickOf({ frequency, dueAt, offsetMs }: DueRow, timezone: string): Date {
   const tick = new Date(dueAt.getTime() - offsetMs);
   const justBefore = new Date(tick.getTime() - 1);
@@ -96,7 +96,7 @@ interface ActionCircumstances {
   upSince: Date | null;
 }
 
-/** A row to write. A tick without a reason is queued. */
+/** Outcome of one tick: queued, or skipped if it has a reason. */
 interface TickFate {
   appId: number;
   actionId: number;
@@ -105,7 +105,7 @@ interface TickFate {
   reason: string | null;
 }
 
-/** Rows for the ticks of one schedule. At most one is queued, and only if no run of the action is unfinished. */
+/** Decides about the due ticks of one schedule. At most one is queued, and only if no run of the action is unfinished. */
 function fatesOf(
   due: DueRow,
   owedTicks: OwedTicks,
@@ -191,7 +191,7 @@ export function createSchedule(options: {
   }
 
   return {
-    /** Writes a row for each due tick. Returns the Unix time of the next tick in milliseconds, or null. */
+    /** Writes a run for each due tick. Returns the Unix time of the next tick in milliseconds, or null. */
     async claimDue(): Promise<number | null> {
       const moment = new Date(now());
       while ((await claimBatch(moment)) === BATCH);
@@ -199,7 +199,7 @@ export function createSchedule(options: {
       return first && Math.max(first.getTime(), first <= moment ? now() + YIELD_MS : 0);
     },
 
-    /** Wait of the oldest due tick in milliseconds; 0 if none is due. */
+    /** Returns how long the oldest due tick has waited, in milliseconds; 0 if none is due. */
     async lag(): Promise<number> {
       const first = await firstTick();
       return first ? Math.max(0, now() - first.getTime()) : 0;
@@ -211,7 +211,7 @@ export function createSchedule(options: {
       return row!.ticks;
     },
 
-    /** The next ticks of a frequency, for authors. @throws FREQUENCY_INVALID, FREQUENCY_TOO_FREQUENT, TIMEZONE_INVALID */
+    /** Returns the next ticks of a frequency, for authors. @throws FREQUENCY_INVALID, FREQUENCY_TOO_FREQUENT, TIMEZONE_INVALID */
     preview(frequency: unknown, zone: unknown, count: number): SchedulePreview {
       checkFrequency(frequency);
       const timezone = zone ?? defaultTimezone;

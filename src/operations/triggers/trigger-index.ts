@@ -1,6 +1,6 @@
 /**
- * Tables in which ticks and log events find the actions to start: schedules and log triggers of active live versions. They are updated in
- * the transaction that publishes an action.
+ * Maintains the tables in which ticks and log events find the actions to start. They contain active live versions, and
+ * change in the transaction that publishes an action.
  */
 import type { ActionRow } from "../../data/action.js";
 import type { RunWait } from "../../data/action-types.js";
@@ -10,7 +10,7 @@ import { jitterOffset, nextTick } from "../../rules/ticks.js";
 /** Notification channel: schedules have changed. */
 export const SCHEDULE_CHANNEL = "svc_schedule";
 
-/* A tick that is already due stays: the scheduler writes its row, and continues with the new frequency. */
+/** Inserts or updates a schedule. A tick that is already due stays, so that the scheduler still writes its run. */
 const UPSERT_SCHEDULE = `
   INSERT INTO schedule AS stored (action_id, app_id, frequency, timezone, next_tick, offset_ms) VALUES ($1, $2, $3, $4, $5, $7)
   ON CONFLICT (action_id) DO UPDATE
@@ -40,11 +40,11 @@ type IndexedAction = Pick<
   | "jitterSeconds"
 >;
 
-/** Only live versions on the server start without a caller (specification, "Which version runs"). */
+/** True for active live versions on the server. Only these start without a caller (specification, "Which version runs"). */
 const startsWithoutCaller = ({ masterId, active, environment, actionVersion }: IndexedAction): boolean =>
   masterId !== null && active && environment !== "client" && actionVersion === "v3";
 
-/** Condition for which runs that log events start must wait. */
+/** Returns the condition for which runs that log events start must wait. */
 const waitOf = ({ concurrency, debounce }: IndexedAction): RunWait | null => {
   if (debounce) return "debounce";
   return concurrency ? "concurrency" : null;
@@ -79,7 +79,7 @@ export function createTriggerIndex(options: { now: () => number; defaultTimezone
   }
 
   return {
-    /** Updates the rows of a live version, in the transaction that changed it. Deleting an action deletes its rows. */
+    /** Updates the rows of a live version, in the transaction that changes it. Rows of a deleted action are deleted with it. */
     async apply(executor: Executor, copy: IndexedAction): Promise<void> {
       await applySchedule(executor, copy);
       await applyLogTriggers(executor, copy);

@@ -1,4 +1,4 @@
-/** Two weeks of an app's schedules: the ticks of the next one, and the skipped and failed ticks of the last one. */
+/** Reads two weeks of an app's schedules: the ticks of the next week, and the skipped and failed ticks of the last week. */
 import { availableParallelism } from "node:os";
 import { setImmediate as breathe } from "node:timers/promises";
 import type { DataSource } from "typeorm";
@@ -15,7 +15,7 @@ export interface ScheduledAction {
   name: string;
   frequency: string;
   timezone: string;
-  /** The frequency as a sentence. */
+  /** The schedule's frequency as a sentence. */
   description: string;
   /** The first ticks within the week. */
   ticks: string[];
@@ -51,7 +51,7 @@ export interface Week {
   to: string;
   /** Next ticks of the app's actions that are crowded, earliest first. */
   crowded: CrowdedTick[];
-  /** In the order of their next ticks. */
+  /** Scheduled actions, ordered by their next tick. */
   scheduled: ScheduledAction[];
   /** True if the app has more scheduled actions. */
   hasMore: boolean;
@@ -61,12 +61,15 @@ export interface Week {
 
 const WEEK_MS = 7 * 24 * 60 * 60 * 1000;
 const ACTIONS_LISTED = 200;
-/** Computed ticks in total and per action: each takes 50 µs. An action gets at least one for each day of the week. */
+/**
+ * Maximum number of ticks that are computed in total and for each action, because a tick takes 50 µs. Each action gets
+ * at least one for each day.
+ */
 const TICKS_MAX = 4_000;
 const TICKS_EACH = { least: 8, most: 170 };
 const MISSED_LISTED = 200;
 const CROWDED_LISTED = 10;
-/** Maximum number of missed runs that are read, the newest. They are then grouped. */
+/** Maximum number of missed runs that are read before they are grouped; the newest ones. */
 const MISSED_READ = 5_000;
 
 const SELECT_SCHEDULED_ACTIONS = `
@@ -74,13 +77,13 @@ const SELECT_SCHEDULED_ACTIONS = `
     FROM schedule JOIN action ON action.id = schedule.action_id
    WHERE schedule.app_id = $1 ORDER BY schedule.next_tick, action.id LIMIT ${ACTIONS_LISTED + 1}`;
 
-/* $2 number above which a tick is crowded. Actions with a jitter start at other times. */
+/** Selects minutes with more ticks than $2. Actions with a jitter do not count, because they start at other times. */
 const SELECT_CROWDED_MINUTES = `
   SELECT next_tick AS tick, count(*)::int AS count FROM schedule
    WHERE next_tick IN (SELECT DISTINCT next_tick FROM schedule WHERE app_id = $1)
    GROUP BY next_tick HAVING count(*) > $2 ORDER BY next_tick LIMIT ${CROWDED_LISTED}`;
 
-/* Days are in the default time zone, $3. */
+/** Selects missed ticks by day. Days are in the default time zone, $3. */
 const SELECT_MISSED_TICKS = `
   WITH missed AS (
     SELECT id, action_id, state, reason, tick, tick_count FROM run

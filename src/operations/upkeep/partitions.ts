@@ -1,13 +1,13 @@
 /**
- * Partitions of logs, runs and the audit log: created ahead, with about one day's rows each, and dropped when all of
- * their rows are too old. The last partition has no upper bound, so that each row has a partition.
+ * Creates and drops partitions of logs, runs and the audit log. A partition holds about one day's rows and is dropped
+ * when all of them are too old. The last one has no upper bound, so that each row has a partition.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { DataSource, EntityManager } from "typeorm";
 import { isDeadlock, isLockTimeout, rows } from "../../data/database.js";
 import { type Partition, partitionsOf } from "../../data/partitions.js";
 
-/** Minimum rows of a partition: every statement without an id searches each of them. */
+/** Minimum rows of a partition. There must be few partitions, because a statement without an ID searches each of them. */
 const ROWS_MIN = 100_000;
 const ROWS_MAX = 50_000_000;
 /** Number of empty partitions after the one that receives rows. */
@@ -27,7 +27,7 @@ const ATTEMPT_AGAIN_MS = 300;
  */
 const DETACHED_AT_ONCE = 30;
 const DETACH_PAUSE_MS = 100;
-/** Pause between two dropped tables: other work has the database to itself for half of the time. */
+/** Pause between two dropped tables, so that other work has the database to itself for half of the time. */
 const DROP_PAUSE_MS = 25;
 /** Prefix of the name of a detached partition until it is dropped. No other table has it, and backups leave these tables out. */
 const DETACHED_PREFIX = "DROPPED_";
@@ -38,7 +38,7 @@ interface PartitionFamily {
   tables: readonly [head: string, ...others: string[]];
   /** The column with the time at which a row was written. */
   at: string;
-  /** Days for which these rows stay longer than the rows that refer to them: an entry's payload is stored with its run. */
+  /** Days for which these rows are kept longer than the rows that refer to them, because a log entry's payload is stored with its run. */
   extraDays: number;
   /** Condition for rows that must stay at any age. */
   busy?: string;
@@ -63,7 +63,7 @@ const SELECT_DETACHED = `
   SELECT relname AS name FROM pg_class
    WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND NOT relispartition AND starts_with(relname, $1) ORDER BY oid`;
 
-/** Returns false if a lock could not be acquired. @throws any other error */
+/** Returns false if a lock could not be acquired. Rethrows any other error. */
 function givenUp(error: unknown): false {
   if (isLockTimeout(error) || isDeadlock(error)) return false;
   throw error;

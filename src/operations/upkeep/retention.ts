@@ -98,7 +98,7 @@ const BATCH_DELETES = [
       LIMIT ${BATCH}) RETURNING id`,
 ];
 
-/* $1 number of rows that each owner keeps. The owner is an app unless `owner` is another expression. */
+/** SQL of the newest ID to delete so that $1 rows of each owner stay. The owner is an app unless `owner` is another expression. */
 const newestId = (table: string, which = "true", owner = "app_id") => `
   DELETE FROM ${table} WHERE id IN (
     SELECT old.id FROM (SELECT ${owner} AS id FROM ${table} WHERE ${which} GROUP BY 1 HAVING count(*) > $1) AS full_owner

@@ -1,4 +1,4 @@
-/** svc check: the project's files against types of the app, by the TypeScript compiler. */
+/** svc check: checks the types of the project's files with the TypeScript compiler and the app's declarations. */
 import { execFile } from "node:child_process";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -49,7 +49,7 @@ function runCompiler(root: string): Promise<{ code: number; text: string }> {
   });
 }
 
-/** Writes svc.d.ts for the app and checks the project. @throws CliError if a file has an error of types */
+/** Writes svc.d.ts for the app, then checks the project. @throws CliError if a file has a type error */
 export async function checkTypes(session: Session): Promise<void> {
   const project = new Project(session.target.root);
   if (!project.hasFile("tsconfig.json")) return;
@@ -64,10 +64,10 @@ export async function checkTypes(session: Session): Promise<void> {
   throw new CliError(`${faults.length} errors of types\n${lines.join("\n")}`, 1, { errors: faults });
 }
 
-/** Types of packages by the integrity of their scripts, whose content never changes. */
+/** Declarations of packages by the integrity of their scripts, cached because they never change. */
 const readTypes = new Map<string, readonly string[] | null>();
 
-/** Returns the types of a package that an action of the app has; null if the package ships none. */
+/** Returns the declarations of a package that an action uses; null if the package has none. */
 async function readPackage({ client }: Session, integrity: string): Promise<readonly string[] | null> {
   const knownTypes = readTypes.get(integrity);
   if (knownTypes !== undefined) return knownTypes;
@@ -77,7 +77,7 @@ async function readPackage({ client }: Session, integrity: string): Promise<read
   return files;
 }
 
-/** Types of the app as it will be after a push: the server's definitions and those of the folder. */
+/** Writes the declarations of the app as it will be after a push, from the server's definitions and those of the folder. */
 export async function writeTypes(session: Session, project: Project): Promise<void> {
   const { client } = session;
   const { body: server } = await client.request("GET", "/v1/apps/:app/manifest");

@@ -1,4 +1,4 @@
-/** svc data: sends entries of a data source to the server as JSON lines, and receives them. */
+/** svc data: uploads entries of a data source as JSON lines, and downloads them. */
 import { createReadStream } from "node:fs";
 import { resolve } from "node:path";
 import { text } from "node:stream/consumers";

@@ -1,4 +1,4 @@
-/** svc dev, svc test: pushes drafts as files are saved, and runs tests in the service's sandbox. */
+/** svc dev and svc test: push drafts whenever a file is saved, and run tests in the service's sandbox. */
 import { readdirSync, watch } from "node:fs";
 import { resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -58,7 +58,10 @@ function localPort(url: string): number | null {
 
 const isEmpty = (folder: string): boolean => readdirSync(folder).every((name) => name.startsWith("."));
 
-/** Starts a service if the folder has none: an empty folder gets a project too. @returns null if a service is named */
+/**
+ * Starts a service on this machine if the folder names none. An empty folder gets a project too.
+ * @returns null if the folder names a service
+ */
 async function serverFor(session: Session, isThrowAway: boolean, over: AbortController): Promise<LocalServer | null> {
   const { output, surroundings, store } = session;
   const { cwd, env } = surroundings;
@@ -93,7 +96,7 @@ async function serverFor(session: Session, isThrowAway: boolean, over: AbortCont
   return server;
 }
 
-/** Shows runs until the signal, if the token may read them. */
+/** Prints runs until the signal aborts, if the token may read runs. */
 async function showRuns(session: Session, over: AbortSignal): Promise<void> {
   try {
     await followRuns(session, { withConsole: true, over });
@@ -121,7 +124,7 @@ async function watchAndSave(session: Session, over: AbortSignal): Promise<void> 
   }
 }
 
-/** Develops on the project's server, or on a separate service, which it stops at the end. */
+/** Develops on the project's server, or on a service that is started for it and stopped at the end. */
 async function developWithService(session: Session, isThrowAway: boolean): Promise<void> {
   const over = new AbortController();
   let server: LocalServer | null = null;

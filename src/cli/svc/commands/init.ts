@@ -1,4 +1,4 @@
-/** svc init: makes a project folder with a first action, its test, and instructions for coding agents. */
+/** svc init: creates a project folder with a first action, its test, and instructions for coding agents. */
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import type { Command } from "commander";

@@ -15,7 +15,7 @@ interface PublishOptions {
   withApp?: boolean;
 }
 
-/** @throws CliError if an action has no test, or its draft is not what the folder has and the tests ran */
+/** Checks that all actions have tests and that the tests have run with the current drafts. @throws CliError */
 async function checkTested(session: Session, testedNames: readonly string[], chosenActions: readonly ServerAction[]) {
   const names = chosenActions.map(({ name }) => name);
   const untestedNames = names.filter((name) => !testedNames.includes(name));
@@ -66,7 +66,7 @@ async function publish(session: Session, names: readonly string[], options: Publ
 const isDifferent = (diff: { changes: unknown[]; code: string | null }): boolean =>
   diff.changes.length > 0 || diff.code !== null;
 
-/** True if the draft differs from its live version, or has none. */
+/** True if the draft differs from the live version, or there is no live version. */
 async function differsFromLive({ client }: Session, id: number): Promise<boolean> {
   try {
     const { body } = await client.request("GET", `${ACTIONS}/${id}/diff`);
@@ -82,7 +82,7 @@ interface Version {
   createdAt: string;
   action: string;
   user: { firstName: string; lastName: string } | null;
-  /** Time of the last publish; only in the list of published versions. */
+  /** Time at which the version was published. Only lists of published versions have it. */
   publishedAt?: string;
 }
 
@@ -90,7 +90,7 @@ const versionsOf = async ({ client }: Session, id: number, published: boolean): 
   (await client.request("GET", `${ACTIONS}/${id}/versions`, { query: { limit: 100, published: `${published}` } })).body
     .versions;
 
-/** Returns the version that was live last and differs from the live version. */
+/** Returns the latest published version that differs from the current live version. */
 async function versionBefore(session: Session, id: number): Promise<number> {
   for (const version of await versionsOf(session, id, true)) {
     const path = `${ACTIONS}/${id}/versions/${version.id}/diff`;

@@ -13,7 +13,7 @@ const WAIT_MS = 150_000;
 const RUNS = "/v3/apps/:app/runs";
 const PAGE = 100;
 
-/** Reads the payload as JSON, from `@file`, or with `-` from standard input. */
+/** Reads the payload: JSON text, `@file`, or `-` for standard input. */
 async function readPayload(session: Session, input: string): Promise<object> {
   let text = input;
   if (input === "-") text = await session.readStdin();
@@ -34,7 +34,7 @@ async function readPayload(session: Session, input: string): Promise<object> {
   throw wrongUse("--payload must be a JSON object");
 }
 
-/** Waits for the end of a run, for callers who can read the run. */
+/** Waits until the run has ended. Needs a token that may read runs. */
 async function waitForEnd({ client }: Session, runId: number) {
   const deadline = Date.now() + WAIT_MS;
   for (;;) {
@@ -51,7 +51,7 @@ async function printConsole({ client, output }: Session, runId: number): Promise
   return body.lines;
 }
 
-/** Returns the stack with positions in the project's file, if the file has the code that ran. */
+/** Returns the stack with positions in the project's file, if that file contains the code that has run. */
 async function authorStack(session: Session, name: string, actionId: number, stack: string): Promise<string> {
   try {
     const { body } = await session.client.request("GET", `/v3/apps/:app/actions/${actionId}`);
@@ -118,11 +118,11 @@ const isEnded = ({ state }: Record<string, unknown>): boolean => !["queued", "ru
 
 interface FollowOptions {
   withConsole: boolean;
-  /** Ends the command. Without it, the command ends with the process. */
+  /** Signal that ends the command; without it, the command runs until its process ends. */
   over?: AbortSignal;
 }
 
-/** Prints each run once, when its state changes from that of the runs read before. */
+/** Prints each run once, as soon as its state has changed since the previous read. */
 async function follow(
   session: Session,
   before: readonly Record<string, unknown>[],
@@ -147,7 +147,7 @@ async function follow(
   }
 }
 
-/** Prints each run from now on. */
+/** Prints each new run. */
 export const followRuns = async (session: Session, options: FollowOptions): Promise<void> =>
   follow(session, await readRuns(session, PAGE), options);
 

@@ -7,7 +7,7 @@ const SETTINGS = "/v1/apps/:app/settings";
 
 const tierOf = (key: string) => (key.startsWith("__") ? "protected" : key.startsWith("_") ? "private" : "public");
 
-/** Parses JSON; other text is returned without its last line break. */
+/** Parses the value as JSON. Text that is not JSON is the value itself, without its last line break. */
 function readValue(text: string): unknown {
   const trimmed = text.replace(/\r?\n$/, "");
   try {

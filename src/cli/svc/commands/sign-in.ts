@@ -1,4 +1,4 @@
-/** svc login, svc logout: a token from standard input, or a person's consent in the browser (RFC 8628). */
+/** svc login and svc logout: save a token from standard input, or get one by a person's consent in the browser (RFC 8628). */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
 import { type Client, savedToken } from "../client.js";

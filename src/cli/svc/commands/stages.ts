@@ -1,4 +1,4 @@
-/** svc stage, svc promote: apps that are stages of one, and the way of a manifest from one to the next. */
+/** svc stage and svc promote: create stages of an app, and copy the definitions of one stage to another. */
 import type { Command } from "commander";
 import { checkedApp } from "../config.js";
 import { wrongUse } from "../failure.js";
@@ -7,7 +7,7 @@ import { printMissing } from "./sync.js";
 
 const APP = "/v1/apps/:app";
 
-/** Stage in the form of the API. */
+/** A stage as the API returns it. */
 interface Stage {
   appId: number;
   name: string | null;

@@ -1,4 +1,4 @@
-/** svc pull, push, diff, status: synchronizes the project folder with the server's drafts, completely or not at all. */
+/** svc pull, push, diff and status: compare the project folder with the server's drafts, and copy in one direction, all or nothing. */
 import { type Command, Option } from "commander";
 import { ApiFailure } from "../client.js";
 import { CliError, EXIT } from "../failure.js";
@@ -44,7 +44,7 @@ function printDifferences({ output }: Session, changes: readonly Difference[]): 
   }
 }
 
-/** Error of a conflict: the server's changes since the last pull or push, with their differences. */
+/** Reports a conflict: the changes that the server got since the last pull or push. */
 function reportConflict(session: Session, since: readonly Difference[], problem: string): CliError {
   for (const { kind, name, change, patch } of since) {
     session.output.note(`${kind} ${name} was ${change} on the server:\n${patch}`);
@@ -60,13 +60,16 @@ export interface PushOptions {
   force?: boolean;
 }
 
-/** True if the folder's item equals the server's, for example after a push whose response was lost. */
+/** Returns a function that is true for items that folder and server have equally, for example after a push whose response was lost. */
 function hasItem(server: Manifest, local: Manifest): (item: Difference) => boolean {
   const toPush = new Set(differences(server, local, true).map(({ kind, name }) => `${kind} ${name}`));
   return ({ kind, name }) => !toPush.has(`${kind} ${name}`);
 }
 
-/** The tag that the server must still have. @throws CliError with the difference if it was changed since the last pull or push */
+/**
+ * Returns the entity tag that a push requires.
+ * @throws CliError with the differences if the server was changed since the last pull or push
+ */
 function tagToPush(
   session: Session,
   base: BaseState | null,
@@ -90,7 +93,7 @@ async function putManifest({ client }: Session, local: Manifest, tag: string, qu
   return client.request("PUT", MANIFEST, { body: local, headers: { "if-match": tag }, query });
 }
 
-/** Prints the settings and bindings of a plan that need a value. */
+/** Prints the settings and bindings of a plan that have no value on the server. */
 export function printMissing({ output }: Session, missing: readonly { name: string }[] = []): void {
   for (const { name } of missing) output.line(`missing  value of ${name}`, "yellow");
 }
@@ -106,7 +109,7 @@ function printPlan(session: Session, plan: PushPlan): number {
   return rows.length;
 }
 
-/** @param confirm asks a person before anything is written */
+/** Pushes the project. @param confirm asks the person before anything is written */
 export async function pushProject(
   session: Session,
   { prune = false, force = false }: PushOptions,
@@ -140,10 +143,10 @@ export async function pushProject(
   }
 }
 
-/** Kinds whose items share one file, which a pull replaces as a whole. */
+/** Kinds of definitions that share one file, which a pull replaces as a whole. */
 const IN_ONE_FILE = ["setting", "secret binding", "alert"];
 
-/** Items that the folder lacks, and local changes that the written manifest replaces. */
+/** Returns the items that the folder lacks, and the local changes that the written manifest would overwrite. */
 function replacedItems(local: Manifest, writtenManifest: Manifest): Difference[] {
   const lackingItems = differences(local, writtenManifest, false).filter(({ change }) => change === "created");
   // In this direction, because nothing is lost of a local item that omits a field.
@@ -209,7 +212,7 @@ async function pullProject(session: Session, { force = false }: { force?: boolea
 
 type Items = Manifest["settings"];
 
-/** Returns the server's items, with this folder's own where they must stay. */
+/** Returns the server's items, with the folder's items where the server must not replace them. */
 function mergeItems(server: Items, local: Items, key: string, isTaken: (name: unknown) => boolean): Items {
   const mine = (local ?? []).filter((item) => !isTaken(item[key]));
   const names = new Set(mine.map((item) => item[key]));

@@ -1,4 +1,4 @@
-/** Reports each request of a run to its follower: when it starts, and its status when it ends. Adds the follower's headers. */
+/** Reports each request of a run, when it starts and with its status when it ends. Adds the headers that the receiver returns. */
 import type { CDPSession, Protocol } from "puppeteer";
 import type { PageRun } from "../run.js";
 
@@ -16,7 +16,7 @@ export class FollowedRequests {
   private onRequest: OnRequest;
   private open = new Map<string, OpenRequest>();
 
-  /** Starts to follow the requests of the next run, or none if undefined. */
+  /** Starts to report the requests of the next run; with undefined, reports none. */
   follow(onRequest: OnRequest): void {
     this.onRequest = onRequest;
     this.open = new Map();
@@ -32,7 +32,7 @@ export class FollowedRequests {
     session.on("Network.loadingFailed", ({ requestId }) => this.finish(requestId));
   }
 
-  /** Reports a request that may be sent. @returns changes that must be made to the request */
+  /** Reports a request that may be sent. @returns changes to make in the request */
   changesOf({ networkId, request }: Protocol.Fetch.RequestPausedEvent): { headers?: Protocol.Fetch.HeaderEntry[] } {
     const { onRequest, open } = this;
     // A redirected request has been reported already, and gets no additional headers.

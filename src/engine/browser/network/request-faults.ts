@@ -9,7 +9,7 @@ import type { PageOutcome } from "../run.js";
 /** Message of every failed fetch in Chromium. */
 const DEFAULT_MESSAGE = "Failed to fetch";
 export const BLOCKED = "the request was blocked, its URL holds what must not leave";
-/** Maximum number of reasons for one run, and of those that its error names. */
+/** Maximum number of reasons that are recorded for one run, and that its error names. */
 const FAULTS_MAX = 20;
 const NAMED_FAULTS_MAX = 3;
 const PENDING_MAX = 1_000;
@@ -32,9 +32,9 @@ function reasonOf(
 export class RequestFaults {
   /** URLs of the requests that have not ended, by id. */
   private readonly pending = new Map<string, string>();
-  /** Number of reported calls of `fetch`, without preflights and redirects. */
+  /** Number of calls of `fetch` that the browser has reported, without preflights and redirects. */
   private fetches = 0;
-  /** Reasons that the egress proxy gave, by host. */
+  /** Reasons with which the egress proxy has refused hosts, by host. */
   private readonly refusals = new Map<string, string>();
   private faults = new Set<string>();
   private onFault: (fault: string) => void = () => {};
@@ -70,7 +70,7 @@ export class RequestFaults {
     if (this.refusals.size < FAULTS_MAX) this.refusals.set(host, reason);
   }
 
-  /** Records that the proxy port connected to `host:port`. Later failures have another reason. */
+  /** Records that the proxy port has connected to `host:port`, so that later failures are not refusals. */
   reached(host: string): void {
     this.refusals.delete(host);
   }

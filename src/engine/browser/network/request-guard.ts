@@ -12,7 +12,7 @@ type Judge = NonNullable<PageRun["mayRequest"]>;
 const PORTS: Readonly<Record<string, string>> = { "http:": "80", "ws:": "80", "https:": "443", "wss:": "443" };
 /** Maximum time in which the page and its children report what they sent. After this time, the connection is refused. */
 const ANSWER_TIMEOUT_MS = 5_000;
-/** Options of Network.enable that switch off its copies of bodies. */
+/** Options of Network.enable that stop the browser from buffering bodies for the protocol. */
 export const NO_BUFFERS = { maxTotalBufferSize: 0, maxResourceBufferSize: 0, maxPostDataSize: 0 };
 
 /** `host:port` of an address; null for addresses without a host, such as `data:`. */
@@ -26,11 +26,11 @@ export function hostOf(address: string): string | null {
 export class RequestGuard {
   private enabled: Promise<unknown> | null = null;
   private judge: Judge | undefined;
-  /** Hosts of accepted addresses, and hosts of refused WebSockets. */
+  /** Hosts of accepted addresses. */
   private accepted = new Set<string>();
   private refused = new Set<string>();
   private readonly followed = new FollowedRequests();
-  /** Promise of the pending decisions about WebSockets. */
+  /** Resolves when the pending decisions about WebSockets have been made. */
   private deciding: Promise<unknown> = Promise.resolve();
 
   /** @param catchUp resolves when all events that the page and its children had sent have arrived; rejects after this time */
@@ -40,8 +40,8 @@ export class RequestGuard {
   ) {}
 
   /**
-   * Sets the judge and the follower of the next run. Costs a round trip for the first judge of the page.
-   * @returns true if it was the first
+   * Sets the functions that check and report the requests of the next run. The first check costs one round trip.
+   * @returns true if this was the first
    */
   async beginRun(mayRequest: Judge | undefined, onRequest?: PageRun["onRequest"]): Promise<boolean> {
     this.judge = mayRequest;
@@ -56,19 +56,19 @@ export class RequestGuard {
     return isFirst;
   }
 
-  /** Guards a child of the page, if the page has had a judge. */
+  /** Guards a worker or frame of the page, if a run has had a check. */
   async guardChild(child: CDPSession): Promise<void> {
     if (this.enabled === null) return;
     child.on("Fetch.requestPaused", (event) => this.answer(child, event));
     await this.enable(child);
   }
 
-  /** Listens to the ends of a child's requests, which are paused in the session of the page. */
+  /** Listens in the session of a worker or frame to the ends of its requests; they are paused in the session of the page. */
   listenToChild(child: CDPSession): void {
     this.followed.listen(child);
   }
 
-  /** True if a request to this address may be sent. Rejects if the judge fails. */
+  /** True if a request to this address may be sent. Rejects if the check fails. */
   async accepts(url: string, referrer?: string): Promise<boolean> {
     const host = hostOf(url);
     const { judge, accepted } = this;

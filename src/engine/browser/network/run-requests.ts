@@ -1,6 +1,6 @@
 /**
- * The requests of one page's runs. The proxy port is open while a run is active, the guard checks each address, failures are explained, and nothing
- * of a request is left for the next run.
+ * Handles the network requests of the runs of one page. The proxy port is open only while a run is active, each address
+ * is checked, failures are explained, and nothing of a request remains for the next run.
  */
 import type { CDPSession } from "puppeteer";
 import type { PageRequest, PageRun } from "../run.js";
@@ -12,8 +12,8 @@ import { hostOf, NO_BUFFERS, RequestGuard } from "./request-guard.js";
 const SETTLED_WITHIN_MS = 200;
 
 /**
- * Request that the service may send itself: additional headers, and a callback for its end. `failure` is the reason if there was no
- * response.
+ * A request that the service may send for a run: additional headers, and a callback for its end. `failure` is the
+ * reason if there was no response.
  */
 export interface AdmittedRequest {
   headers: Readonly<Record<string, string>>;
@@ -40,7 +40,7 @@ export class RunRequests {
     this.faults = new RequestFaults(options.origin);
   }
 
-  /** Opens the proxy port for a run. @returns true if the guard was set up only now, after something in the page had started */
+  /** Opens the proxy port for a run. @returns true if the guard was enabled only now, after something in the page had started */
   beginRun({ mayRequest, onRequest, onHost, onConsole, network = true }: PageRun): Promise<boolean> {
     this.runs += 1;
     const hosts = new Set<string>();
@@ -66,7 +66,7 @@ export class RunRequests {
     return session.send("Network.enable", NO_BUFFERS);
   };
 
-  /** Checks a request that the service is to send itself, and counts its host. @returns null if it is blocked */
+  /** Checks a request that the service will send for the run, and reports its host. @returns null if the request is blocked */
   readonly admitRequest = async ({ method, url }: PageRequest): Promise<AdmittedRequest | null> => {
     const run = this.runs;
     const passes = await this.guard.accepts(url).catch(() => false);
@@ -92,8 +92,8 @@ export class RunRequests {
   }
 
   /**
-   * Removes what requests left in the browser: cached responses and preflights, cookies, and HSTS. Names and passwords for hosts stay
-   * (traces.ts). Call it when no code of the run can send another request.
+   * Removes what requests have left in the browser: cached responses and preflights, cookies, HSTS. Names and passwords
+   * for hosts cannot be removed (traces.ts). Call it when no code of the run can send another request.
    * @returns true if there may have been something to remove
    */
   async clear(): Promise<boolean> {

@@ -1,20 +1,21 @@
 /**
- * Performs the requests that the library in a run sends to the service, and to other services through the service. They arrive by a binding
- * instead of the browser's network, and their responses are returned in parts. The page may be compromised, so every field is checked.
+ * Performs requests of the library in a run to the service, and through the service to other services. They arrive by a
+ * binding instead of the browser's network, and responses are returned in parts. The page may be compromised, so each
+ * field is checked.
  */
 import { RUN_REQUESTS_AT_ONCE } from "../../../limits.js";
 import type { SendOutgoing, ServiceClient, ServiceRequest } from "../run.js";
 import type { AdmittedRequest, RunRequests } from "./run-requests.js";
 
-/** Maximum number of concurrent requests to the service, because a browser has this many connections to a host. */
+/** Maximum number of requests to the service at once; a browser opens the same number of connections to a host. */
 export const AT_ONCE_MAX = 6;
-/** Maximum length of a request's body, and of the whole message. Longer requests use the browser's network. */
+/** Maximum length of a request's body, and of the whole message. The library sends longer requests by the browser's network. */
 export const BODY_MAX_CHARACTERS = 128 * 1024;
 export const CALL_MAX_CHARACTERS = 256 * 1024;
 
 /** Maximum concurrent requests to other services. The library in the run queues the others. */
 export const OUTGOING_AT_ONCE_MAX = RUN_REQUESTS_AT_ONCE;
-/** Maximum length of the options of such a request: a body of 1 MB in base64, and a little more. */
+/** Maximum length of the options of a request to another service: a body of 1 MB in base64, and some more. */
 const OUTGOING_MAX_CHARACTERS = 2 * 1024 * 1024;
 const OUTGOING_MARK = "outgoing ";
 const CANCEL_MARK = "cancel";
@@ -26,7 +27,7 @@ const PART_CHARACTERS = 256 * 1024;
  */
 export type Reply = (id: number, head: string | null, text: string | null, last: boolean) => Promise<unknown>;
 
-/** Error that all runs share, because creating one takes longer than all other steps at the end of a run. */
+/** Error that all runs share, because to create one takes longer than all other steps at the end of a run. */
 const ENDED = new DOMException("The run has ended", "AbortError");
 
 const CALL_ID = /^(\d{1,15}):/;
@@ -102,7 +103,7 @@ export class ServiceCalls {
     for (const call of this.active.values()) call.abort(ENDED);
   }
 
-  /** Ends a request of which the run needs no more. */
+  /** Cancels a request whose response the run does not need any more. */
   private async cancel(id: number): Promise<void> {
     const call = this.active.get(id);
     if (call === undefined) return;
@@ -125,12 +126,12 @@ export class ServiceCalls {
     let admitted: AdmittedRequest | null = null;
     let status: number | null = null;
     let head: string | null = null;
-    /** Reports the end before the page receives the last part, because that part may end the run. */
+    /** Reports the end of the request before the page receives the last part of the response, because this part may end the run. */
     const endCall = (failure?: string) => {
       admitted?.end(status, failure);
       admitted = null;
     };
-    /** Counts the end first, because the page may send its next request when it receives the last part. */
+    /** Frees the slot before the page receives the last part, because the page may then send its next request at once. */
     const last = (text: string | null) => {
       if (!signal.aborted) active.delete(id);
       return this.reply(id, head, text, true);

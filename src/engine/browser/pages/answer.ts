@@ -1,4 +1,7 @@
-/** Reads the answer of the harness. The page may be compromised, so every field is checked. */
+/**
+ * Reads the answer of the harness, the script of the service that executes a run in a page. The page may be
+ * compromised, so each field is checked.
+ */
 import { RESULT_MAX_BYTES } from "../../../limits.js";
 import { DEFAULT_SOURCE_NAME, failed, type PageOutcome } from "../run.js";
 import { withoutHead } from "./action-script.js";
@@ -6,7 +9,7 @@ import type { HarnessFailure } from "./in-page/core.js";
 
 export const TEXT_MAX_CHARACTERS = 16_384;
 
-/** Answer of an isolate that lacks a global that the run uses. */
+/** Answer of an isolate if the run uses a global that the isolate lacks. */
 export const NEEDS_MORE = "needs-more";
 const ERROR = "error ";
 const DATA = "data ";
@@ -46,8 +49,8 @@ function afterEvaluatingFrame(line: string): string | null {
 }
 
 /**
- * Removes frames, each from its line break to its end; a console line may hold text behind it. Works line by line: an expression that
- * begins with `\n\s+` reads a text of line breaks once for each of them.
+ * Removes frames from a stack, each from its line break to its end; text behind the frame stays. Works line by line,
+ * because an expression that begins with `\n\s+` would read a text of line breaks again for each of them.
  */
 function withoutFrames(text: string, afterFrame: (line: string) => string | null): string {
   const [first = "", ...lines] = text.split("\n");

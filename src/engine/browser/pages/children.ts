@@ -29,12 +29,12 @@ export class Children {
     await Promise.all([...this.sessions].map((session) => session.send("Runtime.getIsolateId", undefined, options)));
   };
 
-  /** True if there is a child now. */
+  /** True if the page has a worker or a frame in another process now. */
   hasAny(): boolean {
     return this.sessions.size > 1;
   }
 
-  /** True if there has ever been a child. */
+  /** True if the page has ever had a worker or a frame in another process. */
   hasHadAny(): boolean {
     return this.hadAny;
   }

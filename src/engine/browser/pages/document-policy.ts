@@ -3,7 +3,7 @@
  * Permissions-Policy header. A test compares them with the browser's list.
  */
 
-/** Features that each start a process, prompt a person, read data of the machine, or outlive the run. */
+/** Features that start a process, prompt a person, read data of the machine, or outlive the run. */
 export const FORBIDDEN_FEATURES: readonly string[] = (
   "accelerometer browsing-topics camera captured-surface-control clipboard-read clipboard-write compute-pressure " +
   "digital-credentials-create digital-credentials-get display-capture encrypted-media fullscreen gamepad geolocation " +
@@ -15,8 +15,8 @@ export const FORBIDDEN_FEATURES: readonly string[] = (
 ).split(" ");
 
 /**
- * Names that are removed from every document and worker of a run, by holder. They use devices, people or other programs, start a process, or
- * store something that outlives a document.
+ * Globals that are removed from every document and worker of a run, by their object: they use devices, people or other
+ * programs, start a process, or store something that outlives a document.
  */
 const ADVERTISING =
   "adAuctionComponents canLoadAdAuctionFencedFrame clearOriginJoinedAdInterestGroups createAuctionNonce deprecatedReplaceInURN " +
@@ -32,7 +32,7 @@ const PICKERS =
   "EyeDropper documentPictureInPicture getScreenDetails launchQueue queryLocalFonts showDirectoryPicker showOpenFilePicker " +
   "showSaveFilePicker webkitRequestFileSystem webkitResolveLocalFileSystemURL";
 const MODELS = "LanguageDetector LanguageModel SpeechRecognition Summarizer Translator webkitSpeechRecognition";
-/** Position and size of the window, which outlive a document. */
+/** Functions that change position and size of the window, which outlive a document. */
 const PLACE = "moveBy moveTo requestResize resizeBy resizeTo";
 /** `ShadowRealm` is only for the service (realm-worker.ts). */
 const OTHERS = "IdleDetector Notification PaymentRequest PresentationRequest ShadowRealm fence speechSynthesis";

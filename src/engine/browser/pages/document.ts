@@ -1,6 +1,6 @@
 /**
- * Sandbox of the mode `document`: a fresh document for each run, with all globals of a page. Discards the page if a run leaves anything that a
- * navigation does not remove.
+ * Sandbox of the mode `document`: each run gets a new document with all globals of a page. Discards the page if a run
+ * leaves something that a navigation does not remove.
  */
 import type { CDPSession, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
@@ -26,7 +26,7 @@ import { Traces } from "./traces.js";
 /** Maximum memory in bytes that earlier runs may leave after a garbage collection. It counts towards the 512 MB of the next run. */
 const LEFT_MAX_BYTES = 24 * 1024 * 1024;
 
-/** Maximum wait at the end of a run for the last console lines of its workers. */
+/** Maximum time at the end of a run in which its workers' last console lines may arrive. */
 const LAST_LINES_MS = 1_000;
 
 function boundDocuments(session: CDPSession): Promise<unknown> {
@@ -173,20 +173,20 @@ export class DocumentSandbox implements Sandbox {
     return usage.usedSize + usage.embedderHeapUsedSize + usage.backingStorageSize;
   }
 
-  /** True if the page holds much memory of earlier documents after a garbage collection. */
+  /** True if earlier documents still occupy much memory after a garbage collection. */
   private async holdsMuch(): Promise<boolean> {
     if ((await this.heldBytes()) <= LEFT_MAX_BYTES) return false;
     await this.options.session.send("HeapProfiler.collectGarbage");
     return (await this.heldBytes()) > LEFT_MAX_BYTES;
   }
 
-  /** Removes the answers that the renderer caches for documents, which no navigation does. */
+  /** Clears the responses that the renderer caches for documents, because a navigation does not. */
   private clearMemoryCache(): Promise<unknown> {
     const toggled = [true, false].map((cacheDisabled) => ({ cacheDisabled }));
     return Promise.all(toggled.map((values) => this.options.session.send("Network.setCacheDisabled", values)));
   }
 
-  /** @returns whether earlier documents have left anything, and whether they have left much memory */
+  /** Searches for what earlier documents have left. @returns whether they have left anything, and whether they occupy much memory */
   private async lookForTraces(): Promise<[boolean, boolean]> {
     // After the navigation, since the old document could set cookies until then; before the search, which would find them.
     if (await this.requests.clear()) await this.clearMemoryCache();

@@ -1,4 +1,7 @@
-/** Opens fresh documents with a harness. The service answers them over the protocol, so no server has their origin. */
+/**
+ * Opens new documents with a harness. The service answers the request for the document by the protocol, so that no
+ * server is needed at the document's origin.
+ */
 import type { CDPSession, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import { RESULT_MAX_BYTES } from "../../../limits.js";
@@ -6,15 +9,18 @@ import { POLICY_HEADER } from "./document-policy.js";
 
 /** Binding for console lines. The harness removes it from the global scope before any line of the action runs. */
 export const CONSOLE_BINDING = "__svc_console";
-/** Tag of a service call that a document sends over the same binding (in-page/messages.ts). Console lines are JSON objects. */
+/**
+ * Prefix of a service call that a document sends over the same binding (in-page/messages.ts). A console line is a JSON
+ * object and never begins with it.
+ */
 export const CALL_MARK = "service ";
 const DOCUMENT = Buffer.from('<!doctype html><html><head><meta charset="utf-8"></head><body></body></html>').toString(
   "base64",
 );
 
 /**
- * Time after which a navigation is repeated. It never ends if the network service dies. A reset fails before that, so only new pages repeat
- * it.
+ * Milliseconds after which a navigation is repeated, because it never ends if the network service dies. A reset fails
+ * before that, so only new pages repeat it.
  */
 const NAVIGATE_AGAIN_MS = 1_000;
 
@@ -31,7 +37,7 @@ export function answerDocument(
     .catch(() => {});
 }
 
-/** Resolves when the navigation has committed: the old document and all of its code are gone then. */
+/** Resolves when the navigation has committed, so that the old document and its code are gone. */
 export function navigate(session: CDPSession, url: string): Promise<{ loaded: Promise<void> }> {
   return new Promise((resolve) => {
     const onCommit = (event: Protocol.Page.FrameNavigatedEvent) => {
@@ -137,7 +143,7 @@ const KEEP_LONG = `function(max, ...values) {
   return answer;
 }`;
 
-/** As `callHarness`, for a method whose result may be a long text. */
+/** Calls a method of the harness like `callHarness`. Its result may be a long text. */
 export async function callForText(
   session: CDPSession,
   objectId: string,

@@ -1,4 +1,4 @@
-/** Source texts of the scripts that are evaluated in pages and workers before a run, built from the functions of `in-page/`. */
+/** Builds the scripts that are evaluated in pages and workers before a run, from the functions of `in-page/`. */
 import { RESULT_MAX_BYTES } from "../../../limits.js";
 import {
   HOST_CLASSES,
@@ -43,7 +43,7 @@ export const CONSOLE_MAX_LINES = 10_000;
 export const CONSOLE_MAX_CHARACTERS = 262_144;
 export const CONSOLE_FULL = "The console is full: further lines are not stored";
 
-/** Maximum numbers for each document and worker. A run can only communicate with its own frames and workers. */
+/** Maximum numbers of channels and locks for each document and worker. A run can communicate only with its own frames and workers. */
 const CHANNELS_MAX = 8;
 const CHANNEL_MESSAGES_MAX = 1_000;
 const LOCKS_MAX = 1_000;
@@ -64,7 +64,10 @@ const THREAD_BOUNDS: ThreadBounds = {
   messageCharacters: MESSAGE_CHARACTERS,
 };
 
-/** Maximum size of the platform's objects of all runs of a thread. They are freed with the thread too, and no measurement includes them. */
+/**
+ * Maximum size of the platform objects that all runs of a thread create. They too are freed only with the thread, and
+ * no measurement includes them.
+ */
 const HOST_OBJECTS_MAX_CHARACTERS = 16 * 1024 * 1024;
 
 const LIMITS: HarnessLimits = {
@@ -114,10 +117,10 @@ export const DOCUMENT_BOUNDS = named(`[${BOUND_SCOPE}, ${calling(visibleAlways)}
 /** Script that is evaluated in every worker that a run starts, before its first line. */
 export const WORKER_BOUNDS = named(BOUND_SCOPE);
 
-/** Script that replaces the console of a worker that a run starts, before the worker's first line. */
+/** Script that replaces the console in each worker of a run before the worker's first line. */
 export const CHILD_CONSOLE = named(calling(childConsole, CORE, JSON.stringify(CONSOLE_BINDING)));
 
-/** Harnesses of an isolate's page and of its worker. @param hasNetwork true if the worker has the page's origin */
+/** Builds the harnesses of an isolate's page and of its worker. @param hasNetwork true if the worker has the page's origin */
 function isolateThread(globals: readonly string[], hasNetwork: boolean): { page: string; worker: string } {
   const ifNetwork = (source: string) => (hasNetwork ? source : "null");
   const realmPlatformSource = calling(

@@ -1,6 +1,7 @@
 /**
- * Sandbox of the mode `isolate`: a ShadowRealm for each run, on one worker thread without an origin or a network. The page around the thread
- * belongs to the service. Replaces the thread when it holds too much memory or has served its share of runs (in-page/realm-worker.ts).
+ * Sandbox of the mode `isolate`: each run gets a ShadowRealm on one worker thread without origin and network. The page
+ * around the thread belongs to the service. The thread is replaced when it uses too much memory or has executed its
+ * share of runs (in-page/realm-worker.ts).
  */
 import type { CDPSession, Protocol } from "puppeteer";
 import type { PageOutcome, PageRun } from "../run.js";
@@ -33,11 +34,11 @@ const WITHOUT_NETWORK: IsolateKind = {
   heldMaxBytes: 48 * 1024 * 1024,
 };
 
-/** Reply of the thread to `run` if it has no realm. */
+/** The thread's reply to `run` if it has no realm. */
 const LATE = "late";
-/** Maximum wait for a busy thread. */
+/** Maximum milliseconds that the service waits for a busy thread. */
 const CATCH_UP_MS = 200;
-/** Time in milliseconds after the last run after which a thread without a realm for the next run will not create one any more. */
+/** Milliseconds after the last run after which a thread without a new realm counts as stuck. */
 const STUCK_AFTER_MS = PAUSE_MS + READY_WITHIN_MS + 250;
 /**
  * Number of runs after which the page collects its garbage: an ended worker holds 40 to 100 KB of memory until the page does this by
@@ -62,7 +63,7 @@ export class Isolate implements Sandbox {
   private onAttached: (session: CDPSession) => void = () => {};
   private step: ThreadStep = "reuse";
   private endedAt = 0;
-  /** Receives an answer, or the length of a long one. */
+  /** Receives the answer of a run, or the length of a long answer. */
   private onAnswer: (answer: string | number) => void = () => {};
   private stuckTimer: NodeJS.Timeout | null = null;
 
@@ -135,13 +136,13 @@ export class Isolate implements Sandbox {
     session.off("Fetch.requestPaused", answer);
   }
 
-  /** Starts a new worker with a realm for the next run, and ends the one before. */
+  /** Starts a new worker with a realm for the next run, and ends the previous worker. */
   protected replaceThread(): Promise<void> {
     this.starting = this.startThread();
     return this.starting;
   }
 
-  /** Resolves when all events that the worker had sent have arrived. Rejects if it is busy. */
+  /** Resolves when all earlier events of the worker have arrived. Rejects if the worker is busy. */
   protected async catchUp(): Promise<void> {
     await this.worker?.session.send("Runtime.getIsolateId", undefined, { timeout: CATCH_UP_MS });
   }
@@ -172,7 +173,7 @@ export class Isolate implements Sandbox {
     return this.readStep(await textInParts(answer, (from, to) => this.callWorker("part", from, to)));
   }
 
-  /** Stores the next step, with which an answer starts. @returns the rest of the answer */
+  /** Stores the thread's next step, with which an answer starts. @returns the rest of the answer */
   private readStep(answer: string | undefined): string | undefined {
     const nameEnd = answer?.indexOf(" ") ?? 0;
     this.step = (answer?.slice(0, nameEnd) ?? "replace") as ThreadStep;
@@ -212,7 +213,7 @@ export class Isolate implements Sandbox {
     this.stuckTimer.unref();
   }
 
-  /** Ends the use of the page if code of the last run keeps the thread busy, so that the next run would never start. */
+  /** Discards the page if code of the last run keeps the thread busy, because the next run would never start. */
   private async checkStuck(): Promise<void> {
     this.stuckTimer = null;
     const rest = this.endedAt + STUCK_AFTER_MS - performance.now();

@@ -1,10 +1,10 @@
-/** Reasons for the loss of a page, and the outcome of its active run for each. */
+/** Causes of the loss of a page, and the outcome that each gives to the active run. */
 import { RENDERER_MAX_BYTES } from "../../../limits.js";
 import { failed, type PageOutcome } from "../run.js";
 
 /**
- * `unready`: code of the last run was still active, so the next run has not started. `isolate`: the thread of an isolate ended its page, and the
- * run can be repeated.
+ * Cause of a loss. `unready`: code of the last run was still active, so that the next run has not started. `isolate`:
+ * the thread of an isolate has ended its page, and the run can be repeated.
  */
 export type Loss =
   | "isolate"
@@ -20,7 +20,7 @@ export type Loss =
 
 const MEMORY_MB = RENDERER_MAX_BYTES / 1024 / 1024;
 
-/** @param loss null if the page still exists and only the run's document is gone */
+/** @param loss null if the page still exists and only the document of the run is gone */
 export function outcomeOfLoss(loss: Loss | null): PageOutcome {
   switch (loss) {
     case "memory":

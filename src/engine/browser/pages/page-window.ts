@@ -1,21 +1,21 @@
 /**
- * Hides the window of a page. Nothing is drawn in a hidden window, and drawing a document takes longer than most runs do. Documents see the
- * window as visible (in-page/visible-always.ts).
+ * Hides the window of a page, because nothing is drawn in a hidden window and drawing takes longer than most runs.
+ * Documents see the window as visible (in-page/visible-always.ts).
  */
 import type { SandboxOptions } from "./sandbox.js";
 
-/** Duration of a frame. Nothing is drawn for a shorter run. */
+/** Duration of a frame in milliseconds. Nothing is drawn for a shorter run. */
 const DRAWN_AFTER_MS = 16;
 
 export class PageWindow {
-  /** null if the browser cannot hide windows. */
+  /** ID of the window; null if the browser cannot hide windows. */
   private windowId: number | null = null;
   private isShown = true;
   private timer: NodeJS.Timeout | undefined;
 
   constructor(private readonly options: Pick<SandboxOptions, "connection" | "session" | "targetId">) {}
 
-  /** Hides the window, if the browser can. */
+  /** Hides the window. Does nothing if the browser cannot hide windows. */
   async prepare(): Promise<void> {
     const { connection, targetId } = this.options;
     try {
@@ -26,7 +26,7 @@ export class PageWindow {
     }
   }
 
-  /** Shows the window if the run takes longer than a frame. */
+  /** Shows the window if the run takes longer than a frame, so that code sees its frames drawn. */
   onRunStart(): void {
     if (this.windowId !== null) this.timer = setTimeout(() => this.show(), DRAWN_AFTER_MS);
   }

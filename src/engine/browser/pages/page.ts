@@ -23,7 +23,7 @@ const CAUSE_WITHIN_MS = 1_000;
 /** Time after failed commands within which the end of the renderer or the browser is reported. */
 const LOSS_REPORTED_WITHIN_MS = 100;
 const CAUSE_LOOK_MS = 25;
-/** Time in milliseconds between two runs below which they follow each other without a pause. */
+/** If the pause between two runs is shorter than these milliseconds, the runs follow each other at once. */
 const QUICK_SUCCESSION_MS = 20;
 
 const SANDBOXES: Readonly<Record<Mode, new (options: SandboxOptions) => Sandbox>> = {
@@ -47,7 +47,7 @@ type PageState =
 export class Page {
   private session!: CDPSession;
   private state: PageState = { kind: "pending" };
-  /** IDs of targets of this connection that crashed while this page had no target yet. */
+  /** IDs of crashed targets that were reported before this page had its target. */
   private readonly crashedEarly = new Set<string>();
   private contextId = "";
   private sandbox!: Sandbox;
@@ -129,7 +129,7 @@ export class Page {
     return this.state.kind !== "crashed" && this.state.kind !== "lost";
   }
 
-  /** Moves to a state of use. A page without a renderer stays as it is. */
+  /** Changes the state. A page that has crashed or is lost keeps its state. */
   private setState(kind: "pending" | "ready" | "running"): void {
     if (this.hasRenderer) this.state = { kind };
   }
@@ -203,7 +203,7 @@ export class Page {
     return "crashed";
   }
 
-  /** Ends the use of the page and its active run. */
+  /** Marks the page as lost, and ends its active run. */
   lose(loss: Loss): void {
     if (!this.usable) return;
     this.state = { kind: "lost", loss };
@@ -214,7 +214,7 @@ export class Page {
     this.onIdleLoss?.();
   }
 
-  /** Sets the callback for the loss of an idle page; null while the page is in use. */
+  /** Sets the callback for the loss of an idle page; null while a run uses the page. */
   setIdleLossListener(onLoss: (() => void) | null): void {
     this.onIdleLoss = onLoss;
   }
@@ -299,7 +299,10 @@ export class Page {
     return this.sandbox.explain(outcome);
   }
 
-  /** An evaluation fails if the action navigates, or if the renderer or the browser ends. The end may be reported a moment later. */
+  /**
+   * Waits for the report of a loss. An evaluation fails if the action navigates, or if the renderer or browser ends,
+   * which may be reported a moment later.
+   */
   private async whenLossIsKnown(): Promise<void> {
     if (this.usable) await delay(LOSS_REPORTED_WITHIN_MS);
     while (this.state.kind === "crashed") await delay(CAUSE_LOOK_MS);

@@ -1,6 +1,6 @@
 /**
- * The pages of one browser. Opens contexts in advance, and keeps the page of a key for its next run: the page is reset right after a run, or
- * replaced by one in a new context. A context never serves two keys.
+ * The pages of one browser. Opens browser contexts in advance. After a run, a page is reset for the next run of the
+ * same key, or replaced by one in a new context. A context never serves two keys.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -26,20 +26,20 @@ const RESET_MS = 20;
 const OPENING_MAX_MS = 500;
 /** Delay before an origin gets a new page after one of its runs exceeded the memory limit. */
 const DELAY_MS = 1_000;
-/** Number of waiting openings from which the pages in use get more time. Ordinary load rarely reaches it. */
+/** Number of waiting openings above which existing pages are served first. Ordinary load rarely reaches it. */
 const CROWDED_FROM = 4;
-/** Key of the turns for contexts that are opened in advance. */
+/** Key for the turns of contexts that are opened in advance. */
 const IN_ADVANCE = "in advance";
 
 /** Queue for opening contexts and documents, in which origins take turns. */
 export interface Openings {
-  /** Waits for a turn. @returns a function that ends it */
+  /** Waits for a turn. @returns a function that ends the turn */
   enter(origin: string): Promise<() => void>;
 }
 
 export interface PoolOptions {
   chromium: Chromium;
-  /** Returns the cause of a crash that is reported now, if it is known. */
+  /** Returns the cause of a crash that is reported now, if known. */
   crashCause: () => Loss | null;
   openProxyPort: (() => Promise<ProxyPort>) | null;
   openings: Openings;
@@ -51,7 +51,7 @@ export interface PoolOptions {
   warmPages: number;
 }
 
-/** The use of a page: `key` combines the isolation key, the origin and the mode. */
+/** Identifies the use of a page: `key` combines the isolation key, the origin and the mode. */
 export interface PageKey {
   key: string;
   origin: string;
@@ -115,8 +115,8 @@ export class Pool {
   }
 
   /**
-   * Ends the turn after the work, or after a time limit. If many callers wait, the next turn starts later by the same time, so that
-   * existing pages are served.
+   * Ends the turn after the work, or after a time limit. If many callers wait, the next turn starts later by the same
+   * time, so that existing pages are served first.
    */
   private async endTurnAfter<T>(endTurn: () => void, work: Promise<T>): Promise<T> {
     const startedAt = performance.now();
@@ -249,7 +249,10 @@ export class Pool {
     return pages;
   }
 
-  /** Takes the last page whose reset should be complete, so that surplus pages stay idle; otherwise the oldest one. */
+  /**
+   * Returns the page that was used last among those whose reset should be complete, so that surplus pages stay idle;
+   * otherwise the oldest page.
+   */
   private findIdle(pages: KeyPages): Page | null {
     const resetBefore = Date.now() - RESET_MS;
     while (pages.idle.length > 0) {
@@ -278,7 +281,7 @@ export class Pool {
     throw new Error(`the browser could not open a page in ${OPEN_ATTEMPTS} attempts, or has ended`);
   }
 
-  /** Delays a reset: on few cores it would delay the end of the last run, for which a caller waits. */
+  /** Delays a reset, because on few cores it would delay the response of the last run, for which a caller waits. */
   private pause(pages: KeyPages): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const over = () => {

@@ -1,4 +1,7 @@
-/** The sandbox in which a page executes the code of one run. It is reset after each run. There is one implementation for each mode. */
+/**
+ * Interface of a sandbox, in which a page executes the code of one run and which is reset after each run. Each mode has
+ * its own implementation.
+ */
 import type { CDPSession, Connection } from "puppeteer";
 import type { ProxyPort } from "../network/proxy-port.js";
 import type { PageOutcome, PageRun } from "../run.js";
@@ -8,15 +11,15 @@ import type { Loss } from "./loss.js";
 export interface Sandbox {
   /** Sets up the page. Called once, before the first reset. */
   prepare(): Promise<void>;
-  /** Removes everything of the last run. @returns false if the page must be discarded instead */
+  /** Removes everything that the last run has left. @returns false if the page must be discarded instead */
   reset(): Promise<boolean>;
   /** Executes the code of one run. @returns the harness's answer (answer.ts). Rejects if the document or the renderer is gone */
   execute(request: PageRun): Promise<unknown>;
-  /** Returns the maximum time until the sandbox is ready, in milliseconds. It does not count towards the time limit of a run. */
+  /** Returns the maximum milliseconds until the sandbox is ready. They do not count towards the time limit of a run. */
   unreadyMs(): number;
   /** Ends the run's requests and output. Returns before the outcome of the run is reported. */
   end(): void;
-  /** Adds the reasons to an outcome that only the service knows, such as a refused host. */
+  /** Adds reasons that only the service knows to an outcome, such as a refused host. */
   explain(outcome: PageOutcome): Promise<PageOutcome>;
   /** Ends timers and listeners of a page that is lost. */
   stop(): void;
@@ -27,7 +30,7 @@ export interface SandboxOptions {
   session: CDPSession;
   contextId: string;
   targetId: string;
-  /** The origin of the page. No server has it: the service answers its document. */
+  /** The origin of the page. No server has it, because the service answers the request for the document. */
   origin: string;
   proxyPort: ProxyPort | null;
   /** Ends the use of the page. */
@@ -38,7 +41,7 @@ export interface SandboxOptions {
   print(payload: string): void;
 }
 
-/** Used in either isolate mode if the browser has no ShadowRealm: every run is repeated in a document. */
+/** Replaces both isolate modes if the browser has no ShadowRealm: each run is then repeated in a document. */
 export const MISSING_ISOLATE: Sandbox = {
   prepare: async () => {},
   reset: async () => true,

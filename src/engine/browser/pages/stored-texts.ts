@@ -1,6 +1,7 @@
 /**
- * Sends each package to a thread once and not for each run: the thread stores its text by content (in-page/page-texts.ts). This side knows which
- * texts are stored there. Only scripts that are the same for all runs have a content, so a run cannot detect whether it was the first.
+ * Sends the text of a package to a thread once instead of for each run. The thread stores it by content
+ * (in-page/page-texts.ts), and this class knows which texts are stored there. Only scripts that are the same for all
+ * runs are stored, so that a run cannot detect whether it was the first.
  */
 import { documentStandIns, NETWORK_ISOLATE_STAND_INS } from "../globals.js";
 import { documentNamesIn } from "../mode.js";
@@ -11,14 +12,14 @@ import type { SentScript } from "./in-page/page-texts.js";
 /** Maximum characters that a thread stores; the oldest texts are removed first. */
 const STORED_MAX_CHARACTERS = 4 * 1024 * 1024;
 
-/** Returns the text as it is evaluated, with the name for its frames. */
+/** Returns the script's text with the name that stacks show. */
 const named = ({ name, source }: { name: string; source: string }): string => `${source}\n//# sourceURL=${name}`;
 
 const NETWORK_ISOLATE_STAND_INS_JSON = JSON.stringify(NETWORK_ISOLATE_STAND_INS);
 
 /**
- * Returns stand-ins for a trial, as JSON. In a trial of a document, they include the globals that any of the scripts names. Null if the run
- * is not a trial.
+ * Returns the replaced globals of a trial as JSON; null if the run is not a trial. In a trial of a document they
+ * include all globals that the scripts name.
  */
 function standInsOf({ packages, source, trialOf }: PageRun): string | null {
   if (trialOf === "network-isolate") return NETWORK_ISOLATE_STAND_INS_JSON;

@@ -4,12 +4,12 @@ import type { SandboxOptions } from "./sandbox.js";
 
 /** Maximum number of pages, workers, and frames in other processes that one run may open. */
 const OTHER_TARGETS_MAX = 16;
-/** Targets that no run may open. Flags disable them in Chromium, but another build may not support the flags. */
+/** Kinds of targets that no run may open. Flags disable them in Chromium, but another build may not support these flags. */
 const FORBIDDEN = ["page", "shared_worker", "service_worker"];
 
 /**
- * True if the address has a user name or password. The browser sends an accepted one with every later request to the host, and no command
- * removes it.
+ * True if the address contains a user name or password. If the host accepts them, the browser sends them with each
+ * later request to it, and no command removes them.
  */
 function hasCredentials(address: string): boolean {
   // An address that starts with `//` has the scheme of the page.
@@ -47,7 +47,7 @@ export class Traces {
     return this.wasReported;
   }
 
-  /** Also requests cookies and storage from the browser, which takes a tenth of the time of clearing them. */
+  /** Searches for traces, including cookies and storage, which takes a tenth of the time of clearing them. */
   async search(origin: string): Promise<boolean> {
     const { connection, session, contextId } = this.options;
     const [{ cookies }, { usage }] = await Promise.all([

@@ -17,11 +17,11 @@ import { createPipeTransport } from "./pipe-transport.js";
 /** Address at which the proxy ports of this machine listen. */
 const PROXY_HOST = "127.0.0.1";
 const STDERR_KEPT_CHARACTERS = 8_192;
-/** Output of Chromium if it cannot start its sandbox. */
+/** Matches the output of Chromium if it cannot start its sandbox. */
 const NO_SANDBOX = /No usable sandbox|new namespace|credentials\.cc|--no-sandbox is not supported/;
-/** Output of a renderer that reaches its heap limit. */
+/** Matches the output of a renderer that has reached its heap limit. */
 const OUT_OF_HEAP = /V8 (javascript|process) OOM/;
-/** Range of unused user ids for the browsers of a service that runs as root. */
+/** First of a range of unused user IDs for the browsers of a service that runs as root. */
 const FIRST_UID = 64_100;
 const END_UID = 64_900;
 const FOLDER_PREFIX = "svc-chromium-";
@@ -43,8 +43,8 @@ function chromiumArguments(options: ChromiumOptions, folder: string): string[] {
 }
 
 /**
- * Chromium refuses its sandbox as root, so each start gets another user id without a name or files. If the service is not root, the browser has
- * its account.
+ * Returns an unused user ID without a name or files for each start, because Chromium refuses its sandbox as root. If
+ * the service is not root, the browser runs as the service's user.
  */
 function unusedAccount(): { uid: number; gid: number } | null {
   if (process.getuid?.() !== 0) return null;
@@ -64,7 +64,7 @@ function makeFolder(owner: { uid: number; gid: number } | null): string {
   return folder;
 }
 
-/** Removes the folders and browsers of killed services. A browser ends without its service, unless it is too busy to detect that. */
+/** Removes folders and browsers of services that were killed. A browser usually ends with its service, unless it is too busy to notice. */
 export function sweepFolders(): void {
   for (const name of readdirSync(tmpdir())) {
     const pid = name.startsWith(FOLDER_PREFIX) ? Number(name.slice(FOLDER_PREFIX.length).split("-")[0]) : 0;
@@ -83,7 +83,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Returns processes of the folder's owner that use it as their profile; none without /proc. */
+/** Returns the processes of the folder's owner that use it as their profile; none on systems without /proc. */
 function browsersIn(folder: string): number[] {
   if (!existsSync("/proc")) return [];
   return readdirSync("/proc")

@@ -23,15 +23,15 @@ export function hasEnded(
 }
 
 /**
- * Returns the zygotes that the browser's main process started. A process that a zygote has just forked is called a zygote too, until it has
- * set its own command line; it may be a renderer, which ends without its browser.
+ * Returns the zygotes that the browser's main process has started. A process that a zygote has just forked also counts
+ * as a zygote until it has set its own command line, although it may be a renderer, which ends without its browser.
  */
 export function zygotesAmong(processes: readonly Pick<ProcessProof, "pid" | "parent" | "kind">[]): number[] {
   const main = new Set(processes.filter(({ kind }) => kind === "browser").map(({ pid }) => pid));
   return processes.filter(({ kind, parent }) => kind === "zygote" && main.has(parent)).map(({ pid }) => pid);
 }
 
-/** Ends a browser whose zygote has ended: it can start no renderer, and it does not report the end of its renderers. */
+/** Ends a browser whose zygote has ended, because it cannot start a renderer and does not report the end of its renderers. */
 async function watchZygotes({ pid, ended, stop }: Chromium): Promise<void> {
   if (pid === null || process.platform !== "linux") return;
   const zygotes = zygotesAmong(await processesOf(pid));

@@ -4,7 +4,10 @@ import type { ConnectionTransport } from "puppeteer";
 
 const NUL = 0;
 
-/** A pipe opens no port, so no other process on the machine can control the browser. `onclose` is called once. */
+/**
+ * Creates the transport. A pipe opens no port, so that no other process on the machine can control the browser.
+ * `onclose` is called once.
+ */
 export function createPipeTransport(toBrowser: Writable, fromBrowser: Readable): ConnectionTransport {
   let pending: Buffer[] = [];
   let closed = false;

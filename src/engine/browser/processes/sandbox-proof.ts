@@ -6,7 +6,7 @@ import type { Chromium } from "../browser-source.js";
 export interface ProcessProof {
   pid: number;
   parent: number;
-  /** Kind by the command line: `browser`, `renderer`, `gpu-process`, the service of a utility process, or another type. */
+  /** Kind of the process by its command line: `browser`, `renderer`, `gpu-process`, the service of a utility process, or another type. */
   kind: string;
   /** Mode of the system call filter; 2 means that a filter checks every call. */
   seccompMode: number;
@@ -52,7 +52,7 @@ function kindOf(commandLine: string, pid: number, parent: number, group: number)
   return pid === group || parent === group ? "browser" : "unknown";
 }
 
-/** @returns null if the process is of another group, or has ended */
+/** Reads the proof of one process. @returns null if the process belongs to another group, or has ended */
 async function proveProcess(pid: number, group: number): Promise<ProcessProof | null> {
   try {
     const [state, parent, leader] = (await readFile(`/proc/${pid}/stat`, "latin1")).replace(/^.*\) /s, "").split(" ");
@@ -85,7 +85,7 @@ export async function processesOf(group: number): Promise<ProcessProof[]> {
   return (await Promise.all(pids.map((pid) => proveProcess(pid, group)))).filter((proof) => proof !== null);
 }
 
-/** @returns null on systems other than Linux, and for a remote browser */
+/** Reads the proofs of all processes of a browser. @returns null on systems other than Linux, and for a remote browser */
 export async function proveSandbox({ pid: group }: Chromium): Promise<SandboxProof | null> {
   if (group === null || process.platform !== "linux") return null;
   const deadline = Date.now() + SANDBOXED_WITHIN_MS;

@@ -1,4 +1,4 @@
-/** Connects to remote browsers by their DevTools address. Uses only contexts of its own connection, which end with it. */
+/** Connects to remote browsers by their DevTools address. Uses only browser contexts that it creates, which end with the connection. */
 
 import { networkInterfaces } from "node:os";
 import type { Logger } from "pino";

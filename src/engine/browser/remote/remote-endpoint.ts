@@ -1,4 +1,7 @@
-/** The address of a remote browser: its name in logs, and its socket. All parts except host and port may be credentials and are never logged. */
+/**
+ * Address of a remote browser: its name in logs, and the connection to it. Parts other than host and port may be
+ * credentials and are never logged.
+ */
 import { openSocketTransport, type SocketTransport } from "./socket-transport.js";
 
 const DISCOVERY_TIMEOUT_MS = 2_000;
@@ -31,7 +34,10 @@ export function reasonOf(error: unknown, endpoint: URL): string {
     .reduce((text, part) => text.replaceAll(part, "…"), message || code || "no reason is known");
 }
 
-/** Requests the socket address from a browser with `--remote-debugging-port`. @returns null if there is no answer */
+/**
+ * Requests the socket's address from a browser that was started with `--remote-debugging-port`.
+ * @returns null if the browser does not answer
+ */
 async function discover(endpoint: URL, stopped?: AbortSignal): Promise<string | null> {
   const protocol = endpoint.protocol === "wss:" ? "https:" : "http:";
   const { username, password } = endpoint;
@@ -52,8 +58,8 @@ async function discover(endpoint: URL, stopped?: AbortSignal): Promise<string | 
 }
 
 /**
- * Connects to the browser at the address. If it has only host and port, discovers the browser's socket. If it names a browser that no longer
- * exists, connects to the current one. Any other address is used as it is.
+ * Connects to the browser. If the address has only host and port, the browser is asked for its socket. If it names a
+ * browser that no longer exists, it connects to the current one. Any other address is used unchanged.
  */
 export async function openEndpoint(endpoint: URL, stopped?: AbortSignal): Promise<SocketTransport> {
   if (endpoint.pathname === "/" && endpoint.search === "") {

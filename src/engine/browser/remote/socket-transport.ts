@@ -5,12 +5,12 @@ import WebSocket from "ws";
 const HANDSHAKE_TIMEOUT_MS = 3_000;
 const CLOSE_TIMEOUT_MS = 500;
 const PING_MS = 5_000;
-/** One ping may be late because this process was busy; two in a row mean a dead connection. */
+/** Number of unanswered pings after which the connection counts as dead. One may be late because this process was busy. */
 const PINGS_UNANSWERED_MAX = 2;
 const MESSAGE_MAX_BYTES = 256 * 1024 * 1024;
 
 export interface SocketTransport extends ConnectionTransport {
-  /** The IP address at the other end. */
+  /** IP address of the browser. */
   readonly peer: string;
   /** Resolves after `onclose`. */
   readonly closed: Promise<void>;

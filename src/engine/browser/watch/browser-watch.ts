@@ -1,4 +1,7 @@
-/** Watches the processes of one browser from outside while runs are active: their memory, processor time, and whether the browser answers. */
+/**
+ * Watches the processes of one browser from outside while runs are active: their memory, their processor time, and
+ * whether the browser responds.
+ */
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { Chromium } from "../browser-source.js";
@@ -10,14 +13,14 @@ import { measure } from "./processes.js";
 /** Interval of the checks whether the browser responds, and of the measurements of its processes. */
 const ANSWER_INTERVAL_MS = 100;
 const MEASURE_INTERVAL_MS = 100;
-/** Interval at which renderers are ranked by processor time. Until then a busy one delays the others. */
+/** Interval at which renderers are ranked by processor time. Until then, a busy renderer delays the others. */
 const PRIORITY_INTERVAL_MS = 50;
 /** Minimum duration of a run that is measured. For shorter runs, a measurement would delay their end. */
 const LASTING_MS = 10;
-/** Crashes within this time after a kill are attributed to it. */
+/** A crash within this time after a kill counts as its effect. */
 const CAUSED_WITHIN_MS = 5_000;
 
-/** Repeats a check. Two checks never run at once. Ignores failures: a process ended by itself, or the browser is ending. */
+/** Repeats a check at an interval, one at a time. Ignores failures, because the browser or a process may have ended. */
 function every(ms: number, check: () => Promise<void>): NodeJS.Timeout {
   let isChecking = false;
   return setInterval(() => {
@@ -31,7 +34,7 @@ function every(ms: number, check: () => Promise<void>): NodeJS.Timeout {
   }, ms);
 }
 
-/** True if a run is active now and after a short time, the same one or another. */
+/** True if a run is active now and also after a short time; it may be another run. */
 export async function isLasting(isActive: () => boolean): Promise<boolean> {
   if (!isActive()) return false;
   await delay(LASTING_MS);
@@ -69,7 +72,10 @@ export class BrowserWatch {
     ];
   }
 
-  /** Returns the cause of a crash that is reported now: memory (a kill by this watch, or V8 at its limit), a flood, or neither. */
+  /**
+   * Returns the cause of a crash that is reported now: memory (this class has killed the process, or V8 was at its
+   * limit), a flood of messages, or null.
+   */
   crashCause(): "memory" | "flood" | null {
     const { floods, memory, chromium } = this;
     if (floods === null || memory === null) return null;
@@ -77,7 +83,7 @@ export class BrowserWatch {
     return Date.now() - Math.max(memory.endedAt, chromium.exhaustedAt()) < CAUSED_WITHIN_MS ? "memory" : null;
   }
 
-  /** True if the browser's own processes, which serve all runs, hold so much memory that the browser should be replaced. */
+  /** True if the browser's own processes, which serve all runs, use so much memory that the browser should be replaced. */
   overgrown(): boolean {
     return this.memory?.overgrown() ?? false;
   }

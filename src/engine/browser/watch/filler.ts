@@ -1,6 +1,6 @@
 /**
- * Finds the renderer that fills the browser's own processes with data. These do not report whose data it is. So all suspects are paused,
- * and then each one continues for a moment, until the browser's memory grows with one of them.
+ * Finds the renderer that fills the memory of the browser's own processes. These do not report to whom the data belong.
+ * So all suspected renderers are paused, and then each one continues for a moment, until the browser's memory grows.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { residentBytesOf, signal, usageOf } from "./processes.js";
@@ -8,7 +8,7 @@ import { residentBytesOf, signal, usageOf } from "./processes.js";
 const CHECK_INTERVAL_MS = 20;
 /** Maximum wait for the data that was sent before the pause. */
 const SETTLE_MS = 500;
-/** Turn of one renderer: this processor time, or this time at most. */
+/** Turn of one renderer: it ends after this processor time, or after this total time. */
 const TURN_SPENT_MS = 40;
 const TURN_MS = 250;
 const STILL_BYTES = 1024 * 1024;
@@ -35,7 +35,7 @@ async function settledBytes(group: BrowserGroup): Promise<number> {
   return bytes;
 }
 
-/** Continues one renderer. @returns true if the browser's processes grow with it */
+/** Lets one renderer continue for a moment. @returns true if the browser's memory grows meanwhile */
 async function growsWith(pid: number, group: BrowserGroup): Promise<boolean> {
   const before = await settledBytes(group);
   const spent = await timeSpentBy(pid, group);
@@ -48,7 +48,11 @@ async function growsWith(pid: number, group: BrowserGroup): Promise<boolean> {
   return (await settledBytes(group)) - before > GROWTH_BYTES;
 }
 
-/** @param suspects renderers, the busiest first @returns null if the browser grows with none of them. All continue afterwards. */
+/**
+ * Searches among the suspects. All of them continue afterwards.
+ * @param suspects renderers, the busiest first
+ * @returns null if the memory grows with none of them
+ */
 export async function findFiller(suspects: readonly number[], group: BrowserGroup): Promise<number | null> {
   for (const pid of suspects) signal(pid, "SIGSTOP");
   try {

@@ -5,30 +5,36 @@
 import type { Chromium } from "../browser-source.js";
 import { type BrowserProcess, listProcesses, type MeasuredProcess, measure, signal } from "./processes.js";
 
-/** Time without an answer after which processor times are measured. */
+/** Milliseconds without a response after which processor times are measured. */
 const LATE_MS = 100;
-/** Further time without an answer after which they are compared. */
+/** Further milliseconds without a response after which processor times are compared. */
 const WINDOW_MS = 150;
-/** Minimum share of the window in the kernel. Code that computes has almost none, code that sends has a fifth or more. */
+/**
+ * Minimum share of the window that a flooding renderer spends in the kernel. Code that computes has almost none; code
+ * that sends messages has a fifth or more.
+ */
 const SENDING_SHARE = 0.08;
-/** Minimum share of the renderer's own time. */
+/** Minimum share of its own processor time that a flooding renderer spends in the kernel. */
 const SENDING_OF_OWN = 0.1;
-/** Minimum share of the window for the browser's own processes. With less, the machine is too busy to serve them. */
+/**
+ * Minimum share of the window that the browser's own processes get. With less, the machine is too busy to serve them,
+ * and no renderer is to blame.
+ */
 const SERVING_SHARE = 0.25;
-/** Time within which a renderer that repeats the flood is killed. The first time it is only paused, so that the browser can catch up. */
+/** Milliseconds within which a renderer that floods again is killed. The first time it is only paused, so that the browser can catch up. */
 const FORGIVEN_AFTER_MS = 10_000;
 /** A browser that does not answer for this long is replaced. */
 const HUNG_MS = 5_000;
-/** Crashes within this time after the answer to the first question since a kill are attributed to it. */
+/** A crash within this time after the browser's first response since a kill counts as the effect of the kill. */
 const CAUSED_WITHIN_MS = 2_000;
 
-/** Usage of the browser's processes at a time, by pid. */
+/** Usage of the browser's processes at one time, by process ID. */
 export interface UsageSample {
   at: number;
   usages: Map<number, MeasuredProcess>;
 }
 
-/** Request without a response, and the last usage measured since. */
+/** A request that the browser has not answered, and the last usage that was measured since. */
 interface Question {
   at: number;
   sample: UsageSample | null;
@@ -59,7 +65,7 @@ export class FloodWatch {
   private readonly paused = new Set<number>();
   private readonly pausedAt = new Map<number, number>();
   private question: Question | null = null;
-  /** Crashes until this time were caused by a kill of this watch. */
+  /** Time until which crashes count as the effect of a kill by this class. */
   private causedUntil = 0;
 
   /** @param group the browser's process group */
@@ -76,7 +82,7 @@ export class FloodWatch {
     else if (isActive) this.sendQuestion();
   }
 
-  /** True if a crash that is reported now was caused by this watch. */
+  /** True if a crash that is reported now is the effect of a kill by this class. */
   causedCrash(): boolean {
     return Date.now() < this.causedUntil;
   }
@@ -119,7 +125,10 @@ export class FloodWatch {
     signal(pid, "SIGSTOP");
   }
 
-  /** @param late request without a response, although this process has read its messages since */
+  /**
+   * Compares processor times while a request is unanswered.
+   * @param late the request; this process has read all messages that arrived since
+   */
   private async checkLate(late: Question): Promise<void> {
     const now = Date.now();
     if (now - late.at > HUNG_MS) await this.chromium.stop();

@@ -7,14 +7,14 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 const MOUNT = "/sys/fs/cgroup";
-/** Groups of this process. Lines are `<number>:<controllers, comma-separated>:<path>`, in version 2 `0::<path>`. */
+/** File with the control groups of this process. A line is `<number>:<controllers, comma-separated>:<path>`, in version 2 `0::<path>`. */
 const GROUPS_OF_SERVICE = "/proc/self/cgroup";
 const PREFIX = "svc-idle-";
 /** Weight of the group: a twentieth of the default. A lower one would starve a run on a machine that is never idle. */
 const WEIGHT = "5";
 const SHARES = "51";
 
-/** Folder of this process's group in the hierarchy that divides processor time; null if there is none. */
+/** Returns the folder of this process's group in the hierarchy that divides processor time; null if there is none. */
 function findServiceGroup(): string | null {
   for (const line of readFileSync(GROUPS_OF_SERVICE, "utf8").split("\n")) {
     const [number, controllers = "", ...path] = line.split(":");

@@ -9,7 +9,7 @@ import { listProcesses } from "./processes.js";
 
 /** Chromium's status of a target whose renderer could not be started. */
 export const FAILED_TO_LAUNCH = "failed to launch";
-/** Number of failed launches within this time after which the browser is ended. One may be a short lack of memory. */
+/** Number of failed launches within this time after which the browser is ended. A single one may be caused by a short lack of memory. */
 const FAILURES_MAX = 2;
 const FAILURES_WITHIN_MS = 5_000;
 /**

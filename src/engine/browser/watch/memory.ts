@@ -12,16 +12,17 @@ import { type MeasuredProcess, signal } from "./processes.js";
 const SHARED_MAX_BYTES = 1_024 * 1024 * 1024;
 /** Limit at which the whole browser is ended. */
 const SHARED_HARD_MAX_BYTES = 2 * SHARED_MAX_BYTES;
-/** Growth in bytes after which the next search starts, because freed memory is returned late. */
+/** Growth in bytes between two searches for the renderer that fills the browser, because freed memory is returned late. */
 const SHARED_STEP_BYTES = 128 * 1024 * 1024;
 /**
- * Growth in bytes within RUSH_MS that only a run causes which fills the browser. Such a run uses the memory bandwidth of all other runs.
+ * Growth in bytes within RUSH_MS that only a run causes which fills the browser. Such a run takes the memory bandwidth
+ * of all other runs.
  */
 const SHARED_RUSH_BYTES = 192 * 1024 * 1024;
 const RUSH_MS = 1_000;
-/** Age up to which a process may grow as fast, because it is starting. */
+/** Age in milliseconds up to which a process may grow that fast, because it is starting. */
 const GROWN_UP_MS = 2_000;
-/** Minimum processor time between two checks of a renderer that may fill the browser. Others are not paused. */
+/** Minimum processor time between two checks of a renderer that may be filling the browser. Renderers with less are not paused. */
 const FILLING_SPENT_MS = 20;
 
 export class MemoryLimits {
@@ -29,12 +30,12 @@ export class MemoryLimits {
   endedAt = 0;
   private sharedBytes = 0;
   private searchAt = SHARED_MAX_BYTES;
-  /** Memory of the browser's own processes at the checks of the last RUSH_MS, and the time since which each exists. */
+  /** Memory of the browser's own processes at the checks within the last RUSH_MS, and since when each process exists. */
   private history: { at: number; byPid: Map<number, number> }[] = [];
   private since = new Map<number, number>();
   /** Processor time of each renderer at the last check. */
   private spentBefore = new Map<number, number>();
-  /** Killed processes that still exist: a busy machine frees their memory slowly. */
+  /** Processes that were killed but still exist, because a busy machine frees their memory slowly. */
   private dying = new Set<number>();
 
   /** @param group the browser's process group @param endBrowser ends the browser at the hard limit */
@@ -67,7 +68,7 @@ export class MemoryLimits {
     runInBackground(moveToServiceGroup(pid));
   }
 
-  /** True if the existing processes grew faster than any well-behaved run makes them. */
+  /** True if the existing processes have grown faster than any ordinary run makes them grow. */
   private growsFast(shared: readonly MeasuredProcess[]): boolean {
     const now = performance.now();
     this.since = new Map(shared.map(({ pid }) => [pid, this.since.get(pid) ?? now]));
@@ -79,7 +80,7 @@ export class MemoryLimits {
     return growth.reduce((sum, bytes) => sum + bytes, 0) >= SHARED_RUSH_BYTES;
   }
 
-  /** Renderers that have computed enough since the last check to fill the browser, the busiest first. */
+  /** Returns the renderers that have computed enough since the last check to fill the browser, the busiest first. */
   private suspectsAmong(renderers: readonly MeasuredProcess[]): number[] {
     const spent = renderers.map(({ pid, spent: now }) => ({ pid, spent: now - (this.spentBefore.get(pid) ?? 0) }));
     this.spentBefore = new Map(renderers.map((renderer) => [renderer.pid, renderer.spent]));
@@ -87,7 +88,7 @@ export class MemoryLimits {
     return filling.sort((a, b) => b.spent - a.spent).map(({ pid }) => pid);
   }
 
-  /** Limits what runs store in the browser's own processes, such as blobs. */
+  /** Limits the memory that runs use in the browser's own processes, for example by blobs. */
   private async checkShared(shared: readonly MeasuredProcess[], suspects: number[]): Promise<void> {
     const { sharedBytes } = this;
     if (sharedBytes > SHARED_HARD_MAX_BYTES) return this.endBrowser();

@@ -11,7 +11,7 @@ import type { MeasuredProcess } from "./processes.js";
 
 /** Priority of the browser's own processes, and of renderers that compute little. */
 export const BROWSER_PRIORITY = 5;
-/** Priorities by the number of busy cores. A thread at 5 has the weight of twenty threads at 19. */
+/** Priorities by the number of cores that a renderer keeps busy. A thread with priority 5 has the weight of twenty threads with 19. */
 const BUSY: readonly (readonly [cores: number, priority: number])[] = [
   [1, 19],
   [0.5, 15],
@@ -20,15 +20,15 @@ const BUSY: readonly (readonly [cores: number, priority: number])[] = [
 /** Number of busy cores from which a renderer moves to the idle group, while other renderers compute as well. */
 const IDLE_CORES = 0.5;
 /**
- * Time after which a renderer moves back, if it has computed less or no other renderer has computed. A shorter time would return renderers
- * that only get no processor time.
+ * Milliseconds after which a renderer leaves the idle group, if it has computed less or no other renderer has computed.
+ * After a shorter time, renderers would leave that only got no processor time.
  */
 const IDLE_MS = 2_000;
-/** Window of the measurement. A shorter run cannot delay others much. */
+/** Window of the measurement in milliseconds. A shorter run cannot delay other runs much. */
 const WINDOW_MS = 150;
-/** Window for several busy threads. They delay others sooner, and ordinary code does not have them. */
+/** Window for renderers with several busy threads, which delay others sooner. Ordinary code does not have them. */
 const THREADS_WINDOW_MS = 40;
-/** Number of busy cores for the short window; with many new threads the lower number is enough. */
+/** Number of busy cores that count in the short window; with many new threads the lower number is enough. */
 const THREADS_CORES = 1.2;
 const CROWDED_CORES = 0.15;
 const MORE_THREADS = 8;
@@ -39,12 +39,12 @@ type Renderer = Pick<MeasuredProcess, "pid" | "spent" | "threads">;
 interface Measurement {
   at: number;
   spent: number;
-  /** Minimum number of threads so far. */
+  /** Lowest number of threads that was measured so far. */
   threads: number;
   /** Time of its last measured computation. */
   computedAt: number;
   priority: number;
-  /** End of the renderer's time in the idle group; 0 if it is not in the group. */
+  /** Time until which the renderer stays in the idle group; 0 if it is not in the group. */
   idleUntil: number;
 }
 

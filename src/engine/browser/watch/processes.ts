@@ -1,4 +1,4 @@
-/** The processes of one browser: their ids from the browser, and their usage from /proc. */
+/** Lists the processes of one browser by its own report, and reads their usage from /proc. */
 import { readFileSync } from "node:fs";
 import type { Connection } from "puppeteer";
 
@@ -12,7 +12,7 @@ export interface BrowserProcess {
 }
 
 export interface Usage {
-  /** Processor time since the start, and the part of it in the kernel, in milliseconds. */
+  /** Processor time in milliseconds since the start, and the part of it that was spent in the kernel. */
   spent: number;
   kernel: number;
   residentBytes: number;
@@ -26,7 +26,7 @@ export async function listProcesses(connection: Connection, timeoutMs?: number):
   return processInfo.map(({ id, type }) => ({ pid: id, renderer: type === "renderer" }));
 }
 
-/** @returns null if the process has ended, or its id belongs to a process outside the browser's group */
+/** Reads the usage of a process. @returns null if it has ended, or its ID now belongs to a process of another group */
 export async function usageOf(pid: number, group: number): Promise<Usage | null> {
   try {
     // Synchronous: /proc needs no disk, and the thread pool would cost ten times as much.
@@ -45,7 +45,7 @@ export async function usageOf(pid: number, group: number): Promise<Usage | null>
 /** A process with its usage. */
 export type MeasuredProcess = BrowserProcess & Usage;
 
-/** The usage of all processes that still exist. */
+/** Returns the usage of all processes that still exist. */
 export async function measure(processes: readonly BrowserProcess[], group: number): Promise<MeasuredProcess[]> {
   const measured = processes.map(async (process) => {
     const usage = await usageOf(process.pid, group);

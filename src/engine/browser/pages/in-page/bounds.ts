@@ -1,6 +1,6 @@
 /**
- * Limits functions of one document or worker that cost the browser process more than they cost the code. Runs in every global scope of a run
- * before any other code.
+ * Limits functions of a document or worker that cost the browser process more than the calling code. Runs in each
+ * global scope before any other code.
  */
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
@@ -8,8 +8,9 @@ type Any = any;
 declare const self: Any;
 
 /**
- * Limits the functions of a scope. Evaluated by its source text, like `harnessCore`. The browser process forwards every message of a
- * channel to all channels of its name, compares each lock with all others, and receives each line that a frame prints, which is not used.
+ * Limits the functions of a scope. Its source text is evaluated in the browser, like `harnessCore`. The browser process
+ * forwards each message of a channel to all channels of that name, compares each lock with all others, and receives
+ * each line that a frame prints although nothing uses it.
  */
 export function boundScope(
   channelsMax: number,

@@ -9,7 +9,7 @@ type Any = any;
 export type CodeOfText = ReturnType<typeof codeOfText>;
 
 /**
- * Replaces the functions that create code from text. Evaluated by its source text, like `harnessCore`. A keyword has no escaped form, so
+ * Replaces the functions that create code from text. Its source text is evaluated in the browser, like `harnessCore`. A keyword has no escaped form, so
  * the pattern finds every import.
  */
 export function codeOfText() {

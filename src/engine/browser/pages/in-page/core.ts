@@ -10,7 +10,7 @@ export interface HarnessFailure {
   name: string;
   message: string;
   stack: string;
-  /** Position of an error in the parser or the top level, if the stack does not have it. */
+  /** Position of an error in the parser or at the top level, if the stack does not contain it. */
   at: string;
 }
 
@@ -20,8 +20,8 @@ type Any = any;
 export type HarnessCore = ReturnType<typeof harnessCore>;
 
 /**
- * Creates the core of the harness. Evaluated in the browser by its source text, so it can only use globals and its own code. Stores all
- * globals that it uses later, because the action may replace them.
+ * Creates the core of the harness. Its source text is evaluated in the browser, so it can use only globals and its own
+ * code. It stores all globals that it uses later, because the action may replace them.
  */
 export function harnessCore(limits: HarnessLimits, formatter: ValueFormatter, installConsole: InstallConsole) {
   const scope = globalThis as Any;
@@ -66,7 +66,7 @@ export function harnessCore(limits: HarnessLimits, formatter: ValueFormatter, in
     return fail("result", new RangeError(`The result of execute is larger than ${mb} MB`), "");
   }
 
-  /** Returns the promise, protected from changes of Promise.prototype. */
+  /** Protects a promise from changes of Promise.prototype, and returns it. */
   function safe<T>(promise: Promise<T>): Promise<T> {
     // The descriptor must not inherit members that the action added to all objects.
     defineProperty(promise, "then", { __proto__: null, value: then } as Any);
@@ -74,7 +74,10 @@ export function harnessCore(limits: HarnessLimits, formatter: ValueFormatter, in
     return promise;
   }
 
-  /** Evaluates the scripts (name and source in turn) up to `end` in the global scope. Returns null, or a failure like `callExecute`. */
+  /**
+   * Evaluates the scripts (name and source in turn) before `deadline` in the global scope. Returns null, or a failure
+   * like `callExecute`.
+   */
   async function load(scripts: readonly string[], deadline: number): Promise<string | null> {
     // After this the stack has no frames of the caller, only those of the action.
     await undefined;
@@ -88,7 +91,7 @@ export function harnessCore(limits: HarnessLimits, formatter: ValueFormatter, in
     return null;
   }
 
-  /** Calls the action's function. `payload` and `settings` are JSON. */
+  /** Calls the `execute` function of the action. `payload` and `settings` are JSON texts. */
   async function callExecute(run: Any, payload: string, settings: string): Promise<string> {
     if (typeof run !== "function") {
       return fail("script", new TypeError("The code defines no function named execute"), "");
@@ -108,7 +111,7 @@ export function harnessCore(limits: HarnessLimits, formatter: ValueFormatter, in
     safe,
     callExecute,
 
-    /** Removes every other global, from the global object and from its prototypes. */
+    /** Removes all other globals, from the global object and its prototypes. */
     keepOnly(globals: readonly string[]): void {
       const keptGlobals = new Set<unknown>(globals);
       const ends = [Object.prototype, scope.EventTarget?.prototype];
@@ -117,7 +120,7 @@ export function harnessCore(limits: HarnessLimits, formatter: ValueFormatter, in
       }
     },
 
-    /** Removes the globals of a run, since its global scope may stay in memory after the run. */
+    /** Removes the globals that a run has defined, because the global scope may stay in memory after the run. */
     removeRunGlobals(globals: readonly string[]): void {
       const keys = ownKeys(scope);
       // Uses only stored functions.

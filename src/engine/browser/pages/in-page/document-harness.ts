@@ -8,7 +8,7 @@ type Any = any;
 declare const self: Any;
 
 /**
- * Creates the harness of a document. Evaluated by its source text, like `harnessCore`. Returns the object whose methods the service calls.
+ * Creates the harness of a document. Its source text is evaluated in the browser, like `harnessCore`. Returns the object whose methods the service calls.
  * Returns null if the document has history state of the previous document, which happens if both have the same address.
  */
 export function documentHarness(
@@ -39,7 +39,7 @@ export function documentHarness(
   const state = history.state ?? navigation.currentEntry.getState() ?? null;
   if (state !== null || history.scrollRestoration !== "auto") return null;
 
-  /** Runs a text as a classic script in the global scope. Returns what `describe` makes of its error, or null. */
+  /** Runs a text as a classic script in the global scope. Returns null, or what `describe` returns for its error. */
   function runScript(text: string, describe: (event: Any) => string): string | null {
     let failure: string | null = null;
     const onError = (event: Any) => {
@@ -59,7 +59,7 @@ export function documentHarness(
 
   const positionIn = (name: string, event: Any): string => `${name}:${event.lineno}:${event.colno}`;
 
-  /** Evaluates a source in the global scope. Returns null, or an error answer. */
+  /** Evaluates a script in the global scope. Returns null, or an error answer. */
   const evaluate = (name: string, source: string): string | null =>
     runScript(`${source}\n//# sourceURL=${name}`, (event) => core.fail("script", event.error, positionIn(name, event)));
 
@@ -87,7 +87,7 @@ export function documentHarness(
     });
   }
 
-  /** Evaluates the scripts up to `end`: name and source, or `""` and URL, in turn. Returns null, or an error answer. */
+  /** Evaluates the scripts before `deadline`: name and source, or `""` and URL, in turn. Returns null, or an error answer. */
   async function loadAll(scripts: readonly string[], deadline: number): Promise<string | null> {
     // After this the stack has no frames of the caller, only those of the action.
     await undefined;
@@ -101,15 +101,15 @@ export function documentHarness(
   }
 
   /**
-   * Returns the position of a syntax error in the action's function, which `eval` does not report. Parses the text as a script, which
-   * defines nothing.
+   * Returns the position of a syntax error in the action's function, which `eval` does not report. It parses the text
+   * as a script, without defining anything.
    */
   function syntaxErrorPosition(error: Any, name: string, source: string): string {
     if (!(error instanceof DocumentSyntaxError)) return "";
     return runScript(source, (event) => positionIn(name, event)) ?? "";
   }
 
-  /** Defines the global by which the run's library reaches other services. Requests to this service use the network. */
+  /** Defines the global by which the library in the run reaches other services. Requests to this service use the network. */
   function openService(base: string, settings: string, send: (message: DocumentMessage) => void): void {
     const { call, connect, request, receive } = runCalls;
     hostCalls.connect((text) => send(`service ${text}`));
@@ -120,7 +120,7 @@ export function documentHarness(
 
   return {
     __proto__: null,
-    /** Receives a part of the answer to the request of that number. */
+    /** Receives a part of the response to the request with that number. */
     answer: hostCalls.answer,
     /**
      * Executes a run. Removes the binding for console lines from the global scope, so that the action cannot find it.

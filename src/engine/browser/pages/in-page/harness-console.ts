@@ -17,8 +17,8 @@ declare const self: Any;
 export type InstallConsole = ReturnType<typeof harnessConsole>;
 
 /**
- * Creates the console of a run. Evaluated by its source text, like `harnessCore`. Returns a function that installs the console; `print`
- * receives each line as the JSON of a ConsoleLine.
+ * Creates the console of a run. Its source text is evaluated in the browser, like `harnessCore`. Returns a function
+ * that installs the console; `print` receives each line as the JSON of a ConsoleLine.
  */
 export function harnessConsole(limits: HarnessLimits, formatter: ValueFormatter) {
   const scope = globalThis as Any;
@@ -26,7 +26,7 @@ export function harnessConsole(limits: HarnessLimits, formatter: ValueFormatter)
   const { stringify } = JSON;
   const { now } = Date;
 
-  /** Returns a list of the first value and the values from this index on. Uses no function that the action may have replaced. */
+  /** Returns a list of the first value and of the values from this index on, without functions that the action may have replaced. */
   function withFirst(first: unknown, values: Any, from: number): Any[] {
     const all: Any[] = [first];
     for (let at = from; at < values.length; at += 1) all[all.length] = values[at];
@@ -38,7 +38,7 @@ export function harnessConsole(limits: HarnessLimits, formatter: ValueFormatter)
     const counts: Any = { __proto__: null };
     const timers: Any = { __proto__: null };
     const labelOf = (label: Any) => (label === undefined ? "default" : formatter.format(label));
-    /** Writes the time of a timer. Returns true if there is one with this label. */
+    /** Prints the time of a timer. Returns true if a timer with this label exists. */
     function elapsed(label: string, values: Any): boolean {
       const startedAt = timers[label];
       if (startedAt === undefined) write("warn", [`Timer '${label}' does not exist`]);
@@ -98,7 +98,7 @@ export function harnessConsole(limits: HarnessLimits, formatter: ValueFormatter)
 }
 
 /**
- * Evaluated by its source text, as `harnessCore`. Replaces the console of a worker that the action starts. Removes the binding from the global
+ * Its source text is evaluated in the browser, like `harnessCore`. Replaces the console of a worker that the action starts. Removes the binding from the global
  * scope, so that the action cannot find it.
  */
 export function childConsole(core: { installConsole: InstallConsole }, bindingName: string): void {

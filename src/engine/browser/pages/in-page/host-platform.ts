@@ -31,7 +31,7 @@ declare const self: Any;
  */
 export type HostHandle = (verb: string, member: string, receive: ReceiveRow, ...values: Any[]) => unknown;
 
-/** Class of the worker as the realm defines it: members by name, whether they are getters, and their `length`. */
+/** A class of the worker as the realm defines it: its members by name, whether they are getters, and their `length`. */
 export interface HostClass {
   name: string;
   isNamed: boolean;
@@ -45,7 +45,7 @@ export interface HostClass {
 export type HostPlatform = ReturnType<typeof hostPlatform>;
 
 /**
- * Evaluated by its source text, as `harnessCore`. Reads the members from the platform's own classes, so that none is missing.
+ * Its source text is evaluated in the browser, like `harnessCore`. Reads the members from the platform's own classes, so that none is missing.
  * @param names classes that are globals of a realm
  * @param unnamed classes that are no globals of a realm, although it has their objects
  * @param maxCharacters maximum size of all that runs have passed to objects of the platform, before the thread must be replaced
@@ -80,7 +80,7 @@ export function hostPlatform(
     return { name, isNamed, parent, length, members: membersOf(prototype), statics: membersOf(hostClass), iterable };
   }
 
-  /** Methods and getters, by class and name. */
+  /** Methods and getters of the platform by class and name. */
   const methods = new Map<string, Any>();
   for (const hostClass of classes) {
     for (const [key] of membersOf(hostClass.prototype)) {
@@ -100,15 +100,12 @@ export function hostPlatform(
     return ["e", error?.name ?? "TypeError", error?.message ?? `${error}`, "", true];
   }
 
-  /**
-   * Number of characters that objects of the platform hold, and of bytes of blobs. V8 does not count them, and they are only freed with the
-   * thread.
-   */
+  /** Number of characters and bytes that objects of the platform hold. V8 does not count them, and they are freed only with the thread. */
   let heldCharacters = 0;
-  /** Number of active operations of WebCrypto, whose results have an unknown size. */
+  /** Number of running operations of WebCrypto, whose results have an unknown size. */
   let active = 0;
 
-  /** Adds the size of keys, single or as a pair. V8 counts all other results of WebCrypto. */
+  /** Adds the size of created keys when the operation is done. V8 counts all other results of WebCrypto. */
   function addSizeWhenDone(work: Promise<unknown>): void {
     active += 1;
     const done = (result?: Any) => {
@@ -120,7 +117,7 @@ export function hostPlatform(
     work.then(done, () => done());
   }
 
-  /** Creates the functions for one run. */
+  /** Creates the functions that one run can call. */
   function forRun() {
     const runEnd = new AbortController();
     const timers = timersOf();
@@ -130,7 +127,7 @@ export function hostPlatform(
     const numbers = new WeakMap<object, number>();
     let lastNumber = 0;
 
-    /** Encodes a result, or the error if it cannot be encoded, such as too many bytes. */
+    /** Encodes a result as a row, or an error if the result cannot be encoded, for example because it has too many bytes. */
     function rowFor(work: () => unknown): Any[] {
       try {
         return rowOf(work());
@@ -164,7 +161,7 @@ export function hostPlatform(
       }
     }
 
-    /** Makes the handle of an object. */
+    /** Creates the function by which the realm uses an object. */
     function handleFor(target: Any): HostHandle {
       if (target instanceof self.Blob) heldCharacters += target.size;
       return () => {
@@ -172,7 +169,7 @@ export function hostPlatform(
       };
     }
 
-    /** Number by which the realm recognizes an object that it received before. */
+    /** Returns the number by which the realm recognizes an object that it has received before. */
     function numberOf(target: object): number {
       const number = numbers.get(target) ?? lastNumber + 1;
       if (number > lastNumber) lastNumber = number;
@@ -195,12 +192,12 @@ export function hostPlatform(
       return buffer.detached ? new Uint8Array() : new Uint8Array(buffer, byteOffset, byteLength);
     }
 
-    /** Row that is already encoded. */
+    /** A row that is already encoded. */
     class Row {
       constructor(readonly row: readonly Any[]) {}
     }
 
-    /** Encodes an iterator. Each call returns a list with the next value, or an empty list at the end. */
+    /** Encodes an iterator as a function: each call returns a list with the next value, or an empty list at the end. */
     function entriesOf(entries: Iterator<unknown>): Row {
       const next: HostHandle = (_verb, _member, receive) =>
         respond(receive, () => {
@@ -210,7 +207,7 @@ export function hostPlatform(
       return new Row(["i", next]);
     }
 
-    /** Encodes a stream, which is locked by the first read. */
+    /** Encodes a stream as a function. Its first read locks the stream. */
     function streamOf(stream: Any): Row {
       let reader: Any = null;
       const verbs: Readonly<Record<string, (...parameters: Any[]) => unknown>> = {
@@ -265,7 +262,7 @@ export function hostPlatform(
       return stream;
     }
 
-    /** Returns a signal that is aborted when the realm's signal is. */
+    /** Returns a signal that aborts when the realm's signal aborts. */
     function signalOf(listen: (abort: () => void) => void): Any {
       const controller = new AbortController();
       listen(() => controller.abort());
@@ -300,7 +297,8 @@ export function hostPlatform(
     }
 
     /**
-     * Returns the init of a request, with a signal that also aborts it at the end of the run. The platform reads all other members itself.
+     * Returns the options of a request with a signal that also aborts at the end of the run. The platform reads all
+     * other options itself.
      */
     function withRunSignal(info: Any, init: Any): Any {
       const earlier = info instanceof Request ? info.signal : undefined;
@@ -319,7 +317,7 @@ export function hostPlatform(
       return parameters.length === 0 ? send() : send(parameters[0], withRunSignal(parameters[0], parameters[1]));
     }
 
-    /** Returns the text of a readable body, which the realm parses. For other bodies, the platform rejects. */
+    /** Returns the text of a body, which the realm parses as JSON. If the body is not readable, the platform rejects. */
     function readJson(method: Any, target: Any): unknown {
       const isReadable = (target instanceof Response || target instanceof Request) && !target.bodyUsed;
       return isReadable && target.body?.locked === false ? target.text() : apply(method, target, []);
@@ -332,7 +330,7 @@ export function hostPlatform(
       timeOrigin: () => performance.timeOrigin + startedAt,
     };
 
-    /** Handle of the worker's global scope. */
+    /** Function by which the realm uses the worker's global scope. */
     const hostScope: HostHandle = (verb, name, receive, ...values) => {
       if (runEnd.signal.aborted) return;
       respond(receive, () => {

@@ -7,25 +7,25 @@
 type Any = any;
 declare const self: Any;
 
-/** Receives a row of values (host-platform.ts). */
+/** Receives a row of encoded values (host-platform.ts). */
 export type ReceiveRow = (...row: Any[]) => unknown;
 
 /** Performs an operation of the platform on an object of the realm. `receive` receives the result as a row. */
 export type RealmObject = (operation: string, receive: ReceiveRow, argument?: Any) => unknown;
 
-/** Returns the values of a row. */
+/** Decodes the values of a row. */
 type ReadRow = (row: readonly Any[]) => Any[];
 
 export type HostRows = ReturnType<typeof hostRows>;
 
-/** Creates functions that decode rows. Evaluated by its source text, like `harnessCore`. */
+/** Creates functions that decode rows. Its source text is evaluated in the browser, like `harnessCore`. */
 export function hostRows() {
   /** An error that the realm's code threw while the platform read one of its objects. */
   class RealmError {
     constructor(readonly index: number) {}
   }
 
-  /** A proxy for an object of the realm: each read of the platform is forwarded to the realm, in the platform's order. */
+  /** Returns a proxy for an object of the realm. It forwards each read by the platform to the realm, in the platform's order. */
   function proxyOf(isCallable: boolean, perform: RealmObject, readRow: ReadRow): object {
     const callRealm = (operation: string, argument?: unknown): Any => {
       let result: Any;
@@ -64,10 +64,10 @@ export function hostRows() {
     return ["b", view[Symbol.toStringTag], memory.toBase64()];
   }
 
-  /** Kinds of the rows that a stream of the realm may produce: bytes, primitives, objects of the platform, its end, and a failure. */
+  /** Kinds of parts that a stream of the realm may produce: bytes, primitives, objects of the platform, the end, and a failure. */
   const PARTS: readonly unknown[] = ["b", "v", "o", "l", "t"];
 
-  /** @throws TypeError for any other object */
+  /** @throws TypeError for a part of any other kind */
   function checkPart(kind: unknown): void {
     if (!PARTS.includes(kind)) throw new TypeError("a part of the stream must be bytes or a primitive (got an object)");
   }

@@ -1,4 +1,4 @@
-/** Timers of one run, which end with it. Runs in the worker of a network isolate, where no code of actions runs. */
+/** Timers of one run, which are cleared at its end. Runs in the worker of a network isolate, where no code of actions runs. */
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
@@ -6,18 +6,18 @@ declare const self: Any;
 
 export type HostTimers = ReturnType<typeof hostTimers>;
 
-/** Evaluated by its source text, as `harnessCore`. Returns a function that creates the timers of one run. */
+/** Its source text is evaluated in the browser, like `harnessCore`. Returns a function that creates the timers of one run. */
 export function hostTimers() {
   const { clearTimeout } = self;
 
   return () => {
     const timers = new Set<number>();
-    /** Last timer number of the thread before the run. The run's own numbers start at 1. */
+    /** Last timer number of the thread before the run. The realm subtracts it, so that the run's own numbers start at 1. */
     const before = self.setTimeout(() => {});
     clearTimeout(before);
 
     return {
-      /** @param onFire calls the function of the realm @param values the delay is the second; none if the call had none */
+      /** Starts a timer. @param onFire calls the function in the realm @param values arguments of the call; the second one is the delay */
       start(kind: string, onFire: () => void, values: readonly Any[]): number {
         if (values.length === 0) return self[kind]();
         const onTime = () => {

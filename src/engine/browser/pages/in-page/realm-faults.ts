@@ -1,11 +1,14 @@
-/** Makes errors of the realm from errors of the platform, with the frames of the code that called it. Runs in the realm before the action's code. */
+/**
+ * Converts errors of the platform to errors of the realm, with the stack frames of the code that has called the
+ * platform. Runs in the realm before the action's code.
+ */
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 
 export type RealmFaults = ReturnType<typeof realmFaults>;
 
-/** Evaluated by its source text, as `harnessCore`. Stores all globals that it uses later, since the action may replace them. */
+/** Its source text is evaluated in the browser, like `harnessCore`. Stores all globals that it uses later, because the action may replace them. */
 export function realmFaults() {
   const { DOMException, QuotaExceededError } = globalThis as Any;
   const { captureStackTrace } = Error as Any;
@@ -16,7 +19,7 @@ export function realmFaults() {
   const OwnSyntaxError = SyntaxError;
   const CLASSES: Any = { __proto__: null, TypeError, RangeError, SyntaxError, QuotaExceededError };
 
-  /** Gives an error that occurs later the frames of the call. */
+  /** Adds the frames of the call to an error that occurs later. */
   function setFrames(error: Any, kind: string, stack: unknown): void {
     if (typeof stack !== "string") return;
     const frames = apply(slice, stack, [apply(indexOf, `${stack}\n`, ["\n"])]);
@@ -25,7 +28,11 @@ export function realmFaults() {
   }
 
   return {
-    /** @param caller the called function; frames above it are removed @param trace the frames of a call whose error occurs later */
+    /**
+     * Creates an error.
+     * @param caller the called function; frames above it are removed
+     * @param trace frames of a call whose error occurs later
+     */
     faultOf(kind: string, message: string, name: string, hasStack: boolean, caller: unknown, trace: Any): unknown {
       const isOfDom = kind === "DOMException";
       const error = isOfDom ? new DOMException(message, name) : new (CLASSES[kind] ?? OwnTypeError)(message);
@@ -35,7 +42,7 @@ export function realmFaults() {
       return error;
     },
 
-    /** Parses the text of a body. */
+    /** Parses the text of a body as JSON. */
     jsonOf(text: string, trace: Any): unknown {
       try {
         return parse(text);

@@ -8,7 +8,7 @@ import type { RealmPlatform } from "./realm-platform.js";
 import type { RunCalls } from "./service-calls.js";
 import type { StandInsOf } from "./stand-ins.js";
 
-/** Sends a request to the service and returns its ID; `receivePart` receives each part of the answer. */
+/** Sends a request to the service and returns its ID; `receivePart` receives each part of the response. */
 type SendRequest = (
   receivePart: (head: string | null, text: string | null, last: boolean) => void,
   text: string,
@@ -44,7 +44,7 @@ export function realmHarness(
     send(`answer ${now() - startedAt} ${answer}`);
   }
 
-  /** Defines the global by which the run's library sends requests to the service of that address. */
+  /** Defines the global by which the library in the run sends requests to the service at this address. */
   function openService(base: string, sendRequest: SendRequest, settings: string): void {
     if (calls === null || base === "") return;
     const { call, connect, request, receive } = calls;

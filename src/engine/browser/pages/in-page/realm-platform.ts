@@ -18,7 +18,7 @@ interface Call {
   of?: string;
   /** Converts the result. */
   convert?: ((value: Any, trace: Any) => unknown) | undefined;
-  /** The called function. Frames above it are removed from the stack of an error. */
+  /** The called function. Stack frames above it are removed from an error. */
   caller?: object | undefined;
   /** Signal that aborts the call. */
   signal?: object | undefined;
@@ -26,7 +26,7 @@ interface Call {
 
 export type RealmPlatform = ReturnType<typeof realmPlatform>;
 
-/** Evaluated by its source text, as `harnessCore`. Stores all globals that it uses later, since the action may replace them. */
+/** Its source text is evaluated in the browser, like `harnessCore`. Stores all globals that it uses later, because the action may replace them. */
 export function realmPlatform(
   signals: RealmSignals,
   createRows: (signals: RealmSignals) => RealmRows,
@@ -53,10 +53,10 @@ export function realmPlatform(
   const entriesPrototype = getPrototypeOf(getPrototypeOf(([] as Any)[iterator]())!) as object;
   const prototypes: Any = { __proto__: null };
   const entriesOfClass: Any = { __proto__: null };
-  /** The functions that return the next value of iterators of the worker. */
+  /** Functions that return the next value of an iterator of the worker. */
   const iterators = new WeakMap<object, HostHandle>();
   const PLAIN = { __proto__: null } as Call;
-  /** Attributes whose value is an object, by object: each is requested once. */
+  /** Values of attributes that are objects, by object, so that each is requested once. */
   const attributes = new WeakMap<object, Any>();
   /** Objects of the worker, by their number. */
   const objectsByNumber: Any = { __proto__: null };
@@ -146,7 +146,7 @@ export function realmPlatform(
     return stream;
   }
 
-  /** Calls an object of the worker. Returns the result, or a promise if it follows later. */
+  /** Calls an object of the worker. Returns the result, or a promise if the result follows later. */
   function callHost(handle: HostHandle, verb: string, member = "", row: readonly Any[] = [], call: Call = PLAIN): Any {
     const { of = "", convert, caller = callHost } = call;
     let { signal } = call;
@@ -186,7 +186,7 @@ export function realmPlatform(
     return value;
   }
 
-  /** True for the plain objects and lists that describe a key. The platform returns a new one each time. */
+  /** True for the plain objects and lists that describe a key, of which the platform returns a new one at each read. */
   const isPlain = (value: Any): boolean => isArray(value) || getPrototypeOf(value) === OBJECT;
 
   /** Defines the getter of an attribute. */
@@ -213,13 +213,13 @@ export function realmPlatform(
     return getOwnPropertyDescriptor(holder, key)!;
   }
 
-  /** Converts the result of a method in the realm: a text to JSON, and written bytes into the action's own buffer. */
+  /** Converts the result of a method in the realm: text to JSON, or written bytes into the action's own buffer. */
   function conversionOf(key: string, argument: unknown): Call["convert"] {
     if (key === "json") return faults.jsonOf;
     return key === "getRandomValues" ? (bytes) => rows.write(argument, bytes) : undefined;
   }
 
-  /** Calls the function for each entry. The function may change entries. */
+  /** Calls the function for each entry. The function may change the entries. */
   function forEachOf(hostScope: HostHandle, name: string, object: unknown, [work, self]: readonly Any[]): void {
     const call = { __proto__: null, of: name } as Call;
     const entries = callHost(hostScope, "member", `${name}.entries`, rows.rowOf([object]), call);

@@ -11,7 +11,7 @@ type Any = any;
 
 export type RealmRows = ReturnType<typeof realmRows>;
 
-/** Evaluated by its source text, as `harnessCore`. Stores all globals that it uses later, since the action may replace them. */
+/** Its source text is evaluated in the browser, like `harnessCore`. Stores all globals that it uses later, because the action may replace them. */
 export function realmRows(signals: RealmSignals) {
   const scope = globalThis as Any;
   const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
@@ -39,15 +39,15 @@ export function realmRows(signals: RealmSignals) {
     ...{ Float16Array: scope.Float16Array, Float32Array, Float64Array, BigInt64Array, BigUint64Array },
   };
   const handles = new WeakMap<object, HostHandle>();
-  /** Errors that the action's code threw while the platform read its objects. The worker refers to them by their index. */
+  /** Errors that the action's code threw while the platform read its objects. The worker refers to them by index. */
   const thrown: unknown[] = [];
-  /** The last signal that the platform read. */
+  /** The signal that the platform has read last. */
   let signalRead: object | undefined;
 
   const isObject = (value: unknown): boolean =>
     (typeof value === "object" && value !== null) || typeof value === "function";
 
-  /** Appends a value, also if the action has changed the prototypes of objects or arrays. */
+  /** Appends a value to a row, even if the action has changed the prototypes of objects or arrays. */
   function append(row: Any[], value: unknown): void {
     const description = { __proto__: null, value, configurable: true, enumerable: true, writable: true };
     defineProperty(row, row.length, description as Any);
@@ -57,7 +57,7 @@ export function realmRows(signals: RealmSignals) {
     for (let at = 0; at < words.length; at += 1) append(row, words[at]);
   }
 
-  /** True if the method or getter accepts the value as its `this`. */
+  /** True if the method or getter accepts the value as `this`, so that the value is an object of that class. */
   function isOf(method: Any, value: Any): boolean {
     try {
       apply(method, value, []);
@@ -112,13 +112,13 @@ export function realmRows(signals: RealmSignals) {
     };
   }
 
-  /** Stores a thrown error. Returns its index. */
+  /** Stores an error that was thrown, and returns its index. */
   function store(error: unknown): number {
     append(thrown, error);
     return thrown.length - 1;
   }
 
-  /** Returns the function that performs operations of the platform on an object. @param holder the object from which it was read, if any */
+  /** Returns the function by which the platform performs operations on an object. @param holder object from which it was read, if any */
   function operationsOf(value: Any, holder: unknown): RealmObject {
     const operations: Any = {
       __proto__: null,
@@ -177,7 +177,7 @@ export function realmRows(signals: RealmSignals) {
       return read;
     },
     setHandle: (object: object, handle: HostHandle) => apply(setOf, handles, [object, handle]),
-    /** Returns an error that was thrown in this realm. */
+    /** Returns the error with this index, which was thrown in the realm. */
     thrownError: (index: number): unknown => thrown[index],
     /** Appends the values to `row`. */
     rowOf(values: readonly unknown[], row: Any[] = []): Any[] {

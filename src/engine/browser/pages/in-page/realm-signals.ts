@@ -1,6 +1,6 @@
 /**
- * Changes the events and signals of a realm: a listener that throws would end the page, since a realm cannot report an error, and
- * `AbortSignal.timeout` needs the clock of the worker. Runs in the realm before the action's code.
+ * Changes events and signals of a realm. A listener that throws would end the page, because a realm cannot report
+ * errors, and `AbortSignal.timeout` needs the worker's clock. Runs in the realm before the action's code.
  */
 import type { HostHandle } from "./host-platform.js";
 
@@ -9,7 +9,7 @@ type Any = any;
 
 export type RealmSignals = ReturnType<typeof realmSignals>;
 
-/** Evaluated by its source text, as `harnessCore`. Stores all globals that it uses later, since the action may replace them. */
+/** Its source text is evaluated in the browser, like `harnessCore`. Stores all globals that it uses later, because the action may replace them. */
 export function realmSignals() {
   const scope = globalThis as Any;
   const { apply, defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect;
@@ -26,7 +26,7 @@ export function realmSignals() {
   const isAborted = getterOf(AbortSignal.prototype, "aborted");
   const reasonOf = getterOf(AbortSignal.prototype, "reason");
   const onAbort = getOwnPropertyDescriptor(AbortSignal.prototype, "onabort")!;
-  /** Functions that the platform calls, by the listener of the action. Also the action's `onabort`, by signal. */
+  /** Functions that the platform calls, by the action's listener. Also the action's `onabort` functions, by signal. */
   const wrappers = new WeakMap<object, object>();
   const handlers = new WeakMap<object, unknown>();
 
@@ -126,7 +126,7 @@ export function realmSignals() {
       // The listener must be a function of the realm: a function of the worker ends the page.
       else apply(addEventListener, signal, ["abort", () => work()]);
     },
-    /** Creates a signal, which is aborted with the other one if there is one. */
+    /** Creates a signal that aborts with the passed signal, if there is one. */
     following(signal: object | null): object {
       if (signal === null) return apply(signalOf, new AbortController(), []);
       return apply(any, AbortSignal, [[signal]]);

@@ -1,6 +1,6 @@
 /**
- * Defines timers in a realm, whose clock is the worker's, and `queueMicrotask`, in which an error is ignored as in a worker. Runs in the realm
- * before the action's code.
+ * Defines timers in a realm by the worker's clock, and a `queueMicrotask` that ignores errors as in a worker. Runs in
+ * the realm before the action's code.
  */
 import type { HostHandle } from "./host-platform.js";
 import type { RealmRows } from "./realm-rows.js";
@@ -11,7 +11,7 @@ type CallHost = (handle: HostHandle, verb: string, member: string, row: readonly
 
 export type RealmTimers = ReturnType<typeof realmTimers>;
 
-/** Evaluated by its source text, as `harnessCore`. Stores all globals that it uses later, since the action may replace them. */
+/** Its source text is evaluated in the browser, like `harnessCore`. Stores all globals that it uses later, because the action may replace them. */
 export function realmTimers() {
   const scope = globalThis as Any;
   const { apply, defineProperty } = Reflect;

@@ -11,7 +11,7 @@ import type { HostCalls } from "./service-calls.js";
 type Any = any;
 declare const self: Any;
 
-/** Limits after which a thread is replaced, since the memory of ended realms is only freed with the thread. */
+/** Limits after which a thread is replaced, because the memory of ended realms is freed only with the thread. */
 export interface ThreadBounds {
   /**
    * Delay in ms between an answer and the creation of the next realm, so that the two do not compete on few cores. There is no delay while
@@ -29,7 +29,7 @@ export interface ThreadBounds {
 }
 
 /**
- * Evaluated by its source text, as `harnessCore`. Returns the object whose methods the service calls, and sends messages of the type
+ * Its source text is evaluated in the browser, like `harnessCore`. Returns the object whose methods the service calls, and sends messages of the type
  * ThreadMessage. Posts a message to the page for each realm that exists: by then nothing of the last run is active. Objects made for a realm
  * stay in memory until the thread ends, so each realm creates few of them.
  * @param realm source text of the realm's harness
@@ -49,21 +49,24 @@ export function realmWorker(
   const { ShadowRealm, navigator, performance } = self;
   const navigatorJson = JSON.stringify(Object.fromEntries(ofNavigator.map((name) => [name, navigator[name]])));
   let send: (message: ThreadMessage) => void = () => {};
-  /** Starts a run in the realm that waits for it. Null while there is no realm. */
+  /** Starts a run in the realm that was created in advance. Null while there is none. */
   let startRun: Any = null;
   let hostRun: Any = null;
   let endLastRun = () => {};
   /** Number of the run whose messages are accepted. */
   let current = 0;
   let pause: ReturnType<typeof setTimeout> | undefined;
-  /** True if the run started within `pauseMs` after the last one. The next run may do so too. */
+  /** True if the run has started within `pauseMs` after the previous one. The next realm is then created without a delay. */
   let isHurried = false;
   let answer = "";
   let answeredAt = Number.POSITIVE_INFINITY;
   let runs = 0;
   let unmeasured = 0;
 
-  /** Ends what the last run left, and creates the next realm. Does nothing if that is too late: the service then discards the page. */
+  /**
+   * Ends what the last run has left, and creates the next realm. Does nothing if it is too late for that, so that the
+   * service discards the page.
+   */
   function prepare(): void {
     clearTimeout(pause);
     pause = undefined;
@@ -77,7 +80,7 @@ export function realmWorker(
     self.postMessage(null);
   }
 
-  /** Counts a run of this duration. Returns the next step of the thread. */
+  /** Counts a run with this duration. Returns the next step of the thread. */
   function countRun(ms: number): ThreadStep {
     runs += 1;
     // A long run may leave much memory in use.
@@ -88,7 +91,7 @@ export function realmWorker(
     return "measure";
   }
 
-  /** Ends a run of this duration. Returns the message with its answer, or with the length of a long answer. */
+  /** Ends a run with this duration. Returns the message with its answer, or with the length of a long answer. */
   function endRun(ms: number, text: string): ThreadMessage {
     const step = countRun(ms);
     answer = `${step} ${text}`;
@@ -97,7 +100,10 @@ export function realmWorker(
     return answer.length <= bounds.messageCharacters ? `answer ${step} ${text}` : `long-answer ${answer.length}`;
   }
 
-  /** Returns the receiver of a run's messages, until its answer. The answer leaves by the binding, since code that goes on would delay a promise. */
+  /**
+   * Returns the function that receives the run's messages until its answer. The answer is sent by the binding, because
+   * code that continues would delay a promise.
+   */
   function receiver(): (text: string) => void {
     current += 1;
     const runNumber = current;
@@ -115,7 +121,7 @@ export function realmWorker(
     };
   }
 
-  /** Returns the function by which a run's library sends requests to the service, until the run's answer. */
+  /** Returns the function by which the library in the run sends requests to the service until the run's answer. */
   function requester(): (receivePart: (...part: unknown[]) => void, text: string) => number {
     const runNumber = current;
     return (receivePart, text) => (runNumber === current && calls ? calls.send(receivePart, text) : 0);
@@ -157,9 +163,9 @@ export function realmWorker(
       };
       return "";
     },
-    /** Receives a part of the service's answer to the request of that number. */
+    /** Receives a part of the service's response to the request with that number. */
     answer: calls?.answer,
-    /** Returns a part of the last answer. */
+    /** Returns a part of the last answer, which was too long for one message. */
     part: (from: number, to: number): string => answer.slice(from, to),
   };
 }

@@ -1,6 +1,7 @@
 /**
- * Sends requests of a run's library to the service by a binding, and receives their answers. `hostCalls` runs where no code of actions runs (in
- * the thread of an isolate, or in the harness of a document), `runCalls` in the global scope of the run.
+ * Sends requests of the library in a run to the service by a binding, and receives the responses. `hostCalls` runs
+ * where no code of actions runs (the thread of an isolate, or the harness of a document), `runCalls` in the global
+ * scope of the run.
  */
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
@@ -15,7 +16,7 @@ export type RunCalls = ReturnType<typeof runCalls>;
  */
 type ReceivePart = (head: string | null, text: string | null, last: boolean) => void;
 
-/** Calls of one kind: at most `max` are active, the others wait. */
+/** Requests of one kind: at most `max` are in progress, the others wait. */
 interface CallQueue {
   readonly max: number;
   busy: number;
@@ -81,7 +82,7 @@ export function hostCalls(atOnceMax: number, outgoingMax: number) {
       call.queue.busy -= 1;
       start(call.queue);
     },
-    /** Forgets all active and waiting requests. */
+    /** Drops all requests, in progress and waiting. */
     reset(): void {
       active.clear();
       calls = queueOf(atOnceMax);
@@ -104,7 +105,7 @@ export function runCalls(bodyMax: number, callMax: number) {
 
   const fault = () => new RunTypeError("Failed to fetch");
 
-  /** Receives the parts of one answer. `cancel` ends its request. */
+  /** Receives the parts of one response. `cancel` ends its request. */
   function createAnswer(resolve: (answer: Any) => void, reject: (error: unknown) => void, cancel: () => void) {
     let received = "";
     let state = 0;
@@ -116,7 +117,7 @@ export function runCalls(bodyMax: number, callMax: number) {
         };
         settle();
       });
-    /** Returns the text that has arrived since the last call, and waits for some if there is none. Null at the end. */
+    /** Returns the text that has arrived since the last call, and waits if there is none. Null at the end. */
     const next = () =>
       new RunPromise<string | null>((resolvePart, rejectText) => {
         settle = () => {
@@ -159,7 +160,7 @@ export function runCalls(bodyMax: number, callMax: number) {
     connect(send: ((number: number, text: string) => number) | null): void {
       post = send;
     },
-    /** Receives a part of the answer to the request of that number. */
+    /** Receives a part of the response to the request with that number. */
     receive(number: number, head: string | null, text: string | null, last: boolean): void {
       const answer = pending[number];
       if (answer === undefined) return;

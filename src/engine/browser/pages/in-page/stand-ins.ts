@@ -1,6 +1,6 @@
 /**
- * Defines stand-ins for globals that an isolate lacks, for a trial. Libraries may store most of them, compare them and check their type, as they
- * do with globals that they may use later. Runs before any other code.
+ * Replaces globals that an isolate lacks, for a trial. Libraries may store most of the replacements, compare them and
+ * check their type, as they do with globals that they may use later. Runs before any other code.
  */
 import type { StandIn } from "../../globals.js";
 
@@ -10,7 +10,7 @@ type Any = any;
 export type StandInsOf = ReturnType<typeof standIns>;
 
 /**
- * Evaluated by its source text, as `harnessCore`. Any other operation on a stand-in is reported and refused, and the run
+ * Its source text is evaluated in the browser, like `harnessCore`. Any other operation on a stand-in is reported and refused, and the run
  * is repeated in its own mode.
  */
 export function standIns() {
@@ -35,7 +35,7 @@ export function standIns() {
     const construct = (_: unknown, values: unknown[]) => (values.length === 0 ? inert() : refuse());
     const ofInert = { __proto__: null, ...ofFunctions, construct };
 
-    /** Returns an object whose known members can be read. Any other access is refused. */
+    /** Returns an object of which only known members can be read. Any other access ends the trial. */
     function partOf(known: Any): object {
       const getKnown = (_: unknown, key: string) => (hasOwn(known, key) ? known[key] : refuse());
       return new Proxy({}, { __proto__: null, ...refusals, get: getKnown });

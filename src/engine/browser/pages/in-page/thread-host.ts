@@ -1,11 +1,14 @@
-/** Runs in the page of an isolate: keeps one worker, and counts its realms. No code of actions runs in the page or in the worker's scope. */
+/**
+ * Runs in the page of an isolate. Starts and replaces its one worker, and counts the realms that the worker has
+ * created. No code of actions runs in the page or in the worker's scope.
+ */
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 declare const self: Any;
 
 /**
- * Evaluated by its source text, as `harnessCore`. Returns the object whose methods the service calls.
+ * Its source text is evaluated in the browser, like `harnessCore`. Returns the object whose methods the service calls.
  * @param withOrigin true if the worker has the page's origin
  */
 export function threadHost(withOrigin: boolean): unknown {
@@ -31,7 +34,7 @@ export function threadHost(withOrigin: boolean): unknown {
         realms += 1;
       };
     },
-    /** True if the realm of this number, counted from 1, exists. */
+    /** True if the realm with this number, counted from 1, exists. */
     hasMade: (realm: number): boolean => realms >= realm,
   };
 }

@@ -1,4 +1,4 @@
-/** Turns values into the text of a console line. Runs in the browser before the action's code. */
+/** Converts values to the text of a console line. Runs in the browser before the action's code. */
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
@@ -6,7 +6,7 @@ type Any = any;
 export type ValueFormatter = ReturnType<typeof valueFormatter>;
 
 /**
- * Evaluated by its source text, as `harnessCore`. Stores all globals that it uses later, since the action may replace them.
+ * Its source text is evaluated in the browser, like `harnessCore`. Stores all globals that it uses later, because the action may replace them.
  * @param max length of a text, in characters
  */
 export function valueFormatter(max: number) {
@@ -140,7 +140,7 @@ export function valueFormatter(max: number) {
     return letter === "c" ? "" : null;
   }
 
-  /** Fills the format specifiers of the first value. Returns its text, and sets how many values it used. */
+  /** Replaces the format specifiers in the first value. Returns its text, and sets how many values it has used. */
   function fillSpecifiers(values: Any, used: { count: number }): string {
     const pattern = values[0] as string;
     let text = "";

@@ -1,10 +1,10 @@
-/** Makes a document report its window as visible while the service hides it. Runs before any other code. */
+/** Makes a document see its window as visible while the service hides it. Runs before any other code. */
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 declare const self: Any;
 
-/** Evaluated by its source text, as `harnessCore`. */
+/** Its source text is evaluated in the browser, like `harnessCore`. */
 export function visibleAlways(): void {
   const scope = self;
   const { apply, defineProperty, getOwnPropertyDescriptor } = Reflect;
