@@ -78,7 +78,7 @@ describe("outgoing requests", () => {
 
   const send = (path: string, request: Partial<OutgoingRequest> = {}, scope: Partial<OutgoingScope> = {}) =>
     sender.send(
-      { url: new URL(path, origin), method: "GET", headers: {}, body: null, timeoutMs: 5_000, ...request },
+      { url: new URL(path, origin), method: "GET", headers: {}, body: null, timeoutMs: 60_000, ...request },
       scopeOf(scope),
     );
 
@@ -235,7 +235,7 @@ describe("outgoing requests", () => {
     });
     const outgoing = new OutgoingSender(strict.connect);
     for (const url of [`${origin}/`, "https://localhost/", "https://[::1]/", "https://169.254.169.254/"]) {
-      const request = { url: new URL(url), method: "GET", headers: {}, body: null, timeoutMs: 5_000 };
+      const request = { url: new URL(url), method: "GET", headers: {}, body: null, timeoutMs: 60_000 };
       const { code, message } = await failure(outgoing.send(request, scopeOf({ mayUse: () => true })));
       expect(code, url).to.equal("POLICY");
       expect(message).to.include(new URL(url).origin);

@@ -89,9 +89,11 @@ describe("a run whose code is known", () => {
   it("needs one more statement if it waits for a slot: a claim, which also reads its code and its app's secrets", async () => {
     await create("slow", "async function execute() { await new Promise((resolve) => setTimeout(resolve, 500)); }");
     await call("slow", 0);
-    await statementsOf(() => Promise.all(Array.from({ length: 2 * RUNS }, (_, n) => call("slow", n))));
-    expect(all).to.include("claim-run");
-    expect(all).to.not.include("load-action");
-    expect(all).to.not.include("secrets-version");
+    // On a busy machine, the calls may arrive so far apart that none of them waits.
+    do {
+      await statementsOf(() => Promise.all(Array.from({ length: 2 * RUNS }, (_, n) => call("slow", n))));
+      expect(all).to.not.include("load-action");
+      expect(all).to.not.include("secrets-version");
+    } while (!all.includes("claim-run"));
   });
 });

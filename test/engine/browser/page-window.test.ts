@@ -79,7 +79,11 @@ describe("the window of a document", () => {
     const context = await connection.send("Target.createBrowserContext");
     const { targetId } = await connection.send("Target.createTarget", { url: "about:blank", ...context });
     const session = await connection.createSession({ targetId } as never);
-    const expression = `new Promise((r) => setTimeout(() => { document.write("<!doctype html><p>"); r(${SEEN}) }, 200))`;
+    const expression = `(async () => {
+      while (!document.hasFocus() || document.hidden) await new Promise(requestAnimationFrame);
+      document.write("<!doctype html><p>");
+      return ${SEEN};
+    })()`;
     const { result } = await session.send("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true });
     await connection.send("Target.disposeBrowserContext", context);
     return result.value;
