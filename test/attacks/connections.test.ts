@@ -10,6 +10,7 @@ import { createFrontDoor } from "../../src/api/health.js";
 import { createPort, type PortLimits } from "../../src/api/port.js";
 import { ConfigError, readConfig } from "../../src/config.js";
 import { PAGE_SESSIONS_PER_ADDRESS } from "../../src/limits.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -230,7 +231,7 @@ describe("the address of a visitor", () => {
     for (const proxy of ["none", "elsewhere"] as const) await visitUntilRefused(proxy, (at) => `192.0.2.${at}`);
   });
 
-  it("is what the trusted proxy reports, not what the visitor sent to the proxy", async () => {
+  longTest("is what the trusted proxy reports, not what the visitor sent to the proxy", async () => {
     for (const proxy of ["address", "count"] as const) {
       for (let from = 0; from < PAGE_SESSIONS_PER_ADDRESS + 40; from += 20)
         expect(new Set(await visit(proxy, (at) => `192.0.2.${at}`, from))).to.deep.equal(new Set([200]));

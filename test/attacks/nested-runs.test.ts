@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { readConfig } from "../../src/config.js";
 import { type Service, startService } from "../../src/service.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { taskToken } from "../harness/task-token.js";
 import { until } from "../harness/until.js";
@@ -72,20 +73,23 @@ describe("an app with few runs", () => {
     await expectServed();
   });
 
-  it("is served while runs of three apps each wait for 45 sleeping runs, of which an app gets a few slots at a time", async () => {
-    for (const app of hostile) {
-      const { runId } = (await ask(service, app, "sleep/run")).body;
-      const as = await taskToken(service.db, app, runId);
-      const path = `/v3/apps/${app}/actions/sleep/runWithResult`;
-      for (let child = 0; child < 45; child += 1) void service.rest("POST", path, { as }).catch(() => null);
-    }
-    const accepted = async (app: number) =>
-      (await count(service, app, "queued")) + (await count(service, app, "running"));
-    for (const app of hostile) await until(async () => (await accepted(app)) === 46);
-    // A hostile app has its share of the ordinary slots, and one nested slot for each of its runs.
-    for (const app of hostile) expect(await count(service, app, "running")).to.be.within(1, 6);
-    await expectServed();
-  });
+  longTest(
+    "is served while runs of three apps each wait for 45 sleeping runs, of which an app gets a few slots at a time",
+    async () => {
+      for (const app of hostile) {
+        const { runId } = (await ask(service, app, "sleep/run")).body;
+        const as = await taskToken(service.db, app, runId);
+        const path = `/v3/apps/${app}/actions/sleep/runWithResult`;
+        for (let child = 0; child < 45; child += 1) void service.rest("POST", path, { as }).catch(() => null);
+      }
+      const accepted = async (app: number) =>
+        (await count(service, app, "queued")) + (await count(service, app, "running"));
+      for (const app of hostile) await until(async () => (await accepted(app)) === 46);
+      // A hostile app has its share of the ordinary slots, and one nested slot for each of its runs.
+      for (const app of hostile) expect(await count(service, app, "running")).to.be.within(1, 6);
+      await expectServed();
+    },
+  );
 });
 
 describe("runs that wait for runs", () => {

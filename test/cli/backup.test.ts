@@ -8,6 +8,7 @@ import { expect } from "chai";
 import { Client } from "pg";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { programEnvironment } from "../harness/program-environment.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 interface CommandOutput {
@@ -79,7 +80,7 @@ describe("npm run backup and restore", function () {
     }
   });
 
-  it("transfer everything including the keys; without keys or encryption, they say so", async () => {
+  longTest("transfer everything including the keys; without keys or encryption, they say so", async () => {
     const key = ["--key-file", join(folder, "key")];
     const [sealed, open] = [join(folder, "sealed"), join(folder, "open")];
     const made = await command("backup", [sealed, ...key], from);

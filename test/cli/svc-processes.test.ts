@@ -9,6 +9,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { expect } from "chai";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { createSvcProjects, writeProjectFile as write } from "../harness/svc-projects.js";
 import { until } from "../harness/until.js";
@@ -84,7 +85,7 @@ describe("processes of the command line", () => {
     expect([code, err]).to.match(/^2,error --throw-away needs a service that svc dev starts \(got http/);
   });
 
-  it("dev saves drafts with a token that may not read runs, and says so", async () => {
+  longTest("dev saves drafts with a token that may not read runs, and says so", async () => {
     const { folder, app } = await newProject();
     const body = { kind: "api", name: "drafts only", scopes: ["manage"] };
     const { token } = (await service.rest("POST", `/v1/apps/${app}/tokens`, { body })).body;
@@ -97,7 +98,7 @@ describe("processes of the command line", () => {
     await dev.end();
   });
 
-  it("dev ends, and pushes nothing more, when the service rejects its token", async () => {
+  longTest("dev ends, and pushes nothing more, when the service rejects its token", async () => {
     const { folder, app } = await newProject();
     const body = { kind: "api", name: "revoked", scopes: ["read", "manage"] };
     const { token, id } = (await service.rest("POST", `/v1/apps/${app}/tokens`, { body })).body;
@@ -198,7 +199,7 @@ test("expects rejections", async () => {
     expect((await service.rest("GET", `/v3/apps/${app}/actions`)).body.actions).to.deep.equal([]);
   });
 
-  it("test --watch runs tests again after each change", async () => {
+  longTest("test --watch runs tests again after each change", async () => {
     const { folder } = await newProject();
     const watch = start(folder, ["test", "--watch"]);
     await until(async () => watch.printed().includes("1 tests passed"));
@@ -210,28 +211,31 @@ test("expects rejections", async () => {
     await watch.end();
   });
 
-  it("test --watch stops on a signal while tests run, and deletes their app also on a second signal", async () => {
-    const testApps = () => service.db.query("SELECT id FROM app WHERE name LIKE '%(test-%'");
-    const isRunning = async () =>
-      (
-        await service.db.query(
-          "SELECT FROM run WHERE state = 'running' AND app_id IN (SELECT id FROM app WHERE name LIKE '%(test-%')",
-        )
-      ).length > 0;
-    const { folder } = await newProject();
-    const text = `import { test } from "svc/test";
+  longTest(
+    "test --watch stops on a signal while tests run, and deletes their app also on a second signal",
+    async () => {
+      const testApps = () => service.db.query("SELECT id FROM app WHERE name LIKE '%(test-%'");
+      const isRunning = async () =>
+        (
+          await service.db.query(
+            "SELECT FROM run WHERE state = 'running' AND app_id IN (SELECT id FROM app WHERE name LIKE '%(test-%')",
+          )
+        ).length > 0;
+      const { folder } = await newProject();
+      const text = `import { test } from "svc/test";
 test("waits", () => new Promise((resolve) => setTimeout(resolve, 60_000)));
 `;
-    write(folder, "actions/hello/action.test.ts", text);
-    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-      const watch = start(folder, ["test", "--watch"]);
-      await until(isRunning);
-      watch.child.kill(signal);
-      await watch.end(signal);
-      expect([watch.child.exitCode, watch.printed()], signal).to.match(/^1,.*error interrupted/s);
-      expect(await testApps(), signal).to.deep.equal([]);
-    }
-  });
+      write(folder, "actions/hello/action.test.ts", text);
+      for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+        const watch = start(folder, ["test", "--watch"]);
+        await until(isRunning);
+        watch.child.kill(signal);
+        await watch.end(signal);
+        expect([watch.child.exitCode, watch.printed()], signal).to.match(/^1,.*error interrupted/s);
+        expect(await testApps(), signal).to.deep.equal([]);
+      }
+    },
+  );
 
   it("logs --follow prints runs as they end, also as JSON lines", async () => {
     const { folder } = await newProject();
@@ -358,7 +362,7 @@ test("waits", () => new Promise((resolve) => setTimeout(resolve, 60_000)));
   }
 
   for (const forwarded of ["half", "all"] as const) {
-    it(`push applies everything or nothing if it is killed after ${forwarded} of it was sent`, async () => {
+    longTest(`push applies everything or nothing if it is killed after ${forwarded} of it was sent`, async () => {
       const proxy = await stoppingProxy(forwarded);
       const { folder, app } = await newProject();
       edit(folder, "svc.json", service.url, proxy.url);

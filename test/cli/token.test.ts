@@ -10,6 +10,7 @@ import { faultLine } from "../../src/errors.js";
 import { CREDENTIAL_CHANNEL } from "../../src/operations/access/credentials.js";
 import { startProcess } from "../harness/process.js";
 import { programEnvironment } from "../harness/program-environment.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -143,7 +144,7 @@ describe("npm run token", () => {
     expect([code, stderr, answer]).to.deep.equal([1, "there is no app 999\n", null]);
   });
 
-  it("uses the embedded database of a running service, and starts it if none runs", async () => {
+  longTest("uses the embedded database of a running service, and starts it if none runs", async () => {
     const running = startProcess({ ROLES: "api" });
     try {
       const url = await running.ready();

@@ -6,6 +6,7 @@ import { expect } from "chai";
 import { stop as stopEsbuild, transform } from "esbuild";
 import { actionOf, callsOf, clientDeclarations } from "../../src/cli/reference/svc-calls.js";
 import { NAMESPACES } from "../../src/cli/reference/svc-examples.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { type Block, beginningOf, blocksOf, isAction, PAGES, ROOT, readPage } from "./pages.js";
@@ -22,6 +23,17 @@ const COMPARED: Readonly<Record<string, string>> = {
   "docs/reference/svc-calls.md": "the examples run below, and in test/web/own-pages.test.ts",
   "docs/internals/run-lifecycle.md": "test/docs/limits-in-order.test.ts compares the states",
 };
+
+/**
+ * Pages whose commands start the most processes. Only the long tests run them. Other pages of the gate use the same commands: README.md and
+ * the pages on the manifest, sources and stages run svc, a guide uploads a picture, and data-source-queries.md queries entries.
+ */
+const LONG_PAGES = [
+  "docs/reference/command-line.md",
+  "docs/reference/data-sources.md",
+  "docs/reference/git.md",
+  "docs/reference/media.md",
+];
 
 /** Returns the blocks of a page, preceded by those that the page requires. */
 function steps(page: string): Block[] {
@@ -127,7 +139,8 @@ describe("commands in the documentation", () => {
   }
 
   for (const page of PAGES.filter((one) => steps(one).length > 0)) {
-    it(`work unchanged in ${page}`, async () => {
+    const test = LONG_PAGES.includes(page) ? longTest : it;
+    test(`work unchanged in ${page}`, async () => {
       const credentials = await newApp(page);
       const { appId } = credentials;
       const folder = newFolder(credentials);

@@ -1,6 +1,6 @@
 /**
  * Tests an app that is connected to a git repository: pulls, webhooks, and tags that publish. git-rights.test.ts tests permissions and
- * faulty input.
+ * faulty input, and test/long/git-order.test.ts the order of pulls.
  */
 import { createHmac } from "node:crypto";
 import { expect } from "chai";
@@ -219,42 +219,6 @@ describe("git connections", () => {
     ]);
   });
 
-  it("does not publish an old tag again when its webhook is delivered again", async () => {
-    const { webhookSecret } = (await connect({ ...fields(), newSecret: true })).body;
-    const deliver = async (tag: string) => {
-      await webhook(webhookSecret, pushed(`refs/tags/${tag}`));
-      // The pulls of one app run one after the other. So when this pull ends, the pull of the webhook has ended too.
-      await pull("?plan=true");
-    };
-    const publishedBy = async (tag: string) => (await lastPull()).ref === `refs/tags/${tag}` && (await lastPull());
-    const isLive = async (value: number) => {
-      const { body } = await service.rest("GET", `/v3/apps/${service.appId}/actions/${await idOf("first")}/diff`);
-      const [{ description }] = (await actions()).filter((one: { name: string }) => one.name === "first");
-      return description === `value ${value}` && body.diff.changes.length === 0;
-    };
-    server.tag("v20", server.commit(project(20)));
-    await webhook(webhookSecret, pushed("refs/tags/v20"));
-    await until(() => publishedBy("v20"));
-    server.tag("v21", server.commit(project(21)));
-    await webhook(webhookSecret, pushed("refs/tags/v21"));
-    await until(() => publishedBy("v21"));
-    await deliver("v20");
-    expect([(await lastPull()).ref, await isLive(21)]).to.deep.equal(["refs/tags/v21", true]);
-    // A person can pull an older tag. A tag that was moved to another commit is published again.
-    expect((await pull("", { ref: "refs/tags/v20" })).body.pull.published).to.deep.equal(["first"]);
-    expect(await isLive(20)).to.equal(true);
-    server.tag("v20", server.commit(project(22)));
-    await webhook(webhookSecret, pushed("refs/tags/v20"));
-    await until(() => isLive(22));
-    // The webhook of this tag arrives late; the tag was never published.
-    server.tag("v23", server.commit(project(23)));
-    server.tag("v24", server.commit(project(24)));
-    await webhook(webhookSecret, pushed("refs/tags/v24"));
-    await until(() => isLive(24));
-    await webhook(webhookSecret, pushed("refs/tags/v23"));
-    await until(() => isLive(23));
-  });
-
   it("pulls again for a push that arrives during the pull of its branch, and lets at most 20 webhooks wait", async () => {
     const { webhookSecret } = (await connect({ ...fields(), newSecret: true })).body;
     const stored = () => rows<{ ref: string }>(service.db, "SELECT ref FROM git_webhook ORDER BY id");
@@ -296,17 +260,6 @@ describe("git connections", () => {
       await rows(service.db, `UPDATE app SET ${reset} WHERE id = $1`, [service.appId]);
       expect(JSON.stringify(await actions())).to.equal(before);
     }
-  });
-
-  it("publishes an action of which only the stored scripts differ", async () => {
-    const master = await idOf("first");
-    server.tag("v31", server.commit(project(31)));
-    await pull("", { ref: "refs/tags/v31" });
-    expect((await pull("", { ref: "refs/tags/v31" })).body.pull.published).to.deep.equal([]);
-    await rows(service.db, `UPDATE action SET assets = '[{"url":"https://example.com/a.js"}]' WHERE master_id = $1`, [
-      master,
-    ]);
-    expect((await pull("", { ref: "refs/tags/v31" })).body.pull.published).to.deep.equal(["first"]);
   });
 
   it("never removes a live action by a push to the branch, also with prune", async () => {
@@ -351,61 +304,6 @@ describe("git connections", () => {
     const signature = (key: string) => createHmac("sha256", key).update(JSON.stringify(event)).digest("hex");
     const signed = (key: string) => webhook("x", event, { "x-gitea-signature": signature(key) });
     expect([(await signed(gitea)).http, (await signed(gitlab)).http]).to.deep.equal([200, 401]);
-  });
-
-  it("lets only the newest of several pulls of a branch apply", async () => {
-    await connect();
-    const old = server.commit(project(7));
-    const arrived = Promise.withResolvers<void>();
-    const isFree = Promise.withResolvers<void>();
-    server.onRequest = async () => {
-      arrived.resolve();
-      await isFree.promise;
-    };
-    const first = pull();
-    await arrived.promise;
-    // Stands for another process that has started a later pull.
-    await rows(service.db, "UPDATE app_git SET branch_pulls = branch_pulls + 1");
-    isFree.resolve();
-    const { http, body } = await first;
-    expect([http, body.status]).to.deep.equal([409, "MANIFEST_CHANGED"]);
-    expect((await versions("first"))[0].commit).not.to.equal(old);
-    expect((await lastPull()).commit, "an outdated pull stores no outcome").not.to.equal(old);
-    expect((await pull()).body.pull.commit).to.equal(old);
-  });
-
-  it("neither applies nor publishes after the connection has changed or a later tag has started", async () => {
-    await connect();
-    const master = await idOf("first");
-    const live = async () =>
-      (
-        await rows<{ description: string }>(service.db, "SELECT description FROM action WHERE master_id = $1", [master])
-      )[0]!.description;
-    const before = JSON.stringify(await actions());
-    const liveBefore = await live();
-    const changes = [
-      () => connect(),
-      async () => {
-        await service.rest("DELETE", path("/git"));
-        await connect();
-      },
-      () => rows(service.db, "UPDATE app_git SET tag_pulls = tag_pulls + 1"),
-    ];
-    for (const change of changes) {
-      server.tag("v8", server.commit(project(9)));
-      const arrived = Promise.withResolvers<void>();
-      const isFree = Promise.withResolvers<void>();
-      server.onRequest = async () => {
-        arrived.resolve();
-        await isFree.promise;
-      };
-      const tag = pull("", { ref: "refs/tags/v8" });
-      await arrived.promise;
-      await change();
-      isFree.resolve();
-      expect((await tag).body.status).to.equal("MANIFEST_CHANGED");
-      expect([JSON.stringify(await actions()), await live()]).to.deep.equal([before, liveBefore]);
-    }
   });
 
   it("gives up a webhook after three interrupted pulls, as the last pull of its connection", async () => {

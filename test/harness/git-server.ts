@@ -1,10 +1,10 @@
 /** Git server over HTTP on loopback: `git http-backend` with one bare repository, to which tests add commits and tags. */
 import { execFileSync, spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 
 export interface GitServer {
   /** URL of the repository. */
@@ -22,11 +22,14 @@ export interface GitServer {
   commit(files: Record<string, string>, branch?: string): string;
   /** Sets a tag on a commit. @param message makes the tag an annotated one */
   tag(name: string, commit: string, message?: string): void;
-  git(...args: string[]): string;
   stop(): Promise<void>;
 }
 
+const AUTHOR = "A <a@example.com>";
 const IDENTITY = ["-c", "user.name=A", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"];
+
+/** Data of `git fast-import`, which adds a commit in one process. */
+const dataOf = (text: string) => `data ${Buffer.byteLength(text)}\n${text}\n`;
 
 /** Splits a CGI response into its status, its headers and its body. */
 function headOf(output: Buffer): { status: number; headers: [string, string][]; body: Buffer } {
@@ -46,13 +49,15 @@ function headOf(output: Buffer): { status: number; headers: [string, string][]; 
 
 export async function startGitServer(): Promise<GitServer> {
   const root = mkdtempSync(join(tmpdir(), "svc-git-"));
-  const [bare, work] = [join(root, "shop.git"), join(root, "work")];
-  const run = (cwd: string, ...args: string[]) =>
-    execFileSync("git", [...IDENTITY, ...args], { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
-  run(root, "init", "--quiet", "--bare", "--initial-branch=main", bare);
-  run(bare, "config", "uploadpack.allowFilter", "true");
-  run(root, "init", "--quiet", "--initial-branch=main", work);
-  run(work, "remote", "add", "origin", bare);
+  const bare = join(root, "shop.git");
+  mkdirSync(bare);
+  const run = (input: string, ...args: string[]) =>
+    execFileSync("git", [...IDENTITY, ...args], {
+      ...{ cwd: bare, input, encoding: "utf8", stdio: ["pipe", "pipe", "ignore"] },
+    }).trim();
+  run("", "init", "--quiet", "--bare", "--initial-branch=main");
+  run("", "config", "uploadpack.allowFilter", "true");
+  let head: string | null = null;
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
@@ -89,23 +94,18 @@ export async function startGitServer(): Promise<GitServer> {
     requests: [],
     onRequest: async () => undefined,
     commit(files, branch = "main") {
-      run(work, "checkout", "--quiet", "--force", "-B", branch);
-      run(work, "rm", "-r", "--quiet", "--ignore-unmatch", ".");
-      for (const [path, text] of Object.entries(files)) {
-        mkdirSync(join(work, dirname(path)), { recursive: true });
-        if (text.startsWith("->")) symlinkSync(text.slice(2), join(work, path));
-        else writeFileSync(join(work, path), text);
-      }
-      run(work, "add", "--all");
-      run(work, "commit", "--quiet", "--allow-empty", "--message", "change");
-      run(work, "push", "--quiet", "--force", "origin", `HEAD:refs/heads/${branch}`);
-      return run(work, "rev-parse", "HEAD");
+      const parent = head === null ? "" : `from ${head}\n`;
+      const blobs = Object.entries(files).map(([path, text]) => {
+        const [mode, content] = text.startsWith("->") ? ["120000", text.slice(2)] : ["100644", text];
+        return `M ${mode} inline "${path}"\n${dataOf(content)}`;
+      });
+      const commit = `commit refs/heads/${branch}\nmark :1\ncommitter ${AUTHOR} now\n${dataOf("change")}${parent}deleteall\n`;
+      head = run(`${commit}${blobs.join("")}get-mark :1\n`, "fast-import", "--quiet", "--force", "--date-format=now");
+      return head;
     },
     tag(name, commit, message) {
-      run(work, "tag", "--force", ...(message === undefined ? [] : ["--message", message]), name, commit);
-      run(work, "push", "--quiet", "--force", "origin", `refs/tags/${name}`);
+      run("", "tag", "--force", ...(message === undefined ? [] : ["--message", message]), name, commit);
     },
-    git: (...args) => run(work, ...args),
     async stop() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

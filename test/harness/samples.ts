@@ -1,10 +1,17 @@
-/** Selects some of the generated cases for the gate. The long tests run all cases (all-samples, subscription-ends). */
+/** Selects the generated cases, and the tests of a file, that the gate runs. The long tests run all of them (all-samples, subscription-ends). */
+
+/** The long tests set the variable after other files have loaded this module. */
+const runsAll = () => Boolean(process.env["ALL_SAMPLES"]);
 
 /**
  * Returns each `step`-th item, starting with item number `first`. Other values of `first` cover the remaining items. In the long tests
  * returns all items.
  */
 export function sampleOf<T>(items: readonly T[], first: number, step: number): T[] {
-  if (process.env["ALL_SAMPLES"]) return [...items];
-  return items.filter((_item, at) => at % step === first % step);
+  return runsAll() ? [...items] : items.filter((_item, at) => at % step === first % step);
+}
+
+/** Declares a test that only the long tests run. It shares the set-up of a file whose other tests run in the gate. */
+export function longTest(title: string, body: Mocha.AsyncFunc): void {
+  if (runsAll()) it(title, body);
 }

@@ -77,8 +77,8 @@ describe("Studio on a slow connection", () => {
       console.log(`    ${usable} after ${Math.round(ms)} ms`);
       expect(ms, usable).to.be.below(bound);
     }
-    // Before Monaco is loaded, a person can change, save and run the code as plain text. test/web/studio-load.test.ts checks that Monaco
-    // continues with the same text at the same place, and the size of its files, which takes 3 of these seconds.
+    // Before Monaco is loaded, a person can change, save and run the code as plain text. studio-load.test.ts checks that Monaco continues
+    // with the same text at the same place. Monaco's files, whose size test/web/web-assets.test.ts bounds, take 3 of these seconds.
     console.log(`    Monaco after ${Math.round(await timed(".code-editor .view-line .mtk6", action))} ms`);
   });
 });

@@ -2,6 +2,7 @@ import { createServer } from "node:net";
 import { expect } from "chai";
 import { startRestartablePostgres } from "../harness/gateway.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
+import { longTest } from "../harness/samples.js";
 import { until } from "../harness/until.js";
 import { get } from "./support.js";
 
@@ -17,7 +18,7 @@ describe("the start of a process", () => {
     for (const service of started.splice(0)) await service.clean();
   });
 
-  it("waits for its database, is live and not ready meanwhile, and logs it in one line", async () => {
+  longTest("waits for its database, is live and not ready meanwhile, and logs it in one line", async () => {
     const postgres = await startRestartablePostgres();
     try {
       const restore = await postgres.lose("SIGINT");

@@ -7,6 +7,7 @@ import { expect } from "chai";
 import { Client } from "pg";
 import { type GitServer, startGitServer } from "../harness/git-server.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
+import { longTest } from "../harness/samples.js";
 import { type StallingProxy, startStallingProxy } from "../harness/stalling-proxy.js";
 import { until } from "../harness/until.js";
 import { type Answer, type Editor, ENDLESS, editorOf, get, QUICK, runningIn, WAITING } from "./support.js";
@@ -176,7 +177,7 @@ describe("the life of a service on its own data", () => {
     expect(service.stderr()).not.to.contain("credentials.json");
   });
 
-  it("kills a run at its limit, logs a timeout, and runs another action at once", async () => {
+  longTest("kills a run at its limit, logs a timeout, and runs another action at once", async () => {
     const taskId = await editor.create("endless", ENDLESS);
     const { http, body } = await editor.call("POST", "/endless/runWithResult");
     expect(http).to.equal(500);
@@ -189,7 +190,7 @@ describe("the life of a service on its own data", () => {
     expect(entry.data.duration).to.be.at.least(LIMIT_MS);
   });
 
-  it("exits with a line and code 1 when its PostgreSQL dies, and recovers at the next start", async () => {
+  longTest("exits with a line and code 1 when its PostgreSQL dies, and recovers at the next start", async () => {
     const pidFile = join(service.dataDir, "postgres/postmaster.pid");
     process.kill(Number(readFileSync(pidFile, "utf8").split("\n")[0]), "SIGKILL");
     expect(await service.ended).to.deep.equal({ code: 1, signal: null });
@@ -198,7 +199,7 @@ describe("the life of a service on its own data", () => {
     editor = await editorOf(service);
   });
 
-  it("logs after kill -9 that the run failed: once, at the next start", async () => {
+  longTest("logs after kill -9 that the run failed: once, at the next start", async () => {
     const taskId = await editor.create("lost", WAITING);
     const lost = editor.call("POST", "/lost/runWithResult", { wait: 100_000 }).catch(() => null);
     await runningIn(service);
@@ -233,7 +234,7 @@ describe("the life of a service on its own data", () => {
     expect(await editor.logs({ id: taskId })).to.have.length(1);
   });
 
-  it("pulls after kill -9 for the webhooks of a git server that it had accepted, in their order", async () => {
+  longTest("pulls after kill -9 for the webhooks of a git server that it had accepted, in their order", async () => {
     const pulls = await until(async () => {
       const { entries } = await ofApp("GET", "/audit");
       const found = entries.filter(({ type }: { type: string }) => type === "app.git.pull");
@@ -251,50 +252,56 @@ describe("the life of a service on its own data", () => {
     await until(async () => (await queryDatabase("SELECT FROM git_webhook")).rowCount === 0);
   });
 
-  it("ends the run itself after the grace period, also while git servers hang, and leaves no process of this start nor of the killed one", async () => {
-    // One server never answers. The other one sends the first bytes of its first response only.
-    proxies = await Promise.all([0, 120].map((bytes) => startStallingProxy(repository.url, bytes)));
-    stages = await Promise.all(
-      proxies.map(async ({ url, stalled }, at) => {
-        const { id } = (await ofApp("POST", "/stages", { name: `hanging${at}` })).app;
-        const { webhookSecret } = await ofApp("PUT", "/git", { provider: "gitlab", url }, id);
-        expect(await deliver("refs/heads/main", webhookSecret, id)).to.equal(202);
-        await stalled;
-        return id;
-      }),
-    );
-    const run = editor.call("POST", "/endless/runWithResult");
-    await runningIn(service);
-    service.signal("SIGTERM");
-    expect((await run).body.error).to.contain("the service was stopped");
-    await expectEnded(0);
-  });
+  longTest(
+    "ends the run itself after the grace period, also while git servers hang, and leaves no process of this start nor of the killed one",
+    async () => {
+      // One server never answers. The other one sends the first bytes of its first response only.
+      proxies = await Promise.all([0, 120].map((bytes) => startStallingProxy(repository.url, bytes)));
+      stages = await Promise.all(
+        proxies.map(async ({ url, stalled }, at) => {
+          const { id } = (await ofApp("POST", "/stages", { name: `hanging${at}` })).app;
+          const { webhookSecret } = await ofApp("PUT", "/git", { provider: "gitlab", url }, id);
+          expect(await deliver("refs/heads/main", webhookSecret, id)).to.equal(202);
+          await stalled;
+          return id;
+        }),
+      );
+      const run = editor.call("POST", "/endless/runWithResult");
+      await runningIn(service);
+      service.signal("SIGTERM");
+      expect((await run).body.error).to.contain("the service was stopped");
+      await expectEnded(0);
+    },
+  );
 
-  it("pulls after the next start for the webhooks whose git server hung, and counts one attempt for each", async () => {
-    const held = Promise.withResolvers<void>();
-    repository.onRequest = () => held.promise;
-    for (const proxy of proxies) proxy.release();
-    start();
-    editor = await editorOf(service);
-    const stored = "SELECT app_id::int AS id, attempts, holder IS NOT NULL AS held FROM git_webhook ORDER BY app_id";
-    const claimed = stages.toSorted((a, b) => a - b).map((id) => ({ id, attempts: 1, held: true }));
-    await until(async () => {
-      const { rows } = await queryDatabase(stored);
-      return isDeepStrictEqual(rows, claimed);
-    });
-    for (const id of stages) expect((await ofApp("GET", "/git", undefined, id)).git.lastPull).to.equal(null);
-    held.resolve();
-    for (const id of stages) {
-      const { lastPull } = await until(async () => {
-        const { git } = await ofApp("GET", "/git", undefined, id);
-        return git.lastPull && git;
+  longTest(
+    "pulls after the next start for the webhooks whose git server hung, and counts one attempt for each",
+    async () => {
+      const held = Promise.withResolvers<void>();
+      repository.onRequest = () => held.promise;
+      for (const proxy of proxies) proxy.release();
+      start();
+      editor = await editorOf(service);
+      const stored = "SELECT app_id::int AS id, attempts, holder IS NOT NULL AS held FROM git_webhook ORDER BY app_id";
+      const claimed = stages.toSorted((a, b) => a - b).map((id) => ({ id, attempts: 1, held: true }));
+      await until(async () => {
+        const { rows } = await queryDatabase(stored);
+        return isDeepStrictEqual(rows, claimed);
       });
-      expect(lastPull).to.deep.include({ ref: "refs/heads/main", commit, error: null });
-    }
-    await until(async () => (await queryDatabase("SELECT FROM git_webhook")).rowCount === 0);
-  });
+      for (const id of stages) expect((await ofApp("GET", "/git", undefined, id)).git.lastPull).to.equal(null);
+      held.resolve();
+      for (const id of stages) {
+        const { lastPull } = await until(async () => {
+          const { git } = await ofApp("GET", "/git", undefined, id);
+          return git.lastPull && git;
+        });
+        expect(lastPull).to.deep.include({ ref: "refs/heads/main", commit, error: null });
+      }
+      await until(async () => (await queryDatabase("SELECT FROM git_webhook")).rowCount === 0);
+    },
+  );
 
-  it("ends the grace period on a second SIGTERM: the run is logged as failed, the exit code is 0", async () => {
+  longTest("ends the grace period on a second SIGTERM: the run is logged as failed, the exit code is 0", async () => {
     const run = editor.call("POST", "/lost/runWithResult", { wait: 100_000 });
     await runningIn(service);
     service.signal("SIGTERM");
@@ -319,7 +326,7 @@ describe("a service process that does not start", () => {
     for (const service of started.splice(0).reverse()) await service.clean();
   });
 
-  it("stops while it starts: exit code 0, nothing remains", async () => {
+  longTest("stops while it starts: exit code 0, nothing remains", async () => {
     const service = start();
     await service.listening();
     service.signal("SIGTERM");

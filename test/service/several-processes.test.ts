@@ -22,7 +22,7 @@ describe("several processes on one database", () => {
   let folder: string;
   let appId: number;
   let editor: string;
-  let processes: Record<"api" | "scheduler" | "runner" | "second", ServiceProcess>;
+  let processes: Record<"api" | "runner", ServiceProcess>;
   let urls: Record<string, string>;
 
   const launch = (roles: string) =>
@@ -35,12 +35,7 @@ describe("several processes on one database", () => {
     appId = first.appId;
     editor = first.tokens.editor;
     db = await openDatabase(database.url, 2);
-    processes = {
-      api: launch("api"),
-      scheduler: launch("scheduler"),
-      runner: launch("runner"),
-      second: launch("runner"),
-    };
+    processes = { api: launch("api,scheduler"), runner: launch("runner") };
     const ready = Object.entries(processes).map(async ([name, one]) => [name, await one.ready()]);
     urls = Object.fromEntries(await Promise.all(ready));
   });
@@ -55,12 +50,11 @@ describe("several processes on one database", () => {
 
   it("have a browser only on a runner, and the API only if it is configured", async () => {
     expect(processes.api.offspring()).to.deep.equal([]);
-    expect(processes.scheduler.offspring()).to.deep.equal([]);
     expect(processes.runner.offspring()).to.not.deep.equal([]);
     expect((await fetch(`${urls["runner"]}/v1/apps`)).status).to.equal(404);
     expect((await fetch(`${urls["runner"]}/health/ready`)).status).to.equal(200);
-    const metrics = await (await fetch(`${urls["scheduler"]}/metrics`)).text();
-    expect(metrics).to.include('svc_instances{role="runner"} 2');
+    const metrics = await (await fetch(`${urls["api"]}/metrics`)).text();
+    expect(metrics).to.include('svc_instances{role="runner"} 1');
   });
 
   it("return the result of runWithResult from an API process without a runner", async () => {
@@ -90,8 +84,7 @@ describe("several processes on one database", () => {
     const held = async () =>
       (await db.query("SELECT holder FROM run WHERE action_id = $1 AND state = 'running'", [id]))[0]?.holder;
     const holder = await until(held);
-    // One of these two processes executes the run, so the test kills both.
-    await Promise.all([processes.runner.clean(), processes.second.clean()]);
+    await processes.runner.clean();
     const entry = await until(async () => (await logs({ id }))[0]);
     expect(entry).to.deep.include({ type: "app.task.failed" });
     expect(entry.data.error.name).to.equal("RunLostError");

@@ -7,6 +7,7 @@ import type { PeopleAccounts } from "../../src/operations/accounts/people-accoun
 import { type MailServer, startMailServer } from "../harness/mail-server.js";
 import { type OpenIdProviderServer, startOpenIdProvider } from "../harness/open-id-provider.js";
 import { accountsBeside, PASSPHRASE, signedInPerson } from "../harness/people.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { launchChromium } from "./chromium.js";
@@ -129,7 +130,7 @@ describe("accounts in Studio", () => {
     await waitForStudio();
   });
 
-  it("a link that was used shows a message about it", async () => {
+  longTest("a link that was used shows a message about it", async () => {
     const { link, token } = await accounts.accounts.setupLink();
     await accounts.links.redeem(token, "setup");
     await page.goto(link);
@@ -169,7 +170,7 @@ describe("accounts in Studio", () => {
     await waitForStudio();
   });
 
-  it("a passkey of another host, a challenge of another session and a used one do not sign in", async () => {
+  longTest("a passkey of another host, a challenge of another session and a used one do not sign in", async () => {
     await addVirtualAuthenticator();
     await openSetupLink();
     await studio.button("Use a passkey instead of a passphrase");
@@ -205,7 +206,7 @@ describe("accounts in Studio", () => {
     expect(signInOutcome).to.deep.equal([200, 401, 401, 401, 401, 400]);
   });
 
-  it("an invitation creates an account, or adds its role to the account of the browser", async () => {
+  longTest("an invitation creates an account, or adds its role to the account of the browser", async () => {
     const invite = async (email: string, role: string) => {
       const body = { email, role };
       const path = `/v1/organizations/${service.organizationId}/invitations`;
@@ -230,7 +231,7 @@ describe("accounts in Studio", () => {
     expect(await roleOf()).to.equal("editor");
   });
 
-  it("a reset link from an administrator changes the passphrase", async () => {
+  longTest("a reset link from an administrator changes the passphrase", async () => {
     const { user, email } = await signedInPerson(service);
     const { link } = await accounts.accounts.resetLink(user.id, null, async () => undefined);
     await page.goto(link.replace(service.url, base));
@@ -265,7 +266,7 @@ describe("accounts in Studio", () => {
     await waitForStudio();
   });
 
-  it("signs in at an OpenID provider with a group's role, and explains a rejection", async () => {
+  longTest("signs in at an OpenID provider with a group's role, and explains a rejection", async () => {
     provider.accounts.set("one", {
       email: "one@example.com",
       email_verified: true,

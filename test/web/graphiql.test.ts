@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
+import { longTest } from "../harness/samples.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type GraphqlService, startGraphqlService } from "./graphql-service.js";
 
@@ -113,7 +114,7 @@ describe("GraphiQL at GET /graphql", () => {
     expect(await runOperation(page, "query", { "Auth-token": "" })).to.contain(": null");
   });
 
-  it("completes a createAction: its fields, and the values of its enums", async () => {
+  longTest("completes a createAction: its fields, and the values of its enums", async () => {
     const start = "mutation { createAction(appId: 1, data: { ";
     // The list of suggestions shows only about twelve at once.
     await expectSuggestions(page, start, ["name", "code", "environment"]);

@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { type PrefixProxy, startPrefixProxy } from "../harness/prefix-proxy.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
@@ -88,7 +89,7 @@ describe("under a path of another host", () => {
     expect(cookie).to.include({ name: "auth_token", path: "/team/actions", httpOnly: true });
   });
 
-  it("GraphiQL loads the schema", async () => {
+  longTest("GraphiQL loads the schema", async () => {
     const asked = page.waitForResponse((response) => response.request().method() === "POST");
     await page.goto(`${proxy.url}/graphql`);
     expect((await asked).url()).to.equal(`${proxy.url}/graphql`);
@@ -101,13 +102,13 @@ describe("under a path of another host", () => {
     expect(watch.errors).to.deep.equal([]);
   });
 
-  it("the viewer asks for a sign-in, and then runs them", async () => {
+  longTest("the viewer asks for a sign-in, and then runs them", async () => {
     await page.goto(`${proxy.url}/apps/${service.appId}/viewer`);
     await signIn();
     await until(async () => (await greeting()) === "a\r\nFirst");
   });
 
-  it("the debug page runs its action with its packages, for a signed-in person", async () => {
+  longTest("the debug page runs its action with its packages, for a signed-in person", async () => {
     await page.goto(`${proxy.url}/v3/apps/${service.appId}/actions/${actionId}/compile?html`);
     await signIn();
     expect(await page.evaluate(`Svc.App.V3.Actions.runWithResult("both")`)).to.equal("a\r\nFirst");

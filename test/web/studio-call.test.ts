@@ -1,6 +1,7 @@
 /** Tests an HTTP trigger in Studio: created in the form, called by its URL, its request used as a payload, and its secret replaced. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { publishApp } from "../http/support.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
@@ -126,7 +127,7 @@ describe("the panel Call in Studio", () => {
     expect(said).to.not.include("text of the body");
   });
 
-  it("offers to allow an origin, beside the code and beside a run that failed without it", async () => {
+  longTest("offers to allow an origin, beside the code and beside a run that failed without it", async () => {
     const [named, computed] = ["https://named.example", "https://computed.example"];
     const code = `async function execute() {
       if (!(await Svc.App.V3.Actions.request({ url: "${named}/a" }).catch(() => null))) {
@@ -154,7 +155,7 @@ describe("the panel Call in Studio", () => {
     expect(added).to.include(named).and.include(computed);
   });
 
-  it("shows the bindings of each allowed origin in the action's settings", async () => {
+  longTest("shows the bindings of each allowed origin in the action's settings", async () => {
     const binding = {
       key: "__key",
       origin: "https://named.example",

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { editHooksAndIndexes, editRules } from "./data-forms.js";
@@ -308,7 +309,7 @@ describe("Studio's page of data sources", () => {
     await studio.button("Discard changes", "//dialog");
   });
 
-  it("shows which index recent queries use, and creates one that would help", async () => {
+  longTest("shows which index recent queries use, and creates one that would help", async () => {
     const path = `/v1/apps/${service.appId}/data-sources/Seats`;
     await service.rest("POST", `${path}/query`, { body: { where: { Seat: { $gt: 0 } } } });
     await page.reload();
@@ -322,7 +323,7 @@ describe("Studio's page of data sources", () => {
     expect(await studio.textOf('[data-field="indexes"] .item-summary')).to.equal("Seat");
   });
 
-  it("scrolls through a hundred thousand entries to the last, with few of them in the page", async () => {
+  longTest("scrolls through a hundred thousand entries to the last, with few of them in the page", async () => {
     const lines = ["N", ...Array.from({ length: 100_000 }, (_, at) => String(at))].join("\n");
     const path = `/v1/apps/${service.appId}/data-sources`;
     const { dataSource } = (await service.rest("POST", path, { body: { name: "Large" } })).body;
@@ -348,7 +349,7 @@ describe("Studio's page of data sources", () => {
   const cellWith = (text: string) => page.waitForSelector(studio.withText("button", text, '//*[@class="grid-rows"]'));
   const focused = () => page.evaluate("document.activeElement.textContent");
 
-  it("edits a cell far down: it stays in place, shows the new value, and has the focus", async () => {
+  longTest("edits a cell far down: it stays in place, shows the new value, and has the focus", async () => {
     await (await cellWith("99999"))!.click();
     await studio.replace(".grid-rows input.cell", "99998.5");
     const read = page.waitForResponse((answer) => /FindEntries/.test(answer.request().postData() ?? ""));
@@ -360,7 +361,7 @@ describe("Studio's page of data sources", () => {
     expect(await focused()).to.equal("99998.5");
   });
 
-  it("keeps unsaved text in a cell while a person scrolls away and back", async () => {
+  longTest("keeps unsaved text in a cell while a person scrolls away and back", async () => {
     await (await cellWith("99998.5"))!.click();
     await studio.replace(".grid-rows input.cell", "half");
     await page.$eval(".grid-box", (box) => box.scrollTo(0, 0));

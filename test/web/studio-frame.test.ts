@@ -1,9 +1,9 @@
 /** Tests behaviour that all pages of Studio share: keyboard, focus, Back, title, command palette, and the notice of a lost connection. */
 import { expect } from "chai";
-import type { Browser, HTTPRequest, Page } from "puppeteer";
+import type { Browser, Page } from "puppeteer";
 import { type PrefixProxy, startPrefixProxy } from "../harness/prefix-proxy.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
-import { until } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
@@ -132,7 +132,7 @@ describe("the frame of Studio", () => {
     await page.waitForFunction('document.activeElement.textContent === "Delete this action"');
   });
 
-  it("returns the focus when the palette is left by Escape, although something was typed", async () => {
+  longTest("returns the focus when the palette is left by Escape, although something was typed", async () => {
     for (const place of [".code-editor textarea", '[data-field="name"] input', '[title="Ctrl+K"]', "#content"]) {
       await page.focus(place);
       await studio.press("k");
@@ -179,7 +179,7 @@ describe("the frame of Studio", () => {
     await page.waitForSelector("dialog", { hidden: true });
   });
 
-  it("finds tables, settings, people, runs and docs in the palette", async () => {
+  longTest("finds tables, settings, people, runs and docs in the palette", async () => {
     const send = (path: string, body: object) => service.rest("POST", `/v1/apps/${service.appId}/${path}`, { body });
     const { dataSource } = (await send("data-sources", { name: "Ledger" })).body;
     await send("settings", { ledgerColour: "green" });
@@ -243,7 +243,7 @@ describe("the frame of Studio", () => {
     await studio.saved();
   });
 
-  it("duplicates an action, and starts one from a template", async () => {
+  longTest("duplicates an action, and starts one from a template", async () => {
     await studio.button("Duplicate");
     await page.waitForFunction(`document.querySelector('[data-field="name"] input')?.value === "quick-copy"`);
     await studio.save();
@@ -289,7 +289,7 @@ describe("the frame of Studio", () => {
     await page.waitForSelector(studio.withText("b", "renamed-meanwhile"));
   });
 
-  it("shows each line of a run once, although the connection was lost in between", async () => {
+  longTest("shows each line of a run once, although the connection was lost in between", async () => {
     const code = `async function execute() {
       for (const n of [1, 2, 3]) console.log("line", n);
       await new Promise((resolve) => setTimeout(resolve, 60_000));
@@ -312,89 +312,5 @@ describe("the frame of Studio", () => {
     expect(
       await page.$$eval(".console li span:last-child", (lines) => lines.map((line) => line.textContent)),
     ).to.deep.equal(["line 1", "line 2", "line 3"]);
-  });
-
-  describe("data that was read before", () => {
-    let tab: Page;
-    let other: StudioPage;
-    /** Requests for the list of tokens that the test holds back while `isHolding`. */
-    const held: HTTPRequest[] = [];
-    let isHolding = false;
-
-    before(async () => {
-      // The tab has cookies of its own, because it signs out.
-      tab = await (await browser.createBrowserContext()).newPage();
-      other = studioPage(tab);
-      tab.on("request", (request) => {
-        if (isHolding && request.postData()?.includes("query ListTokens")) held.push(request);
-        else void request.continue();
-      });
-      await tab.setRequestInterception(true);
-      await tab.goto(`${proxy.url}/studio`);
-      await other.signIn(service.tokens.admin);
-    });
-
-    const createToken = (name: string) =>
-      service.rest("POST", `/v1/apps/${service.appId}/tokens`, { as: "admin", body: { kind: "api", name } });
-    const tokens = () => tab.$$eval(".tokens b", (all) => all.map((one) => one.textContent));
-    const shows = (name: string) => tab.waitForSelector(other.withText("b", name));
-    async function openHeld(appId: number): Promise<void> {
-      isHolding = true;
-      await other.open(`${appId}/app/tokens`);
-      await until(() => held.length === 1);
-    }
-    async function make(name: string): Promise<void> {
-      isHolding = false;
-      await other.replace('[aria-label="Name of the new token"]', name);
-      await other.button("Make a token");
-      await shows(name);
-    }
-
-    it("is shown while it is read again, and a response that is late does not replace a newer one", async () => {
-      await createToken("first");
-      await other.open(`${service.appId}/app/tokens`);
-      await shows("first");
-      await other.open(`${service.appId}/alerts`);
-      await tab.waitForSelector(".tokens", { hidden: true });
-      await createToken("second");
-      await openHeld(service.appId);
-      expect(await tokens())
-        .to.include("first")
-        .and.not.to.include("second");
-      await make("third");
-      await held.pop()!.respond({ contentType: "application/json", body: JSON.stringify({ data: { tokens: [] } }) });
-      await tab.evaluate("new Promise((done) => setTimeout(done, 200))");
-      expect(await tokens()).to.include.members(["first", "second", "third"]);
-    });
-
-    it("is read again when the window gets the focus, and when a lost connection is back", async () => {
-      await createToken("before the focus");
-      await tab.evaluate('dispatchEvent(new Event("focus"))');
-      await shows("before the focus");
-      proxy.cut();
-      await tab.waitForSelector(".connection:not(:empty)");
-      await createToken("meanwhile");
-      proxy.mend();
-      await shows("meanwhile");
-    });
-
-    it("is not shown for another app, nor after signing out", async () => {
-      const { body } = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "Second app" } });
-      await tab.reload();
-      await shows("first");
-      await openHeld(body.app.id);
-      expect(await tokens()).to.deep.equal([]);
-      isHolding = false;
-      await held.pop()!.continue();
-      await other.open(`${service.appId}/app/tokens`);
-      await shows("first");
-      await other.signOut();
-      isHolding = true;
-      await other.signIn(service.tokens.admin);
-      await until(() => held.length === 1);
-      expect(await tokens()).to.deep.equal([]);
-      // Even the first read of the list does not delay a change.
-      await make("fourth");
-    });
   });
 });

@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { PASSPHRASE, signedInPerson } from "../harness/people.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { checkWidths } from "./looks.js";
@@ -151,7 +152,7 @@ describe("Studio's pages of people", () => {
     await checkWidths(guest.page, "removed");
   });
 
-  it("a person with an account accepts in the session of the browser", async () => {
+  longTest("a person with an account accepts in the session of the browser", async () => {
     const email = "ada@example.com";
     const person = { firstName: "Ada", lastName: "Byron", email };
     const { user, token } = (await service.rest("POST", "/v1/admin/users", { as: "admin", body: person })).body;
@@ -169,39 +170,42 @@ describe("Studio's pages of people", () => {
     expect(members.body.members.map((one: { user: { id: number } }) => one.user.id)).to.include(user.id);
   });
 
-  it("an administrator adds another one on the page of the service, removes them, and finds both in the audit log", async () => {
-    const { page, studio } = admin;
-    const other = await signedInPerson(service);
-    await service.db.query("UPDATE person SET is_administrator = false, first_name = 'Bob' WHERE id = $1", [
-      other.user.id,
-    ]);
-    const administrators = async (): Promise<number[]> => {
-      const { body } = await service.rest("GET", "/v1/admin/administrators", { as: "admin" });
-      return body.administrators.map(({ id }: { id: number }) => id);
-    };
-    const press = async (label: string, answer: string) => {
-      await (await page.waitForSelector(`[aria-label="${label}"]`))!.click();
-      await studio.button(answer, "//dialog");
-    };
-    await studio.open(`${service.appId}/apps`);
-    await studio.button("Administrators of the service, and people");
-    await press("Make Bob Lovelace an administrator", "Make administrator");
-    await page.waitForSelector('[aria-label="Remove the administrator Bob Lovelace"]');
-    expect(await administrators()).to.include(other.user.id);
-    await checkWidths(page, "service");
-    await press("Remove the administrator Bob Lovelace", "Remove");
-    await page.waitForSelector('[aria-label="Make Bob Lovelace an administrator"]');
-    expect(await administrators()).to.not.include(other.user.id);
+  longTest(
+    "an administrator adds another one on the page of the service, removes them, and finds both in the audit log",
+    async () => {
+      const { page, studio } = admin;
+      const other = await signedInPerson(service);
+      await service.db.query("UPDATE person SET is_administrator = false, first_name = 'Bob' WHERE id = $1", [
+        other.user.id,
+      ]);
+      const administrators = async (): Promise<number[]> => {
+        const { body } = await service.rest("GET", "/v1/admin/administrators", { as: "admin" });
+        return body.administrators.map(({ id }: { id: number }) => id);
+      };
+      const press = async (label: string, answer: string) => {
+        await (await page.waitForSelector(`[aria-label="${label}"]`))!.click();
+        await studio.button(answer, "//dialog");
+      };
+      await studio.open(`${service.appId}/apps`);
+      await studio.button("Administrators of the service, and people");
+      await press("Make Bob Lovelace an administrator", "Make administrator");
+      await page.waitForSelector('[aria-label="Remove the administrator Bob Lovelace"]');
+      expect(await administrators()).to.include(other.user.id);
+      await checkWidths(page, "service");
+      await press("Remove the administrator Bob Lovelace", "Remove");
+      await page.waitForSelector('[aria-label="Make Bob Lovelace an administrator"]');
+      expect(await administrators()).to.not.include(other.user.id);
 
-    await (await page.waitForSelector('[aria-label="Audit log of First organization"]'))!.click();
-    for (const type of ["administrator.create", "administrator.delete", "invitation.accept", "member.delete"]) {
-      await page.waitForSelector(studio.withText("code", type));
-    }
-    await checkWidths(page, "access");
-    expect(admin.watch.errors).to.deep.equal([]);
-  });
+      await (await page.waitForSelector('[aria-label="Audit log of First organization"]'))!.click();
+      for (const type of ["administrator.create", "administrator.delete", "invitation.accept", "member.delete"]) {
+        await page.waitForSelector(studio.withText("code", type));
+      }
+      await checkWidths(page, "access");
+      expect(admin.watch.errors).to.deep.equal([]);
+    },
+  );
 
-  it("people who administer no organization see neither its audit log nor the page of the service", async () => {
+  longTest("people who administer no organization see neither its audit log nor the page of the service", async () => {
     const { body } = await service.rest("POST", `/v1/organizations/${service.organizationId}/invitations`, {
       as: "admin",
       body: { email: "editor@example.org", role: "editor" },

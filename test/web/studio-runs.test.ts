@@ -1,6 +1,7 @@
 /** Tests Studio's history of runs: search, counts, the page of a run, cancelling and replaying; and the week of schedules. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
@@ -87,7 +88,7 @@ describe("runs in Studio", () => {
     expect(others).to.have.lengthOf(1);
   });
 
-  it("have the columns that the person chooses, also after a reload", async () => {
+  longTest("have the columns that the person chooses, also after a reload", async () => {
     const readColumnHeads = () => page.$$eval(".run-heads > span", (all) => all.map((one) => one.textContent));
     await studio.button("Columns");
     for (const column of ["Trigger", "Queued"])
@@ -115,7 +116,7 @@ describe("runs in Studio", () => {
     await page.waitForSelector(`.run-row.cancelled a[href="${hrefOf(runId)}"]`);
   });
 
-  it("appear while the list is open, and the chart scrolls away with the list", async () => {
+  longTest("appear while the list is open, and the chart scrolls away with the list", async () => {
     const runId = await startRun("busy");
     await page.waitForSelector(`.run-row.running a[href="${hrefOf(runId)}"]`);
     const above = await page.evaluate(`(() => {
@@ -203,7 +204,7 @@ describe("runs in Studio", () => {
     await page.waitForSelector(".code-editor .view-line");
   });
 
-  it("lead from an error of the log to its position in the code", async () => {
+  longTest("lead from an error of the log to its position in the code", async () => {
     await page.keyboard.down("Control");
     await page.keyboard.press("Home");
     await page.keyboard.up("Control");
@@ -252,36 +253,39 @@ describe("runs in Studio", () => {
     await page.waitForSelector(".run-head .run-state.cancelled");
   });
 
-  it("show what they wait for after limits are set, and all waiting ones are cancelled after a question", async () => {
-    await open(`actions/${ids["busy"]}`);
-    await page.waitForSelector('[data-field="concurrency"] select');
-    await page.select('[data-field="concurrency"] select', "queue");
-    await studio.replace('[data-field="timeoutMs"] input', "1");
-    await studio.save();
-    await page.waitForSelector('[data-field="timeoutMs"] input[aria-invalid="true"]');
-    expect(await studio.textOf('[data-field="timeoutMs"] .fault')).to.contain("timeoutMs must be a whole number");
-    await studio.replace('[data-field="timeoutMs"] input', "60000");
-    await studio.save();
-    const action = async () => (await service.rest("GET", `${path()}/actions/${ids["busy"]}`)).body.action;
-    await until(async () => (await action()).timeoutMs === 60_000);
-    expect((await action()).concurrency).to.deep.equal({ policy: "queue", limit: 1, key: null });
-    const running = await startRun("busy");
-    const waiting = await startRun("busy");
-    await open(`runs/${waiting}`);
-    await page.waitForSelector("::-p-text(for others of its action to end)");
-    await open("runs");
-    await page.waitForSelector('[aria-label="Backlog"] ::-p-text(1 run queued)');
-    await studio.button("Cancel all queued runs");
-    await page.waitForSelector("dialog[open]");
-    await studio.button("Cancel them");
-    await waitForEnd(waiting);
-    await page.waitForSelector('[aria-label="Backlog"] ::-p-text(1 run cancelled.)');
-    expect((await service.rest("GET", `${path()}/runs/${running}`)).body.run.finishedAt).to.equal(null);
-    await service.rest("POST", `${path()}/runs/${running}/cancel`);
-    await service.rest("PUT", `${path()}/actions/${ids["busy"]}`, { body: { concurrency: null, timeoutMs: null } });
-  });
+  longTest(
+    "show what they wait for after limits are set, and all waiting ones are cancelled after a question",
+    async () => {
+      await open(`actions/${ids["busy"]}`);
+      await page.waitForSelector('[data-field="concurrency"] select');
+      await page.select('[data-field="concurrency"] select', "queue");
+      await studio.replace('[data-field="timeoutMs"] input', "1");
+      await studio.save();
+      await page.waitForSelector('[data-field="timeoutMs"] input[aria-invalid="true"]');
+      expect(await studio.textOf('[data-field="timeoutMs"] .fault')).to.contain("timeoutMs must be a whole number");
+      await studio.replace('[data-field="timeoutMs"] input', "60000");
+      await studio.save();
+      const action = async () => (await service.rest("GET", `${path()}/actions/${ids["busy"]}`)).body.action;
+      await until(async () => (await action()).timeoutMs === 60_000);
+      expect((await action()).concurrency).to.deep.equal({ policy: "queue", limit: 1, key: null });
+      const running = await startRun("busy");
+      const waiting = await startRun("busy");
+      await open(`runs/${waiting}`);
+      await page.waitForSelector("::-p-text(for others of its action to end)");
+      await open("runs");
+      await page.waitForSelector('[aria-label="Backlog"] ::-p-text(1 run queued)');
+      await studio.button("Cancel all queued runs");
+      await page.waitForSelector("dialog[open]");
+      await studio.button("Cancel them");
+      await waitForEnd(waiting);
+      await page.waitForSelector('[aria-label="Backlog"] ::-p-text(1 run cancelled.)');
+      expect((await service.rest("GET", `${path()}/runs/${running}`)).body.run.finishedAt).to.equal(null);
+      await service.rest("POST", `${path()}/runs/${running}/cancel`);
+      await service.rest("PUT", `${path()}/actions/${ids["busy"]}`, { body: { concurrency: null, timeoutMs: null } });
+    },
+  );
 
-  it("show who may start them from a page, at the trigger and before the publication", async () => {
+  longTest("show who may start them from a page, at the trigger and before the publication", async () => {
     await open(`actions/${ids["busy"]}`);
     await page.waitForSelector('[data-field="access"] select');
     await page.select('[data-field="access"] select', "user");
@@ -322,7 +326,7 @@ describe("runs in Studio", () => {
     await height(34);
   });
 
-  it("are loaded in thousands while scrolling, and only visible ones are drawn", async () => {
+  longTest("are loaded in thousands while scrolling, and only visible ones are drawn", async () => {
     await service.db.query(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, started_at, finished_at)
        SELECT $1, $2, 'master', 'manual', '{}', 'completed', now(), now() FROM generate_series(1, 450)`,

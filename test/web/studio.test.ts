@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
@@ -214,7 +215,7 @@ describe("Studio at GET /studio", () => {
     expect(await studio.textOf('[data-field="frequency"] .notice')).to.contain("never runs on schedule");
   });
 
-  it("reports in the service's words that code is too long", async () => {
+  longTest("reports in the service's words that code is too long", async () => {
     await studio.write(`// long\n${`// ${"x".repeat(97)}\n`.repeat(11_000)}// the end`);
     await studio.save();
     await page.waitForFunction('/PAYLOAD_TOO_LARGE/.test(document.querySelector(".workspace").textContent)');

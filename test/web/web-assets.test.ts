@@ -1,5 +1,27 @@
+import { readFileSync, statSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { type GraphqlService, startGraphqlService } from "./graphql-service.js";
+
+const BUILT = fileURLToPath(new URL("../../web", import.meta.url));
+const FIRST_LOAD_MAX_BYTES = 250 * 1024;
+/** Maximum compressed size of the editor's files in bytes: three seconds at 1.6 Mbit/s. */
+const EDITOR_MAX_BYTES = 600 * 1000;
+
+describe("the built files of Studio", () => {
+  const { studio } = JSON.parse(readFileSync(`${BUILT}/pages.json`, "utf8"));
+  const sizeOf = (files: string[], compression: "gz" | "br") =>
+    files.reduce((sum, file) => sum + statSync(`${BUILT}${file}.${compression}`).size, 0);
+
+  it("take less than 250 KB compressed for the first load", () => {
+    const { script, needs, next, style } = studio;
+    expect(sizeOf([script, ...needs, ...next, style], "gz")).to.be.within(1, FIRST_LOAD_MAX_BYTES);
+  });
+
+  it("take less than 600 KB compressed for the editor", () => {
+    expect(sizeOf(studio.parts.editor, "br")).to.be.within(1, EDITOR_MAX_BYTES);
+  });
+});
 
 describe("the service's own pages and files", () => {
   let service: GraphqlService;

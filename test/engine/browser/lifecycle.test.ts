@@ -10,6 +10,7 @@ import pino from "pino";
 import { BROWSER_START_TIMEOUT_MS } from "../../../src/engine/browser/browser-source.js";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { MODES, type PageRun } from "../../../src/engine/browser/run.js";
+import { longTest, sampleOf } from "../../harness/samples.js";
 import { until } from "../../harness/until.js";
 import { amidDyingRenderers, groupMembers, hangingRun, largestRenderer } from "./process-group.js";
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
@@ -145,7 +146,7 @@ describe("the life of the browser", () => {
     expect(await resultOf(browsers, "const execute = async () => 4")).to.equal(4);
   });
 
-  it("ends every run, and continues, while renderers die as pages are created", async () => {
+  longTest("ends every run, and continues, while renderers die as pages are created", async () => {
     const { outcomes } = await amidDyingRenderers(browsers, 10);
     expect(new Set(outcomes)).to.include("ok");
     expect(["ok", "browser"]).to.include.members([...new Set(outcomes)]);
@@ -188,7 +189,7 @@ describe("a run that does not end", () => {
     ["microtasks", "for (;;) await 0;"],
     ["a promise that never settles", "await new Promise(() => {})"],
   ];
-  for (const [title, code, changes = {}] of [
+  const endless = [
     ...anywhere.slice(0, 2).map(([what, code]) => [`${what} in mode isolate`, code, { mode: "isolate" }]),
     ...MODES.slice(1).flatMap((mode) => anywhere.map(([what, code]) => [`${what} in mode ${mode}`, code, { mode }])),
     ["timers", "const again = () => setTimeout(again, 0); again(); await new Promise(() => {});"],
@@ -197,7 +198,8 @@ describe("a run that does not end", () => {
       "workers",
       "for (let i = 0; i < 4; i += 1) new Worker(URL.createObjectURL(new Blob(['while(true);']))); await new Promise(() => {});",
     ],
-  ] as [string, string, Partial<PageRun>?][]) {
+  ] as [title: string, code: string, changes?: Partial<PageRun>][];
+  for (const [title, code, changes = {}] of sampleOf(endless, 0, 3)) {
     it(`is ended at the time limit, and leaves nothing: ${title}`, async () => {
       const group = browsers.pid()!;
       await resultOf(browsers, "const execute = async () => 1", { isolationKey: "other" });
@@ -281,7 +283,7 @@ describe("a browser that cannot start", () => {
     expect(folders()).to.deep.equal([]);
   });
 
-  it("starts without a sandbox only if it is configured, and warns each time", async () => {
+  longTest("starts without a sandbox only if it is configured, and warns each time", async () => {
     const lines: string[] = [];
     const log = pino({ level: "warn" }, { write: (line: string) => lines.push(line) });
     const browsers = testBrowsers({ sandbox: false, log });

@@ -13,6 +13,7 @@ import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { browserFlags } from "../../../src/engine/browser/chromium-flags.js";
 import { createEgressProxy } from "../../../src/engine/egress-proxy.js";
 import { type RemoteChromium, type RemoteChromiumOptions, startRemoteChromium } from "../../harness/remote-chromium.js";
+import { longTest } from "../../harness/samples.js";
 import { until } from "../../harness/until.js";
 import { failureOf, remoteSource, resultOf, runOf, testBrowsers } from "./support.js";
 
@@ -115,7 +116,7 @@ describe("browsers that were started elsewhere", () => {
     expect(await resultOf(browsers, "const execute = async () => 1")).to.equal(1);
   });
 
-  it("end a run at V8's memory limit, the only one there", async () => {
+  longTest("end a run at V8's memory limit, the only one there", async () => {
     const browsers = browsersOf([(await remote()).endpoint]);
     await browsers.start();
     const flood = "async function execute() { const kept = []; for (;;) kept.push(new Array(1e7).fill(1.5)); }";
@@ -123,7 +124,7 @@ describe("browsers that were started elsewhere", () => {
     expect([browsers.pid(), await browsers.sandbox()]).to.deep.equal([null, null]);
   });
 
-  it("get runs by load, the least busy first", async () => {
+  longTest("get runs by load, the least busy first", async () => {
     const browsers = browsersOf([(await named("one")).endpoint, (await named("two")).endpoint]);
     await browsers.start();
     const abort = new AbortController();
@@ -157,7 +158,7 @@ describe("browsers that were started elsewhere", () => {
     await until(async () => (await resultOf(browsers, READ_USER_AGENT)) === "one");
   });
 
-  it("are found after a restart although the address pointed to the last process", async () => {
+  longTest("are found after a restart although the address pointed to the last process", async () => {
     const first = await named("one");
     const browsers = browsersOf([first.socketUrl]);
     await browsers.start();
@@ -179,7 +180,7 @@ describe("browsers that were started elsewhere", () => {
     expect(one.running()).to.equal(true);
   });
 
-  it("need at least one at the start; a missing one is reported and used when it is available", async () => {
+  longTest("need at least one at the start; a missing one is reported and used when it is available", async () => {
     const gone = await named("late");
     await gone.kill();
     const browsers = browsersOf([gone.endpoint, (await named("up")).endpoint]);
@@ -210,22 +211,25 @@ describe("browsers that were started elsewhere", () => {
     expect(received + refused).to.not.include(SECRET);
   });
 
-  it("are rejected if their command line would not contain actions, and the error names what is missing", async () => {
-    const bare = await remote({ flags: ["--no-startup-window"], more: ["--no-sandbox"] });
-    const message = await startFault([bare.endpoint]);
-    for (const flag of [...browserFlags("127.0.0.1").slice(0, 5), "--host-resolver-rules=MAP * ~NOTFOUND"]) {
-      expect(message).to.include(`lacks ${flag}`);
-    }
-    expect(message).to.include("has --no-sandbox");
-    expect(await bare.contexts()).to.equal(0);
-    const more = await remote({ more: ["--disable-features=Other"] });
-    expect(await startFault([more.endpoint])).to.include("lacks --disable-features=BackForwardCache");
-    for (const safety of ["--no-incremental-marking", "--no-concurrent-sweeping", "--initial-heap-size=96"]) {
-      const flags = browserFlags("127.0.0.1").map((flag) => flag.replace(` ${safety}`, ""));
-      const { endpoint } = await remote({ flags });
-      expect(await startFault([endpoint])).to.include(`lacks --js-flags=${safety}`);
-    }
-  });
+  longTest(
+    "are rejected if their command line would not contain actions, and the error names what is missing",
+    async () => {
+      const bare = await remote({ flags: ["--no-startup-window"], more: ["--no-sandbox"] });
+      const message = await startFault([bare.endpoint]);
+      for (const flag of [...browserFlags("127.0.0.1").slice(0, 5), "--host-resolver-rules=MAP * ~NOTFOUND"]) {
+        expect(message).to.include(`lacks ${flag}`);
+      }
+      expect(message).to.include("has --no-sandbox");
+      expect(await bare.contexts()).to.equal(0);
+      const more = await remote({ more: ["--disable-features=Other"] });
+      expect(await startFault([more.endpoint])).to.include("lacks --disable-features=BackForwardCache");
+      for (const safety of ["--no-incremental-marking", "--no-concurrent-sweeping", "--initial-heap-size=96"]) {
+        const flags = browserFlags("127.0.0.1").map((flag) => flag.replace(` ${safety}`, ""));
+        const { endpoint } = await remote({ flags });
+        expect(await startFault([endpoint])).to.include(`lacks --js-flags=${safety}`);
+      }
+    },
+  );
 
   describe("the egress proxy at an address that others can reach", () => {
     let server: Server;

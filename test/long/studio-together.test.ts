@@ -2,8 +2,8 @@
 import { expect } from "chai";
 import type { Browser, HTTPRequest, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";
-import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
-import { type StudioPage, studioPage } from "./studio-page.js";
+import { launchChromium, type PageWatch, watchPage } from "../web/chromium.js";
+import { type StudioPage, studioPage } from "../web/studio-page.js";
 
 const createCode = (words: string) => `async function execute() {\n  return ${JSON.stringify(words)};\n}\n`;
 

@@ -3,8 +3,8 @@ import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
 import { startTestService, type TestService } from "../harness/service.js";
-import { launchChromium } from "./chromium.js";
-import { type StudioPage, studioPage } from "./studio-page.js";
+import { launchChromium } from "../web/chromium.js";
+import { type StudioPage, studioPage } from "../web/studio-page.js";
 
 const FIELD = '[data-field="dependencies"]';
 
