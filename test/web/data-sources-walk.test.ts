@@ -1,5 +1,5 @@
 /**
- * Tests the first walk-through of docs/reference/data-sources.md: pastes its commands into a shell and opens the resulting page in a
+ * Tests the walk-through of docs/reference/data-sources.md: pastes its commands into a shell and opens the resulting page in a
  * browser.
  */
 import { mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
@@ -18,10 +18,11 @@ const GUIDE_TEXT = readFileSync(
 );
 const WALK_HEADING = "## From a file to a page";
 
-/** Returns the texts to paste: first the commands before the walk-through, then one text for each step. */
+/** Returns the texts to paste: the commands of the page's beginning, then one text for each step. */
 function readSteps(): string[] {
-  const end = GUIDE_TEXT.indexOf("\n## ", GUIDE_TEXT.indexOf(WALK_HEADING) + WALK_HEADING.length);
-  return [...GUIDE_TEXT.slice(0, end).matchAll(/^```sh\n(.*?)^```$/gms)].map(([, commands]) => commands!);
+  const commandsIn = (text: string) => [...text.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, commands]) => commands!);
+  const [beginning = "", ...sections] = GUIDE_TEXT.split(/^(?=## )/m);
+  return [beginning, sections.find((section) => section.startsWith(WALK_HEADING)) ?? ""].flatMap(commandsIn);
 }
 
 describe("the walk of docs/reference/data-sources.md", () => {

@@ -76,8 +76,8 @@ const SUMMARIES: Record<string, string> = {
 
 /** Routes that send or receive something other than JSON, so that the REST table does not contain them. */
 const OTHERS: readonly (readonly [route: string, meaning: string, page: string])[] = [
-  ["POST /v1/apps/{appId}/data-sources/{ds}/import", "Imports a file of entries", "data-sources.md#writing"],
-  ["GET /v1/apps/{appId}/data-sources/{ds}/export", "Exports all entries as a file", "data-sources.md#writing"],
+  ["POST /v1/apps/{appId}/data-sources/{ds}/import", "Imports a file of entries", "data-sources.md#import"],
+  ["GET /v1/apps/{appId}/data-sources/{ds}/export", "Exports all entries as a file", "data-sources.md#export"],
   ["POST /v1/apps/{appId}/media/files", "Uploads files", "media.md#files"],
   ["GET /v1/apps/{appId}/media/files/{id}/contents", "Returns the bytes of a file", "media.md#files"],
   ["GET /v1/apps/{appId}/svc.d.ts", "Returns the types of the app", "source.md#check-types"],
