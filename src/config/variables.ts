@@ -143,7 +143,7 @@ const VARIABLE_SCHEMAS = {
   RUNNER_CONCURRENCY: variable(
     values.integer(1, 1_000),
     2 * availableParallelism(),
-    "unit for the number of runs at the same time in this process. One app can have one run fewer than this number, but at least one. All apps together can have four times this number. The browser page of a run usually takes 20 to 45 MB",
+    "base of the number of runs at once in this process: one app can have this number minus one (at least one), all apps together four times this number. The browser page of a run usually takes 20 to 45 MB",
     "twice the number of cores",
   ),
   ALLOW_PRIVATE_NETWORK: variable(

@@ -38,7 +38,7 @@ const git = (...words: string[]) => execFileSync("git", words, { cwd: ROOT, enco
 
 describe("the page on upgrading", function () {
   this.timeout(3_600_000);
-  const [release, backup, , copyData, dump, upgrade, systemd, , ready, , back, putBack, restoreDump] = blocksIn(
+  const [release, backup, , upgrade, systemd, , ready, , back, putBack, restoreDump, copyData, dump] = blocksIn(
     PAGE,
     "sh",
     13,

@@ -127,7 +127,7 @@ export interface Actions {
   update(id: number, data: Partial<CreateData>): Promise<Action>;
   /** Deletes the action with its versions. Its log entries remain. */
   remove(id: number): Promise<void>;
-  /** Resolves when the run is queued. */
+  /** Resolves when the run is queued. From an action, it runs the same version (draft or live), and counts towards `RATE_LIMIT_RUN` of the app. */
   run(nameOrId: string | number, payload?: object): Promise<void>;
   /** Resolves to the result of `execute`. */
   runWithResult<Result = unknown>(nameOrId: string | number, payload?: object): Promise<Result>;
