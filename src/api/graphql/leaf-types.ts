@@ -70,7 +70,7 @@ export const TriggerTypeEnum = enumOf<TriggerType>(
     schedule: "The action's schedule starts the action.",
     log: "A log event of the app starts the action.",
     analytics: "An analytics event of a page starts the action.",
-    http: "A request to an address of the action starts it.",
+    http: "A request to an address of the action starts it. This service's own kind, not part of the specification.",
   },
 );
 

@@ -22,7 +22,7 @@ export type NotificationStatus =
 export type TriggerType =
   /** An analytics event of a page starts the action. */
   | 'analytics'
-  /** A request to an address of the action starts it. */
+  /** A request to an address of the action starts it. This service's own kind, not part of the specification. */
   | 'http'
   /** A log event of the app starts the action. */
   | 'log'
