@@ -8,7 +8,7 @@ import { code } from "./tables.js";
 const INDIRECT_OPERATIONS: Readonly<Record<string, readonly Operation[]>> = {
   runAction: ["runAction", "runDraft"],
   runActionWithResult: ["runAction", "runDraft"],
-  ask: ["useAi"],
+  callModel: ["useAi"],
   createAiCompletion: ["useAi"],
   createAiEmbeddings: ["useAi"],
   createAiImage: ["useAi"],
@@ -43,11 +43,22 @@ const INDIRECT_OPERATIONS: Readonly<Record<string, readonly Operation[]>> = {
 
 const isOperation = (name: string): name is Operation => Object.hasOwn(ACCESS_TABLE, name);
 
-/** Returns the operations that each resolver checks, by the field's name. @param root the checkout */
+/**
+ * Returns the operations that each resolver checks, by the field's name.
+ * @param root the checkout
+ * @throws Error if no resolver has a method of {@link INDIRECT_OPERATIONS}
+ */
 export function operationsByField(root: string): ReadonlyMap<string, readonly Operation[]> {
   const operationsByName = new Map<string, readonly Operation[]>(Object.entries(INDIRECT_OPERATIONS));
-  for (const file of globSync("src/api/graphql/*-resolver.ts", { cwd: root })) {
-    const methods = readFileSync(join(root, file), "utf8").split(/\n {2}@(?:Query|Mutation|Subscription)\(/);
+  const files = globSync("src/api/graphql/*-resolver.ts", { cwd: root });
+  const sources = files.map((file) => readFileSync(join(root, file), "utf8"));
+  const unknown = Object.keys(INDIRECT_OPERATIONS).filter(
+    (name) => !sources.some((text) => text.includes(` ${name}(`)),
+  );
+  if (unknown.length > 0)
+    throw new Error(`no resolver has the methods ${unknown.join(", ")}; rename them in callers.ts`);
+  for (const source of sources) {
+    const methods = source.split(/\n {2}@(?:Query|Mutation|Subscription)\(/);
     for (const method of methods.slice(1)) {
       const name = /\n {2}(?:async )?(\w+)\(/.exec(method)?.[1];
       // Private methods may follow the last resolver of a class.
