@@ -23,7 +23,10 @@ const ADVICE: Record<Status, [advice: string, retry: Retry]> = {
   FREQUENCY_TOO_FREQUENT: ["Do not run it every minute: `*/2 * * * *` is the shortest interval.", "no"],
   TIMEZONE_INVALID: ["Send an IANA name, such as `Europe/Berlin`.", "no"],
   TRIGGERS_INVALID: ["Send an array of [triggers](triggers.md).", "no"],
-  TRIGGER_TYPE_INVALID: ["Use a kind of the [specification](api.md) (`manual`, `schedule`, `log`, `analytics`), or `http`.", "no"],
+  TRIGGER_TYPE_INVALID: [
+    "Use a kind of the [specification](api.md) (`manual`, `schedule`, `log`, `analytics`), or `http`.",
+    "no",
+  ],
   TRIGGER_NOT_ALLOWED: [
     "If you called the action, add a `manual` trigger to it. If you saved it, follow the error: move the field, or change `environment`.",
     "no",
