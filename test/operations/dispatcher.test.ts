@@ -272,6 +272,13 @@ describe("a dispatcher", () => {
     };
     await asked.dispatcher.claimQueued();
     expect(asked.executed).to.deep.equal([1, 2]);
+
+    const empty = startDispatcher(1);
+    const firstClaim = empty.dispatcher.claimQueued();
+    empty.write(1);
+    void empty.dispatcher.claimQueued();
+    await firstClaim;
+    expect(empty.executed, "a run queued after the queue was read").to.deep.equal([1]);
   });
 
   it("reports how long the longest run waits that it could claim: none without a free slot or while it stops", async () => {
