@@ -191,11 +191,13 @@ describe("Studio's pages of an app", () => {
     const source = await service.rest("POST", app("/data-sources"), { body: { name: "seats" } });
     await service.rest("POST", app(`/data-sources/${source.body.dataSource.id}/entries`), { body: { Seat: "A1" } });
     await studio.open(`${service.appId}/app/audit`);
-    await page.waitForFunction('/app\\.settings\\.update/.test(document.querySelector(".records")?.textContent)');
+    await page.waitForFunction('/Settings changed/.test(document.querySelector(".records")?.textContent)');
     expect(await studio.textOf(".records"))
       .to.contain("keys __shopKey")
+      .and.to.contain("Data source entries changed")
       .and.not.to.contain("sk_live")
-      .and.not.to.contain("[object");
+      .and.not.to.contain("[object")
+      .and.not.to.match(/[{}[\]]/);
   });
 
   it("creates a version, and restores the app to it", async () => {

@@ -5,7 +5,32 @@ import { findDuplicate, isHookValue } from "../../src/web/studio/data/draft-rows
 import { deliverySetting, validateDelivery } from "../../src/web/studio/messages/delivery-draft.js";
 import { sendForRuns } from "../../src/web/studio/runs/bulk-send.js";
 import { groupByDay } from "../../src/web/studio/schedules/week-days.js";
+import { describeAuditData, describeAuditType } from "../../src/web/studio/shared/audit-text.js";
 import { findValueFault } from "../../src/web/studio/shared/typed-value.js";
+
+describe("entries of audit logs", () => {
+  it("have a type in words", () => {
+    const types = ["appAction.v3.update", "app.settings.update", "app.update", "dataSource.entries", "person.signIn"];
+    expect(types.map(describeAuditType)).to.deep.equal([
+      "Action changed",
+      "Settings changed",
+      "App changed",
+      "Data source entries changed",
+      "Person signed in",
+    ]);
+    expect(describeAuditType("some.newThing")).to.equal("Some new thing");
+  });
+
+  it("have details in words, without JSON, empty values and zero counts", () => {
+    const change = { id: 5, inserted: 1, updated: 0, entries: [{ event: "create", id: 24 }], columns: [], name: null };
+    expect(describeAuditData(change)).to.equal("ID 5 · inserted 1 · entries event create, ID 24");
+    expect(describeAuditData({ fileId: 7, isPublic: true, rules: { all: "read" } })).to.equal(
+      "file ID 7 · is public yes · rules all read",
+    );
+    expect(describeAuditData({ keys: Array.from({ length: 12 }, (_, at) => `k${at}`) })).to.match(/k9, 2 more$/);
+    expect(describeAuditData(null)).to.equal("");
+  });
+});
 
 describe("values of Studio's forms", () => {
   it("finds two rows that would become one field", () => {

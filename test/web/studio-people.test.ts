@@ -197,8 +197,8 @@ describe("Studio's pages of people", () => {
       expect(await administrators()).to.not.include(other.user.id);
 
       await (await page.waitForSelector('[aria-label="Audit log of First organization"]'))!.click();
-      for (const type of ["administrator.create", "administrator.delete", "invitation.accept", "member.delete"]) {
-        await page.waitForSelector(studio.withText("code", type));
+      for (const type of ["Administrator created", "Administrator deleted", "Invitation accepted", "Member deleted"]) {
+        await page.waitForSelector(studio.withText("span", type));
       }
       await checkWidths(page, "access");
       expect(admin.watch.errors).to.deep.equal([]);

@@ -2,7 +2,8 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { ReadAudit } from "../documents.js";
 import { useNames } from "../people/people.js";
-import { formatDetails, formatExactTime, formatTime } from "../shared/format.js";
+import { describeAuditData, describeAuditType } from "../shared/audit-text.js";
+import { formatExactTime, formatTime } from "../shared/format.js";
 import type { PageProps } from "../shell/page-props.js";
 
 const PAGE = 100;
@@ -41,16 +42,18 @@ export function AuditPage({ api, appId, actions }: PageProps) {
       <p className="fault" role="alert">
         {error?.message}
       </p>
-      <ul className="records">
+      <ul className="records audit">
         {entries?.map(({ id, type, userId, credentialId, actionId, data, createdAt }) => (
           <li key={id}>
             <time dateTime={createdAt} title={formatExactTime(createdAt)}>
               {formatTime(createdAt)}
             </time>
-            <code>{type}</code>
+            <span title={type}>{describeAuditType(type)}</span>
             <b>{nameOf(userId) ?? (credentialId === null ? "the service" : `token ${credentialId}`)}</b>
-            {actionId !== null && <span>{actions.whose(actionId)?.name ?? `action ${actionId}`}</span>}
-            <span className="hint grow">{formatDetails(data)}</span>
+            <span className="hint grow">
+              {actionId !== null && <b>{actions.whose(actionId)?.name ?? `action ${actionId}`} </b>}
+              {describeAuditData(data)}
+            </span>
           </li>
         ))}
       </ul>

@@ -2,7 +2,8 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { ListOrganizationPeople, ReadOrganizationAudit } from "../documents.js";
-import { formatDetails, formatExactTime, formatTime } from "../shared/format.js";
+import { describeAuditData, describeAuditType } from "../shared/audit-text.js";
+import { formatExactTime, formatTime } from "../shared/format.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { idOf } from "../shell/place.js";
@@ -51,16 +52,16 @@ function AccessLog(props: LogProps) {
       <p className="fault" role="alert">
         {error?.message}
       </p>
-      <ul className="records" aria-label="Audit log">
+      <ul className="records audit" aria-label="Audit log">
         {entries?.map(({ id, type, userId, subjectId, address, data, createdAt }) => (
           <li key={id}>
             <time dateTime={createdAt} title={formatExactTime(createdAt)}>
               {formatTime(createdAt)}
             </time>
-            <code>{type}</code>
+            <span title={type}>{describeAuditType(type)}</span>
             {typeof userId === "number" && <b>{nameOf(userId)}</b>}
             {typeof subjectId === "number" && subjectId !== userId && <span>about {nameOf(subjectId)}</span>}
-            <span className="hint grow">{formatDetails(data) || NO_DETAILS}</span>
+            <span className="hint grow">{describeAuditData(data) || NO_DETAILS}</span>
             <span className="hint">{address ?? ""}</span>
           </li>
         ))}

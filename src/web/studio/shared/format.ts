@@ -97,19 +97,3 @@ export function formatBytes(bytes: number): string {
   const value = bytes / 1024 ** unitIndex;
   return `${unitIndex === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${["B", "KB", "MB", "GB", "TB"][unitIndex]}`;
 }
-
-const isPlainValue = (value: unknown) => typeof value !== "object";
-
-const valueText = (value: unknown): string => {
-  if (typeof value === "string") return value;
-  return Array.isArray(value) && value.every(isPlainValue) ? value.join(", ") : JSON.stringify(value);
-};
-
-/** Returns the details of an audit log entry without null values: `{"keys": ["a", "b"]}` becomes `keys a, b`. */
-export function formatDetails(data: unknown): string {
-  if (typeof data !== "object" || data === null) return "";
-  return Object.entries(data)
-    .filter(([, value]) => value !== null)
-    .map(([name, value]) => `${name} ${valueText(value)}`)
-    .join(" · ");
-}
