@@ -1,10 +1,13 @@
 /**
  * Tests the complete story of an app at a given window width. A person makes an account by the first link, writes an action that fails,
- * corrects, schedules and publishes it, calls it, replays a run, restores a version, and edits together with another person. The person
+ * corrects, schedules and publishes it, calls it by the curl command of the panel Call, watches the run, replays a run, restores a version, and edits together with another person. The person
  * then invites a third one, writes an access rule, and sets the mail server.
  */
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
+import { type MailServer, startMailServer } from "../harness/mail-server.js";
 import { accountsBeside, PASSPHRASE } from "../harness/people.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
@@ -21,6 +24,14 @@ interface StudioWindow {
 
 interface StoryWindow extends StudioWindow {
   service: TestService;
+  mail: MailServer;
+}
+
+/** Runs a copied command in a shell, where the person has put a token into a variable. */
+async function runCommand(command: string, token: string): Promise<unknown> {
+  const env = { PATH: process.env["PATH"]!, TOKEN: token };
+  const { stdout } = await promisify(execFile)("sh", ["-c", command], { env });
+  return JSON.parse(stdout);
 }
 
 const waitForSave = ({ studio }: StudioWindow) => studio.saved();
@@ -59,7 +70,7 @@ async function writeAction(scene: StoryWindow): Promise<void> {
 }
 
 async function publish(scene: StoryWindow): Promise<void> {
-  const { service, page, studio } = scene;
+  const { page, studio } = scene;
   await page.select('[data-field="triggers"] select:has(option[value="schedule"])', "schedule");
   await studio.replace('[data-field="frequency"] input', "0 9 * * 1-5");
   await page.waitForSelector(".ticks li:nth-child(5)");
@@ -69,11 +80,20 @@ async function publish(scene: StoryWindow): Promise<void> {
   await studio.button("Publish the app");
   await studio.button("Publish", '//*[@role="tabpanel"]');
   await page.waitForSelector(studio.withText("button", "Publish again"));
+}
+
+/** The panel Call has a command for the payload of the panel Run. The run of the command appears in the log without a reload. */
+async function callAndWatch(scene: StoryWindow): Promise<void> {
+  const { service, page, studio } = scene;
+  await openTab(scene, "Run");
+  await studio.replace("#payload", '{"name": "grace"}');
+  await openTab(scene, "Call");
+  await (await page.waitForSelector("::-p-xpath(//summary[.='runWithResult'])"))!.click();
+  const command = (await studio.textOf(".call-example[open] pre"))!;
+  expect(command).to.match(/^curl /);
   await openTab(scene, "Log");
   await page.waitForFunction('document.querySelectorAll(".entry").length === 2');
-  const run = `/v3/apps/${service.appId}/actions/shout/runWithResult`;
-  const live = await service.rest("POST", run, { as: "live", body: { name: "grace" } });
-  expect(live.body.result).to.equal("GRACE!");
+  expect(await runCommand(command, service.tokens.live!)).to.include({ result: "GRACE!" });
   await page.waitForFunction('document.querySelectorAll(".entry").length === 3');
   expect(await studio.textOf(".entry:first-child .gist")).to.contain("GRACE!");
 }
@@ -145,17 +165,22 @@ async function writeRule({ service, page, studio }: StoryWindow): Promise<void> 
   expect(dataSource.accessRules).to.deep.equal([{ type: ["select"], allow: "all" }]);
 }
 
-async function setMailServer({ service, page, studio }: StoryWindow): Promise<void> {
+async function setMailServer({ service, mail, page, studio }: StoryWindow): Promise<void> {
   await studio.open(`${service.appId}/outbox/email`);
   await studio.replace('input[aria-label="Address for the test"]', "ada@example.com");
   await studio.button("Send a test");
   await page.waitForSelector(".test-message .chip.kept");
   const field = (label: string) => `::-p-xpath(//article//div[label[starts-with(., "${label}")]]/input)`;
-  await studio.replace(field("Host"), "mail.example.com");
-  await studio.replace(field("Port"), "2525");
+  await studio.replace(field("Host"), "127.0.0.1");
+  await studio.replace(field("Port"), String(mail.port));
   await studio.replace(field("Sender"), "Shop <shop@example.com>");
   await studio.button("Save", "//article");
   await page.waitForSelector("::-p-xpath(//span[starts-with(., 'configured')])");
+  await studio.button("Send a test");
+  await page.waitForSelector(".test-message .chip.sent");
+  expect(mail.taken.map(({ from, to }) => ({ from, to }))).to.deep.equal([
+    { from: "shop@example.com", to: ["ada@example.com"] },
+  ]);
 }
 
 /** Declares the test. */
@@ -163,10 +188,15 @@ export function testStory(width: number): void {
   describe(`the story of an app in windows ${width} pixels wide`, () => {
     let service: TestService;
     let browser: Browser;
+    let mail: MailServer;
     let other: string;
 
     before(async () => {
-      [service, browser] = await Promise.all([startTestService(), launchChromium()]);
+      [service, browser, mail] = await Promise.all([
+        startTestService({ ALLOW_PRIVATE_NETWORK: "1" }),
+        launchChromium(),
+        startMailServer(),
+      ]);
       const person = { firstName: "Grace", lastName: "Hopper", email: "grace@example.com" };
       const { user, token } = (await service.rest("POST", "/v1/admin/users", { as: "admin", body: person })).body;
       await service.rest("POST", `/v1/apps/${service.appId}/editors`, { body: { userId: user.id } });
@@ -175,6 +205,7 @@ export function testStory(width: number): void {
     after(async () => {
       await browser?.close();
       await service?.stop();
+      await mail?.stop();
     });
 
     async function openWindow(): Promise<StudioWindow> {
@@ -183,11 +214,12 @@ export function testStory(width: number): void {
       return { page, watch: watchPage(page, service.url), studio: studioPage(page) };
     }
 
-    it("starts with the first link, and leads to an action that two people change, an invitation, a rule and an e-mail server", async () => {
-      const mine: StoryWindow = { ...(await openWindow()), service };
+    it("starts with the first link, and leads to a called action that two people change, an invitation, a rule and a sent e-mail", async () => {
+      const mine: StoryWindow = { ...(await openWindow()), service, mail };
       await makeAccount(mine);
       await writeAction(mine);
       await publish(mine);
+      await callAndWatch(mine);
       await runAgainAndRestore(mine);
       const theirs = await openWindow();
       await theirs.page.goto(`${service.url}/studio#/${service.appId}/actions/${(await readAction(service)).id}`);
