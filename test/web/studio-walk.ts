@@ -7,7 +7,9 @@ import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { VIEW_NAMES, type View } from "../../src/web/studio/shell/views.js";
 import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
+import { accountsBeside, signedInPerson } from "../harness/people.js";
 import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type Content, fillApp } from "./studio-content.js";
 import { COUNT_FETCHES, crawl, kindOfPlace, settle } from "./studio-crawl.js";
@@ -26,10 +28,15 @@ interface AxeViolation {
 }
 
 /** IDs of the items on each page that the test always opens. Of other items, it opens one of each kind. */
-const ALWAYS_OPENED_ITEMS: Partial<Record<View, (content: Content) => number[]>> = {
+const ALWAYS_OPENED_ITEMS: Partial<Record<View, (content: Content, service: TestService) => number[]>> = {
   actions: ({ actionId }) => [actionId],
   runs: ({ runIds }) => runIds,
+  people: (_content, { organizationId }) => [organizationId],
+  access: (_content, { organizationId }) => [organizationId],
 };
+
+/** Paths outside of Studio's own URL: the pages of one-time links, and an unknown address. */
+const OTHER_PATHS = ["setup", "invitation", "reset", "unknown"];
 
 /** Code for the page: returns the kinds of its elements, in order. The test checks screens with the same result only once. */
 const READ_SHAPE = `(() => {
@@ -65,6 +72,8 @@ export function walkStudio({ width, theme }: WalkOptions): void {
     let watch: PageWatch;
     let studio: StudioPage;
     let content: Content;
+    /** An administrator of the service, whose rights open all pages. */
+    let person: Awaited<ReturnType<typeof signedInPerson>>;
     const shapes = new Set<string>();
     const visited = new Set<string>();
     const triedOn = new Map<string, Set<string>>();
@@ -80,6 +89,7 @@ export function walkStudio({ width, theme }: WalkOptions): void {
       await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: theme }]);
       await page.evaluateOnNewDocument(COUNT_FETCHES);
       studio = studioPage(page);
+      person = await signedInPerson(service);
       await page.goto(`${service.url}/studio`);
       await page.waitForSelector('form[aria-busy="false"]');
     });
@@ -111,11 +121,13 @@ export function walkStudio({ width, theme }: WalkOptions): void {
       return faults;
     }
 
+    // Evaluated through the protocol: the page's policy allows only the service's own scripts.
+    const loadAxe = () => page.evaluate(readFileSync(AXE_FILE, "utf8"));
+
     it("has a sign-in without an accessibility error of axe", async () => {
-      // Evaluated through the protocol: the page's policy allows only the service's own scripts.
-      await page.evaluate(readFileSync(AXE_FILE, "utf8"));
+      await loadAxe();
       expect(await findScreenFaults(page)).to.deep.equal([]);
-      await studio.signIn(service.tokens.editor);
+      await studio.signIn(person.token);
     });
 
     for (const view of VIEW_NAMES) {
@@ -146,7 +158,7 @@ export function walkStudio({ width, theme }: WalkOptions): void {
     for (const view of VIEW_NAMES) {
       it(`has no accessibility error of axe on any screen of the page “${view}”, and nothing is wider than the window`, async () => {
         const own = `#/${service.appId}/${view}`;
-        const first = [own, ...(ALWAYS_OPENED_ITEMS[view]?.(content) ?? []).map((id) => `${own}/${id}`)];
+        const first = [own, ...(ALWAYS_OPENED_ITEMS[view]?.(content, service) ?? []).map((id) => `${own}/${id}`)];
         const faults = await walkUrls(
           first,
           (href) => href === own || href.startsWith(`${own}/`) || href.startsWith(`${own}?`),
@@ -158,5 +170,23 @@ export function walkStudio({ width, theme }: WalkOptions): void {
     it("shows all pages without an error", () => {
       expect(watch.errors).to.deep.equal([]);
     });
+
+    it("has no accessibility error of axe in the dialog of an ended session", async () => {
+      await accountsBeside(service).sessions.endAll(person.user.id);
+      // Another instance ended the session, so the service learns of it by a notification.
+      await until(async () => (await service.rest("GET", "/v1/apps", { as: person.token })).http === 401);
+      await studio.open(`${service.appId}/app/audit`);
+      await page.waitForSelector("dialog[open] input[name=passphrase]");
+      expect(await findScreenFaults(page)).to.deep.equal([]);
+    });
+
+    for (const path of OTHER_PATHS) {
+      it(`has no accessibility error of axe on the page /studio/${path}`, async () => {
+        await page.goto(`${service.url}/studio/${path}`);
+        await page.waitForSelector("h1");
+        await loadAxe();
+        expect(await findScreenFaults(page)).to.deep.equal([]);
+      });
+    }
   });
 }
