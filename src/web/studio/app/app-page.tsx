@@ -42,8 +42,11 @@ function AppFields({ api, app, appId, confirm, reloadApps }: PageProps) {
   };
   return (
     <>
-      <form className="row" onSubmit={rename}>
-        <input aria-label="Name of the app" value={name} onChange={(event) => setName(event.target.value)} />
+      <form className="row labelled" onSubmit={rename}>
+        <label>
+          <span>Name of the app</span>
+          <input aria-label="Name of the app" value={name} onChange={(event) => setName(event.target.value)} />
+        </label>
         <button type="submit" disabled={name.trim() === "" || !field.isDirty || field.isChangedElsewhere}>
           Rename
         </button>

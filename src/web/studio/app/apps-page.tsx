@@ -32,14 +32,16 @@ function OrganizationList({ api, appId, organizations, isAdmin, reloadRoles }: P
         </p>
       )}
       {isAdmin && (
-        <form className="row" onSubmit={(event) => void submit(event)}>
-          <input
-            aria-label="Name of the new organization"
-            placeholder="name of the new organization"
-            autoComplete="off"
-            value={name}
-            onChange={(event) => setName(event.target.value)}
-          />
+        <form className="row labelled" onSubmit={(event) => void submit(event)}>
+          <label>
+            <span>Name of the new organization</span>
+            <input
+              aria-label="Name of the new organization"
+              autoComplete="off"
+              value={name}
+              onChange={(event) => setName(event.target.value)}
+            />
+          </label>
           <button type="submit" disabled={name.trim() === ""}>
             Create organization
           </button>

@@ -26,14 +26,16 @@ export function NewApp({ api, go, reloadApps }: NewAppProps) {
   };
   return (
     <form onSubmit={(event) => void submit(event)}>
-      <p className="row">
-        <input
-          aria-label="Name of the new app"
-          placeholder="name of the new app"
-          autoComplete="off"
-          value={name}
-          onChange={(event) => setName(event.target.value)}
-        />
+      <p className="row labelled">
+        <label>
+          <span>Name of the new app</span>
+          <input
+            aria-label="Name of the new app"
+            autoComplete="off"
+            value={name}
+            onChange={(event) => setName(event.target.value)}
+          />
+        </label>
         <button type="submit" className="primary" disabled={name.trim() === ""}>
           Make an app
         </button>

@@ -35,16 +35,19 @@ function NewStage({ busy, create }: NewStageProps) {
     if (await create(name.trim(), hours === 0 ? null : hours)) setName("");
   };
   return (
-    <form className="row" onSubmit={(event) => void submit(event)}>
-      <input
-        aria-label="Name of the new stage"
-        placeholder="staging"
-        autoComplete="off"
-        value={name}
-        onChange={({ target }) => setName(target.value)}
-      />
+    <form className="row labelled" onSubmit={(event) => void submit(event)}>
       <label>
-        <span className="unseen">Life of the new stage</span>
+        <span>Name</span>
+        <input
+          aria-label="Name of the new stage"
+          placeholder="staging"
+          autoComplete="off"
+          value={name}
+          onChange={({ target }) => setName(target.value)}
+        />
+      </label>
+      <label>
+        <span>Lifetime</span>
         <select value={hours} onChange={({ target }) => setHours(Number(target.value))}>
           {STAGE_LIFETIMES.map(([days, label]) => (
             <option key={days} value={days}>

@@ -70,9 +70,9 @@ function NewToken({ busy, create }: NewTokenProps) {
   };
   return (
     <form className="token-form" onSubmit={(event) => void submit(event)}>
-      <div className="row">
+      <div className="row labelled">
         <label>
-          <span className="unseen">Kind</span>
+          <span>Kind</span>
           <select value={kind} onChange={(event) => setKind(event.target.value as TokenKind)}>
             {(Object.keys(KIND_LABELS) as TokenKind[]).map((tokenKind) => (
               <option key={tokenKind} value={tokenKind}>
@@ -81,19 +81,22 @@ function NewToken({ busy, create }: NewTokenProps) {
             ))}
           </select>
         </label>
-        <input
-          aria-label="Name of the new token"
-          placeholder="what it is for"
-          autoComplete="off"
-          value={name}
-          onChange={(event) => setName(event.target.value)}
-        />
         <label>
-          <span className="unseen">Expires in</span>
+          <span>Name</span>
+          <input
+            aria-label="Name of the new token"
+            placeholder="such as: CI of the shop"
+            autoComplete="off"
+            value={name}
+            onChange={(event) => setName(event.target.value)}
+          />
+        </label>
+        <label>
+          <span>Expires</span>
           <select value={days} onChange={(event) => setDays(Number(event.target.value))}>
             {EXPIRY_DAYS.map((expiryDays) => (
               <option key={expiryDays} value={expiryDays}>
-                {expiryDays === 0 ? "never expires" : `expires in ${expiryDays} days`}
+                {expiryDays === 0 ? "never" : `in ${expiryDays} days`}
               </option>
             ))}
           </select>

@@ -106,18 +106,21 @@ function InviteForm({
     if (await invite({ email: email.trim(), role, expiresInHours: hours })) setEmail("");
   };
   return (
-    <form className="row" aria-label="Invite a person" onSubmit={(event) => void submit(event)}>
-      <input
-        type="email"
-        required
-        aria-label="E-mail address"
-        placeholder="e-mail address"
-        autoComplete="off"
-        value={email}
-        onChange={(event) => setEmail(event.target.value)}
-      />
+    <form className="row labelled" aria-label="Invite a person" onSubmit={(event) => void submit(event)}>
       <label>
-        <span className="unseen">Role</span>
+        <span>E-mail address</span>
+        <input
+          type="email"
+          required
+          aria-label="E-mail address"
+          placeholder="ann@example.com"
+          autoComplete="off"
+          value={email}
+          onChange={(event) => setEmail(event.target.value)}
+        />
+      </label>
+      <label>
+        <span>Role</span>
         <select value={role} onChange={(event) => setRole(event.target.value as Role)}>
           {grantableRoles(callerRole).map((role) => (
             <option key={role} value={role}>
@@ -127,7 +130,7 @@ function InviteForm({
         </select>
       </label>
       <label>
-        <span className="unseen">Link valid for</span>
+        <span>Link valid for</span>
         <select value={hours} onChange={(event) => setHours(Number(event.target.value))}>
           {DURATIONS.map(([value, label]) => (
             <option key={value} value={value}>
