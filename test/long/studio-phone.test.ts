@@ -17,6 +17,7 @@ for (const width of [390, 640]) {
     let browser: Browser;
     let page: Page;
     let studio: StudioPage;
+    let nightlyId: number;
 
     before(async () => {
       [service, browser] = await Promise.all([startTestService(), launchChromium()]);
@@ -32,8 +33,9 @@ for (const width of [390, 640]) {
           triggers: [...action.triggers, { trigger: "schedule" }],
         },
       });
+      nightlyId = nightly.body.action.id;
       await service.rest("POST", `/v1/apps/${appId}/publish`);
-      await service.rest("POST", `/v3/apps/${appId}/actions/${nightly.body.action.id}/publish`);
+      await service.rest("POST", `/v3/apps/${appId}/actions/${nightlyId}/publish`);
       await service.rest("POST", `/v1/apps/${appId}/settings`, {
         body: { ["k".repeat(90)]: "v".repeat(300), _b: { c: 1 } },
       });
@@ -99,6 +101,35 @@ for (const width of [390, 640]) {
         await page.click(".workspace-head .narrow-only");
         await page.waitForSelector(".action-list .action", { visible: true });
       }
+    });
+
+    it("shows the whole Save button of an action whose draft differs from its live version", async () => {
+      const path = `/v3/apps/${service.appId}/actions/${nightlyId}`;
+      expect((await service.rest("PUT", path, { body: { description: "changed" } })).http).to.equal(200);
+      await studio.open(`${service.appId}/actions/${nightlyId}`);
+      await page.waitForSelector(".workspace-head .chip.behind");
+      await fits();
+      await studio.replace('[data-field="description"] textarea', "not saved");
+      await page.waitForSelector(".workspace-head .primary:enabled");
+      await fits();
+      await studio.save();
+      await studio.saved();
+    });
+
+    it("gives a form beside a list enough width for its fields", async () => {
+      for (const shownWidth of [768, width]) {
+        await page.setViewport({ width: shownWidth, height: 800 });
+        for (const place of ["alerts", "notifications"]) {
+          await studio.open(`${service.appId}/${place}/new`);
+          await page.waitForSelector(".notification-editor input");
+          const narrowest = `Math.min(...[...document.querySelectorAll(".notification-editor .field :is(input, textarea)")]
+            .map((field) => field.getBoundingClientRect().width))`;
+          expect(await page.evaluate(narrowest), `${place}, ${shownWidth}`).to.be.at.least(200);
+        }
+      }
+      await page.setViewport({ width, height: 800, isMobile: width < 500, hasTouch: width < 500 });
+      await page.reload();
+      await page.waitForSelector(".top-bar");
     });
 
     it("leads from an unknown action to the list", async () => {

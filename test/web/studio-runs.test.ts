@@ -171,7 +171,7 @@ describe("runs in Studio", () => {
     await waitForRuns(runIds["bad"]!);
     await page.click(".runs-box .run-link");
     await page.waitForSelector(".run-page .timeline");
-    await page.click('.run-head [aria-label="Back to all runs"]');
+    await page.click(".breadcrumbs a:last-of-type");
     await waitForRuns(runIds["bad"]!);
     expect(await page.evaluate("location.hash")).to.contain("state=failed");
   });

@@ -57,49 +57,50 @@ export function WorkspaceHead({ editor, copy, back, showsFields, toggleFields }:
           {fault.message} <code>{fault.status}</code>
         </span>
       )}
-      <span className="grow" />
-      <button
-        type="button"
-        className="quiet icon-button"
-        aria-label="Fields of the action"
-        aria-pressed={showsFields}
-        title={showsFields ? "Hide the fields" : "Show the fields"}
-        onClick={toggleFields}
-      >
-        <PanelRight size={ICON_PIXELS} aria-hidden />
-      </button>
-      <ForEditors>
-        <button type="button" className="narrow-only" title="Go down to the run" onClick={() => openDockPanel("Run")}>
-          Run ↓
-        </button>
+      <span className="head-buttons">
         <button
           type="button"
-          className="head-run with-icon"
-          aria-label="Run the draft"
-          disabled={isBlocked}
-          onClick={() => openDockPanel("Run", true)}
+          className="quiet icon-button"
+          aria-label="Fields of the action"
+          aria-pressed={showsFields}
+          title={showsFields ? "Hide the fields" : "Show the fields"}
+          onClick={toggleFields}
         >
-          <Play size={ICON_PIXELS} aria-hidden /> Run
+          <PanelRight size={ICON_PIXELS} aria-hidden />
         </button>
-        <button
-          type="button"
-          className="head-publish with-icon"
-          aria-label="Publish: show the changes"
-          disabled={!saved}
-          onClick={() => openDockPanel("Publish")}
-        >
-          <CloudUpload size={ICON_PIXELS} aria-hidden /> Publish
-        </button>
-        <button
-          type="button"
-          className="primary"
-          title="Ctrl+S"
-          disabled={isBlocked || (saved !== null && !dirty)}
-          onClick={() => void save()}
-        >
-          {saved ? "Save" : "Create"}
-        </button>
-      </ForEditors>
+        <ForEditors>
+          <button type="button" className="narrow-only" title="Go down to the run" onClick={() => openDockPanel("Run")}>
+            Run ↓
+          </button>
+          <button
+            type="button"
+            className="head-run with-icon"
+            aria-label="Run the draft"
+            disabled={isBlocked}
+            onClick={() => openDockPanel("Run", true)}
+          >
+            <Play size={ICON_PIXELS} aria-hidden /> Run
+          </button>
+          <button
+            type="button"
+            className="head-publish with-icon"
+            aria-label="Publish: show the changes"
+            disabled={!saved}
+            onClick={() => openDockPanel("Publish")}
+          >
+            <CloudUpload size={ICON_PIXELS} aria-hidden /> Publish
+          </button>
+          <button
+            type="button"
+            className="primary"
+            title="Ctrl+S"
+            disabled={isBlocked || (saved !== null && !dirty)}
+            onClick={() => void save()}
+          >
+            {saved ? "Save" : "Create"}
+          </button>
+        </ForEditors>
+      </span>
     </div>
   );
 }

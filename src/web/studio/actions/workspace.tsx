@@ -37,6 +37,7 @@ function useSaveShortcut(save: () => void): void {
 function ActionMissing({ text, back }: { text: string; back: () => void }) {
   return (
     <>
+      <h2>This action cannot be shown</h2>
       <p className="fault">{text}</p>
       <button type="button" onClick={back}>
         All actions

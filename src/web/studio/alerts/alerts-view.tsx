@@ -96,8 +96,11 @@ export function AlertsView({ api, appId, confirm, place, go, setDirty, actions: 
         />
       ) : (
         <div className="welcome">
-          <h2>Choose an alert</h2>
-          <p>Or create one. It sends a message at the first failure, and another when the problem is over.</p>
+          <h2>{alerts?.length === 0 ? "No alerts yet" : "Choose an alert"}</h2>
+          <p>An alert sends a message at the first failure, and another when the problem is over.</p>
+          <button type="button" onClick={() => show("new")}>
+            New alert
+          </button>
         </div>
       )}
     </div>

@@ -187,7 +187,7 @@ export function useEntries({ api, appId, id, where, order }: Options): Entries {
         if (status !== "ENTRY_CHANGED") return message;
         // The stored entry is shown, and the message asks the person to enter the value again.
         await pages.reload();
-        return "Someone else changed this entry. It is shown as it is now.";
+        return "Not saved: someone else changed this entry. The table now shows the current value.";
       }
     },
     [pages],

@@ -117,8 +117,11 @@ export function NotificationsView({ api, appId, confirm, place, go, setDirty }: 
         />
       ) : (
         <div className="welcome">
-          <h2>Choose a notification</h2>
-          <p>Or write one. Users receive it in open pages at once, and on devices that subscribed.</p>
+          <h2>{entries?.length === 0 ? "No notifications yet" : "Choose a notification"}</h2>
+          <p>Users receive a notification in open pages at once, and on devices that subscribed.</p>
+          <button type="button" onClick={() => show("new")}>
+            New notification
+          </button>
         </div>
       )}
     </div>

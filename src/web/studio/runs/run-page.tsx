@@ -118,23 +118,17 @@ function RunFacts({ run, appId }: { run: RunDetails; appId: number }) {
 interface HeadProps {
   run: RunDetails;
   appId: number;
-  /** Filters of the list from which the person opened the run. */
-  filters: Place["query"];
   cancel: () => Promise<void>;
 }
 
-function RunHead({ run, appId, filters, cancel }: HeadProps) {
+function RunHead({ run, appId, cancel }: HeadProps) {
   const { actionId, actionName, masterId } = run;
   const name = actionName ?? `action ${actionId}, which is gone`;
   return (
     <div className="row run-head">
-      <a href={hrefOf({ appId, view: "runs", query: filters })} aria-label="Back to all runs">
-        ‹ Runs
-      </a>
       <h2>
         {masterId === null ? name : <a href={hrefOf({ appId, view: "actions", item: String(masterId) })}>{name}</a>}
       </h2>
-      <span className="hint">run {run.id}</span>
       <span role="status">
         <RunState state={run.state} />
       </span>
@@ -208,7 +202,7 @@ function RunOutcome({ run, appId, api }: { run: RunDetails; appId: number; api: 
   );
 }
 
-export function RunPage({ api, appId, runId, place, go, confirm }: PageProps & { runId: number }) {
+export function RunPage({ api, appId, runId, go, confirm }: PageProps & { runId: number }) {
   const { run, fault, lines, cancel } = useRunDetails(api, appId, runId);
   if (!run) {
     return (
@@ -228,7 +222,7 @@ export function RunPage({ api, appId, runId, place, go, confirm }: PageProps & {
   const { log, caused } = run;
   return (
     <div className="run-page">
-      <RunHead {...{ run, appId, cancel }} filters={place.query} />
+      <RunHead {...{ run, appId, cancel }} />
       <div className="run-columns">
         <div>
           <RunOutcome run={run} appId={appId} api={api} />

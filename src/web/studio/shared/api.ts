@@ -70,7 +70,7 @@ export const isChanged = (error: unknown): boolean => asApiError(error).status =
 export async function refusalText(error: unknown, load: () => Promise<unknown>): Promise<string> {
   if (!isChanged(error)) return asApiError(error).message;
   await load();
-  return "Not saved: someone else changed this. It is shown as it is now.";
+  return "Not saved: someone else changed this. The page now shows the current state.";
 }
 
 export interface Follower<Data> {

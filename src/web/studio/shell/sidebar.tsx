@@ -21,7 +21,7 @@ import Siren from "lucide-react/icons/siren";
 import SlidersHorizontal from "lucide-react/icons/sliders-horizontal";
 import Users from "lucide-react/icons/users";
 import Zap from "lucide-react/icons/zap";
-import { type ComponentType, lazy } from "react";
+import { type ComponentType, lazy, useEffect, useRef } from "react";
 import type { Role } from "../../../rules/roles.js";
 import { serviceAddress } from "../../service-address.js";
 import type { App } from "../shared/model.js";
@@ -87,8 +87,14 @@ export interface SidebarProps {
 
 function Links({ app, role, place, isCollapsed }: Pick<SidebarProps, "app" | "role" | "place" | "isCollapsed">) {
   const item = place.view === "app" ? (isAppPart(place.item) ? place.item : "general") : null;
+  const nav = useRef<HTMLElement>(null);
+  const openPage = `${place.view} ${item}`;
+  // In a low window, the link of the open page may be below the visible ones.
+  useEffect(() => {
+    if (openPage) nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+  }, [openPage]);
   return (
-    <nav aria-label="Views">
+    <nav ref={nav} aria-label="Views">
       {SIDEBAR_GROUPS.map(({ label, links }) => {
         const shownLinks = links.map((link) => ({ link, ...splitLink(link) })).filter(({ view }) => isFor(view, role));
         if (shownLinks.length === 0) return null;
