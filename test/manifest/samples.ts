@@ -1,4 +1,4 @@
-/** A manifest that uses every field, and its plan for an empty app. */
+/** A manifest that uses every field, its plan for an empty app, and invalid documents. */
 export const CODE = "async function execute() {\n  return 1;\n}";
 
 /** A manifest that uses every field. */
@@ -135,3 +135,41 @@ export const NAMED = {
 export const NOTHING = { created: [], changed: [], removed: [] };
 /** Plan of the manifest for an app that already has its content, but no values for its bindings. */
 export const SAME = { ...NOTHING, missing: NAMED.missing };
+
+const deep = JSON.parse(`${"[".repeat(600)}${"]".repeat(600)}`);
+/** Documents that are no manifest, or that have an invalid part. */
+export const INVALID: readonly unknown[] = [
+  null,
+  [],
+  "x",
+  {},
+  { version: 2 },
+  { version: "1" },
+  { version: 1, action: [] },
+  { version: 1, actions: {} },
+  { version: 1, actions: [null] },
+  { version: 1, settings: [{ key: 1 }] },
+  { version: 1, settings: [{ key: "" }] },
+  { version: 1, settings: [{ key: "__proto__", value: 1 }] },
+  { version: 1, app: [] },
+  { version: 1, app: { icon: 1 } },
+  { version: 1, app: { name: "x" } },
+  { version: 1, app: { hooks: deep } },
+  { version: 1, settings: [{ key: "a", value: deep }] },
+  { version: 1, alerts: [{}] },
+  { version: 1, secretBindings: [null] },
+  { version: 1, secretBindings: [{ key: "__a", in: "header" }] },
+  { version: 1, secretBindings: [{ key: "title", origin: "https://a.example", in: "header" }] },
+  { version: 1, secretBindings: Array(2).fill({ key: "__a", origin: "https://a.example", in: "header" }) },
+  { version: 1, alerts: Array(101).fill(WHOLE.alerts[1]) },
+  { version: 1, actions: [{ name: "a\u0000" }] },
+  { version: 1, dataSources: [{ name: {} }] },
+  { version: 1, dataSources: [{ name: "a\u0000" }] },
+  { version: 1, dataSources: [{ name: "a", entries: [] }] },
+  {
+    version: 1,
+    actions: [{ name: "a", code: CODE, triggers: [{ trigger: "log", where: { type: "x", dataSource: {} } }] }],
+  },
+  { version: 1, dataSources: [{ name: "a", indexes: [{ columns: ["a"], unique: 1 }] }] },
+  { version: 1, actions: [{ name: "a", code: CODE, assets: 1 }] },
+];

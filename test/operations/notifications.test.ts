@@ -1,16 +1,11 @@
 /** Tests notifications: an app's backend writes them, and its users read, stream and receive them as push messages. */
-import { createECDH } from "node:crypto";
 import { createServer, type Server } from "node:http";
-import { createRequire } from "node:module";
 import { expect } from "chai";
 import type { Client } from "graphql-ws";
 import { rows } from "../../src/data/database.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
-
-const ece = createRequire(createRequire(import.meta.url).resolve("web-push"))("http_ece") as {
-  decrypt(body: Buffer, how: object): Buffer;
-};
+import { pushDevice } from "./push-device.js";
 
 interface Entry {
   id: number;
@@ -208,17 +203,7 @@ describe("notifications", function () {
     expect(again.map(({ readStatus }) => readStatus).slice(0, 2)).to.deep.equal([true, false]);
   });
 
-  /** Creates a device that a browser has registered for push messages. */
-  function device(name: string) {
-    const keys = createECDH("prime256v1");
-    const p256dh = keys.generateKeys("base64url");
-    const auth = Buffer.alloc(16, name).toString("base64url");
-    const { port } = pushService.address() as { port: number };
-    const subscription = { endpoint: `http://127.0.0.1:${port}/${name}`, keys: { p256dh, auth } };
-    const opened = (body: Buffer) =>
-      JSON.parse(ece.decrypt(body, { version: "aes128gcm", privateKey: keys, authSecret: auth }).toString());
-    return { subscription, opened };
-  }
+  const device = (name: string) => pushDevice(name, pushService);
   const devices = (method: string, body?: unknown, as = "viewer") =>
     service.rest(method, `/v1/apps/${service.appId}/push/subscriptions`, { body, as });
   const PUSH = { pushNotification: { payload: { title: "Hello", body: "There", badge: 2 } } };

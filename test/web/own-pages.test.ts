@@ -11,8 +11,8 @@ import { blocksOf, filledIn, readPage } from "../docs/pages.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { launchChromium } from "./chromium.js";
+import { GIVEN_ORIGINS, INVALID_ORIGINS, SHOP_ORIGIN } from "./origins.js";
 
-const SHOP_ORIGIN = "https://shop.example";
 const HASH_PASSWORD_HOOKS = [{ type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"] } }];
 const HOUR_MS = 3_600_000;
 
@@ -60,15 +60,8 @@ describe("pages on other origins", () => {
   describe("the list of origins", () => {
     it("is normalized, each once, over REST and GraphQL, and is in the audit log", async () => {
       expect((await service.rest("GET", `${app}/origins`)).body).to.deep.equal({ origins: [] });
-      const givenOrigins = [
-        "https://Shop.Example/",
-        SHOP_ORIGIN,
-        "https://shop.example:443",
-        "http://localhost:5173",
-        "https://bücher.example",
-      ];
       const normalizedOrigins = [SHOP_ORIGIN, "http://localhost:5173", "https://xn--bcher-kva.example"];
-      expect((await setOrigins(givenOrigins)).body).to.deep.equal({ origins: normalizedOrigins });
+      expect((await setOrigins(GIVEN_ORIGINS)).body).to.deep.equal({ origins: normalizedOrigins });
       expect((await service.rest("GET", `${app}/origins`)).body).to.deep.equal({ origins: normalizedOrigins });
       const [entry] = (await service.rest("GET", `${app}/audit`)).body.entries;
       expect(entry).to.deep.include({ type: "app.origins", data: { origins: normalizedOrigins } });
@@ -81,26 +74,7 @@ describe("pages on other origins", () => {
       expect(read.data.appOrigins).to.deep.equal([SHOP_ORIGIN]);
     });
 
-    for (const origin of [
-      ...[
-        "*",
-        "null",
-        "",
-        "shop.example",
-        "http://shop.example",
-        "https://shop.example/path",
-        "https://*.shop.example",
-      ],
-      ...["https://user@shop.example", "https://shop.example?a", "https://shop.example#a", "ftp://shop.example"],
-      ...[
-        "https://",
-        "javascript:alert(1)",
-        "https://shop.example\\x",
-        "http://localhost.evil.example",
-        "https://shop.example:99999",
-      ],
-      ...[1, null, {}, ["https://shop.example"], `https://${"a".repeat(300)}.example`],
-    ]) {
+    for (const origin of INVALID_ORIGINS) {
       it(`rejects ${JSON.stringify(origin).slice(0, 60)}`, async () => {
         const answer = await setOrigins([SHOP_ORIGIN, origin]);
         expect(statusOf(answer)).to.equal("400 REQUEST_INVALID");
