@@ -11,6 +11,7 @@ import { needsOfNames } from "../../../src/engine/browser/mode.js";
 import { READY_WITHIN_MS } from "../../../src/engine/browser/pages/harness.js";
 import { type ConsoleLine, hasNetwork, type Mode, type PageScript } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
+import { sampleOf } from "../../harness/samples.js";
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 
 const GLOBALS = { isolate: ISOLATE_GLOBALS, "network-isolate": NETWORK_ISOLATE_GLOBALS } as const;
@@ -206,8 +207,9 @@ describe("a run without a document", function () {
     const changed =
       "for (const one of ['join', 'map', Symbol.iterator]) Array.prototype[one] = () => ''; RegExp.prototype.exec = () => null;" +
       "RegExp.prototype.test = () => false; Object.prototype.apply = Object.prototype.construct = (_, values) => values;";
-    for (const text of ["import('x')", "import\n/**/ ('x')", "return import.defer('x')", "import<!--\n('x')"]) {
-      for (const way of ways) {
+    const texts = ["import('x')", "import\n/**/ ('x')", "return import.defer('x')", "import<!--\n('x')"];
+    for (const [at, text] of texts.entries()) {
+      for (const way of sampleOf(ways, at, texts.length)) {
         const code = `const text = ${JSON.stringify(text)}; let count = 0; ${changed} const execute = async () => void ${way}`;
         const [outcome, elsewhere] = [
           await browsers.run(runOf(code, { mode: "isolate" })),
