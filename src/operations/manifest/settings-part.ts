@@ -23,10 +23,12 @@ function checkItem({ key, tier, value, secret }: Item): void {
   }
   if (value !== undefined && actualTier !== "public") {
     const advice = "set private and protected values with the settings API";
-    throw new ActionError("REQUEST_INVALID", `a ${actualTier} setting cannot have the field value here; ${advice}`);
+    const error = `a ${actualTier} setting cannot have the field value here; ${advice}`;
+    throw new ActionError("REQUEST_INVALID", error, {}, "value");
   }
   if (secret !== undefined && actualTier !== "private") {
-    throw new ActionError("REQUEST_INVALID", `a ${actualTier} setting cannot have the field secret; remove it`);
+    const error = `a ${actualTier} setting cannot have the field secret; remove it`;
+    throw new ActionError("REQUEST_INVALID", error, {}, "secret");
   }
 }
 
