@@ -12,6 +12,7 @@ import { until } from "../harness/until.js";
 import { type Block, beginningOf, blocksOf, isAction, PAGES, ROOT, readPage } from "./pages.js";
 import { pastedShell } from "./pasted-shell.js";
 import { differences, lastJson } from "./response.js";
+import { type StandIns, startStandIns } from "./stand-ins.js";
 
 const RUN = ["sh", "graphql"];
 const isDone = (block: Block) =>
@@ -64,14 +65,18 @@ function requestOf({ method, path, as }: NonNullable<Block["sent"]>, text: strin
 
 describe("commands in the documentation", () => {
   let service: TestService;
+  let standIns: StandIns;
   const folders: string[] = [];
 
   before(async () => {
-    service = await startTestService();
+    standIns = await startStandIns();
+    service = await startTestService({ ALLOW_PRIVATE_NETWORK: "1" });
+    await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { __ai: standIns.ai } });
   });
   after(async () => {
     await stopEsbuild();
     await service?.stop();
+    await standIns?.stop();
     for (const folder of folders) rmSync(folder, { recursive: true, force: true });
   });
 
@@ -180,9 +185,9 @@ describe("commands in the documentation", () => {
 
   it("describe each call of the client library, and show it in an example", () => {
     const sources = clientDeclarations(ROOT);
-    for (const { type, path, example, pageExample, shownElsewhere = {} } of NAMESPACES) {
+    for (const { type, path, example, pageExample } of NAMESPACES) {
       const shown = `${example?.code}\n${pageExample?.code}`;
-      const isShown = (name: string) => new RegExp(`\\b${name}\\b`).test(shown) || name in shownElsewhere;
+      const isShown = (name: string) => new RegExp(`\\b${name}\\b`).test(shown);
       const calls = callsOf(sources, type);
       expect(calls, path).to.not.deep.equal([]);
       expect(calls.filter(({ comment }) => comment === "").map(({ name }) => `${path}.${name}`)).to.deep.equal([]);
@@ -199,7 +204,9 @@ describe("commands in the documentation", () => {
         expect((await service.rest("POST", "/v3/apps/1/actions", { body })).body.error).to.equal(undefined);
       };
       if (example!.calls) await save(example!.calls);
-      await save({ name: action, dependencies, code: actionOf(example!.code) });
+      const code = standIns.localized(actionOf(example!.code));
+      const integrationOrigins = code.includes(standIns.apiOrigin) ? [standIns.apiOrigin] : [];
+      await save({ name: action, dependencies, integrationOrigins, code });
       const run = await service.rest("POST", `/v3/apps/1/actions/${action}/runWithResult`, { body: {} });
       expect(run.body.error).to.equal(undefined);
       expect(run.body.result).to.deep.equal(example!.result);

@@ -1,11 +1,10 @@
 /** Tests notifications: an app's backend writes them, and its users read, stream and receive them as push messages. */
-import { createServer, type Server } from "node:http";
 import { expect } from "chai";
 import type { Client } from "graphql-ws";
 import { rows } from "../../src/data/database.js";
+import { type PushService, startPushService } from "../harness/push-service.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
-import { pushDevice } from "./push-device.js";
 
 interface Entry {
   id: number;
@@ -18,36 +17,27 @@ interface Entry {
 describe("notifications", function () {
   this.timeout(180_000);
   let service: TestService;
-  let pushService: Server;
+  let pushService: PushService;
   let moved = 0;
-  let answer = 201;
   /** Token of a live page without a signed-in person. */
   let visitor: string;
-  const pushed: { url: string; body: Buffer; headers: Record<string, unknown> }[] = [];
+  let pushed: PushService["pushed"];
   const clients: Client[] = [];
 
   before(async () => {
-    pushService = createServer((request, response) => {
-      const chunks: Buffer[] = [];
-      request
-        .on("data", (chunk: Buffer) => chunks.push(chunk))
-        .on("end", () => {
-          pushed.push({ url: request.url!, body: Buffer.concat(chunks), headers: request.headers });
-          response.writeHead(answer).end();
-        });
-    });
-    await new Promise<void>((resolve) => pushService.listen(0, "127.0.0.1", () => resolve()));
+    pushService = await startPushService();
+    pushed = pushService.pushed;
     const clock = { now: () => Date.now() + moved, msUntil: (time: number) => time - Date.now() - moved };
     service = await startTestService({ ROLES: "api,scheduler", ALLOW_PRIVATE_NETWORK: "1" }, undefined, { clock });
     visitor = (await service.rest("POST", `/v1/apps/${service.appId}/tokens`, { body: { kind: "live" } })).body.token;
   });
   after(async () => {
     await service.stop();
-    pushService.close();
+    pushService.stop();
   });
   beforeEach(async () => {
     pushed.length = 0;
-    answer = 201;
+    pushService.answer = 201;
     await service.db.query("DELETE FROM push_subscription");
     await service.db.query("DELETE FROM notification");
   });
@@ -203,7 +193,7 @@ describe("notifications", function () {
     expect(again.map(({ readStatus }) => readStatus).slice(0, 2)).to.deep.equal([true, false]);
   });
 
-  const device = (name: string) => pushDevice(name, pushService);
+  const device = (name: string) => pushService.device(name);
   const devices = (method: string, body?: unknown, as = "viewer") =>
     service.rest(method, `/v1/apps/${service.appId}/push/subscriptions`, { body, as });
   const PUSH = { pushNotification: { payload: { title: "Hello", body: "There", badge: 2 } } };
@@ -231,11 +221,11 @@ describe("notifications", function () {
   it("are dropped with a device that no longer exists, and tried again if the push service is busy", async () => {
     const mine = device("gone");
     await devices("POST", mine.subscription);
-    answer = 503;
+    pushService.answer = 503;
     await published("a", PUSH);
     const due = () => rows<{ attempts: number }>(service.db, "SELECT attempts FROM push_delivery WHERE holder IS NULL");
     await until(async () => pushed.length === 1 && (await due())[0]?.attempts === 1);
-    answer = 410;
+    pushService.answer = 410;
     moved += 120_000;
     await wake();
     await until(async () => (await devices("GET")).body.subscriptions.length === 0);
@@ -244,7 +234,7 @@ describe("notifications", function () {
 
   it("are given up after five attempts at a push service that stays busy", async () => {
     await devices("POST", device("full").subscription);
-    answer = 503;
+    pushService.answer = 503;
     await published("a", PUSH);
     const settled = async (attempts: number) => {
       const [left] = await rows<{ attempts: number; holder: string | null }>(
@@ -267,10 +257,10 @@ describe("notifications", function () {
 
   it("are sent by another process when theirs died, and the second message replaces the first", async () => {
     await devices("POST", device("left").subscription);
-    answer = 429;
+    pushService.answer = 429;
     await published("x", PUSH);
     await until(async () => (await waiting()).length === 1);
-    answer = 201;
+    pushService.answer = 201;
     // A process that was killed during a request leaves a delivery in this state.
     await service.db.query("UPDATE push_delivery SET holder = gen_random_uuid(), claimed_at = now(), due_at = now()");
     await until(() => pushed.length === 2);
@@ -281,7 +271,7 @@ describe("notifications", function () {
 
   it("are sent to no further device after they are withdrawn", async () => {
     await devices("POST", device("back").subscription);
-    answer = 429;
+    pushService.answer = 429;
     const { id } = await published("x", PUSH);
     await until(async () => (await waiting()).length === 1);
     await call("PUT", `/${id}`, { status: "draft" });

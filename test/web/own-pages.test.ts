@@ -8,6 +8,7 @@ import { NAMESPACES } from "../../src/cli/reference/svc-examples.js";
 import { PAGE_SESSIONS_PER_ADDRESS, RATE_WINDOW_MS, VISITORS_PER_ADDRESS } from "../../src/limits.js";
 import { visitorBlock } from "../../src/operations/client/visitors.js";
 import { blocksOf, filledIn, readPage } from "../docs/pages.js";
+import { pushDevice, pushManagerOf } from "../harness/push-service.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { launchChromium } from "./chromium.js";
@@ -313,10 +314,15 @@ describe("pages on other origins", () => {
       const page = fillIn(
         blocksOf(readPage("docs/guides/own-pages.md")).find(({ file }) => file === "shop.html")!.text,
       );
-      site = createServer((_request, response) => response.setHeader("content-type", "text/html").end(page));
+      const worker = `importScripts("${service.url}/client/push-worker.js");`;
+      site = createServer((request, response) => {
+        const isWorker = request.url === "/svc-push-worker.js";
+        response.setHeader("content-type", isWorker ? "text/javascript" : "text/html").end(isWorker ? worker : page);
+      });
       await new Promise<void>((listening) => site.listen(0, "127.0.0.1", listening));
       url = `http://localhost:${(site.address() as AddressInfo).port}`;
       await setOrigins([url]);
+      await service.rest("POST", `${app}/settings`, { body: { _verify: { dataSource: "Users", email: "Email" } } });
       browser = await launchChromium();
     });
     after(async () => {
@@ -374,16 +380,52 @@ describe("pages on other origins", () => {
       expect(await readPageToken(page)).to.not.equal(token);
     });
 
+    /** Newest code that the service sent to the address. */
+    async function sentCode(address: string): Promise<string> {
+      const [{ text }] = await service.db.query(
+        `SELECT content->>'text' AS text FROM message
+          WHERE recipients @> jsonb_build_array(jsonb_build_object('address', $1::text)) ORDER BY id DESC LIMIT 1`,
+        [address],
+      );
+      return /\d{6}/.exec(text)![0];
+    }
+
+    /**
+     * Opens the page for a person who types the code of the newest e-mail, and allows notifications and copying. `navigations` has the URLs
+     * that code of the page opens.
+     */
+    async function openExamplePage() {
+      const page = await (await browser.createBrowserContext()).newPage();
+      await page.browserContext().overridePermissions(url, ["notifications", "clipboard-read", "clipboard-write"]);
+      page.on("dialog", async (dialog) => dialog.accept(await sentCode("ada@example.org")));
+      const navigations: string[] = [];
+      const session = await page.createCDPSession();
+      session.on("Page.frameRequestedNavigation", ({ url: opened }) => void navigations.push(opened));
+      await session.send("Page.enable");
+      await page.evaluateOnNewDocument(pushManagerOf(pushDevice("https://push.example.com/device")));
+      await page.goto(url);
+      await waitForText(page, "Not signed in.");
+      return { page, navigations };
+    }
+
     for (const { path, package: name, pageExample } of NAMESPACES) {
       if (!pageExample) continue;
       it(`gets the result that the reference shows for ${path}`, async () => {
-        const page = await openPage();
-        await waitForText(page, "Not signed in.");
+        const { page } = await openExamplePage();
         if (name !== null) await page.addScriptTag({ url: `${service.url}/client/packages/${name}.js` });
         const code = fillIn(pageExample.code);
         expect(await page.evaluate(`(async () => {\n${code}\n})()`)).to.deep.equal(pageExample.result);
       });
     }
+
+    it("opens the mail program with a composed e-mail", async () => {
+      const { page, navigations } = await openExamplePage();
+      await page.addScriptTag({ url: `${service.url}/client/packages/svc-communicate.js` });
+      const to = '[{ email: "ann@example.com" }, { email: "bob@example.com", type: "cc" }]';
+      await page.evaluate(`Svc.Communicate.composeEmail({ to: ${to}, subject: "Two seats & more", text: "a\\nb" })`);
+      const query = "cc=bob%40example.com&subject=Two%20seats%20%26%20more&body=a%0Ab";
+      await until(() => navigations.includes(`mailto:ann%40example.com?${query}`));
+    });
 
     it("gets an explanation when its origin is no longer listed", async () => {
       await setOrigins([SHOP_ORIGIN]);

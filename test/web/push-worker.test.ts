@@ -6,6 +6,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { Browser, CDPSession, Page } from "puppeteer";
+import { pushManagerOf, startPushService } from "../harness/push-service.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { launchChromium } from "./chromium.js";
@@ -31,7 +32,10 @@ describe("push messages in a browser", () => {
   let registrationId: string;
 
   before(async () => {
-    [service, browser] = await Promise.all([startTestService({ ROLES: "api" }), launchChromium()]);
+    [service, browser] = await Promise.all([
+      startTestService({ ROLES: "api,scheduler", ALLOW_PRIVATE_NETWORK: "1" }),
+      launchChromium(),
+    ]);
     site = createServer((request, response) => {
       const isWorker = request.url === "/svc-push-worker.js";
       response.setHeader("content-type", isWorker ? "text/javascript" : "text/html");
@@ -92,5 +96,32 @@ describe("push messages in a browser", () => {
     const all = await waitForNotifications(3 + odd.length + 1);
     expect(all.at(-1)!.title).to.equal("Still there");
     expect(all.every(({ title, body }) => typeof title === "string" && typeof body === "string")).to.equal(true);
+  });
+
+  it("arrive at a page that has subscribed with Svc.Notifications, until it ends this", async () => {
+    const app = `/v1/apps/${service.appId}`;
+    await service.rest("POST", `${app}/publish`);
+    await service.rest("PUT", `${app}/origins`, { body: { origins: [origin] } });
+    const pushService = await startPushService();
+    const device = pushService.device("device");
+    await page.browserContext().overridePermissions(origin, ["notifications"]);
+    await page.evaluate(pushManagerOf(device));
+    for (const file of ["svc.js", "packages/svc-notifications.js"])
+      await page.addScriptTag({ url: `${service.url}/client/${file}` });
+    await page.evaluate(`Svc.init({ app: ${service.appId}, url: "${service.url}" }).then(() => 1)`);
+    const before = ((await page.evaluate("shown")) as ShownNotification[]).length;
+    expect(await page.evaluate("Svc.Notifications.subscribe().then(({ id }) => typeof id)")).to.equal("number");
+    const pushNotification = { payload: { title: "Two seats are left", body: "Row 7" } };
+    const body = { status: "published", pushNotification };
+    expect((await service.rest("POST", `${app}/notifications`, { as: "api", body })).http).to.equal(201);
+    const sent = await until(() => pushService.pushed[0]);
+    const message = device.opened(sent.body);
+    expect(message).to.include(pushNotification.payload);
+    await deliverMessage(JSON.stringify(message));
+    expect((await waitForNotifications(before + 1)).at(-1)).to.deep.include(pushNotification.payload);
+    expect(await page.evaluate("Svc.Notifications.unsubscribe()")).to.equal(true);
+    expect(await page.evaluate("Svc.Notifications.unsubscribe()")).to.equal(false);
+    expect(await service.db.query("SELECT FROM push_subscription")).to.deep.equal([]);
+    pushService.stop();
   });
 });

@@ -20,16 +20,14 @@ const exampleOf = (title: string, { code: text, result }: { code: string; result
   `It returns \`${JSON.stringify(result)}\`.`,
 ];
 
-function examplesOf({ example, pageExample, shownElsewhere = {}, path, package: name }: NamespaceExample): string[] {
+function examplesOf({ example, pageExample, package: name }: NamespaceExample): string[] {
   const dependencyNote = name === null ? "" : `, with \`"dependencies": ["${name}"]\``;
-  const elsewhere = Object.entries(shownElsewhere).map(([call, where]) => `\`${path}.${call}\`: ${where}`);
   return [
     ...(example
       ? exampleOf(`Example of a server action${dependencyNote}`, { ...example, code: actionOf(example.code) })
       : []),
     ...(example?.calls ? [`It calls the action \`${example.calls.name}\`: \`${example.calls.code}\``] : []),
     ...(pageExample ? exampleOf("Example in a page, inside an async function", pageExample) : []),
-    ...(elsewhere.length > 0 ? [`More examples: ${elsewhere.join(" · ")}.`] : []),
   ];
 }
 

@@ -8,7 +8,13 @@ export const RUN_EXAMPLE = lines(
   'await Svc.App.V3.Actions.run("greet", { name: "Ben" });',
   'const greeting = await Svc.App.V3.Actions.runWithResult("greet", { name: "Ann" });',
   "const response = Svc.App.V3.Actions.response({ status: 201, body: { greeting } });",
-  "return [greeting, typeof response];",
+  "const order = await Svc.App.V3.Actions.request({",
+  '  url: "https://api.example.com/orders",',
+  '  method: "POST",',
+  "  json: { seats: 2 },",
+  '  responseType: "json",',
+  "});",
+  "return [greeting, typeof response, order.status, order.body];",
 );
 
 export const ACTIONS_EXAMPLE = lines(
@@ -130,12 +136,43 @@ export const NOTIFICATIONS_EXAMPLE = lines(
   "return [first.status, data, entries.length];",
 );
 
-export const AI_EXAMPLES: Readonly<Record<string, string>> = {
-  completions: "[ask a language model](../guides/ask-a-language-model.md)",
-  embeddings: '`const { vectors } = await Svc.AI.embeddings({ input: ["red", "blue"] })`',
-  image: '`const { images } = await Svc.AI.image({ prompt: "a lighthouse" })`',
-  transcribe: "`const { text } = await Svc.AI.transcribe({ file })`",
-};
+export const COMMUNICATE_PAGE_EXAMPLE = lines(
+  'await Svc.Communicate.composeEmail({ to: [{ email: "ann@example.com" }], subject: "Two seats" });',
+  'return Svc.Communicate.shareURL({ url: "https://example.com/seats", title: "Seats" });',
+);
+
+export const NOTIFICATIONS_PAGE_EXAMPLE = lines(
+  "const { unread, stream, markNotificationsAsRead, subscribe, unsubscribe } = Svc.Notifications;",
+  "const end = stream((notification) => console.log(notification.data.title));",
+  "end();",
+  'await markNotificationsAsRead("all");',
+  "const device = await subscribe();",
+  "const wasSubscribed = await unsubscribe();",
+  "return [await unread.count(), typeof device.id, wasSubscribed];",
+);
+
+export const SESSION_PAGE_EXAMPLE = lines(
+  'const where = { Email: "ada@example.org", Password: "ada@example.org password" };',
+  'const { entries } = await Svc.Session.authorize({ passport: "dataSource", dataSourceName: "Users", where });',
+  'await Svc.Session.set({ locale: "en-GB" });',
+  "const after = await Svc.Session.logout();",
+  'const email = "ada@example.org";',
+  "await Svc.Session.verify({ email });",
+  'const code = prompt("The code in the e-mail");',
+  "const { session } = await Svc.Session.verify({ email, code });",
+  "return [entries.dataSource.data.Email, after.entries ?? null, Object.keys(session.entries.dataSource.verified)];",
+);
+
+export const AI_EXAMPLE = lines(
+  'const messages = [{ role: "user", content: "Greet a guest." }];',
+  'const { message } = await Svc.AI.completions({ model: "gpt-4o-mini", messages });',
+  'const { vectors } = await Svc.AI.embeddings({ model: "text-embedding-3-small", input: ["red", "blue"] });',
+  'const { images } = await Svc.AI.image({ model: "gpt-image-1", prompt: "a lighthouse" });',
+  'const wav = "UklGRiwAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQgAAACAgICAgICAgA==";',
+  'const file = { name: "order.wav", contentType: "audio/wav", data: wav };',
+  'const { text } = await Svc.AI.transcribe({ model: "whisper-1", file });',
+  "return [message.content, vectors.length, images[0].contentType, text];",
+);
 
 export const ENCRYPTION_EXAMPLE = lines(
   "const { generateKey, deriveKey, encrypt, decrypt, hash, hmac, verifyHmac, randomUUID, randomBytes } = Svc.Encryption;",

@@ -5,9 +5,10 @@
 import type { Status } from "../../errors.js";
 import {
   ACTIONS_EXAMPLE,
-  AI_EXAMPLES,
+  AI_EXAMPLE,
   AUDIO_EXAMPLE,
   COMMUNICATE_EXAMPLE,
+  COMMUNICATE_PAGE_EXAMPLE,
   CONNECTION_EXAMPLE,
   CONNECTION_RESULT,
   DATA_SOURCES_EXAMPLE,
@@ -16,7 +17,9 @@ import {
   FOLDERS_EXAMPLE,
   GREET_CODE,
   NOTIFICATIONS_EXAMPLE,
+  NOTIFICATIONS_PAGE_EXAMPLE,
   RUN_EXAMPLE,
+  SESSION_PAGE_EXAMPLE,
 } from "./svc-example-code.js";
 
 export interface NamespaceExample {
@@ -38,8 +41,6 @@ export interface NamespaceExample {
    * test/web/own-pages.test.ts runs it.
    */
   pageExample?: { code: string; result: unknown };
-  /** Calls that no example above runs, by name, each with the page that shows it. */
-  shownElsewhere?: Readonly<Record<string, string>>;
   /** Page with tasks. */
   seeAlso: string;
 }
@@ -82,9 +83,12 @@ export const NAMESPACES: readonly NamespaceExample[] = [
     ],
     otherErrors:
       "`request` rejects with a `code`: `POLICY` (origin not listed), `LIMIT`, `TIMEOUT`, `TRANSPORT`, `UNSUPPORTED`, `INTEGRATION_UNAVAILABLE`.",
-    example: { code: RUN_EXAMPLE, result: ["Hello Ann", "object"], calls: { name: "greet", code: GREET_CODE } },
+    example: {
+      code: RUN_EXAMPLE,
+      result: ["Hello Ann", "object", 201, { seats: 2 }],
+      calls: { name: "greet", code: GREET_CODE },
+    },
     pageExample: { code: ACTIONS_EXAMPLE, result: ["Hello Ann", "Greets", 1, 1] },
-    shownElsewhere: { request: "[call an API](../guides/call-an-api.md)" },
   },
   {
     ...{ path: "Svc.App.Settings", type: "SettingsReader", package: null, seeAlso: "[settings](settings.md)" },
@@ -131,11 +135,7 @@ export const NAMESPACES: readonly NamespaceExample[] = [
       code: "const session = await Svc.Session.get();\nconst user = await Svc.Session.user();\nreturn [typeof session.appId, typeof user.email];",
       result: ["number", "string"],
     },
-    pageExample: {
-      code: 'const where = { Email: "ada@example.org", Password: "ada@example.org password" };\nconst { entries } = await Svc.Session.authorize({ passport: "dataSource", dataSourceName: "Users", where });\nawait Svc.Session.set({ locale: "en-GB" });\nconst after = await Svc.Session.logout();\nreturn [entries.dataSource.data.Email, after.entries ?? null];',
-      result: ["ada@example.org", null],
-    },
-    shownElsewhere: { verify: "[verification](verification.md)" },
+    pageExample: { code: SESSION_PAGE_EXAMPLE, result: ["ada@example.org", null, ["email"]] },
   },
   {
     ...{
@@ -180,10 +180,7 @@ export const NAMESPACES: readonly NamespaceExample[] = [
     about: "Sends e-mails and text messages.",
     errors: ["SETTINGS_INVALID"],
     example: { code: COMMUNICATE_EXAMPLE, result: ["kept", "kept", "kept", "kept", "published"] },
-    shownElsewhere: {
-      composeEmail: '`Svc.Communicate.composeEmail({ to: [{ email: "ann@example.com" }], subject: "Seats" })`',
-      shareURL: '`Svc.Communicate.shareURL({ title: "Seats" })`',
-    },
+    pageExample: { code: COMMUNICATE_PAGE_EXAMPLE, result: "copied" },
   },
   {
     ...{
@@ -195,14 +192,7 @@ export const NAMESPACES: readonly NamespaceExample[] = [
     about: "Sends notifications to the app's users, in pages and on devices.",
     errors: ["NOTIFICATION_NOT_FOUND"],
     example: { code: NOTIFICATIONS_EXAMPLE, result: ["published", { title: "Hello", message: "Ann" }, 2] },
-    pageExample: {
-      code: 'const { unread, stream, markNotificationsAsRead } = Svc.Notifications;\nconst end = stream((notification) => console.log(notification.data.title));\nend();\nconst ids = "all";\nawait markNotificationsAsRead(ids);\nreturn unread.count();',
-      result: 0,
-    },
-    shownElsewhere: {
-      subscribe: "[on devices](messages.md#on-devices-web-push)",
-      unsubscribe: "[on devices](messages.md#on-devices-web-push)",
-    },
+    pageExample: { code: NOTIFICATIONS_PAGE_EXAMPLE, result: [0, "number", true] },
   },
   {
     ...{
@@ -215,8 +205,7 @@ export const NAMESPACES: readonly NamespaceExample[] = [
     errors: ["SETTINGS_INVALID"],
     otherErrors:
       "If the provider's request fails, the error has a `code`, like an error of `Svc.App.V3.Actions.request`.",
-    example: null,
-    shownElsewhere: AI_EXAMPLES,
+    example: { code: AI_EXAMPLE, result: ["Hello there", 2, "image/png", "two seats"] },
   },
   {
     ...{
