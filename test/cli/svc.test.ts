@@ -1,10 +1,12 @@
 /** Tests the command line `svc` against a service: from an empty folder to a published action, and with two people. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { stripVTControlCharacters } from "node:util";
 import { expect } from "chai";
+import { load } from "js-yaml";
 import { programEnvironment } from "../harness/program-environment.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { createSvcProjects, SVC, writeProjectFile } from "../harness/svc-projects.js";
@@ -174,6 +176,44 @@ describe("the command line", () => {
     const bash = spawn("bash", ["-c", script], { cwd: folder });
     expect((await text(bash.stdout)).trim().split(" ").sort()).to.deep.equal(["publish", "pull", "push"]);
     for (const shell of ["zsh", "fish"]) expect((await svc(folder, ["completion", shell])).out).to.contain("rollback");
+  });
+
+  it("colours its output on a terminal only, and not with NO_COLOR", async () => {
+    const { folder } = await newProject();
+    const outputOf = async (options: object) => (await svc(folder, ["diff"], options)).out;
+    const plain = await outputOf({});
+    expect(plain).to.contain("+").and.not.contain("\u001b[");
+    const coloured = await outputOf({ isTerminal: true });
+    expect(coloured).to.contain("\u001b[32m");
+    expect(stripVTControlCharacters(coloured)).to.equal(plain);
+    for (const env of [{ NO_COLOR: "1" }, { TERM: "dumb" }])
+      expect(await outputOf({ isTerminal: true, env })).to.equal(plain);
+    expect((await svc(folder, ["diff", "--json"], { isTerminal: true })).out).not.to.contain("\u001b[");
+  });
+
+  it("init writes instructions and skills for coding agents, which name only commands, options and pages that exist", async () => {
+    const { folder } = await newProject();
+    const read = (file: string) => readFileSync(join(folder, file), "utf8");
+    const skills = readdirSync(join(folder, ".agents/skills"));
+    expect(skills).to.include.members(["svc-find-failure", "svc-publish", "svc-write-action"]);
+    const texts = [read("AGENTS.md")];
+    for (const name of skills) {
+      const [, head, text] = /^---\n(.*?)\n---\n\n(.+)$/s.exec(read(`.agents/skills/${name}/SKILL.md`))!;
+      const fields = load(head!) as { name: string; description: string };
+      expect(fields.name).to.equal(name);
+      expect(fields.description).to.match(/ Use it /);
+      texts.push(text!);
+    }
+    const used = texts.flatMap((text) => [...text.matchAll(/`svc ([^`]+)`/g)].map(([, command]) => command!));
+    expect(used.length).to.be.above(10);
+    for (const command of used) {
+      const help = (await svc(folder, [command.split(" ")[0]!, "--help"])).out;
+      expect(help, command).to.match(/^Usage: svc /);
+      for (const [option] of command.matchAll(/--[a-z-]+/g)) expect(help, command).to.contain(option);
+    }
+    const paths = texts.flatMap((text) => [...text.matchAll(/(?<=`|json>)\/[\w./-]+\b/g)].map(([path]) => path));
+    expect(paths).to.include.members(["/llms.txt", "/docs/guides/failed-run.md", "/mcp"]);
+    for (const path of paths) expect((await service.rest("GET", path, { as: null })).http, path).to.not.equal(404);
   });
 
   it("goes from an empty folder to a tested, published action, and back", async () => {

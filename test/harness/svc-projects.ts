@@ -26,6 +26,8 @@ export interface Ended {
 interface Options {
   env?: Record<string, string>;
   input?: string;
+  /** True if a person sees the output. */
+  isTerminal?: boolean;
 }
 
 /** A command that runs until a test ends it. */
@@ -62,8 +64,10 @@ export function createSvcProjects(serviceOf: () => TestService) {
   }
 
   /** Runs a command in this process. A separate process takes 0.3 s, most of it to load modules. */
-  async function svc(cwd: string, args: readonly string[], { env = {}, input = "" }: Options = {}): Promise<Ended> {
-    const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+  async function svc(cwd: string, args: readonly string[], options: Options = {}): Promise<Ended> {
+    const { env = {}, input = "", isTerminal = false } = options;
+    const newOutput = () => Object.assign(new PassThrough(), { isTTY: isTerminal });
+    const [stdin, stdout, stderr] = [new PassThrough(), newOutput(), newOutput()];
     stdin.end(input);
     const [out, err] = [text(stdout), text(stderr)];
     const code = await runSvc(args, { cwd, env: environment(cwd, env), stdin, stdout, stderr });
