@@ -3,7 +3,7 @@
  * and data.
  */
 import { once } from "node:events";
-import { readFileSync, rmSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, request, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -66,6 +66,31 @@ describe("processes of the command line", () => {
     expect(await description()).to.equal("Greets everybody.");
     await dev.end();
     expect(dev.child.signalCode ?? dev.child.exitCode).to.be.oneOf(["SIGINT", 0, 130]);
+  });
+
+  it("dev saves a change while it checks the types of an earlier one", async () => {
+    const { folder, app } = await newProject();
+    const hold = join(projects.newFolder(), "hold");
+    write(
+      folder,
+      "compiler-waits.cjs",
+      `const { existsSync } = require("node:fs");
+if (/\\btsc$/.test(process.argv[1] ?? "")) while (existsSync(${JSON.stringify(hold)})) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
+`,
+    );
+    writeFileSync(hold, "");
+    write(folder, "actions/hello/types.ts", "export const count: number = 'no number';\n");
+    const dev = start(folder, ["dev"], { NODE_OPTIONS: `--require=${join(folder, "compiler-waits.cjs")}` });
+    const description = async () => (await actionOf(app, "hello"))?.description;
+    await until(async () => (await description()) === "Greets a person.");
+    for (const text of ["Greets people.", "Greets everybody."]) {
+      edit(folder, ACTION, /Greets [^"]*/.exec(read(folder, ACTION))![0], text);
+      await until(async () => (await description()) === text);
+    }
+    expect(dev.printed()).not.to.include("errors of types");
+    rmSync(hold);
+    await until(() => dev.printed().includes("actions/hello/types.ts:1:14: "));
+    await dev.end();
   });
 
   it("dev shows each run with its console", async () => {

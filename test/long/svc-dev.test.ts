@@ -105,6 +105,56 @@ describe("svc dev without a server", function () {
     expect(out).to.include("1 tests passed");
   });
 
+  it("goes from empty folders to a live action and back with two developers, a process for each command", async () => {
+    const [first, second] = [projects.newFolder(), projects.newFolder()];
+    const firstDev = projects.start(first, ["dev"]);
+    await ready(firstDev);
+    const { url, app } = JSON.parse(readFileSync(join(first, "svc.json"), "utf8"));
+    const saved = JSON.parse(readFileSync(join(first, ".config/credentials.json"), "utf8"));
+    const [{ token }] = Object.values(saved) as [{ token: string }];
+    const env = { SVC_TOKEN: token };
+    const svc = async (args: string[], expected = 0) => {
+      const { code, out, err } = await projects.svcProcess(second, args, { env });
+      expect(code, `svc ${args.join(" ")}: ${out}${err}`).to.equal(expected);
+      return out + err;
+    };
+    const change = (folder: string, file: string, from: string, to: string) => {
+      const text = readFileSync(join(folder, file), "utf8");
+      expect(text).to.include(from);
+      writeFileSync(join(folder, file), text.replace(from, to));
+    };
+    const isLive = async (text: string) =>
+      expect(JSON.parse(await svc(["run", "hello", "--live", "--json"])).result).to.deep.equal({ text });
+    await svc(["init", "--url", url, "--app", String(app)]);
+    await svc(["pull"]);
+    change(second, "lib/greeting.ts", "Hello", "Hi");
+    const secondDev = projects.start(second, ["dev"], env);
+    await ready(secondDev);
+    await secondDev.end();
+    expect(await svc(["test"], 1)).to.include("1 of 1 tests failed");
+    change(second, "actions/hello/action.test.ts", "Hello Ada", "Hi Ada");
+    await svc(["test"]);
+    expect(await svc(["push", "--yes"])).to.include("The server has everything already");
+    await svc(["publish", "hello", "--tested", "--with-app", "--yes"]);
+    await isLive("Hi world");
+    change(second, "lib/greeting.ts", "Hi", "Bye");
+    change(second, "actions/hello/action.test.ts", "Hi Ada", "Bye Ada");
+    await svc(["push", "--yes"]);
+    await isLive("Hi world");
+    await svc(["publish", "hello", "--tested", "--yes"]);
+    await isLive("Bye world");
+    await svc(["rollback", "hello", "--yes"]);
+    await isLive("Hi world");
+    // The first developer saves the same file meanwhile: nothing of either is lost.
+    change(first, "lib/greeting.ts", "Hello", "Welcome");
+    await until(async () => firstDev.printed().includes("the server has changed since the last pull"));
+    expect(firstDev.printed()).to.include("action hello was changed on the server");
+    expect(readFileSync(join(first, "lib/greeting.ts"), "utf8")).to.include("Welcome");
+    await isLive("Hi world");
+    await firstDev.end();
+    expect(firstDev.child.exitCode, firstDev.printed()).to.equal(0);
+  });
+
   it("starts no service in a folder with files that is no project", async () => {
     const other = mkdtempSync(join(tmpdir(), "svc-full-"));
     writeFileSync(join(other, "notes.txt"), "");

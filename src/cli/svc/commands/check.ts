@@ -39,23 +39,28 @@ function faultsIn(text: string): TypeFault[] {
 }
 
 /** Runs the compiler of this package, never the project's, because a pulled project must not provide a program that runs. */
-function runCompiler(root: string): Promise<{ code: number; text: string }> {
+function runCompiler(root: string, over: AbortSignal | undefined): Promise<{ code: number; text: string }> {
   const compiler = join(createRequire(import.meta.url).resolve("typescript/package.json"), "../bin/tsc");
   const args = [compiler, "--noEmit", "--pretty", "false", "-p", join(root, "tsconfig.json")];
   return new Promise((resolve) => {
-    execFile(process.execPath, args, { cwd: root, maxBuffer: OUTPUT_MAX_BYTES }, (error, stdout, stderr) =>
+    const options = { cwd: root, maxBuffer: OUTPUT_MAX_BYTES, ...(over && { signal: over }) };
+    execFile(process.execPath, args, options, (error, stdout, stderr) =>
       resolve({ code: error ? Number(error.code ?? 1) : 0, text: stdout + stderr }),
     );
   });
 }
 
-/** Writes svc.d.ts for the app, then checks the project. @throws CliError if a file has a type error */
-export async function checkTypes(session: Session): Promise<void> {
+/**
+ * Writes svc.d.ts for the app, then checks the project.
+ * @param over ends the check, without a result
+ * @throws CliError if a file has a type error
+ */
+export async function checkTypes(session: Session, over?: AbortSignal): Promise<void> {
   const project = new Project(session.target.root);
   if (!project.hasFile("tsconfig.json")) return;
   await writeTypes(session, project);
-  const { code, text } = await runCompiler(session.target.root);
-  if (code === 0) return;
+  const { code, text } = await runCompiler(session.target.root, over);
+  if (code === 0 || over?.aborted) return;
   const faults = faultsIn(text);
   if (faults.length === 0) throw new CliError(`the type check failed: ${text.trim()}`);
   const lines = faults.map(

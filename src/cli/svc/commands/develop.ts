@@ -24,27 +24,42 @@ const NEVER_ABORTED = new AbortController().signal;
 const END_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const PROJECT_FILES = /^(?:actions|lib|data)[\\/]|^(?:settings|secret-bindings|alerts|app)\.json$/;
 
+/** Work that is done again after each change. */
+interface PendingWork {
+  isDirty: boolean;
+}
+
+/** Calls `work` whenever it is pending, one call at a time, until the signal. @throws FinalError of `work` */
+async function repeatWork(
+  session: Session,
+  pending: PendingWork,
+  work: () => Promise<unknown>,
+  over: AbortSignal,
+): Promise<void> {
+  while (!over.aborted) {
+    if (pending.isDirty) {
+      pending.isDirty = false;
+      try {
+        await work();
+      } catch (error) {
+        if (error instanceof ProjectFault) session.output.failure(error.message, {});
+        else if (!(error instanceof CliError) || error instanceof FinalError) throw error;
+        else session.output.failure(error.message, error.details);
+      }
+    }
+    await delay(SETTLED_MS);
+  }
+}
+
 /** Calls `work` after each burst of changes, one call at a time, until the signal. @throws FinalError of `work` */
 async function onChanges(session: Session, work: () => Promise<unknown>, over: AbortSignal): Promise<void> {
-  let isDirty = true;
+  const pending: PendingWork = { isDirty: true };
   const watcher = watch(session.target.root, { recursive: true }, (_event, file) => {
-    if (file !== null && PROJECT_FILES.test(file) && !file.includes(".svc")) isDirty = true;
+    if (file !== null && PROJECT_FILES.test(file) && !file.includes(".svc")) pending.isDirty = true;
   });
   watcher.on("error", (error) => session.output.note(error.message));
   try {
-    while (!over.aborted) {
-      if (isDirty) {
-        isDirty = false;
-        try {
-          await work();
-        } catch (error) {
-          if (error instanceof ProjectFault) session.output.failure(error.message, {});
-          else if (!(error instanceof CliError) || error instanceof FinalError) throw error;
-          else session.output.failure(error.message, error.details);
-        }
-      }
-      await delay(SETTLED_MS);
-    }
+    await repeatWork(session, pending, work, over);
   } finally {
     watcher.close();
   }
@@ -110,15 +125,21 @@ async function watchAndSave(session: Session, over: AbortSignal): Promise<void> 
   const { url, app, root } = session.target;
   session.output.line(`Pages: ${url}/apps/${app}/viewer`);
   session.output.note(`Watching ${root}; end with Ctrl C`);
+  // A check takes longer than a push. It runs beside the pushes, so that it delays none.
+  const typeCheck: PendingWork = { isDirty: false };
   const saveChanges = async () => {
-    await pushProject(session, {}, async () => undefined);
-    await checkTypes(session);
+    await pushProject(session, {}, false);
+    typeCheck.isDirty = true;
   };
-  // A failure of one part ends the other.
+  // A failure of one part ends the others.
   const failureController = new AbortController();
   const endSignal = AbortSignal.any([over, failureController.signal]);
   try {
-    await Promise.all([onChanges(session, saveChanges, endSignal), showRuns(session, endSignal)]);
+    await Promise.all([
+      onChanges(session, saveChanges, endSignal),
+      repeatWork(session, typeCheck, () => checkTypes(session, endSignal), endSignal),
+      showRuns(session, endSignal),
+    ]);
   } finally {
     failureController.abort();
   }

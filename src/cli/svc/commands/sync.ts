@@ -98,40 +98,46 @@ export function printMissing({ output }: Session, missing: readonly { name: stri
   for (const { name } of missing) output.line(`missing  value of ${name}`, "yellow");
 }
 
-function printPlan(session: Session, plan: PushPlan): number {
-  const { output } = session;
-  const rows = (["created", "changed", "removed"] as const).flatMap((change) =>
+const itemsOf = (plan: PushPlan) =>
+  (["created", "changed", "removed"] as const).flatMap((change) =>
     plan[change].map(({ kind, name }) => ({ change, kind, name })),
   );
+
+function printPlan(session: Session, plan: PushPlan): void {
   printMissing(session, plan.missing);
   const styles = { created: "green", changed: "yellow", removed: "red" } as const;
-  for (const { change, kind, name } of rows) output.line(`${change.padEnd(8)} ${kind} ${name}`, styles[change]);
-  return rows.length;
+  for (const { change, kind, name } of itemsOf(plan))
+    session.output.line(`${change.padEnd(8)} ${kind} ${name}`, styles[change]);
 }
 
-/** Pushes the project. @param confirm asks the person before anything is written */
+/** Prints what a push would change, and asks the person unless nothing would change. */
+async function confirmPlan(session: Session, plan: PushPlan): Promise<PushPlan> {
+  printPlan(session, plan);
+  if (itemsOf(plan).length > 0) await session.confirm("Push these drafts?");
+  return plan;
+}
+
+/** Pushes the project. @param asks false to apply without the request for a plan, for which the service builds all actions too */
 export async function pushProject(
   session: Session,
   { prune = false, force = false }: PushOptions,
-  confirm: () => Promise<void> = () => session.confirm("Push these drafts?"),
+  asks = true,
 ): Promise<void> {
   const project = new Project(session.target.root);
   const local = await project.readManifest();
   const server = await readServer(session);
   const tag = tagToPush(session, project.base(session.target), server, local, force);
-  const query: Record<string, boolean> = prune ? { prune } : {};
+  const put = async (query: Record<string, boolean>): Promise<PushPlan> =>
+    (await putManifest(session, local, tag, { ...query, ...(prune && { prune }) })).body.plan;
   try {
-    const { body: planned } = await putManifest(session, local, tag, { ...query, plan: true });
-    if (printPlan(session, planned.plan) === 0) {
-      project.saveBase(session.target, server);
-      session.output.line("The server has everything already");
-    } else {
-      await confirm();
-      await putManifest(session, local, tag, query);
-      project.saveBase(session.target, await readServer(session));
-      session.output.line("Pushed", "green");
-    }
-    session.output.json({ plan: planned.plan });
+    const planned = asks ? await confirmPlan(session, await put({ plan: true })) : null;
+    const plan = planned && itemsOf(planned).length === 0 ? planned : await put({});
+    if (!asks) printPlan(session, plan);
+    const isChanged = itemsOf(plan).length > 0;
+    project.saveBase(session.target, isChanged ? await readServer(session) : server);
+    if (isChanged) session.output.line("Pushed", "green");
+    else session.output.line("The server has everything already");
+    session.output.json({ plan });
   } catch (error) {
     if (!(error instanceof ApiFailure && error.status === "MANIFEST_CHANGED")) throw error;
     const now = await readServer(session);
