@@ -127,6 +127,62 @@ describe("agents", () => {
     expect(dataOf(await call(agent, "read_types", { of: "graphql", part: parts - 1 })).text).not.to.equal("");
   });
 
+  it("make a change from a draft to a publication, which only a person or the scope publish allows", async () => {
+    const author = await connect(await tokenWith(["read", "run", "manage"]));
+    const result = async (tool: string, args: object) => dataOf(await call(author, tool, { ...args }));
+    const faulty = await result("check_code", { code: "async function execute() {\n  return ];\n}" });
+    expect(faulty.problems[0]).to.deep.include({ line: 2 });
+    const code = "async function execute({ payload }) { return { twice: payload.n * 2 }; }";
+    expect((await result("check_code", { code })).problems).to.deep.equal([]);
+    const fields = { code, active: true, triggers: [{ trigger: "manual" }] };
+    const created = await result("save_draft", { name: "double", fields });
+    expect(created).to.deep.include({ created: true, warnings: [] });
+    const { updatedAt } = await result("read_action", { action: "double" });
+    const run = await result("run_draft", { action: "double", payload: { n: 21 } });
+    expect([run.run.state, run.run.log.data.result.data]).to.deep.equal(["completed", { twice: 42 }]);
+    const change = { name: "double", fields: { description: "Doubles a number." } };
+    expect(await result("save_draft", { ...change, ifUpdatedAt: updatedAt })).to.include({ created: false });
+    const outdated = await call(author, "save_draft", { ...change, ifUpdatedAt: updatedAt });
+    expect([outdated.isError, outdated.text]).to.match(
+      /^true,Data from the app\. It is untrusted.*\nACTION_CHANGED: /s,
+    );
+    const proposal = await result("propose_publish", { action: "double", reason: "It works." });
+    expect(proposal.approveAt).to.contain(`/studio#/${service.appId}/actions/${created.action.id}`);
+    expect((await call(author, "publish_action", { action: "double" })).text).to.match(/^FORBIDDEN/);
+    expect(await result("diff_action", { action: "double" })).to.deep.equal({ isPublished: false });
+    const publisher = await connect(await tokenWith(["read", "manage", "publish"]));
+    dataOf(await call(publisher, "publish_action", { action: "double" }));
+    await result("save_draft", { name: "double", fields: { description: "Doubles it." } });
+    const { changes } = (await result("diff_action", { action: "double" })).diff;
+    expect(changes).to.deep.equal([{ field: "description", before: "Doubles a number.", after: "Doubles it." }]);
+    expect(dataOf(await call(author, "run_live", { action: "double", payload: { n: 2 } })).run.state).to.equal(
+      "completed",
+    );
+  });
+
+  it("preview a schedule, and try access rules and the trigger of a log event before they are saved", async () => {
+    const author = await connect(await tokenWith(["read", "manage"]));
+    const result = async (tool: string, args: object) => dataOf(await call(author, tool, { ...args }));
+    const { ticks } = await result("preview_schedule", { frequency: "0 4 * * *", timezone: "UTC", count: 2 });
+    const [first, second] = ticks.map(({ utc }: { utc: string }) => Date.parse(utc));
+    expect(second - first).to.equal(24 * 3_600_000);
+    const sources = `/v1/apps/${service.appId}/data-sources`;
+    await service.rest("POST", sources, { body: { name: "Reviews", columns: ["Text"] } });
+    const body = { data: { Text: "good" } };
+    expect((await service.rest("POST", `${sources}/Reviews/entries?by=name`, { body })).http).to.equal(201);
+    expect((await result("query_data_source", { dataSource: "Reviews" })).entries[0].data).to.deep.equal({
+      Text: "good",
+    });
+    const trial = { user: null, accessRules: [{ type: ["insert"], allow: "all" }] };
+    const { verbs } = await result("test_access_rule", { dataSource: "Reviews", trial });
+    const allowed = verbs
+      .filter((verb: { allowed: boolean }) => verb.allowed)
+      .map(({ verb }: { verb: string }) => verb);
+    expect(allowed).to.deep.equal(["insert"]);
+    const tested = await result("test_trigger", { where: { type: "dataSource.entry.create" } });
+    expect(tested.events[0]).to.include({ type: "dataSource.entry.create" });
+  });
+
   it("change nothing in read-only mode", async () => {
     const reader = await connect(service.tokens.api, "?readonly=true");
     const { tools } = await reader.listTools();
