@@ -78,7 +78,7 @@ function defaults(): AnswersOptions {
 export function sizeOf(value: unknown): number {
   if (typeof value === "string") return value.length;
   if (typeof value !== "object" || value === null) return 8;
-  if (value instanceof JsonText) return value.text.length;
+  if (value instanceof JsonText) return value.source.length;
   if (Array.isArray(value)) return value.reduce<number>((sum, element) => sum + sizeOf(element), 8);
   let sum = 8;
   for (const key of Object.keys(value)) sum += key.length + sizeOf((value as Record<string, unknown>)[key]);

@@ -9,8 +9,13 @@ import { READER_PACE } from "./reader-pace.js";
 export const LARGE_CHARACTERS = 64 * 1024;
 const SLICE_CHARACTERS = 128 * 1024;
 
-function* slicesOf(parts: readonly string[]): Generator<Buffer> {
+function* slicesOf(parts: readonly (string | Buffer)[]): Generator<Buffer> {
   for (const part of parts) {
+    if (typeof part !== "string") {
+      for (let from = 0; from < part.length; from += SLICE_CHARACTERS)
+        yield part.subarray(from, from + SLICE_CHARACTERS);
+      continue;
+    }
     for (let from = 0; from < part.length; ) {
       let to = Math.min(part.length, from + SLICE_CHARACTERS);
       // Keeps both halves of a surrogate pair together.
@@ -22,7 +27,7 @@ function* slicesOf(parts: readonly string[]): Generator<Buffer> {
 }
 
 /** Sends the text. @param onSlow called once if the reader is too slow; nothing more is sent then */
-export function sliced(parts: readonly string[], onSlow: () => void, paceMs = READER_PACE.ms): Readable {
+export function sliced(parts: readonly (string | Buffer)[], onSlow: () => void, paceMs = READER_PACE.ms): Readable {
   const slices = slicesOf(parts);
   let slicesRead = 0;
   const timer = setInterval(() => {

@@ -27,7 +27,8 @@ export interface Scan {
   maskJson(json: string): Promise<string>;
   /** Masks a text that is still being received, up to the first place where a secret may have begun. */
   maskBeginning(part: TextBeginning): Promise<MaskedBeginning>;
-  findInJson(json: string): Promise<string | null>;
+  /** @param json as text or UTF-8 */
+  findInJson(json: string | Uint8Array): Promise<string | null>;
 }
 
 export interface SecretScans {

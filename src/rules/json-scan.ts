@@ -3,6 +3,7 @@
  * `{}` are 6 MB as text and hundreds as objects.
  */
 import { JSON_MAX_DEPTH } from "../limits.js";
+import { textOfJson } from "./json-text.js";
 
 const [TAB, LINE_FEED, RETURN, BLANK, QUOTE, COMMA, MINUS, COLON] = [9, 10, 13, 32, 34, 44, 45, 58] as const;
 const [ZERO, NINE, BACKSLASH, U] = [48, 57, 92, 117] as const;
@@ -143,7 +144,8 @@ export function jsonFault(text: string, levels: number): "invalid" | "deep" | nu
 }
 
 /** `jsonFault` of a run's result, with one argument, so that it can run on a thread. */
-export const resultFault = (text: string): ReturnType<typeof jsonFault> => jsonFault(text, JSON_MAX_DEPTH);
+export const resultFault = (result: string | Uint8Array): ReturnType<typeof jsonFault> =>
+  jsonFault(textOfJson(result), JSON_MAX_DEPTH);
 
 /** Texts of an object's members; for duplicate names the last, as in JSON.parse. `text` is JSON. */
 export function memberTexts(text: string): Map<string, string> {

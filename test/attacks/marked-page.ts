@@ -74,7 +74,7 @@ export class MarkedPage {
     const tool = `const tool = (${marks})(globalThis, "${MARK}");`;
     const source = `const execute = async () => { ${tool} return ${expression} }`;
     const outcome = await this.page.run(runOf(source, { mode: this.mode }));
-    return outcome.ok ? JSON.parse(outcome.data ?? "null") : null;
+    return outcome.ok ? JSON.parse(String(outcome.data ?? "null")) : null;
   }
 
   /** Prepares the page for another run. @returns false if another page replaced it */

@@ -40,7 +40,7 @@ function createApp(onEnd: () => void = () => {}) {
     of: (_app: string, _key: string, secrets: readonly unknown[]): Partial<Scan> => ({
       async findInJson(json) {
         await delay(20);
-        return secrets.length > 0 && json.includes(SECRET) ? "_late" : null;
+        return secrets.length > 0 && String(json).includes(SECRET) ? "_late" : null;
       },
       findInUrl: async () => null,
       maskJson: async (json) => (secrets.length > 0 ? json.replaceAll(SECRET, "«_late»") : json),
@@ -128,7 +128,9 @@ describe("the end of a run", () => {
     await perform(() => {}, undefined, undefined, JSON.stringify({ given: SECRET }));
     expect(app.endings.map(({ state }) => state)).to.deep.equal(["failed"]);
     expect(app.endings[0]!.data.text).to.not.include(SECRET);
-    expect(JSON.parse(app.endings[0]!.data.text)).to.have.property("payload").that.deep.equals({});
+    expect(JSON.parse(String(app.endings[0]!.data.text)))
+      .to.have.property("payload")
+      .that.deep.equals({});
     expect(app.endings[0]!.data.payloadAt).to.equal(null);
   });
 

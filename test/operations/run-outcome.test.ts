@@ -1,6 +1,8 @@
 /** Checks that no step after the outcome of a run changes it: the database makes each later step fail. */
+import { runInThisContext } from "node:vm";
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
+import { makeAction, publishApp, send } from "../http/support.js";
 
 const REFUSE = `
   CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$`;
@@ -42,4 +44,62 @@ describe("a run that has its result", () => {
       expect(await service.db.query(immortal)).to.deep.equal([]);
     });
   }
+});
+
+describe("a result of megabytes", () => {
+  const SECRET = "a-secret-of-some-length";
+  /** Value with escapes, halves of surrogate pairs, characters of every length in UTF-8, and numbers that JSON writes in its own way. */
+  const ROWS = String.raw`Array.from({ length: 40_000 }, (_, n) => ({ n, 'k"y': "a\\\n\u2028é€😀\ud800", zero: -0, small: 1e-7 }))`;
+  const nested = (levels: number) => `JSON.parse("[".repeat(${levels}) + "]".repeat(${levels}))`;
+  const code = (expression: string) => `async function execute() { return ${expression}; }`;
+  let service: TestService;
+  before(async () => {
+    service = await startTestService();
+    await publishApp(service);
+    await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { _x: SECRET } });
+  });
+  after(() => service.stop());
+
+  async function run(expression: string, where = { method: "POST", path: "long", auth: { type: "none" } } as const) {
+    const { id } = await makeAction(service, where, {
+      code: code(expression),
+      triggers: [{ trigger: "manual" }, { trigger: "http", where }],
+    });
+    const response = await fetch(`${service.url}/v3/apps/${service.appId}/actions/${id}/runWithResult`, {
+      method: "POST",
+      headers: { "auth-token": service.tokens.api },
+    });
+    const text = await response.text();
+    const received = await send(service.url, `/h/${service.appId}/long`, { method: "POST" });
+    const [entry] = await service.db.query("SELECT data::text FROM execution_log ORDER BY id DESC LIMIT 1");
+    await service.rest("DELETE", `/v3/apps/${service.appId}/actions/${id}`);
+    return { text, received, entry: entry.data as string };
+  }
+
+  it("is stored and sent byte for byte as JSON.stringify writes it", async () => {
+    const expected = JSON.stringify(runInThisContext(ROWS));
+    expect(expected.length).to.be.greaterThan(2_000_000);
+    const { text, received, entry } = await run(ROWS);
+    expect(text.endsWith(`"result":${expected}}`), text.slice(0, 200)).to.equal(true);
+    expect(received.http).to.equal(200);
+    expect(received.text === expected, received.text.slice(0, 200)).to.equal(true);
+    expect(Number(received.headers["content-length"])).to.equal(Buffer.byteLength(expected));
+    expect(entry.endsWith(`"result":{"data":${expected},"success":true}}`), entry.slice(0, 200)).to.equal(true);
+  });
+
+  it("fails if it holds a secret, or nests too deep", async () => {
+    const leak = await run(`[...${ROWS}, "${SECRET}"]`);
+    expect(leak.text).to.include("SecretLeakError: the result holds the value of the setting _x");
+    expect(leak.entry).to.not.include(SECRET);
+    const deep = await run(`[...${ROWS}, ${nested(10_001)}]`);
+    expect(deep.text).to.include("RangeError: the result of execute nests deeper than");
+  });
+
+  it("can be the response that the action sets", async () => {
+    const { received, entry } = await run(`Svc.App.V3.Actions.response({ status: 201, body: ${ROWS} })`);
+    const expected = JSON.stringify(runInThisContext(ROWS));
+    expect(received.http).to.equal(201);
+    expect(received.text === expected, received.text.slice(0, 200)).to.equal(true);
+    expect(entry).to.include('"httpResponse":true').and.to.not.include(SECRET);
+  });
 });

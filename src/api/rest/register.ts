@@ -19,13 +19,13 @@ import { restRequest } from "./request.js";
 import type { Route } from "./route.js";
 
 /** Joins JSON texts into a body. A large one is sent in parts. */
-function taggedBody(parts: readonly string[], reply: FastifyReply): string | Readable {
+function taggedBody(parts: readonly (string | Buffer)[], reply: FastifyReply): string | Readable {
   if (parts.reduce((sum, { length }) => sum + length, 0) <= LARGE_CHARACTERS) return parts.join("");
   return sliced(parts, () => reply.raw.destroy());
 }
 
 /** Returns an ETag for a response without a version: a digest of its text. */
-function digestTag(parts: readonly string[]): string {
+function digestTag(parts: readonly (string | Buffer)[]): string {
   const hash = createHash("sha256");
   for (const part of parts) hash.update(part);
   return `"${hash.digest("base64url").slice(0, 22)}"`;

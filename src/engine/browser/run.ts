@@ -159,9 +159,12 @@ export interface RunError {
 
 /**
  * `data` is the JSON text of what `execute` returned, as JSON.stringify gives it (a Date is its ISO text); undefined for
- * undefined, a function or a symbol. Cyclic values, BigInt and more than RESULT_MAX_BYTES fail with the cause `result`.
+ * undefined, a function or a symbol. A long text is its UTF-8 bytes (pages/long-text.ts). Cyclic values, BigInt and more than
+ * RESULT_MAX_BYTES fail with the cause `result`.
  */
-export type PageOutcome = { ok: true; data: string | undefined } | { ok: false; error: RunError; cause: FailureCause };
+export type PageOutcome =
+  | { ok: true; data: string | Buffer | undefined }
+  | { ok: false; error: RunError; cause: FailureCause };
 
 /** True if the run failed because its calls were too deep: the thread of an isolate has half the stack of a document. */
 export const hasOverflowed = (outcome: PageOutcome): boolean =>

@@ -8,7 +8,11 @@ export type Task =
   | { kind: "url"; text: string }
   | { kind: "maskJson"; text: string }
   | ({ kind: "maskBeginning" } & TextBeginning)
-  | { kind: "json"; text: string };
+  | { kind: "json"; text: string | Uint8Array };
+
+/** Returns the text of UTF-8 bytes, which are in shared memory. */
+const textOf = (text: string | Uint8Array): string =>
+  typeof text === "string" ? text : Buffer.from(text.buffer, text.byteOffset, text.byteLength).toString();
 
 /** Number of characters of the texts in a task. */
 export function sizeOfTask(task: Task): number {
@@ -28,6 +32,6 @@ export function perform(scan: SecretScan, task: Task): unknown {
     case "maskBeginning":
       return scan.maskBeginning(task);
     case "json":
-      return scan.findInJson(task.text);
+      return scan.findInJson(textOf(task.text));
   }
 }

@@ -76,7 +76,7 @@ const FAILED_ANSWER: HttpAnswer = {
 function answerOf(outcome: RunOutcome): HttpAnswer {
   if (!outcome.ok) return FAILED_ANSWER;
   if (!outcome.isResponse) return jsonAnswer(outcome.data);
-  return givenAnswer(JSON.parse(outcome.data ?? "null")) ?? FAILED_ANSWER;
+  return givenAnswer(JSON.parse(String(outcome.data ?? "null"))) ?? FAILED_ANSWER;
 }
 
 const acceptedAnswer = (runId: number): HttpAnswer => ({

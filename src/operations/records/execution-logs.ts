@@ -50,10 +50,10 @@ export interface ScriptError {
 
 /**
  * Outcome of a run. A failure of the script is a value, not an exception. `data` is the JSON text of the result of `execute`, undefined for
- * undefined. `isResponse` is true if the data are options of `Svc.App.V3.Actions.response()`.
+ * undefined, or its UTF-8 bytes if it is long. `isResponse` is true if the data are options of `Svc.App.V3.Actions.response()`.
  */
 export type RunOutcome =
-  | { ok: true; data: string | undefined; isResponse?: true }
+  | { ok: true; data: string | Buffer | undefined; isResponse?: true }
   | { ok: false; error: ScriptError; timedOut?: true };
 
 /**
@@ -73,13 +73,29 @@ export interface EntryFacts {
 
 /** `data` of an entry as stored. */
 export interface EntryData {
-  /** JSON. */
-  text: string;
+  /** JSON as text, or as UTF-8 bytes if the result is long. */
+  text: string | Buffer;
   /** Position (from 1) of the `null` in `text` that stands for the run's payload; null if the entry contains its own payload. */
   payloadAt: number | null;
 }
 
 const PAYLOAD_KEY = '"payload":';
+const RESULT_START = '"result":{"data":';
+const RESULT_END = ',"success":true}}';
+
+/** Adds the result or the error to the beginning of an entry's `data`. */
+function withResult(head: string, outcome: RunOutcome, isScheduled: boolean): string | Buffer {
+  if (!outcome.ok) {
+    const error = JSON.stringify(outcome.error);
+    return `${head},"error":${error},"result":{"error":${error},"success":false,"errorObject":{}}}`;
+  }
+  const { data } = outcome;
+  if (isScheduled) return `${head}}`;
+  if (data === undefined) return `${head},"result":{"success":true}}`;
+  const start = `${head},${RESULT_START}`;
+  if (typeof data === "string") return `${start}${data}${RESULT_END}`;
+  return Buffer.concat([Buffer.from(start), data, Buffer.from(RESULT_END)]);
+}
 
 /**
  * Builds the entry's `data` (specification, Execution log entry). `result` is absent for successful scheduled runs. On failure, it repeats
@@ -98,19 +114,11 @@ export function entryData(facts: EntryFacts): EntryData {
   ];
   if (replayOf) entryParts.push(`"replayOf":${replayOf}`);
   if (outcome.ok && outcome.isResponse) entryParts.push('"httpResponse":true');
-  if (!outcome.ok) {
-    const error = JSON.stringify(outcome.error);
-    entryParts.push(`"error":${error}`, `"result":{"error":${error},"success":false,"errorObject":{}}`);
-  } else if (!isScheduled) {
-    entryParts.push(`"result":{${outcome.data === undefined ? "" : `"data":${outcome.data},`}"success":true}`);
-  }
-  const text = `{${entryParts.join(",")}}`;
+  const head = `{${entryParts.join(",")}`;
   // The first occurrence is the right one, because no value of a caller precedes it.
-  return { text, payloadAt: payload === null ? text.indexOf(PAYLOAD_KEY) + PAYLOAD_KEY.length + 1 : null };
+  const payloadAt = payload === null ? head.indexOf(PAYLOAD_KEY) + PAYLOAD_KEY.length + 1 : null;
+  return { text: withResult(head, outcome, isScheduled), payloadAt };
 }
-
-const RESULT_START = '"result":{"data":';
-const RESULT_END = ',"success":true}}';
 
 /**
  * Returns the JSON text of the result in the `data` of a completed run's entry, or undefined. If the entry refers to the run's payload,

@@ -111,8 +111,11 @@ async function outcomeOf(page: PageOutcome, { reason }: AbortSignal, mark: strin
   }
   const outcome = await completed(page.data);
   const start = `{${JSON.stringify(mark)}:`;
-  if (mark === null || !outcome.ok || !outcome.data?.startsWith(start)) return outcome;
-  return { ok: true, data: outcome.data.slice(start.length, -1), isResponse: true };
+  if (mark === null || !outcome.ok || outcome.data === undefined) return outcome;
+  const { data } = outcome;
+  const isResponse = data.slice(0, start.length).toString() === start;
+  if (!isResponse) return outcome;
+  return { ok: true, data: data.slice(start.length, -1), isResponse: true };
 }
 
 interface ExecutorOptions {

@@ -119,7 +119,13 @@ export class RunFinisher {
 
   /** Ends one run: in the transaction of `executor` if passed, otherwise in one statement with other runs that end at this moment. */
   async finish(run: EndedRun, executor?: Executor): Promise<boolean> {
-    if (!executor && run.data.text.length <= BATCHED_MAX_CHARACTERS) return this.batches.add(run);
-    return (await finishRuns(executor ?? this.db, [run]))[0]!;
+    const { text } = run.data;
+    if (!executor && text.length <= BATCHED_MAX_CHARACTERS) return this.batches.add(run);
+    try {
+      return (await finishRuns(executor ?? this.db, [run]))[0]!;
+    } finally {
+      // Frees megabytes at once. Otherwise they would remain until a full garbage collection, and cause it.
+      if (Buffer.isBuffer(text)) (text.buffer as ArrayBuffer).transfer(0);
+    }
   }
 }

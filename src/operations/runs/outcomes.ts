@@ -20,15 +20,15 @@ export function failed(name: RunErrorName, message: string): RunOutcome {
  * million `{}` take a tenth of a second.
  */
 const READ_HERE_MAX_CHARACTERS = 256 * 1024;
-const resultFaults = createThreads<string, ReturnType<typeof resultFault>>({
+const resultFaults = createThreads<string | Buffer, ReturnType<typeof resultFault>>({
   module: new URL("../../rules/json-scan.js", import.meta.url),
   name: "resultFault",
   memoryMb: 64,
   timeoutMs: 10_000,
 });
 
-async function faultOf(data: string): Promise<ReturnType<typeof resultFault>> {
-  if (data.length <= READ_HERE_MAX_CHARACTERS) return resultFault(data);
+async function faultOf(data: string | Buffer): Promise<ReturnType<typeof resultFault>> {
+  if (typeof data === "string" && data.length <= READ_HERE_MAX_CHARACTERS) return resultFault(data);
   const called = await resultFaults.call(data);
   if (called.ok) return called.value;
   throw new Error(`a result could not be read within its limit of ${called.limit}`);
@@ -38,7 +38,7 @@ async function faultOf(data: string): Promise<ReturnType<typeof resultFault>> {
  * Outcome of code that returned `data`: a failure if PostgreSQL could not store it. The text is checked here, because
  * the page is not trusted.
  */
-export async function completed(data: string | undefined): Promise<RunOutcome> {
+export async function completed(data: string | Buffer | undefined): Promise<RunOutcome> {
   const fault = data === undefined ? null : await faultOf(data);
   if (fault === null) return { ok: true, data };
   if (fault === "invalid") return failed("ResultError", "the result of execute is not JSON");

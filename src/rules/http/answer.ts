@@ -59,8 +59,8 @@ export function givenAnswer(options: unknown): HttpAnswer | null {
   return { status, headers, body };
 }
 
-/** Builds the response from the result of `execute` as JSON text; undefined if it returned nothing. */
-export function jsonAnswer(json: string | undefined): HttpAnswer {
+/** Builds the response from the result of `execute` as JSON text or its UTF-8 bytes; undefined if it returned nothing. */
+export function jsonAnswer(json: string | Uint8Array | undefined): HttpAnswer {
   if (json === undefined) return { status: 204, headers: {}, body: null };
   return { status: 200, headers: { "content-type": "application/json; charset=utf-8" }, body: json };
 }

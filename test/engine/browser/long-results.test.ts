@@ -1,5 +1,6 @@
 /** Checks that a result that is too long for one message arrives complete, in parts, whatever the run has done to its globals. */
 import { expect } from "chai";
+import { LongText } from "../../../src/engine/browser/pages/long-text.js";
 import { MODES } from "../../../src/engine/browser/run.js";
 import { resultOf, testBrowsers } from "./support.js";
 
@@ -10,6 +11,19 @@ const CHANGED_GLOBALS = `
   Object.defineProperty(Promise, Symbol.species, { get() { throw 1 } });
   Array.prototype[Symbol.iterator] = () => { throw 2 };
   Object.defineProperty(Object.prototype, "part", { get() { return () => "data 2" }, set() { throw 3 } });`;
+
+describe("a long text", () => {
+  it("has the bytes of its joined parts, wherever it is split", () => {
+    const text = "a😀é\ud800b€😀😀\udc00\ud83d";
+    for (let first = 1; first < text.length; first += 1) {
+      for (let second = first; second < text.length; second += 1) {
+        const long = new LongText(text.length);
+        for (const part of [text.slice(0, first), text.slice(first, second), text.slice(second)]) long.add(part);
+        expect(long.bytes().equals(Buffer.from(text)), `${first} ${second}`).to.equal(true);
+      }
+    }
+  });
+});
 
 for (const mode of MODES) {
   describe(`a long result of a run in mode ${mode}`, () => {

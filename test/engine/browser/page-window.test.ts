@@ -70,7 +70,7 @@ describe("the window of a document", () => {
   async function result(body: string): Promise<unknown> {
     const outcome = await page.run(runOf(`async function execute() { ${body} }`));
     if (!outcome.ok) throw new Error(outcome.error.stack);
-    return JSON.parse(outcome.data ?? "null");
+    return JSON.parse(String(outcome.data ?? "null"));
   }
 
   /** Returns the result of the code in a page that is never hidden. */

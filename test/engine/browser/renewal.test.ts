@@ -199,9 +199,9 @@ describe("after the requests of a run", () => {
           typeof navigator === "object" && (await navigator.serviceWorker?.getRegistrations().catch(() => []))?.length]`;
         const outcome = await page.run(runOf(`const execute = async () => { ${look} }`, { mode }));
         const none = mode === "document" ? 0 : false;
-        expect(JSON.parse((outcome.ok && outcome.data) || "[]").map((one: unknown) => one ?? none)).to.deep.equal(
-          Array(4).fill(none),
-        );
+        expect(
+          JSON.parse(String((outcome.ok && outcome.data) || "[]")).map((one: unknown) => one ?? none),
+        ).to.deep.equal(Array(4).fill(none));
       });
 
       it("no connection remains: each run opens its own", async () => {

@@ -49,7 +49,7 @@ export function runOf(source: string, changes: Partial<PageRun> = {}): PageRun {
 export async function resultOf(browsers: Browsers, source: string, changes: Partial<PageRun> = {}): Promise<unknown> {
   const outcome = await browsers.run(runOf(source, changes));
   if (!outcome.ok) throw new Error(`${outcome.cause}: ${outcome.error.stack}`);
-  return outcome.data === undefined ? undefined : JSON.parse(outcome.data);
+  return outcome.data === undefined ? undefined : JSON.parse(String(outcome.data));
 }
 
 /** Executes a run and returns its error. Throws if it succeeded. */

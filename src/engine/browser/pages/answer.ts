@@ -84,16 +84,18 @@ function readFailure(json: string, sourceName: string): PageOutcome {
 
 /** @param name source name of the action's code */
 export function readAnswer(answer: unknown, name = DEFAULT_SOURCE_NAME): PageOutcome {
-  if (typeof answer !== "string") return failed("browser", "Error", "The page gave no answer");
+  const isLong = Buffer.isBuffer(answer);
+  if (!isLong && typeof answer !== "string") return failed("browser", "Error", "The page gave no answer");
+  const start = isLong ? answer.toString("latin1", 0, ERROR.length) : answer;
   try {
     if (answer === "undefined") return { ok: true, data: undefined };
     if (answer === NEEDS_MORE) return failed("retry", "Error", "The run needs more than its isolate has");
-    if (answer.startsWith(ERROR)) return readFailure(answer.slice(ERROR.length), name);
+    if (start.startsWith(ERROR)) return readFailure(String(answer).slice(ERROR.length), name);
   } catch {
     return failed("browser", "Error", "The page gave an answer that cannot be read");
   }
-  if (!answer.startsWith(DATA)) return failed("browser", "Error", "The page gave an answer that cannot be read");
-  const data = answer.slice(DATA.length);
+  if (!start.startsWith(DATA)) return failed("browser", "Error", "The page gave an answer that cannot be read");
+  const data = isLong ? answer.subarray(DATA.length) : answer.slice(DATA.length);
   if (Buffer.byteLength(data) <= RESULT_MAX_BYTES) return { ok: true, data };
   const mb = RESULT_MAX_BYTES / 1024 / 1024;
   return failed("result", "RangeError", `The result of execute is larger than ${mb} MB`);

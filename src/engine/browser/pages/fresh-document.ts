@@ -6,6 +6,7 @@ import type { CDPSession, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import { RESULT_MAX_BYTES } from "../../../limits.js";
 import { POLICY_HEADER } from "./document-policy.js";
+import { LongText } from "./long-text.js";
 
 /** Binding for console lines. The harness removes it from the global scope before any line of the action runs. */
 export const CONSOLE_BINDING = "__svc_console";
@@ -102,20 +103,20 @@ export const MESSAGE_CHARACTERS = 256 * 1024;
 /** Maximum length of a text that a page reports: a run's result, and a little more. */
 const TEXT_MAX_CHARACTERS = RESULT_MAX_BYTES + 1_024;
 
-/** Reads a text of this length in parts. @returns undefined if the page does not return the announced text */
+/** Reads a text of this length in parts, as UTF-8. @returns undefined if the page does not return the announced text */
 export async function textInParts(
   length: number,
   partOf: (from: number, to: number) => Promise<unknown>,
-): Promise<string | undefined> {
+): Promise<Buffer | undefined> {
   if (!(length > MESSAGE_CHARACTERS && length <= TEXT_MAX_CHARACTERS)) return undefined;
-  const parts: string[] = [];
+  const text = new LongText(length);
   for (let from = 0; from < length; from += MESSAGE_CHARACTERS) {
     const to = Math.min(length, from + MESSAGE_CHARACTERS);
     const part = await partOf(from, to);
     if (typeof part !== "string" || part.length !== to - from) return undefined;
-    parts.push(part);
+    text.add(part);
   }
-  return parts.join("");
+  return text.bytes();
 }
 
 /**

@@ -15,6 +15,7 @@ import {
 } from "./fresh-document.js";
 import { ISOLATE_THREAD, PAUSE_MS, READY_WITHIN_MS } from "./harness.js";
 import type { ThreadStep } from "./in-page/messages.js";
+import { splitWord } from "./long-text.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
 import { StoredTexts } from "./stored-texts.js";
 
@@ -154,7 +155,7 @@ export class Isolate implements Sandbox {
   }
 
   /** Evaluates the run's code in the realm that was created for it. @param base address of the service @returns the harness's answer */
-  protected async evaluate(request: PageRun, base: string): Promise<string | undefined> {
+  protected async evaluate(request: PageRun, base: string): Promise<string | Buffer | undefined> {
     const worker = this.worker!;
     const answer = await new Promise<string | number>((resolve) => {
       this.onAnswer = resolve;
@@ -174,10 +175,10 @@ export class Isolate implements Sandbox {
   }
 
   /** Stores the thread's next step, with which an answer starts. @returns the rest of the answer */
-  private readStep(answer: string | undefined): string | undefined {
-    const nameEnd = answer?.indexOf(" ") ?? 0;
-    this.step = (answer?.slice(0, nameEnd) ?? "replace") as ThreadStep;
-    return answer?.slice(nameEnd + 1);
+  private readStep(answer: string | Buffer | undefined): string | Buffer | undefined {
+    const [step, rest] = answer === undefined ? ["replace", answer] : splitWord(answer);
+    this.step = step as ThreadStep;
+    return rest;
   }
 
   private async startThread(): Promise<void> {

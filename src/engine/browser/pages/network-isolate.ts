@@ -10,6 +10,7 @@ import { NO_SERVICE, type PageOutcome, type PageRun } from "../run.js";
 import { NEEDS_MORE } from "./answer.js";
 import { NETWORK_ISOLATE_THREAD } from "./harness.js";
 import { Isolate, type IsolateKind } from "./isolate.js";
+import { splitWord } from "./long-text.js";
 import type { SandboxOptions } from "./sandbox.js";
 
 const WITH_NETWORK: IsolateKind = {
@@ -69,9 +70,9 @@ export class NetworkIsolate extends Isolate {
       this.fetches = 0;
       return answer;
     }
-    const nameEnd = answer.indexOf(" ");
-    this.fetches = Number(answer.slice(0, nameEnd));
-    return answer.slice(nameEnd + 1);
+    const [fetches, rest] = splitWord(answer);
+    this.fetches = Number(fetches);
+    return rest;
   }
 
   override end(): void {

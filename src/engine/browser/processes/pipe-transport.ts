@@ -3,13 +3,18 @@ import type { Readable, Writable } from "node:stream";
 import type { ConnectionTransport } from "puppeteer";
 
 const NUL = 0;
+/** Initial size of the memory for an incomplete message, and the maximum size that is kept for the next one. */
+const MEMORY_BYTES = 1024 * 1024;
 
 /**
  * Creates the transport. A pipe opens no port, so that no other process on the machine can control the browser.
  * `onclose` is called once.
  */
 export function createPipeTransport(toBrowser: Writable, fromBrowser: Readable): ConnectionTransport {
-  let pending: Buffer[] = [];
+  /** Reused, because a buffer for each message would cause a garbage collection after some large results. */
+  let memory = Buffer.allocUnsafe(MEMORY_BYTES);
+  /** Number of bytes of an incomplete message in the memory. */
+  let pending = 0;
   let closed = false;
 
   const transport: ConnectionTransport = {
@@ -25,16 +30,33 @@ export function createPipeTransport(toBrowser: Writable, fromBrowser: Readable):
     },
   };
 
+  function keep(bytes: Buffer): void {
+    if (pending + bytes.length > memory.length) {
+      const larger = Buffer.allocUnsafe(2 * (pending + bytes.length));
+      memory.copy(larger, 0, 0, pending);
+      memory = larger;
+    }
+    pending += bytes.copy(memory, pending);
+  }
+
+  /** Returns the message that ends with these bytes. */
+  function complete(last: Buffer): string {
+    if (pending === 0) return last.toString("utf8");
+    keep(last);
+    const message = memory.toString("utf8", 0, pending);
+    pending = 0;
+    if (memory.length > MEMORY_BYTES) memory = Buffer.allocUnsafe(MEMORY_BYTES);
+    return message;
+  }
+
   function receive(chunk: Buffer): void {
     let start = 0;
-    for (let messageEnd = chunk.indexOf(NUL); messageEnd !== -1; messageEnd = chunk.indexOf(NUL, start)) {
-      const last = chunk.subarray(start, messageEnd);
-      const message = pending.length === 0 ? last : Buffer.concat([...pending, last]);
-      pending = [];
-      start = messageEnd + 1;
-      transport.onmessage?.(message.toString("utf8"));
+    for (let end = chunk.indexOf(NUL); end !== -1; end = chunk.indexOf(NUL, start)) {
+      const message = complete(chunk.subarray(start, end));
+      start = end + 1;
+      transport.onmessage?.(message);
     }
-    if (start < chunk.length) pending.push(chunk.subarray(start));
+    if (start < chunk.length) keep(chunk.subarray(start));
   }
 
   fromBrowser.on("data", receive);

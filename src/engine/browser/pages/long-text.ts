@@ -1,0 +1,44 @@
+/**
+ * Texts of megabytes that a page reports in parts. They become UTF-8 bytes in shared memory: threads read them without a copy, and they are
+ * stored and sent as they are. As strings, they would be copied at each of these steps, and cause full garbage collections.
+ */
+import { RESULT_MAX_BYTES } from "../../../limits.js";
+
+/** Maximum number of bytes of a text: a result, and the words before it. */
+const TEXT_MAX_BYTES = RESULT_MAX_BYTES + 1_024;
+const MOST_BYTES_OF_CHARACTER = 3;
+const WORD_MAX_CHARACTERS = 32;
+
+/** Collects the parts of a text. Only the beginning of a text over the limit is kept, which is over the limit of a result too. */
+export class LongText {
+  private readonly memory: Buffer;
+  private end = 0;
+  /** First half of a surrogate pair whose second half is in the next part. */
+  private half = "";
+
+  /** @param characters length of the whole text */
+  constructor(characters: number) {
+    const bytes = Math.min(characters * MOST_BYTES_OF_CHARACTER, TEXT_MAX_BYTES);
+    this.memory = Buffer.from(new SharedArrayBuffer(bytes));
+  }
+
+  add(part: string): void {
+    const text = this.half + part;
+    const isSplit = (text.charCodeAt(text.length - 1) & 0xfc00) === 0xd800;
+    this.half = isSplit ? text.slice(-1) : "";
+    this.end += this.memory.write(isSplit ? text.slice(0, -1) : text, this.end);
+  }
+
+  /** Returns the UTF-8 of the parts. */
+  bytes(): Buffer {
+    const end = this.end + this.memory.write(this.half, this.end);
+    return this.memory.subarray(0, end);
+  }
+}
+
+/** Splits an answer behind its first word. */
+export function splitWord(answer: string | Buffer): [word: string, rest: string | Buffer] {
+  const start = typeof answer === "string" ? answer : answer.toString("latin1", 0, WORD_MAX_CHARACTERS);
+  const end = start.indexOf(" ");
+  return [start.slice(0, end), typeof answer === "string" ? answer.slice(end + 1) : answer.subarray(end + 1)];
+}
