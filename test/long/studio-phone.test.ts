@@ -52,11 +52,11 @@ for (const width of [390, 640]) {
     });
 
     /** Returns the elements that overflow to the right and are not inside of a scrollable element. */
-    const wider = () =>
+    const wider = (shownWidth: number) =>
       page.evaluate(`[...document.querySelectorAll("body *")].filter((element) => {
         if (element.closest(".code-editor, .console, .tabs, .diff, .result, .unseen, .figures-box")) return false;
         const { right, width } = element.getBoundingClientRect();
-        return width > 0 && right > ${width} + 0.5;
+        return width > 0 && right > ${shownWidth} + 0.5;
       }).map((element) => element.outerHTML.slice(0, 120))`);
     /**
      * Returns texts that a flex container splits into several items. Such items wrap separately, which separates brackets from their words.
@@ -66,10 +66,10 @@ for (const width of [390, 640]) {
         const texts = [...element.childNodes].filter((node) => node.nodeType === 3 && node.data.trim() !== "");
         return texts.length > 1 && /flex/.test(getComputedStyle(element).display) && element.checkVisibility();
       }).map((element) => element.textContent)`);
-    const fits = async () => {
+    const fits = async (shownWidth = width) => {
       expect(await split()).to.deep.equal([]);
-      expect(await page.evaluate("document.documentElement.scrollWidth")).to.equal(width);
-      expect(await wider()).to.deep.equal([]);
+      expect(await page.evaluate("document.documentElement.scrollWidth")).to.equal(shownWidth);
+      expect(await wider(shownWidth)).to.deep.equal([]);
     };
 
     it("goes from the list to the action and its run, and back", async () => {
@@ -107,13 +107,15 @@ for (const width of [390, 640]) {
       const path = `/v3/apps/${service.appId}/actions/${nightlyId}`;
       expect((await service.rest("PUT", path, { body: { description: "changed" } })).http).to.equal(200);
       await studio.open(`${service.appId}/actions/${nightlyId}`);
+      await page.setViewport({ width: 360, height: 800, isMobile: true, hasTouch: true });
       await page.waitForSelector(".workspace-head .chip.behind");
-      await fits();
+      await fits(360);
       await studio.replace('[data-field="description"] textarea', "not saved");
       await page.waitForSelector(".workspace-head .primary:enabled");
-      await fits();
+      await fits(360);
       await studio.save();
       await studio.saved();
+      await page.setViewport({ width, height: 800, isMobile: width < 500, hasTouch: width < 500 });
     });
 
     it("gives a form beside a list enough width for its fields", async () => {
