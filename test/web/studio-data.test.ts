@@ -153,7 +153,7 @@ describe("Studio's page of data sources", () => {
     await studio.replace(".grid-rows input.cell", "mine");
     await page.keyboard.press("Enter");
     await page.waitForFunction('document.querySelector(".grid-rows").textContent.includes("theirs")');
-    await page.waitForSelector(".entries-panel [role=alert] ::-p-text(Someone else changed this entry)");
+    await page.waitForSelector(".entries-panel [role=alert] ::-p-text(someone else changed this entry)");
     expect(JSON.stringify(await stored("Seats"))).to.not.contain("mine");
   });
 

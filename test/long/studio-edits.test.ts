@@ -1,0 +1,126 @@
+/** Tests that Studio shows what was added or failed, asks before edits are lost, and names what was changed, in which zone, and when. */
+import { expect } from "chai";
+import type { Browser, Page } from "puppeteer";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+import { launchChromium, type PageWatch, watchPage } from "../web/chromium.js";
+import { type StudioPage, studioPage } from "../web/studio-page.js";
+
+const ACTION = {
+  name: "nightly",
+  active: true,
+  triggers: [{ trigger: "manual" }, { trigger: "schedule" }],
+  frequency: "0 15 * * *",
+  timezone: "America/New_York",
+  code: "async function execute() { throw new Error('as asked'); }",
+};
+const field = (label: string) => `::-p-xpath(//label[.="${label}"]/following-sibling::*[self::input or self::select])`;
+
+describe("edits and states in Studio", () => {
+  let service: TestService;
+  let browser: Browser;
+  let page: Page;
+  let watch: PageWatch;
+  let studio: StudioPage;
+
+  before(async () => {
+    [service, browser] = await Promise.all([startTestService(), launchChromium()]);
+    page = await browser.newPage();
+    watch = watchPage(page, service.url);
+    await page.setViewport({ width: 1280, height: 600 });
+    studio = studioPage(page);
+    await page.goto(`${service.url}/studio`);
+    await studio.signIn(service.tokens.editor);
+  });
+  after(async () => {
+    await browser?.close();
+    await service?.stop();
+  });
+
+  const open = (place: string) => studio.open(`${service.appId}/${place}`);
+  const send = async (method: string, path: string, body?: unknown) => {
+    const answer = await service.rest(method, path.replace("APP", `apps/${service.appId}`), { body });
+    expect(answer.http, JSON.stringify(answer.body)).to.be.lessThan(300);
+    return answer.body;
+  };
+  const shows = (text: string) =>
+    page.waitForFunction(`document.querySelector("#content").textContent.includes(${JSON.stringify(text)})`);
+  const shownText = () => studio.textOf("#content");
+
+  it("an app without schedules does not say that its schedules ran", async () => {
+    await open("schedule");
+    await shows("No schedules yet");
+    expect(await shownText()).to.not.match(/ran when/);
+  });
+
+  it("an unsaved notification is left only after a question", async () => {
+    await open("notifications/new");
+    await page.waitForSelector(field("Title"));
+    await studio.replace(field("Title"), "half");
+    await studio.button("Runs", "//nav");
+    await studio.button("Cancel", "//dialog");
+    expect(await page.$eval(field("Title"), (input) => (input as unknown as { value: string }).value)).to.equal("half");
+    await studio.button("Runs", "//nav");
+    await studio.button("Discard changes", "//dialog");
+    await page.waitForSelector(".runs-filters");
+  });
+
+  it("an added trigger shows its fields in a low window", async () => {
+    await open("actions/new");
+    await page.waitForSelector('[data-field="triggers"]');
+    for (const kind of ["http", "log"]) {
+      await page.$eval(".fields", (fields) => fields.scrollTo(0, 0));
+      await page.select(`[data-field="triggers"] select:has(option[value="${kind}"])`, kind);
+      await page.waitForFunction(`(() => {
+        const box = document.querySelector(".fields").getBoundingClientRect();
+        const { top, bottom } = [...document.querySelectorAll(".trigger")].at(-1).getBoundingClientRect();
+        return top >= box.top && bottom <= Math.min(box.bottom, innerHeight);
+      })()`);
+    }
+    await open("schedule");
+    await studio.button("Discard changes", "//dialog");
+  });
+
+  it("the times of a schedule are those of its zone, with the zone's name, on a clock of 24 hours", async () => {
+    const { action } = await send("POST", "/v3/APP/actions", ACTION);
+    await send("POST", "/v1/APP/publish");
+    await send("POST", `/v3/APP/actions/${action.id}/publish`);
+    await page.reload();
+    await page.waitForSelector('::-p-aria([name="Run now: nightly"])');
+    const row = (await studio.rowsOf("Schedules")).find(([name]) => name?.name === "nightly")!;
+    expect(row.map(({ name }) => name).join(" "))
+      .to.match(/, 15:00/)
+      .and.contain("New_York");
+    expect(await shownText()).to.not.match(/\d [AP]M\b/);
+  });
+
+  it("a firing alert shows its message", async () => {
+    const alert = { name: "nightly fails", condition: "failed", channel: "email", to: ["ann@example.com"] };
+    const { id } = (await send("POST", "/v1/APP/alerts", alert)).alert;
+    expect(
+      (await service.rest("POST", `/v3/apps/${service.appId}/actions/nightly/runWithResult?by=name`, { as: "live" }))
+        .http,
+    ).to.equal(500);
+    await until(async () => (await send("GET", `/v1/APP/alerts/${id}/deliveries`)).deliveries.length > 0);
+    await open(`alerts/${id}`);
+    await page.waitForFunction(
+      `/nightly.*failed.*Sent messages.*nightly/s.test(document.querySelector(".reader aside")?.textContent)`,
+    );
+    expect(await studio.textOf(".reader aside")).to.not.contain("None yet");
+  });
+
+  it("the audit log names the part of a data source that was changed", async () => {
+    const { dataSource } = await send("POST", "/v1/APP/data-sources", { name: "Orders" });
+    const accessRules = [{ type: ["select"], allow: "all" }];
+    await send("PUT", `/v1/APP/data-sources/${dataSource.id}`, { accessRules });
+    await open("app/audit");
+    await shows("Data source changed");
+    expect(await shownText())
+      .to.match(/Data source changed.*accessRules/s)
+      .and.not.contain("indexes");
+  });
+
+  it("no page has an error", () => {
+    expect(watch.errors).to.deep.equal([]);
+  });
+});
