@@ -47,7 +47,11 @@ function ActionRow({ action, copy, hasFailed, current, open }: RowProps) {
   const { className, text, title } = publicationState(action, copy);
   const lastRunTime = findLastRun(action, copy);
   const state = [!active && "inactive", hasFailed && "the last live run failed"].filter(Boolean).join(", ");
-  const kinds = [...new Set(triggers.map(({ trigger }) => trigger))].join(" · ");
+  // Most actions run on the server, so only the other ones name their environment.
+  const kinds = [
+    ...(environment === "server" ? [] : [environment]),
+    ...new Set(triggers.map(({ trigger }) => trigger)),
+  ];
   const row = useRef<HTMLLIElement>(null);
   useEffect(() => {
     // The selected action may be far down in the list when the page opens with its URL.
@@ -65,10 +69,7 @@ function ActionRow({ action, copy, hasFailed, current, open }: RowProps) {
           </span>
         </span>
         <span className="action-facts">
-          <span>
-            {environment}
-            {kinds && ` · ${kinds}`}
-          </span>
+          <span>{kinds.join(" · ") || "no trigger"}</span>
           <span title={lastRunTime ? `last run ${formatExactTime(lastRunTime)}` : undefined}>
             {lastRunTime ? formatAge(lastRunTime) : "never run"}
           </span>

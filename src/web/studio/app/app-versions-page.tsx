@@ -27,7 +27,7 @@ function Contents({ appId, versionId }: { appId: number; versionId: number }) {
   );
 }
 
-export function AppVersionsPage({ api, appId, confirm, reloadApps }: PageProps) {
+export function AppVersionsPage({ api, app, appId, confirm, reloadApps }: PageProps) {
   const [shownCount, setShownCount] = useState(0);
   const [open, setOpen] = useState<number | null>(null);
   const { value, fault, busy, change } = useResource({
@@ -79,10 +79,13 @@ export function AppVersionsPage({ api, appId, confirm, reloadApps }: PageProps) 
               aria-expanded={open === version.id}
               onClick={() => setOpen(open === version.id ? null : version.id)}
             >
-              {version.name ?? "the app"}, {formatAge(version.createdAt)}
+              {formatExactTime(version.createdAt)}
             </button>
             <span className="chip">{OCCASIONS[version.action] ?? version.action}</span>
-            <span className="hint">{version.user ? fullName(version.user) : formatExactTime(version.createdAt)}</span>
+            {version.name !== null && version.name !== app.name && <span>{version.name}</span>}
+            <span className="hint">
+              {[version.user && fullName(version.user), formatAge(version.createdAt)].filter(Boolean).join(", ")}
+            </span>
             <button type="button" disabled={busy} onClick={() => void restore(version)}>
               Restore
             </button>

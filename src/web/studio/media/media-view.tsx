@@ -70,7 +70,7 @@ function NewFolder({ create }: { create: MediaState["createFolder"] }) {
         ref={field}
         aria-label="Name of the new folder"
         aria-invalid={fault !== null}
-        placeholder="folder name"
+        placeholder="Folder name"
         value={name}
         onChange={(event) => setName(event.target.value)}
       />
@@ -205,7 +205,7 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
         <input
           type="search"
           aria-label="Search by name"
-          placeholder="search by name"
+          placeholder="Search by name"
           value={search}
           onChange={(event) => change({ search: event.target.value }, query.search !== undefined)}
         />
