@@ -5,7 +5,7 @@
 import type { Socket } from "node:net";
 import pg from "pg";
 
-/** IDs are bigint in the database and numbers here: they stay below 2^53. */
+/** PostgreSQL's bigint values are returned as numbers, because IDs stay below 2^53. */
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 
 /** Time limit to get a connection, new or from the pool. */
@@ -48,7 +48,10 @@ export function reportDiskFree(): void {
 /** Returns the number of connections that this process has lost since its start, without those that it closed itself. */
 export const lostConnections = (): number => lost;
 
-/** A client with an error listener from the start. Between two statements there is no other one, and a lost connection would end the process. */
+/**
+ * A client with an error listener from the start. Between two statements nothing else listens, so that a lost
+ * connection would end the process.
+ */
 class ClientWithErrorListener extends pg.Client {
   constructor(config?: string | pg.ClientConfig) {
     super(config);
@@ -60,7 +63,10 @@ class ClientWithErrorListener extends pg.Client {
   }
 }
 
-/** A client that also fails if a statement gets no byte for longer than the longest statement may take. Idle connections may be silent. */
+/**
+ * A client that also fails if a running statement receives no byte for longer than the longest statement may take. Idle
+ * connections may be silent.
+ */
 class BoundedClient extends ClientWithErrorListener {
   private isAsked = false;
 
@@ -94,8 +100,8 @@ class BoundedClient extends ClientWithErrorListener {
 /** Options for pools that a library creates, so that they use these clients. */
 export const BOUNDED_POOL = { ...BOUNDS, Client: BoundedClient };
 /**
- * Options for pools behind a pooler, which refuses settings at the start of a session. The role on the server has the time limits, and the
- * client gives up by itself.
+ * Options for connections through a pooler, which rejects settings at the start of a session. The database role has the
+ * time limits, and the client gives up by itself.
  */
 export const POOLED_POOL = {
   ...KEEP_OPEN,
@@ -157,7 +163,7 @@ export function createStatementPool(url: string, size: number): pg.Pool {
   return pool.on("error", () => undefined).on("connect", () => undefined);
 }
 
-/** Query with options as a text, because pg copies the descriptors of an options object, which takes as long as the rest of a query. */
+/** A query whose options are already text, because pg copies an options object, which takes as long as the rest of a query. */
 class NamedQuery extends pg.Query {
   constructor(
     readonly name: string,

@@ -1,4 +1,4 @@
-/** The composition root: creates every part with its dependencies, starts them, and stops them in reverse order. */
+/** Creates every part of the service with its dependencies, starts them in order, and stops them in reverse order. */
 import "reflect-metadata";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -47,17 +47,17 @@ export interface Service {
   /** Resolves with the reason if the service cannot work any more. The caller then stops it. */
   failed: Promise<Error>;
   /**
-   * Accepts no more work, gives running actions the grace period to finish, and ends all child processes. A second call returns the same
-   * promise; with `now` it ends the grace period.
+   * Accepts no more work, gives running actions the grace period to finish, and ends all child processes. A second call
+   * returns the same promise; with `now` it cuts the grace period short.
    */
   stop(how?: { now: boolean }): Promise<void>;
 }
 
 export interface StartOptions {
   clock?: Clock;
-  /** Aborts the start. Parts that have started are stopped again. */
+  /** Aborts the start. Parts that have started are then stopped. */
   unwanted?: AbortSignal;
-  /** True if the process runs nothing else. Unhandled rejections are then logged and counted, and do not end the process. */
+  /** True if the process runs only the service. Unhandled rejections are then logged and counted instead of ending the process. */
   ownsProcess?: boolean;
 }
 
@@ -75,7 +75,7 @@ async function listenOn(server: Server, { host, port }: Config): Promise<string>
   return `http://${host.includes(":") ? `[${host}]` : host}:${taken}`;
 }
 
-/** For the embedded database: creates the first app, and a link for the first administrator if there is none. */
+/** For the embedded database: creates the first app, and a sign-up link if there is no administrator. */
 async function announceFirst(
   { credentials, accounts: { accounts } }: Operations,
   db: DataSource,
@@ -135,7 +135,7 @@ async function startParts(
   return { databaseUrl, ...first };
 }
 
-/** Stops the parts of the plan. */
+/** Returns the function that stops the service. */
 function createStop({ config, log, parts, releases }: Plan, hurryController: AbortController): Service["stop"] {
   let stopped: Promise<void> | null = null;
   const beginStop = () => {

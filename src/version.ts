@@ -1,4 +1,4 @@
-/** The service's version from package.json. */
+/** Returns the service's version from package.json. */
 import { readFileSync } from "node:fs";
 
 export function serviceVersion(): string {

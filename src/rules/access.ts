@@ -1,4 +1,4 @@
-/** Permissions: one table of operations, and the caller whose request is checked against it. Read it before you add an operation. */
+/** The permission table: which callers may perform which operation. Read this file before you add an operation. */
 import type { Copy } from "../data/action-types.js";
 import type { CredentialKind } from "../data/credential.js";
 import type { ActionError } from "../errors.js";
@@ -13,13 +13,13 @@ export interface Caller {
   credentialId: number;
   kind: CredentialKind;
   personId: number | null;
-  /** The app of an api, task, viewer or live credential; null for editors and administrators. */
+  /** ID of the app of an api, task, viewer or live credential; null for all other kinds. */
   appId: number | null;
   /** Role of a person on each app: the higher one of the roles on the app and on its organization. Empty for all other kinds. */
   roles: ReadonlyMap<number, Role>;
   /** Role of a person in each organization. Empty for all other kinds. */
   organizations: ReadonlyMap<number, Role>;
-  /** Scopes of an API token; null for a token without scopes and for all other kinds. */
+  /** Scopes of an API token; null for a token without scopes, and for all other kinds of credentials. */
   scopes: readonly Scope[] | null;
   /**
    * Role of the person who authorized a program, for an OAuth token: the program's rights never exceed the person's.
@@ -30,7 +30,7 @@ export interface Caller {
   session?: "full" | "provisional";
   /** ID of the run to which a task token belongs. */
   runId: number | null;
-  /** Length of the chain of runs up to that run. */
+  /** Position of that run in its chain of runs that have started each other. */
   runDepth: number;
   /** ID of the action to whose debug page a viewer credential belongs: its script can be read in any state. */
   debugs: number | null;
@@ -66,14 +66,14 @@ const OPERATOR_ROLES = ["administrator", "owner", "admin", "editor", "operator"]
 const READER_ROLES = ["administrator", "owner", "admin", "editor", "reader"] as const;
 const MEMBER_ROLES = ["administrator", "owner", "admin", "editor", "operator", "reader"] as const;
 const BACKEND_CALLERS = ["administrator", "owner", "admin", "editor", "api", "task"] as const;
-/** Readers of app data for backends. */
+/** Callers who may read app data, such as back ends of the app. */
 const BACKEND_READERS = ["administrator", "owner", "admin", "editor", "reader", "api", "task"] as const;
 const RUN_CALLERS = ["administrator", "owner", "admin", "editor", "operator", "api", "task", "viewer", "live"] as const;
 /** Callers who can read the notifications of their own user. */
 const RECIPIENTS = ["administrator", "owner", "admin", "editor", "api", "task", "viewer", "live"] as const;
 /** Credentials that can open an app page. */
 const CLIENT_CALLERS = ["administrator", "owner", "admin", "editor", "viewer", "live"] as const;
-/** Credentials of a page, in which an app user signs in. */
+/** Credentials of pages, in which an app user can sign in. */
 const PAGES = ["viewer", "live"] as const;
 
 /** Access table: the callers and token scopes that each operation allows. Every operation has a row. */
@@ -181,8 +181,9 @@ export const ACCESS_TABLE = {
 export type Operation = keyof typeof ACCESS_TABLE;
 
 /**
- * Rows that an operation adds to the database. When the disk is nearly full, `rows` are rejected first and `runs` last. `nothing` also
- * applies to removals, and to operations that mostly read: those check for space where they write.
+ * Kind of rows that an operation adds to the database. When the disk is nearly full, operations that add `rows` are
+ * rejected first and those that add `runs` last. `nothing` also stands for removals, and for operations that mostly
+ * read: they check the free space where they write.
  */
 export const RESOURCE_ADDED_BY: Record<Operation, "nothing" | "rows" | "runs"> = {
   readSettings: "nothing",
@@ -295,7 +296,7 @@ export const isPerson = ({ kind }: Pick<Caller, "kind">): boolean => kind === "e
 /** True for the credential of an app user's page. */
 export const isVisitor = ({ kind }: Pick<Caller, "kind">): boolean => kind === "live" || kind === "viewer";
 
-/** Returns the caller's column of the table for an app; null if the caller has no right on it. */
+/** Returns the caller's column in the permission table for an app; null if the caller has no right on the app. */
 export function standingOn(caller: Caller, appId: number): CallerRole | null {
   switch (caller.kind) {
     case "admin":
@@ -307,7 +308,7 @@ export function standingOn(caller: Caller, appId: number): CallerRole | null {
   }
 }
 
-/** True if the table allows the operation for this column, with these scopes. */
+/** True if the table allows the operation for this column and these scopes. */
 export function allowsOperation(
   operation: Operation,
   standing: CallerRole,
@@ -318,22 +319,20 @@ export function allowsOperation(
   return who.includes(standing);
 }
 
-/**
- * True if the caller can do the operation on the app. An administrator has access to every ID; other code checks whether the app exists.
- */
+/** True if the caller may perform the operation on the app. Administrators may for any ID; whether the app exists is checked elsewhere. */
 export function mayEnter(caller: Caller, operation: Operation, appId: number): boolean {
   const standing = standingOn(caller, appId);
   if (standing === null || !allowsOperation(operation, standing, caller.scopes)) return false;
   return caller.grantor === undefined || (caller.grantor !== null && allowsOperation(operation, caller.grantor));
 }
 
-/** True if the caller can do the operation in the organization. An administrator has access to every ID, as above. */
+/** True if the caller may perform the operation in the organization. Administrators may for any ID, as above. */
 export function mayEnterOrganization(caller: Caller, operation: Operation, organizationId: number): boolean {
   const standing = caller.kind === "admin" ? "administrator" : caller.organizations.get(organizationId);
   return standing !== undefined && allowsOperation(operation, standing);
 }
 
-/** True if the caller can do an operation that belongs to no app and no organization; a person needs no role for it. */
+/** True if the caller may perform an operation that belongs to no app and no organization. A person needs no role for it. */
 export function mayEnterService({ kind, scopes }: Caller, operation: Operation): boolean {
   if (kind === "admin") return allowsOperation(operation, "administrator");
   return kind === "editor"

@@ -1,10 +1,13 @@
-/** `access` of an action: who may run it on demand with a runtime token. Validates the value and checks a caller; reads nothing. */
+/**
+ * `access` of an action decides who may run it on demand with a runtime token. This file validates the value and
+ * compares it with a caller.
+ */
 import type { ActionAccess } from "../data/action-types.js";
 import { ActionError } from "../errors.js";
 import { allowsUser, checkTests, type UserData } from "./caller-rules.js";
 import { describeValue, isObject } from "./described.js";
 
-/** Access of an action whose author sets none (contract, section 7). */
+/** Access of an action whose author has set none (contract, section 7). */
 export const DEFAULT_ACCESS: ActionAccess = "everyone";
 
 const NAMED_ACCESS: readonly unknown[] = ["everyone", "signedIn", "editors"];

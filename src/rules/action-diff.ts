@@ -1,4 +1,4 @@
-/** Computes the difference between two states of an action: its fields one by one, its code as a unified diff. */
+/** Computes the difference between two versions of an action: its fields one by one, its code as a unified diff. */
 import { FILE_HEADERS_ONLY, formatPatch, type StructuredPatchHunk, structuredPatch } from "diff";
 import type { ActionInput } from "./action-input.js";
 
@@ -9,7 +9,7 @@ export interface ComparedScript {
   integrity: string;
 }
 
-/** State of an action. Without `assets`, scripts are not compared. */
+/** A version of an action. Without `assets`, scripts are not compared. */
 export type ComparedAction = ActionInput & { assets?: readonly ComparedScript[] | undefined };
 
 export interface FieldChange {
@@ -18,7 +18,7 @@ export interface FieldChange {
   after: unknown;
 }
 
-/** A script of a package that differs. A state without the script is null. */
+/** A package's script that differs. It is null in a version without the script. */
 export interface ScriptChange {
   name: string;
   before: ComparedScript | null;
@@ -89,14 +89,14 @@ export function unifiedDiff(before: string, after: string, labels: { before: str
   return formatPatch(patch, FILE_HEADERS_ONLY);
 }
 
-/** Two states of one action. `labels` are the file names in the diff of the code. */
+/** Two versions of one action. `labels` are their file names in the diff of the code. */
 export interface DiffedActions {
   before: ComparedAction;
   after: ComparedAction;
   labels: { before: string; after: string };
 }
 
-/** Returns the changes from `before` to `after`. Takes one argument, so that it can run on a thread. */
+/** Returns the differences from `before` to `after`. It has one argument, so that a thread can run it. */
 export function diffActions({ before, after, labels }: DiffedActions): ActionDiff {
   const changedFields = FIELDS.filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));
   return {

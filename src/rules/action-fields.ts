@@ -1,4 +1,4 @@
-/** Faults of an action's fields: one function per status, which returns the message. Does not depend on their order. */
+/** Validates single fields of an action: one function for each error status, which returns the message. */
 import { ACTION_DESCRIPTION_MAX_CHARACTERS, ACTION_NAME_MAX_CHARACTERS } from "../limits.js";
 import { countCharacters, describeValue, unstorableAt } from "./described.js";
 import { frequencyFault, timezoneFault } from "./schedule.js";
@@ -28,10 +28,7 @@ export function nameTooLong(name: unknown): string | null {
   return `name must be at most ${ACTION_NAME_MAX_CHARACTERS} characters (got ${length})`;
 }
 
-/**
- * Returns the fault of a name. A value that is not a string has the same status, because the validation table has no
- * other.
- */
+/** Returns the fault of a name. A value that is not a string gets the same status, because the specification has no other. */
 export function nameFault(name: unknown): string | null {
   if (nameMissing(name) !== null || name === "") return null;
   if (typeof name === "string" && /^[A-Za-z0-9_-]+$/.test(name)) return null;
@@ -62,8 +59,8 @@ export function codeEmpty(code: unknown): string | null {
 }
 
 /**
- * True if the code is invalid, or not a string, for which the validation table has no other status. If `dependencies` is
- * invalid, the code is checked as if no package were listed.
+ * Returns the fault of the code. A value that is not a string gets the same status, because the specification has no
+ * other. If `dependencies` is invalid, the code is checked as if it listed no package.
  */
 export function codeInvalid(code: unknown, dependencies: unknown, judge: CodeCheck): string | null {
   if (codeMissing(code) !== null || codeEmpty(code) !== null) return null;
@@ -95,7 +92,7 @@ export function timezoneInvalid(timezone: unknown): string | null {
   return timezone === null ? null : (timezoneFault(timezone)?.message ?? null);
 }
 
-/** Returns the fault of the form of dependencies. The catalogue checks whether a package exists (`resolveAssets`), with the same status. */
+/** Returns the fault in the form of dependencies. Whether a package exists is checked with the same status by `resolveAssets`. */
 export function dependenciesFault(dependencies: unknown): string | null {
   if (!Array.isArray(dependencies)) {
     return `dependencies must be an array of package names and https URLs (got ${describeValue(dependencies)})`;

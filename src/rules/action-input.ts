@@ -1,7 +1,7 @@
 /**
- * Validates the input of create and update: each status of the specification's validation table belongs to a field,
- * class-validator checks it, and the first one in the table's order is reported. The store checks that names are
- * unique.
+ * Validates the input of create and update. Each error status of the specification's validation table belongs to a
+ * field. class-validator checks the fields, and the first fault in the table's order is reported. That names are unique
+ * is checked where actions are stored.
  */
 
 import { ValidateBy, type ValidationError, validateSync } from "class-validator";
@@ -53,7 +53,7 @@ export interface ActionInput extends RunLimits {
   access: ActionAccess;
 }
 
-/** Limits of an action without limits. */
+/** Run limits of an action that sets none. */
 export const NO_LIMITS = { concurrency: null, debounce: null, timeoutMs: null, jitterSeconds: null } as const;
 
 type NullableLimits = { [Limit in keyof RunLimits]-?: Required<RunLimits>[Limit] | null };
@@ -72,7 +72,7 @@ export function presentLimits(limits: NullableLimits): Pick<ActionInput, keyof N
 /** Returns the source, or null if it has no files. */
 export const presentSource = (source: ActionSource | null): Pick<ActionInput, "source"> => (source ? { source } : {});
 
-/** Returns the fault of a field (its name, the expected and the received value); null if there is none. */
+/** Returns the fault of a field as its name, the expected and the received value; null if the field is valid. */
 type FindFault = (value: unknown, body: ActionBody) => string | null;
 
 interface RuleContext {
@@ -80,7 +80,10 @@ interface RuleContext {
   fault: FindFault;
 }
 
-/** Status with its condition. The message is built afterwards, because class-validator would expand a caller's `$value` in it. */
+/**
+ * Decorator that gives a field its error status and condition. The message is built later, because class-validator
+ * would expand `$value` in a text of the caller.
+ */
 function Rule(status: Status, fault: FindFault): PropertyDecorator {
   const context: RuleContext = { status, fault };
   return ValidateBy(
@@ -95,14 +98,14 @@ function Rule(status: Status, fault: FindFault): PropertyDecorator {
   );
 }
 
-/** Facts that the rules depend on: the result of checking the code, the operator's time limit, and whether private networks are allowed. */
+/** What the validation depends on: the check of the code, the operator's time limit, and whether private networks are allowed. */
 export interface CheckOptions {
   judge?: fields.CodeCheck;
   serverTimeoutMs?: number;
   allowPrivateNetwork?: boolean;
 }
 
-/** The whole action, as passed or after an update. The initial values are the defaults of create. */
+/** An action as class-validator checks it: as passed to create, or after an update. Initial values are the defaults of create. */
 class ActionBody {
   readonly #judge: fields.CodeCheck;
   readonly #serverTimeoutMs: number;
@@ -187,7 +190,7 @@ class ActionBody {
 /** Names of the fields that an author sets. */
 type ActionKey = Exclude<keyof ActionBody, keyof CheckOptions>;
 
-/** Fields of an action, or of one of its versions, that the service sets. */
+/** Fields of an action or version that the service sets, and that are ignored in input. */
 const READ_ONLY = [
   ...["id", "appId", "actionVersion", "assets", "lastRunAt", "createdAt", "updatedAt", "isPublished", "endpoints"],
   ...["functions", "widgetInstanceIds", "masterTaskId", "productionTaskId"],
@@ -263,7 +266,7 @@ function checkBody(body: ActionBody): ActionInput {
   };
 }
 
-/** Error of a rejected action. Its message is the first fault; `all` has the faults of every field. */
+/** Error for an invalid action. Its message is the first fault; `all` contains the faults of all fields. */
 export class ActionInputError extends ActionError {
   constructor(readonly all: readonly { field: string; status: Status; error: string }[]) {
     super(all[0]!.status, all[0]!.error);

@@ -1,4 +1,4 @@
-/** `source` of an action: its files as an author writes them. Validates form and paths; builds nothing. */
+/** `source` of an action: the files that its author writes. Validates their form and paths. */
 import type { ActionSource, SourceLanguage } from "../data/action-types.js";
 import { describeValue, isObject, unstorableAt } from "./described.js";
 import { flatShape, type Shape } from "./unknown-fields.js";
@@ -17,7 +17,7 @@ export const ENTRY_FILES: Record<SourceLanguage, readonly string[]> = {
   javascript: ["action.js", "action.jsx"],
 };
 
-/** Shape of a source. File names are data. The service sets `map`. */
+/** Allowed fields of a source. Names in `files` are data. The service sets `map`. */
 export const SOURCE_SHAPE: Shape = flatShape(["language", "files"], ["map"]);
 
 /** True for a relative path with forward slashes, and without `.` and `..`. */
@@ -72,5 +72,5 @@ export function storedSource(value: unknown): ActionSource | null {
   return { language, files: Object.fromEntries(sorted), ...(map !== undefined && { map }) };
 }
 
-/** The source as callers see it, without the map. */
+/** Returns the source as callers see it, without its source map. */
 export const shownSource = ({ language, files }: ActionSource): ActionSource => ({ language, files });

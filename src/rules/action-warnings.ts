@@ -1,6 +1,6 @@
 /**
- * Warnings about settings of a saved action without an effect (contract, section 3). Server and browser run this file:
- * it imports nothing.
+ * Returns warnings about settings of a saved action that have no effect (contract, section 3). Server and browser run
+ * this file, so it imports nothing.
  */
 
 export interface ActionWarning {

@@ -1,12 +1,12 @@
-/** Network addresses that count as one: a client with an IPv6 address has a whole /64 block. */
+/** Groups network addresses for rate limits: a client with an IPv6 address owns a whole /64 block. */
 import { isIPv6 } from "node:net";
 
 const HEXTET_COUNT = 8;
 const HEXTETS_OF_BLOCK = 4;
 
 /**
- * Returns the key of one holder of a credential. All visitors of a page may share a live token, so its requests are counted per network
- * address.
+ * Returns the key by which requests of a credential are counted. All visitors of a page may share a live token, so its
+ * requests are counted by address.
  */
 export const holderOf = ({ credentialId, address }: { credentialId: number; address?: string | undefined }): string =>
   `credential ${credentialId} ${address === undefined ? "" : addressBlock(address)}`;

@@ -1,4 +1,4 @@
-/** Decides when an alert rule fires: folds events, one after the other, into a state. Pure functions. */
+/** Decides when an alert rule fires. Pure functions compute the rule's state from one event after another. */
 import type { AlertInput } from "./alert-input.js";
 
 /** A run of a live version that has ended, or a skipped tick. */
@@ -7,7 +7,7 @@ export interface EndedRun {
   actionId: number;
   state: "completed" | "failed" | "skipped";
   scheduled: boolean;
-  /** Reason for which it was skipped. */
+  /** Reason why the run was skipped. */
   reason: string | null;
   finishedAt: Date;
 }
@@ -21,14 +21,14 @@ export interface AlertState {
   runId: number | null;
 }
 
-/** Figures at the time of a check. */
+/** State of the app and the service at the time of a check. */
 export interface AlertMoment {
   now: Date;
   /** Time before which events do not count. */
   since: Date;
   /** True if a due tick has waited to be claimed for longer than a minute. */
   overdue: boolean;
-  /** Age of the oldest queued run. */
+  /** Age in milliseconds of the oldest queued run. */
   oldestMs: number;
 }
 
@@ -53,7 +53,7 @@ function afterFailable(rule: Rule, standing: AlertState, run: EndedRun): AlertSt
   return toFiring(next, reason, run.id);
 }
 
-/** Returns the state after one more run. */
+/** Returns the rule's state after one more run. */
 export function afterRun(rule: Rule, standing: AlertState, run: EndedRun): AlertState {
   switch (rule.condition) {
     case "failed":
@@ -70,7 +70,7 @@ export function afterRun(rule: Rule, standing: AlertState, run: EndedRun): Alert
   }
 }
 
-/** Returns the state after time has passed without an event. */
+/** Returns the rule's state after a time without an event. */
 export function afterTime(rule: Rule, standing: AlertState, present: AlertMoment): AlertState {
   const { now, since, overdue, oldestMs } = present;
   const limitMs = rule.minutes * MINUTE_MS;

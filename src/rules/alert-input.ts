@@ -20,11 +20,11 @@ const RECIPIENTS_MAX = 10;
 const READ_ONLY = ["id", "appId", "firing", "createdAt", "updatedAt"];
 const PROTECTED_KEY = /^__[^_]?[\s\S]{0,509}$/;
 
-/** Stored rule. Fields that its condition and channel do not use have their defaults. */
+/** An alert rule as it is stored. Fields that its condition and channel do not use have their defaults. */
 export interface AlertInput {
   name: string;
   condition: AlertCondition;
-  /** A draft's id; null: the whole app. */
+  /** ID of a draft; null if the rule is for the whole app. */
   actionId: number | null;
   /** For `failed`: the rule fires when this many of the last `of` runs failed. */
   failures: number;
@@ -69,7 +69,7 @@ function settingIn(value: unknown): string {
   return isValid ? value : refuseField("setting", "the key of a protected setting, such as __alerts", value);
 }
 
-/** Absent and null fields keep the value of `before`, else they get the default. @throws REQUEST_INVALID */
+/** Validates a rule. Absent and null fields keep the value of `before`, otherwise they get the default. @throws REQUEST_INVALID */
 export function alertInput(body: unknown, before: Partial<AlertInput> = {}): AlertInput {
   if (!isObject(body)) return refuseField("the rule", "an object", body);
   const fieldValue = <K extends keyof AlertInput>(field: K, fallback?: unknown): unknown =>
@@ -101,7 +101,7 @@ export function alertInput(body: unknown, before: Partial<AlertInput> = {}): Ale
 /** Destination of a rule's webhook. */
 export interface AlertDestination {
   url: URL;
-  /** null for Slack, whose URL is the secret. */
+  /** Secret with which the webhook is signed; null for Slack, whose URL is the secret. */
   secret: string | null;
 }
 

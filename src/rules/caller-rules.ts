@@ -1,6 +1,6 @@
 /**
- * Callers whom an access rule of entries or files allows: everyone, signed-in users, or users by the values of their columns. Also the
- * tests of columns in such rules. Pure; reads no credential.
+ * Decides which callers an access rule of entries or files allows: everyone, signed-in users, or users whose columns
+ * have certain values. Also tests columns of entries in such rules. Reads no credential.
  */
 
 import { holdsText } from "./comparable-text.js";
@@ -8,7 +8,7 @@ import { isObject, unstorableAt } from "./described.js";
 import { refuseField } from "./fields.js";
 import { flatShape, refuseUnknownFields } from "./unknown-fields.js";
 
-/** Value that can be compared: texts, numbers and booleans cannot contain operators. */
+/** A value that tests can compare. Objects are excluded, because they could contain query operators. */
 export type ScalarValue = string | number | boolean;
 
 /** Test of a value. All tests that are set must pass. A text can contain `{{user.Column}}`. */
@@ -80,10 +80,10 @@ export function checkAllow(value: unknown, field: string): asserts value is Call
   refuseUnknownFields(value, ALLOW_SHAPE, field);
 }
 
-/** Placeholder of a user's column. Column names contain no braces, so that the expression runs in linear time. */
+/** Matches the placeholder of a user's column. Column names contain no braces, so that the expression takes linear time. */
 const USER_PLACEHOLDER = /\{\{\s*user\.([^{}]+)\}\}/g;
 const PLACEHOLDER_START = /\{\{\s*user\./;
-/** Maximum number of cached parsed templates, the most recently used last. A visitor's request may use hundreds of them. */
+/** Maximum number of parsed templates in the cache. One visitor's request may use hundreds of them. */
 const PARSED_MAX = 2_000;
 
 /** Splits a text of a rule into literal parts and user columns. Null if a placeholder is invalid. */
@@ -148,7 +148,7 @@ export function filledTests(tests: ColumnTests, user: UserData | null): ColumnTe
   return entries.some(([, test]) => test === null) ? null : (Object.fromEntries(entries) as ColumnTests);
 }
 
-/** True if the value equals `expected`, or is a list that contains it. */
+/** True if the value equals `expected`, or is a list that contains `expected`. */
 const holdsValue = (value: unknown, expected: ScalarValue): boolean =>
   value === expected || (Array.isArray(value) && value.includes(expected));
 

@@ -9,10 +9,10 @@ import { jsonFault, memberTexts } from "./json-scan.js";
 /** Maximum lengths of an error's texts; longer ones are truncated. */
 export const ERROR_CHARACTERS = { name: 255, message: 10_000, stack: 50_000 } as const;
 
-/** Members of a report that stay JSON text: the run's own data. */
+/** Members of a report that stay JSON text, because they are data of the run. */
 const DATA_MEMBERS = ["payload", "result"];
 
-/** Maximum fields of `error` that are read: the known fields, and unknown ones, for which the report is rejected. */
+/** Maximum number of fields of `error` that are read. With an unknown field, the report is rejected. */
 const ERROR_FIELDS_MAX = 20;
 
 /** Matches every text that can contain a number above the range of a double; other texts need no further check. */
@@ -34,7 +34,7 @@ function cut(error: unknown): unknown {
   );
 }
 
-/** The members of the report: payload and result as JSON texts, everything else as values. */
+/** Returns the members of the report: payload and result as JSON texts, the others as values. */
 export function readLargeReport(text: string): LargeReport {
   // The report itself is one level.
   const fault = jsonFault(text, JSON_MAX_DEPTH + 1);

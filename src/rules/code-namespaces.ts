@@ -8,12 +8,12 @@ export interface NamespaceUse {
   offset: number;
 }
 
-/** Meaning of an expression: the library, the global object, or anything else. */
+/** What an expression stands for: the library `Svc`, the global object, or anything else. */
 type NodeMeaning = "Svc" | "global" | null;
 
 const GLOBAL_OBJECTS: ReadonlySet<string> = new Set(["window", "globalThis", "self"]);
 
-/** Nodes that can name a property of `Svc`: see {@link usesAt}. */
+/** Types of syntax nodes that can name a property of `Svc`: see {@link usesAt}. */
 const NAMESPACE_NODES: ReadonlySet<string> = new Set([
   "MemberExpression",
   "VariableDeclarator",
@@ -22,14 +22,14 @@ const NAMESPACE_NODES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Maximum number of links that are followed. `window.window.Svc` is unusual enough; generated code may have member chains of a hundred
- * thousand links.
+ * Maximum number of member accesses that are followed. `window.window.Svc` is unusual enough, and generated code may
+ * have chains of a hundred thousand.
  */
 const STEPS_MAX = 8;
 
 /**
- * Uses in the order of the source: member access, computed access with a literal, optional chaining, destructuring, and
- * variables that hold `Svc`. A `Svc` that the code declares itself is not the library.
+ * Returns the uses of `Svc` in the order of the source: by a dot, a literal in brackets, optional chaining,
+ * destructuring, and variables that hold `Svc`. A variable `Svc` that the code declares is not the library.
  */
 export function namespaceUses(program: Program): NamespaceUse[] {
   const uses: NamespaceUse[] = [];

@@ -1,7 +1,7 @@
 /** Parses a script with acorn within time limits. */
 import { Parser, type Program } from "acorn";
 
-/** Members of acorn's parser that its plugins override, which its types leave out. */
+/** Methods of acorn's parser that plugins override and that its types do not contain. */
 interface ScopedParser {
   currentScope(): DeclaredNames;
   currentVarScope(): DeclaredNames;

@@ -1,4 +1,4 @@
-/** Lexical scopes of a syntax tree: finds the declaration of a name. */
+/** Finds the declaration of a name in the lexical scopes of a syntax tree. */
 import type { AnyNode, Expression, Pattern } from "acorn";
 
 /** Value of a name at its declaration: an expression, or its property `key`; null if unknown. */
@@ -6,7 +6,7 @@ export type Binding = { value: Expression; key: string | null; scope: Scope } | 
 
 export interface Scope {
   parent: Scope | null;
-  /** True if `var` declarations belong to this scope. */
+  /** True for the scope of a function, to which `var` declarations belong. */
   ofFunction: boolean;
   names: Map<string, Binding>;
   /** Cached bindings by name. Without the cache, every lookup in deeply nested code would visit all outer scopes. */

@@ -1,4 +1,4 @@
-/** The code rules: which forms of `execute` are allowed, and which packages the code needs. Parses the code and never runs it. */
+/** The code rules: which forms of `execute` are allowed, and which packages the code must list. Parses the code and never runs it. */
 import { type AnyNode, type Function as FunctionNode, getLineInfo, type Pattern, type Program } from "acorn";
 import { ActionError } from "../errors.js";
 import { namespaceUses } from "./code-namespaces.js";
@@ -16,7 +16,7 @@ interface CodeFault {
   offset: number;
 }
 
-/** One definition of `execute` at the top level: its position, and the reason why its form is not accepted, if it is not. */
+/** A top-level definition of `execute`: its position, and the reason why its form is not accepted, if any. */
 interface Definition {
   offset: number;
   refusal: string | null;
@@ -32,11 +32,11 @@ export function checkCode(source: string, dependencies: readonly string[]): void
   if (fault !== null) throw new ActionError("CODE_VALIDATION_FAILED", fault);
 }
 
-/** Facts about a source that the rules need. A plain value, because parsing takes long and runs on a thread. */
+/** What the rules need to know about a source. A plain value, because parsing takes long and runs in a thread. */
 export interface CodeReading {
   /** Fault that does not depend on the dependencies (Code rules 1 and 2), or null. */
   fault: string | null;
-  /** Packages that it uses, each with the fault if it is missing, in the order of the source. */
+  /** Packages that the code uses, in the order of the source, each with the fault to report if it is not listed. */
   uses: { name: string; fault: string }[];
 }
 
@@ -75,7 +75,7 @@ export function codeFault(source: string, dependencies: readonly string[] | null
   return faultOfReading(readCode(source), dependencies);
 }
 
-/** acorn's message for a statement that only modules have. */
+/** Matches acorn's message for a statement that only modules can contain. */
 const MODULE_SYNTAX =
   "'import' and 'export' are not supported in code: list packages in dependencies and use their globals, or send the files as source";
 

@@ -41,7 +41,7 @@ export function decimalText(value: number): string {
 
 const JSON_NUMBER = /^-?(?:0|[1-9]\d{0,300})(?:\.\d{1,300})?[eE][+-]?\d{1,3}$/;
 
-/** Texts that equal an operand: the operand itself, and for a number with an exponent its decimal form. */
+/** Returns the texts that equal an operand: the operand itself, and for a number with an exponent its decimal form. */
 export function equalTexts(operand: string): string[] {
   return JSON_NUMBER.test(operand) ? [operand, decimalText(Number(operand))] : [operand];
 }

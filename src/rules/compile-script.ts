@@ -1,4 +1,4 @@
-/** Turns an action's code into the script that a browser loads. Has no imports, because server and browser run it. */
+/** Converts an action's code to the script that a browser loads. Server and browser run this file, so it imports nothing. */
 
 /** Symbol under which these scripts store their definitions: `globalThis[Symbol.for(REGISTRY_NAME)]`, a Map by action ID. */
 export const REGISTRY_NAME = "svc.actions";

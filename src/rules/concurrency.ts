@@ -1,28 +1,28 @@
-/** Decides which runs of one key start, wait or are cancelled, by the concurrency limit of their action. */
+/** Decides which runs with the same concurrency key start, wait or are cancelled. */
 import type { ConcurrencyPolicy } from "../data/action-types.js";
 
-/** A run of the key that has not ended. */
+/** A run with the key that has not ended. */
 export interface ContendingRun {
   runId: number;
   policy: ConcurrencyPolicy;
-  /** True if it has a slot, which it keeps until it ends. */
+  /** True if the run was admitted. It then counts until it ends. */
   admitted: boolean;
 }
 
-/** Decisions about runs; all others continue to wait. */
+/** The runs to admit and to cancel; all others continue to wait. */
 export interface AdmissionVerdict {
   admit: number[];
   skip: number[];
-  /** Cancelled runs, each with the run that replaces it. */
+  /** Runs to cancel, each with the run that replaces it. */
   cancel: { runId: number; for: number }[];
 }
 
-/** @param runs in the order of their ids */
+/** @param runs runs with the key in the order of their IDs */
 export function decideRuns(limit: number, runs: readonly ContendingRun[]): AdmissionVerdict {
   const verdict: AdmissionVerdict = { admit: [], skip: [], cancel: [] };
   const cancellingIds = runs.filter(({ policy }) => policy === "cancel").map(({ runId }) => runId);
   const newestId = cancellingIds.at(-1);
-  /** A run loses its slot if as many later runs as the limit replace others. */
+  /** A run is displaced if at least `limit` later runs replace others. */
   const lastDisplaced = cancellingIds.at(-limit) ?? Number.NEGATIVE_INFINITY;
   let runningCount = runs.filter(({ admitted }) => admitted).length;
   for (const { runId, policy, admitted } of runs) {

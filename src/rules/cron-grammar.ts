@@ -1,4 +1,4 @@
-/** The standard cron grammar of five fields, as sets of numbers. */
+/** Parses cron expressions of five fields to sets of numbers. */
 import { describeValue } from "./described.js";
 
 type NumberSet = ReadonlySet<number>;
@@ -32,7 +32,10 @@ const FIELDS: readonly FieldRange[] = [
 
 const TEXT_MAX_CHARACTERS = 255;
 
-/** Matches `*`, a step of `*`, `a`, `a-b`, `a-b/n`. A step needs a range, because `5/15` has different meanings in different crons. */
+/**
+ * Matches an item of a field: `*`, a step of `*`, `a`, `a-b`, `a-b/n`. A step needs a range, because `5/15` has
+ * different meanings in different implementations of cron.
+ */
 const ITEM = /^(?:\*|(\d{1,2})(?:-(\d{1,2}))?)(?:\/(\d{1,2}))?$/;
 
 const DAYS_OF_MONTH = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
@@ -86,12 +89,12 @@ export function firesEveryDay({ days, weekdays, anyDay, anyWeekday }: CronFields
   return anyDay || anyWeekday ? allDays && allWeekdays : allDays || allWeekdays;
 }
 
-/** True if it includes all minutes of all hours of all days, in any notation. */
+/** True if the schedule includes all minutes of all days, in any notation. */
 export function firesEveryMinute(fields: CronFields): boolean {
   return fields.minutes.size === 60 && fields.hours.size === 24 && fields.months.size === 12 && firesEveryDay(fields);
 }
 
-/** True if one of its days exists in some year: `0 0 31 2 *` has none, `0 0 29 2 *` has one in four years. */
+/** True if the schedule has a tick in some year: `0 0 31 2 *` has none, `0 0 29 2 *` has one in four years. */
 export function everFires({ days, months, anyWeekday }: CronFields): boolean {
   if (!anyWeekday) return true;
   return [...months].some((month) => [...days].some((day) => day <= DAYS_OF_MONTH[month - 1]!));

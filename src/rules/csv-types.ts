@@ -1,6 +1,6 @@
 /**
- * Types of the columns of a CSV: converts a cell to a value of its column's type, and detects the type of a column. The service's imports
- * and Studio's preview both use it, so it imports nothing.
+ * Converts cells of a CSV to values of their column's type, and detects the type of a column. The service's imports and
+ * Studio's preview both run this file, so it imports nothing.
  */
 
 /** Types of cells. `date` is stored as text of ISO 8601, because entries are JSON. */
@@ -71,7 +71,10 @@ function isExactDate(text: string): boolean {
   return dateOf(text) !== undefined && (clock === undefined || zone !== undefined);
 }
 
-/** The type that all cells have, to suggest it to a person. Returns `text` if a cell would lose characters or its time of day. */
+/**
+ * Returns the type that all cells have, as a suggestion for a person. Returns `text` if a cell would lose characters or
+ * its time of day as another type.
+ */
 export function detectType(cells: readonly string[]): CellType {
   const texts = cells.map((cell) => cell.trim()).filter((text) => text !== "");
   if (texts.length === 0) return "text";

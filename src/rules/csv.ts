@@ -1,19 +1,19 @@
 /**
- * CSV as RFC 4180 describes it: a parser for text that arrives in parts, and the detection of the delimiter. Reads each character once.
- * The service's imports and Studio's preview both run it, so it imports nothing.
+ * Parses CSV (RFC 4180) that arrives in parts, and detects its delimiter. Reads each character once. The service's
+ * imports and Studio's preview both run this file, so it imports nothing.
  */
 
 /** Number of characters from which the delimiter is detected: more than any header has. */
 export const SAMPLE_CHARACTERS = 64 * 1024;
 
-/** Maximum cells of a row: an entry has no more columns. */
+/** Maximum number of cells in a row, which is the maximum number of an entry's columns. */
 export const CSV_CELLS_MAX = 1_000;
 
 /** Delimiters in order of preference. A vertical bar is used only if the header has none of the others. */
 const DETECTED_DELIMITERS = [",", ";", "\t"] as const;
 const LAST_RESORT = "|";
 const SAMPLE_ROWS = 50;
-/** Size of the parts in which a sample is parsed, because parsing stops when enough rows are read. */
+/** Length of the parts in which a sample is parsed. Parsing stops when it has enough rows. */
 const PART_CHARACTERS = 2_048;
 
 const QUOTE_CODE = 34;
@@ -21,7 +21,7 @@ const CR = 13;
 const LF = 10;
 const SPACE_CODE = 32;
 
-/** Text that is not CSV. `row` counts from 1, blank lines left out. */
+/** Error for a text that is not CSV. `row` counts from 1, without blank lines. */
 export class CsvError extends Error {
   readonly row: number;
 
@@ -111,7 +111,7 @@ export class CsvParser {
     return new CsvError(this.row, "has a quoted cell without an end, or with text after its closing quote");
   }
 
-  /** A doubled quote is one quote; spaces may follow the closing one. */
+  /** Handles the character after a quote: another quote stands for one quote, and spaces may follow a closing one. */
   private afterQuote(code: number): void {
     if (this.state === "closing" && code === QUOTE_CODE) {
       this.cell += '"';
@@ -155,7 +155,7 @@ function sampleRows(text: string, delimiter: string, isWhole: boolean): string[]
   }
 }
 
-/** Score of a delimiter: 0 does not fit, 1 if no row is longer than the header, 2 if all rows have the same length. */
+/** Returns how well a delimiter fits: 0 not at all, 1 if no row is longer than the header, 2 if all rows have the same length. */
 function fitOf(rows: string[][] | null): { fit: number; columns: number } {
   const [header, ...rest] = rows ?? [];
   const columns = header?.length ?? 0;
@@ -166,7 +166,7 @@ function fitOf(rows: string[][] | null): { fit: number; columns: number } {
 
 export interface CsvStart {
   delimiter: string;
-  /** Length of a first line `sep=;`, which is not data. */
+  /** Length of a first line such as `sep=;`, which is not data. */
   skip: number;
 }
 

@@ -13,7 +13,7 @@ export function describeValue(value: unknown): string {
   return `${quotedStart.slice(0, SHOWN_CHARACTERS).toWellFormed()}…"`;
 }
 
-/** Describes a value without any part of a text, which may be a secret. */
+/** Describes a value without quoting any text, because it may be a secret. */
 export const kindOf = (value: unknown): string => (typeof value === "string" ? "a string" : describeValue(value));
 
 /** True for a JSON object: neither null nor an array. */
@@ -21,7 +21,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Number of characters as a text column counts them: an emoji is one. */
+/** Counts the characters of a text as a text column of PostgreSQL does: an emoji is one. */
 export function countCharacters(text: string): number {
   let count = 0;
   for (const _ of text) count += 1;
@@ -42,7 +42,7 @@ export function nestsDeeperThan(value: unknown, levels: number): boolean {
   return Object.values(value).some((innerValue) => nestsDeeperThan(innerValue, levels - 1));
 }
 
-/** True if it contains a number too large for a double: `1e999` parses to Infinity, which JSON would write as null. Works at any depth. */
+/** True if the value contains Infinity: `1e999` parses to it, and JSON would write it as null. Works at any depth. */
 export function holdsInfinity(value: unknown): boolean {
   const pendingValues = [value];
   while (pendingValues.length > 0) {

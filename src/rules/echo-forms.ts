@@ -1,7 +1,7 @@
-/** Encodings in which a server may echo a value, apart from those that the secret scan decodes. */
+/** Encodings in which a server may repeat a secret in its response, besides those that the secret scan decodes. */
 
 const BASE32_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-/** Minimum length of a value. A shorter one would be found in unrelated text. */
+/** Minimum length of a value whose encodings are searched for. Shorter ones would be found in unrelated text. */
 const FORMS_MIN_CHARACTERS = 8;
 const SEPARATORS = [",", ", ", " ", "", ";", "-"];
 

@@ -1,4 +1,4 @@
-/** The script that sets `window.ENV` in an app's page (specification, App settings, rule 2). Pure. */
+/** Builds the script that sets `window.ENV` in an app's page (specification, App settings, rule 2). */
 import type { Copy } from "../data/action-types.js";
 import type { Person } from "../data/person.js";
 import type { SettingsView } from "./setting-tiers.js";
@@ -26,7 +26,7 @@ export interface AppSession {
   environment: Copy;
 }
 
-/** Returns the person of a page or a run in that environment; the credential decides which user is signed in to the page. */
+/** Returns the person of a page or run in this environment. The credential decides which app user is signed in to the page. */
 export type SessionOf = (whom: {
   appId: number;
   personId: number | null;
@@ -37,9 +37,9 @@ export type SessionOf = (whom: {
 /** `window.ENV` of a page that has no credential. */
 export interface PublicEnv {
   appId: number;
-  /** URL of the API, without a trailing slash. */
+  /** URL of the service's API, without a trailing slash. */
   apiUrl: string;
-  /** `viewer`: the app viewer, drafts; `live`: the live app, live versions. */
+  /** `viewer`: the page shows drafts to an editor. `live`: it shows live versions to visitors. */
   environment: "viewer" | "live";
   /** Public settings only. */
   appSettings: SettingsView;
@@ -50,7 +50,7 @@ export interface PublicEnv {
 /** `window.ENV` of a page that has a credential. */
 export interface RuntimeEnv extends PublicEnv {
   session: AppSession;
-  /** Only for a page without a cookie: the client library removes it when it loads. */
+  /** Token of a page without a cookie. The client library removes it from `window.ENV` when it loads. */
   token?: string;
 }
 
@@ -66,8 +66,8 @@ export function scriptLiteral(value: unknown): string {
 }
 
 /**
- * Builds the script. The values are a string literal for JSON.parse: in an object literal `"__proto__"` would set a prototype, here it is a
- * normal property.
+ * Builds the script. The values are passed as a string to JSON.parse, because in an object literal `"__proto__"` would
+ * set the prototype instead of a property.
  */
 export function envScript(env: PublicEnv): string {
   return `window.ENV = JSON.parse(${scriptLiteral(JSON.stringify(env))});\n`;

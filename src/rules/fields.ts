@@ -1,4 +1,4 @@
-/** Checks of common request fields, such as texts and ids, and their errors. */
+/** Parses common fields of requests, such as texts and IDs. */
 import { ActionError } from "../errors.js";
 import { describeValue } from "./described.js";
 

@@ -1,4 +1,4 @@
-/** A git connection as editors write it, and the refs that it pulls. Reads no repository. */
+/** Validates a git connection as editors write it, and decides which refs it pulls. */
 import { ActionError } from "../errors.js";
 import { isSourcePath } from "./action-source.js";
 import { isObject, kindOf } from "./described.js";
@@ -14,10 +14,10 @@ const REF_MAX_CHARACTERS = 200;
 const CREDENTIAL_MAX_CHARACTERS = 1_000;
 const BRANCHES = "refs/heads/";
 const TAGS = "refs/tags/";
-/** Default user name. Servers accept any user name beside an access token. */
+/** Default user name for an access token, because git servers accept any. */
 const USERNAME = "git";
 
-/** Fields that callers read back. */
+/** Fields of a connection that callers can read. */
 export interface GitFields {
   provider: GitProvider;
   /** Address of the repository, without a slash at its end. */
@@ -43,7 +43,7 @@ export interface GitInput extends GitFields {
 const FIELDS = ["provider", "url", "branch", "folder", "tagPattern", "prune", "username", "token", "newSecret"];
 const READ_ONLY = ["lastPull", "hasToken", "webhookUrl", "userId", "updatedAt"];
 
-/** True for names of git-check-ref-format, without those that need quoting. */
+/** True for valid ref names (git-check-ref-format) that need no quoting. */
 const isRefName = (name: string): boolean =>
   name.length <= REF_MAX_CHARACTERS &&
   /^[\w@+.-][\w@+./-]*$/.test(name) &&
@@ -51,7 +51,7 @@ const isRefName = (name: string): boolean =>
   !/\.\.|\/\/|@\{|\/\.|\.\/|[./]$|\.lock$/.test(name) &&
   !name.startsWith(".");
 
-/** Refuses a value that may be or contain a token: the error does not quote it. */
+/** Rejects a field that may contain a token, without quoting its value in the error. */
 function refuseSecret(field: string, expected: string, value: unknown): never {
   throw new ActionError("REQUEST_INVALID", `${field} must be ${expected} (got ${kindOf(value)})`);
 }

@@ -1,11 +1,11 @@
-/** Webhooks of git servers: their signatures, and the ref that a push has changed. Reads no database. */
+/** Verifies webhooks of git servers, and returns the ref that a push has changed. */
 import { timingSafeEqual } from "node:crypto";
 import { ActionError } from "../errors.js";
 import { describeValue, isObject } from "./described.js";
 import type { GitProvider } from "./git-input.js";
 import { isSigned, type SignatureAuth, type SignedRequest } from "./http/signatures.js";
 
-/** Hash in the event of a branch or tag that was removed. */
+/** Matches the hash in the event of a removed branch or tag. */
 const REMOVED = /^0+$/;
 const REF_MAX_CHARACTERS = 300;
 
@@ -14,7 +14,7 @@ const SIGNED_BY: Record<Exclude<GitProvider, "gitlab">, Omit<SignatureAuth, "set
   gitea: { type: "signature", scheme: "hmac", header: "X-Gitea-Signature" },
 };
 
-/** GitLab sends the secret itself. Compares in constant time. */
+/** True if the header has the secret: GitLab sends it instead of a signature. Compares in constant time. */
 function hasToken({ header }: SignedRequest, secret: string): boolean {
   const [input, expected] = [Buffer.from(header("x-gitlab-token") ?? ""), Buffer.from(secret)];
   return input.length === expected.length && timingSafeEqual(input, expected);

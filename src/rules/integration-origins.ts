@@ -1,6 +1,6 @@
 /**
- * Origins that an action may send requests to (`integrationOrigins`): validation, and the one normal form in which they are stored and
- * compared. Opens no connection.
+ * Validates the origins to which an action may send requests (`integrationOrigins`), and converts them to the form in
+ * which they are stored and compared.
  */
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
@@ -34,14 +34,14 @@ export function normalHost(hostname: string): string | null {
   return isName ? host : null;
 }
 
-/** Origin of a parsed URL in its normal form; null if it has none. A default port is left out. */
+/** Returns the origin of a parsed URL in normal form, without a default port; null if it has none. */
 export function normalOrigin({ protocol, hostname, port }: URL): string | null {
   const host = normalHost(hostname);
   if (host === null || (protocol !== "https:" && protocol !== "http:")) return null;
   return `${protocol}//${host}${port === "" ? "" : `:${port}`}`;
 }
 
-/** Returns the normal form of one origin, or the condition that it fails. */
+/** Returns the normal form of an origin, or the rule that it breaks. */
 function readOrigin(value: unknown, { allowPrivateNetwork }: OriginRules): { origin: string } | { expected: string } {
   const schemesText = allowPrivateNetwork ? "an https or http origin" : "an https origin";
   const expected = `${schemesText} such as "https://api.example.com"`;
@@ -78,7 +78,7 @@ export function integrationOriginsFault(value: unknown, environment: unknown, ru
   return `integrationOrigins must be empty unless environment is "server" (got ${describeValue(environment)})`;
 }
 
-/** Origins that {@link integrationOriginsFault} accepted, in normal form, each once. */
+/** Returns valid origins in normal form, without repetition. */
 export function storedIntegrationOrigins(value: unknown): string[] {
   const input = Array.isArray(value) ? (value as string[]) : [];
   return [...new Set(input.map((origin) => normalOrigin(new URL(origin))!))];

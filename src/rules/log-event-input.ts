@@ -8,10 +8,7 @@ import { flatShape, refuseUnknownFields } from "./unknown-fields.js";
 
 const DATA_MAX_DEPTH = 100;
 
-/**
- * Prefix of types that only the service writes. With this prefix, an event of a caller would look like the log entry of
- * a run.
- */
+/** Prefix of event types that only the service writes, because with it an event of a caller would look like the log entry of a run. */
 const OWN_TYPES = "app.task.";
 
 const IDS = ["userId", "dataSourceId", "dataSourceEntryId", "sessionId", "appNotificationId"] as const;

@@ -1,4 +1,4 @@
-/** The manifest of an app: one schema that validates documents and that `/schemas/manifest.json` publishes. Reads no database. */
+/** The schema of the manifest: it validates documents, and `/schemas/manifest.json` publishes it. */
 import { z } from "zod";
 import type { PathFault } from "../errors.js";
 import {
@@ -17,7 +17,7 @@ import { BINDING_PLACES, type SecretBinding } from "./secret-bindings.js";
 import { ADDED_TRIGGER_TYPES, TRIGGER_TYPES } from "./trigger-input.js";
 import { flatShape, nearestName, type Shape } from "./unknown-fields.js";
 
-/** Version of the document; an incompatible format gets another number. */
+/** Version of the manifest format; an incompatible format gets a higher number. */
 export const MANIFEST_VERSION = 1;
 export const ACTIONS_PER_MANIFEST = 10_000;
 export const SETTINGS_PER_MANIFEST = 10_000;
@@ -195,7 +195,7 @@ export function manifestJsonSchema(id: string): object {
 
 const fieldsOf = (schema: z.ZodObject): readonly string[] => Object.keys(schema.shape);
 
-/** Fields of each kind of item. `actions` leaves triggers to the rules of actions, which also accept other forms. */
+/** Allowed fields of each kind of item. Triggers of `actions` are checked by the rules of actions, which also accept other forms. */
 export const SETTING_SHAPE: Shape = flatShape(fieldsOf(setting));
 export const ALERT_FIELDS: readonly string[] = fieldsOf(alert);
 export const DATA_SOURCE_FIELDS: readonly string[] = fieldsOf(dataSource);
@@ -213,7 +213,7 @@ export function pathText(path: readonly PropertyKey[]): string {
   return text;
 }
 
-/** True if the rest of the document cannot be read because of this fault. */
+/** True if the fault prevents the rest of the document from being read. */
 export const isStructural = (path: readonly PropertyKey[]): boolean =>
   path.length <= 2 || (path.length === 3 && path[2] === "key");
 
@@ -285,7 +285,7 @@ export function dropAbsent(document: unknown): void {
       if (value === null) delete (where as Record<string, unknown>)[name];
 }
 
-/** Returns faults of an item, and faults of its shape that are not reported yet. */
+/** Combines the faults of an item with those faults of its shape that are not reported yet. */
 export function mergedFaults(faults: readonly PathFault[], shape: readonly PathFault[]): PathFault[] {
   const isWithin = (inner: string, outer: string) =>
     inner === outer || inner.startsWith(`${outer}.`) || inner.startsWith(`${outer}[`);

@@ -1,4 +1,4 @@
-/** Access rules of folders and files: their form, and the rights of a page and its user. */
+/** Validates access rules of folders and files, and determines the rights of a page and its user. */
 
 import { ActionError } from "../errors.js";
 import { allowsUser, type CallerRule, checkAllow, type UserData } from "./caller-rules.js";
@@ -12,7 +12,7 @@ export type MediaRight = (typeof MEDIA_RIGHTS)[number];
 export interface MediaRule {
   type: readonly MediaRight[];
   allow: CallerRule;
-  /** false: the rule is ignored. */
+  /** False if the rule is ignored. */
   enabled?: boolean;
 }
 
@@ -47,8 +47,8 @@ export function parseMediaRules(value: unknown): MediaRule[] | null {
 }
 
 /**
- * True if the effective rules grant the right: those of the file itself, or of its nearest folder with rules. Without
- * rules there is no access.
+ * True if the rules grant the right. They are the file's own, or those of the nearest folder with rules. Without rules
+ * nobody has access.
  */
 export function grantsRight(rules: readonly MediaRule[] | null, right: MediaRight, user: UserData | null): boolean {
   return (rules ?? []).some(

@@ -1,4 +1,4 @@
-/** Validates names of folders and files, and the options of contents. */
+/** Validates names of folders and files, and the options for reading contents. */
 import { isObject, unstorableAt } from "./described.js";
 import { optionalId, refuseField } from "./fields.js";
 import { flatShape, refuseUnknownFields } from "./unknown-fields.js";
@@ -8,7 +8,7 @@ export const PICTURE_MAX_WIDTH = 8_192;
 const LINK_DEFAULT_SECONDS = 3_600;
 export const LINK_MAX_SECONDS = 7 * 86_400;
 
-/** Path separators, invisible characters, and characters that change the direction of writing: `photo‮gpj.exe`. */
+/** Matches path separators, invisible characters, and characters that change the direction of writing, as in `photo‮gpj.exe`. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
 const UNFIT_CHARACTERS = /[/\\\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/;
 
@@ -25,7 +25,7 @@ export function mediaName(value: unknown, field = "name"): string {
 /** Maximum length of an extension. A longer one counts as part of the name. */
 const EXTENSION_MAX_CHARACTERS = 32;
 
-/** Shortens a name to the maximum: the end of the stem is removed, the extension stays. */
+/** Shortens a name to the maximum length: removes the end of the part before the extension. */
 function shortenName(name: string): string {
   if (name.length <= MEDIA_NAME_MAX_CHARACTERS) return name;
   const dot = name.lastIndexOf(".");
@@ -35,7 +35,7 @@ function shortenName(name: string): string {
   return (stem.isWellFormed() ? stem : stem.slice(0, -1)) + extension;
 }
 
-/** Turns a browser's file name into a valid name: the last part of a path, without invalid characters. */
+/** Converts the file name that a browser sends to a valid name: the last part of a path, without invalid characters. */
 export function uploadName(input: string | undefined): string {
   const last = (input ?? "").toWellFormed().split(/[/\\]/).at(-1)!;
   const fit = Array.from(last, (character) => (UNFIT_CHARACTERS.test(character) ? "" : character))
@@ -46,7 +46,7 @@ export function uploadName(input: string | undefined): string {
   return shortName === "" || shortName === "." || shortName === ".." ? "file" : shortName;
 }
 
-/** A folder's id; null for the top level. Forms send texts, JSON sends numbers. @throws REQUEST_INVALID */
+/** Returns a folder's ID; null for the top level. Forms send texts, JSON sends numbers. @throws REQUEST_INVALID */
 export function folderIdIn(value: unknown, field = "folderId"): number | null {
   if (value === "" || value === "null") return null;
   return optionalId(typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : value, field);
@@ -58,7 +58,7 @@ const FILE_SHAPE = flatShape(
   ["id", "contentType", "url", "thumbnail", "size", "bytes", "checksum", "userId", "createdAt", "updatedAt"],
 );
 
-/** Fields of a change that are present. @throws REQUEST_INVALID */
+/** Returns the fields that a change sets. @throws REQUEST_INVALID */
 export function mediaChange(
   body: unknown,
   parent: "folderId" | "parentId",
@@ -86,7 +86,7 @@ export const linkSeconds = (value: unknown): number =>
 const PICTURE_FORMATS = ["jpeg", "png", "webp", "avif"] as const;
 export type ContentsFormat = (typeof PICTURE_FORMATS)[number];
 
-/** Form of a file's contents: as stored, the thumbnail, or a converted picture. */
+/** Form in which a file's contents are returned: as stored, as thumbnail, or as a converted picture. */
 export type ContentsForm =
   | { kind: "whole" }
   | { kind: "thumbnail" }

@@ -1,13 +1,13 @@
-/** Headers for contents: the type, inline or download, and the range. */
+/** Determines the headers for a file's contents: media type, inline or download, and range. */
 
-/** Types that a browser can show without running code. All others are downloaded. */
+/** Media types that a browser shows without running code. All others are downloaded. */
 const SHOWN_TYPES = new Set([
   ...["image/jpeg", "image/png", "image/apng", "image/gif", "image/webp", "image/avif"],
   ...["audio/mpeg", "audio/mp4", "audio/x-m4a", "audio/wav", "audio/ogg", "audio/opus", "audio/flac", "audio/aac"],
   ...["video/mp4", "video/webm", "video/ogg", "video/quicktime", "text/plain"],
 ]);
 
-/** Types that a browser would run as a page or a script; sent as bytes. */
+/** Matches media types that a browser would run as a page or script; they are sent as plain bytes. */
 const ACTIVE_TYPE =
   /^(?:text\/(?!plain$)|application\/(?:xhtml|(?:pdf|x-shockwave-flash|wasm|x-mimearchive)$)|image\/svg|multipart\/|message\/)/;
 const ACTIVE_ENDS = ["xml", "json", "javascript"];
@@ -16,7 +16,7 @@ const isActive = (contentType: string): boolean =>
   ACTIVE_TYPE.test(contentType) ||
   (contentType.startsWith("application/") && ACTIVE_ENDS.some((ending) => contentType.endsWith(ending)));
 
-/** An SVG keeps its type, because `<img>` accepts no other; opened directly it is downloaded, and runs no scripts. */
+/** An SVG keeps its media type, because `<img>` accepts no other. Opened directly, it is downloaded and runs no scripts. */
 const SVG = "image/svg+xml";
 
 export interface ServingHeaders {
@@ -33,7 +33,7 @@ export function servingOf(contentType: string, isReadable: boolean): ServingHead
   return { contentType: sent, disposition: isShown ? "inline" : "attachment" };
 }
 
-/** RFC 6266: the name in ASCII for old clients, and the full name. */
+/** Returns the Content-Disposition header (RFC 6266), with the name in ASCII for old clients and the full name. */
 export function contentDisposition(disposition: ServingHeaders["disposition"], name: string): string {
   const asciiName = name.replaceAll(/[^\x20-\x7e]|["\\%]/g, "_");
   const encodedName = encodeURIComponent(name.toWellFormed()).replaceAll(
@@ -52,8 +52,8 @@ export function namesTag(header: string | undefined, tag: string): boolean {
 }
 
 /**
- * The requested range; null for the whole content; "none" if it starts behind the end (RFC 9110, section 14). Several
- * ranges return the whole content.
+ * Returns the requested range; null for the whole content; "none" if the range starts after the end (RFC 9110, section
+ * 14). For several ranges, the whole content is returned.
  */
 export function rangeIn(header: string | undefined, bytes: number): { start: number; end: number } | "none" | null {
   const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header?.trim() ?? "");

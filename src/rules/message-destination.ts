@@ -26,7 +26,7 @@ const SUBMISSION_OVER_TLS = 465;
 /** Maximum length of a line of a message's head (RFC 5322, section 2.1.1). */
 const SENDER_MAX_CHARACTERS = 998;
 
-/** `ann@example.com` or `Ann <ann@example.com>`; null for anything else. */
+/** Parses a sender: `ann@example.com` or `Ann <ann@example.com>`. Returns null for any other text. */
 export function parseSender(text: string): { from: string; fromName: string | null } | null {
   if (text.length > SENDER_MAX_CHARACTERS || /\p{Cc}/u.test(text)) return null;
   const [sender, ...more] = addressparser(text);
@@ -37,7 +37,7 @@ export function parseSender(text: string): { from: string; fromName: string | nu
   return isWhole ? { from, fromName: name || null } : null;
 }
 
-/** A setting that cannot be used; the message names the field and never its value. */
+/** Fault of a setting that names a destination. The message names the field, never its value. */
 export class DestinationFault extends Error {}
 
 class Fields {
@@ -73,7 +73,7 @@ class Fields {
   }
 }
 
-/** @throws DestinationFault that names the field; null if the setting names no mail server */
+/** Returns the mail server that the setting names; null if it names none. @throws DestinationFault that names the field */
 export function smtpDestination(value: unknown, mailFrom: string | null): SmtpDestination | null {
   if (value === undefined || value === null) return null;
   if (!isObject(value)) throw new DestinationFault(`the setting __smtp must be an object (got ${kindOf(value)})`);
@@ -95,7 +95,7 @@ export function smtpDestination(value: unknown, mailFrom: string | null): SmtpDe
   return { host, port, secure, user, password: fields.optional("password") ?? fields.optional("pass"), ...sender };
 }
 
-/** @throws DestinationFault that names the field; null if nothing is set */
+/** Returns the provider that the setting names; null if it names none. @throws DestinationFault that names the field */
 export function smsDestination(value: unknown): SmsDestination | null {
   if (value === undefined || value === null) return null;
   if (!isObject(value)) throw new DestinationFault(`the setting __sms must be an object (got ${kindOf(value)})`);

@@ -1,4 +1,4 @@
-/** Validates fields of messages, each fault with its name: addresses, headers, attachments. */
+/** Validates fields of messages: addresses, headers, attachments. Each fault names the field. */
 
 import { isObject, unstorableAt } from "./described.js";
 import { refuseField } from "./fields.js";
@@ -32,7 +32,7 @@ const LOCAL_PART_MAX = 64;
 const LOCAL_PART = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/;
 const HOST_LABEL = /^[A-Za-z0-9-]{1,63}$/;
 const HEADER_NAME = /^[A-Za-z][A-Za-z0-9-]{0,63}$/;
-/** Headers that the service sets itself, such as sender and recipients. */
+/** Matches headers that the service sets itself, such as sender and recipients. */
 const OWN_HEADER =
   /^(?:(?:content|dkim|arc|resent)-|(?:from|sender|to|cc|bcc|subject|date|message-id|mime-version|return-path|received|authentication-results)$)/i;
 const MEDIA_TYPE = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$/i;
@@ -40,7 +40,7 @@ const BASE64_TEXT = /^[A-Za-z0-9+/]*={0,2}$/;
 /** A line break in a header would start another header; other control characters are invalid in one line too. */
 const CONTROL_CHARACTER = /\p{Cc}|[\u2028\u2029]/u;
 
-/** One line without control characters. @throws REQUEST_INVALID */
+/** Parses a text of one line without control characters. @throws REQUEST_INVALID */
 export function oneLine(value: unknown, field: string, max = LINE_MAX): string {
   const isValid =
     typeof value === "string" && value.length <= max && !CONTROL_CHARACTER.test(value) && unstorableAt(value) < 0;
@@ -52,7 +52,7 @@ export function optionalLine(value: unknown, field: string, max = NAME_MAX): str
   return value === undefined || value === null ? null : oneLine(value, field, max);
 }
 
-/** A text of any length; null if absent. @throws REQUEST_INVALID */
+/** Parses a text of any length; null if absent. @throws REQUEST_INVALID */
 export function optionalBody(value: unknown, field: string): string | null {
   if (value === undefined || value === null) return null;
   if (typeof value === "string" && unstorableAt(value) < 0) return value;

@@ -1,4 +1,4 @@
-/** Validates an e-mail or a text message (packages, Communicate) and fills in its data. */
+/** Validates an e-mail or a text message (packages, Communicate), and replaces its placeholders. */
 
 import { ActionError } from "../errors.js";
 import { describeValue, isObject } from "./described.js";
@@ -36,7 +36,7 @@ export interface Sms {
   to: string;
   body: string;
   from: string | null;
-  /** Provider that must be used; null for the app's. */
+  /** Provider that the sender requires; null for the one of the app's settings. */
   provider: SmsProvider | null;
 }
 
@@ -62,7 +62,7 @@ function record(value: unknown, name: string): Record<string, unknown> {
 const dataOf = (value: unknown): Record<string, unknown> | null =>
   value === undefined || value === null ? null : record(value, "data");
 
-/** Adds the position in a batch to each fault, unless the fault has it already. */
+/** Adds the position in a batch to the path of each fault, unless the path already contains it. */
 function prefixField<T>(where: string, judge: () => T): T {
   try {
     return judge();

@@ -26,7 +26,7 @@ function valueAt(data: object, path: string): string {
 const textOf = (value: unknown): string =>
   ["string", "number", "boolean"].includes(typeof value) ? String(value) : "";
 
-/** Names of a text's placeholders, trimmed. */
+/** Returns the names of a text's placeholders without surrounding spaces. */
 export const placeholdersOf = (text: string): string[] =>
   Array.from(text.matchAll(PLACEHOLDER_SHAPE), ([, name]) => name!.trim());
 

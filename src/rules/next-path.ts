@@ -1,4 +1,4 @@
-/** Path to which a browser returns after a sign-in elsewhere. Paths that lead to other sites are rejected (open redirects). */
+/** Validates the path to which a browser returns after a sign-in elsewhere. Rejects paths that lead to other sites (open redirects). */
 
 const BASE_URL = "http://service.invalid";
 const PATH_MAX_CHARACTERS = 2_000;

@@ -11,11 +11,11 @@ export type NotificationStatus = (typeof NOTIFICATION_STATUSES)[number];
 
 export interface PushWish {
   payload: Record<string, unknown>;
-  /** Time to send in Unix milliseconds; null to send at once. */
+  /** Unix time in milliseconds at which the notification is sent; null to send it at once. */
   delayUntilTimestamp: number | null;
 }
 
-/** Fields that are set; others are absent. */
+/** Fields of a notification that the caller sets; others are absent. */
 export interface NotificationFields {
   status?: NotificationStatus;
   data?: Record<string, unknown>;
@@ -35,7 +35,7 @@ const NOTIFICATION_SHAPE: Shape = {
 };
 
 export const NOTIFICATIONS_PER_BATCH = 1_000;
-/** Limit of a push service (4,096 bytes) minus encryption. */
+/** Maximum size of the data in a push message: the limit of push services (4,096 bytes) without the overhead of encryption. */
 const PUSH_MAX_BYTES = 3_000;
 const DATA_MAX_DEPTH = 50;
 const LATEST_MS = 8_640_000_000_000_000;
@@ -106,12 +106,12 @@ export function parseNotification(body: unknown, path = ""): NotificationFields 
   return fields;
 }
 
-/** Value in place of IDs that stands for all published notifications. */
+/** Text that stands for all published notifications, in place of their IDs. */
 export const EVERY_ONE = "all";
 
 const MARKED_SHAPE = flatShape(["ids"]);
 
-/** `"all"`, or ids. @throws REQUEST_INVALID */
+/** Parses which notifications to mark: `"all"` or a list of IDs. @throws REQUEST_INVALID */
 export function parseMarked(value: unknown): typeof EVERY_ONE | number[] {
   const ids = isObject(value) ? value["ids"] : value;
   const isList = Array.isArray(ids) && ids.length <= NOTIFICATIONS_PER_BATCH;

@@ -11,14 +11,14 @@ export interface VersionChoice {
   version: string;
   tarball: string;
   integrity: string;
-  /** Names and ranges of its dependencies, including peers. */
+  /** Names and version ranges of the package's dependencies, including peers. */
   needs: [name: string, range: string][];
 }
 
-/** Reason why no version fits; it follows the package's name in a message. */
+/** Chosen version, or the reason why no version fits, which completes a message that begins with the package's name. */
 export type VersionResult = VersionChoice | { fault: string };
 
-/** Maximum number of dependencies: more than any reasonable package lists. */
+/** Maximum number of dependencies of one package, more than any ordinary package has. */
 const NEEDS_MAX = 500;
 const TEXT_MAX_CHARACTERS = 2_048;
 
@@ -36,7 +36,7 @@ function integrityOf({ integrity, shasum }: { integrity?: unknown; shasum?: unkn
   return `sha1-${Buffer.from(shasum, "hex").toString("base64")}`;
 }
 
-/** Required dependencies: optional ones are for native code, and a package works without them. */
+/** Returns the required dependencies. Optional ones contain native code, and a package must work without them. */
 function needsOf(manifest: NonNullable<ReturnType<typeof pickManifest>>): [string, string][] {
   const { dependencies, optionalDependencies, peerDependencies, peerDependenciesMeta } = manifest;
   const optionalNames = new Set(entriesOf(optionalDependencies).map(([name]) => name));
@@ -50,13 +50,13 @@ function needsOf(manifest: NonNullable<ReturnType<typeof pickManifest>>): [strin
 export interface VersionQuery {
   /** The registry document, JSON. */
   document: Uint8Array;
-  /** A version, a range or a tag; "" is the newest. */
+  /** Version, range or tag that is requested; "" stands for the newest version. */
   range: string;
-  /** Time after which published versions are not chosen for a range or a tag, ISO 8601; null for no minimum age. */
+  /** Versions that were published later are not chosen for a range or a tag; ISO 8601, null without a minimum age. */
   publishedBefore: string | null;
 }
 
-/** If a registry does not state publication times, any version is chosen. */
+/** Chooses a version. If the registry states no publication times, any version can be chosen. */
 export function chooseVersion({ document, range, publishedBefore }: VersionQuery): VersionResult {
   let packument: unknown;
   try {

@@ -10,25 +10,25 @@ const PACKAGE_MODES = ["isolate", "network-isolate", "document"] as const;
 export type PackageMode = (typeof PACKAGE_MODES)[number];
 
 /**
- * One package. `namespace`: its property of `Svc`, or null. Either `path` (served by this service, from its base URL)
- * or `url` (an external https URL); neither: in the specification but not built yet.
+ * A package of the catalogue. `namespace` is its property of `Svc`, or null. It has either `path` (this service serves
+ * it) or `url` (an external https URL). Without both, the specification names it but it is not built yet.
  */
 export interface PackageEntry {
   name: string;
   namespace: string | null;
   path?: string;
   url?: string;
-  /** True if the package works without the client library, or the names of its functions that do. */
+  /** True if the package works without the client library, or the names of those of its functions that do. */
   standalone?: boolean | readonly string[];
-  /** Cheapest mode that provides all of its globals; default `document`. A package with a `url` always runs in a document. */
+  /** Cheapest mode with all globals that the package uses; by default `document`. A package with a `url` always runs in a document. */
   mode?: PackageMode;
   /** False if the package makes no requests. Default true, except for `isolate`. */
   network?: boolean;
-  /** True if many uses need only the language, so that a run with the package is tried in `isolate` first. */
+  /** True if most uses of the package need only the language, so that a run with it is first tried in `isolate`. */
   canBeTried?: boolean;
-  /** Code that contains one of these words runs in a document. */
+  /** Words whose presence in the code makes a run need a document. */
   inDocument?: readonly string[];
-  /** Functions that work without a document. Code that uses the namespace in any other way runs in a document. */
+  /** Functions of the package that work without a document. Code with any other use of the namespace runs in a document. */
   withoutDocument?: readonly string[];
 }
 
@@ -43,8 +43,8 @@ const SERVED_PATH = /^\/[A-Za-z0-9/._-]+$/;
 const URL_MAX_CHARACTERS = 2048;
 
 /**
- * The built-in packages and an operator's own; a later entry replaces an earlier one with the same name.
- * @param extra the parsed content of the operator's file: an array of {@link PackageEntry}
+ * Combines the built-in packages with those of the operator; a later entry replaces an earlier one with the same name.
+ * @param extra parsed content of the operator's file: an array of {@link PackageEntry}
  * @throws Error that names the faulty entry
  */
 export function createCatalogue(extra: unknown = []): Catalogue {
@@ -102,11 +102,11 @@ export type Dependency =
   | { kind: "npm"; name: string; range: string; subpath: string }
   | { kind: "address"; url: string };
 
-/** Names reserved for the service: they are never requested from a registry. */
+/** Matches names that are reserved for the service, so that they are never requested from a registry. */
 const OWN_NAMES = /^svc-/i;
 const SPEC_MAX_CHARACTERS = 300;
 
-/** The error for a dependency; `retryAfter`, in seconds, if a retry may help (contract, section 4). */
+/** Returns the error of a dependency. `retryAfter` is set, in seconds, if a retry may succeed (contract, section 4). */
 export function unresolved(dependency: string, reason: string, retryAfter?: number): ActionError {
   const details = retryAfter === undefined ? {} : { retryAfter };
   return new ActionError("DEPENDENCY_UNRESOLVED", `dependencies: ${describeValue(dependency)} ${reason}`, details);
@@ -127,7 +127,7 @@ export function readDependency(dependency: string, catalogue: Catalogue): Depend
   return { kind: "npm", ...npmSpecOf(dependency) };
 }
 
-/** A name and a version, followed by the path of a module: `@noble/hashes@1/sha256`. */
+/** Matches a name and a version, followed by the path of a module: `@noble/hashes@1/sha256`. */
 const WITH_SUBPATH = /^((?:@[^/@]+\/)?[^/@]+(?:@[^/@]+)?)((?:\/[\w.-]+)+)$/;
 
 /**
@@ -153,7 +153,7 @@ function npmSpecOf(dependency: string): { name: string; range: string; subpath: 
 }
 
 /**
- * True if a registry can have a package with that name. Dependencies' names come from packages, are untrusted, and
+ * True if a registry can have a package with this name. Names of dependencies come from packages, are not trusted, and
  * become part of a URL.
  */
 export function isPackageName(name: string): boolean {
@@ -167,7 +167,7 @@ export function isPackageName(name: string): boolean {
   }
 }
 
-/** The error for a package of the specification that is not built yet. */
+/** Returns the error of a package that the specification names and that is not built yet. */
 export function notBuilt(dependency: string): ActionError {
   const message = `dependencies: the package ${dependency} is not built yet and cannot be used`;
   return new ActionError("DEPENDENCY_UNRESOLVED", message);
@@ -181,7 +181,7 @@ export const isKept = (asset: StoredAsset): asset is KeptAsset => asset.sha256 !
 /** Path under which the service serves a stored script. */
 export const storedPath = (sha256: string): string => `/client/kept/${sha256}.js`;
 
-/** Adds current URLs to stored assets. */
+/** Function that adds the current URLs to stored assets. */
 export type AddressAssets = (stored: readonly StoredAsset[]) => Asset[];
 
 /**
@@ -198,7 +198,7 @@ export function addressedAssets(stored: readonly StoredAsset[], catalogue: Catal
   });
 }
 
-/** Returns why a dependency is not an external https URL, or null. */
+/** Returns the reason why a dependency is not an external https URL, or null. */
 function externalUrlFault(text: unknown): string | null {
   if (typeof text !== "string") return "is no URL";
   if (text.length > URL_MAX_CHARACTERS) return `is longer than ${URL_MAX_CHARACTERS} characters`;
@@ -210,19 +210,19 @@ function externalUrlFault(text: unknown): string | null {
   return url.username !== "" || url.password !== "" ? "must not hold a user name or password" : null;
 }
 
-/** True if code contains `Svc` other than before one of the members, which are regular expressions. */
+/** True if the code contains `Svc` followed by anything but one of the members, which are regular expressions. */
 function usesMore(code: string, members: readonly string[]): boolean {
   return code.replaceAll(new RegExp(`\\bSvc\\.(?:${members.join("|")})\\b`, "g"), "").includes("Svc");
 }
 
-/** Functions of `Svc` that a small script provides, without a token. */
+/** Functions of `Svc` that a small script provides, so that the run needs no token. */
 const REQUEST_FUNCTIONS = ["App\\.V3\\.Actions\\.request", "App\\.Settings\\.get"];
 
 /** True if the code names one of the functions that send requests or read settings. */
 export const namesRequests = (code: string): boolean =>
   new RegExp(`\\bSvc\\.(?:${REQUEST_FUNCTIONS.join("|")})\\b`).test(code);
 
-/** Name by which code imports a dependency: without its version. */
+/** Returns the name by which code imports a dependency, without its version. */
 export const importName = (dependency: string): string => dependency.replace(/(?<=[^/@])@[^/]*/, "");
 
 /**
@@ -246,18 +246,15 @@ export function modeOfLibrary(code: string, dependencies: readonly string[], cat
   return namespaces.length > 0 && !usesMore(code, namespaces) ? "network-isolate" : "document";
 }
 
-/** Needs of a package for one piece of code. */
+/** What one piece of code needs from a package. */
 export type PackageNeed = Required<Pick<PackageEntry, "mode" | "network" | "canBeTried">>;
 
-/** True if code contains a package's namespace, or `Svc` itself, other than before one of these functions. */
+/** True if the code contains the package's namespace, or `Svc`, followed by anything but one of these functions. */
 function usesOthers(code: string, namespace: string | null, functions: readonly string[]): boolean {
   return usesMore(code, [`${namespace}\\.(?:${functions.join("|")})`, `(?!${namespace}\\b)\\w+`]);
 }
 
-/**
- * Returns the needs of a package for this code.
- * @param isShared true if other code, which is not analyzed, may call it too
- */
+/** Returns what this code needs from a package. @param isShared true if other code, which is not analyzed, may also call the package */
 export function needOfPackage(entry: PackageEntry, code: string, isShared = false): PackageNeed {
   const { namespace, mode = "document", network = mode !== "isolate", canBeTried = false } = entry;
   const { inDocument = [], withoutDocument = [] } = entry;

@@ -7,7 +7,7 @@ import { normalOrigin } from "./integration-origins.js";
 const ORIGIN_MAX_CHARACTERS = 300;
 const LOOPBACK_HOST = /^(?:(?:.+\.)?localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
-/** The normal form of an origin that a browser can send in `Origin`; null for any other text. */
+/** Returns the normal form of an origin that a browser can send in `Origin`; null for any other text. */
 function readOrigin(value: unknown, allowHttp: boolean): string | null {
   if (typeof value !== "string" || value.length > ORIGIN_MAX_CHARACTERS || /[\s\\@?#*]/.test(value)) return null;
   const url = /^https?:\/\/[^/]+\/?$/i.test(value) ? URL.parse(value) : null;

@@ -1,4 +1,4 @@
-/** Limits of pages of a list. */
+/** Validates `limit`, `offset` and cursors of lists, and cuts pages by their size. */
 
 import { ActionError } from "../errors.js";
 import { PAGE_DEFAULT, PAGE_MAX, PAGE_MAX_BYTES } from "../limits.js";
@@ -22,10 +22,10 @@ export function page(
   };
 }
 
-/** Opaque cursor after the row of that id. */
+/** Returns the cursor that stands for the position after the row with this ID. */
 export const cursorOf = (id: number): string => Buffer.from(`after ${id}`).toString("base64url");
 
-/** The id in a cursor; null if absent. @throws REQUEST_INVALID for a text that `cursorOf` cannot have created */
+/** Returns the ID in a cursor; null if there is no cursor. @throws REQUEST_INVALID for a text that `cursorOf` cannot have created */
 export function idOfCursor(cursor: unknown, name = "cursor"): number | null {
   if (cursor === undefined || cursor === null) return null;
   const id = Number(/^after ([1-9]\d{0,15})$/.exec(Buffer.from(String(cursor), "base64url").toString())?.[1]);
@@ -39,7 +39,7 @@ export function idOfCursor(cursor: unknown, name = "cursor"): number | null {
  */
 export type ReserveBytes = (bytes: number) => Promise<void>;
 
-/** Candidates for a page with large values: matching ids with their bytes. */
+/** Row that may belong to a page of large values: its ID and the size of its values. */
 export interface SizedRow {
   id: number;
   bytes: number;

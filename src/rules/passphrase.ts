@@ -11,13 +11,14 @@ const COMMON_PASSPHRASES: ReadonlySet<string> = new Set(
   [...dictionary["passwords-common"]].filter(({ length }) => length >= PASSPHRASE_MIN_CHARACTERS),
 );
 
-/** Returns the shortest text whose repetition is the whole: `ab` for `abab`. A text repeats if it occurs inside itself doubled. */
+/** Returns the shortest text of which the whole is a repetition: `ab` for `abab`. To find it, the text is searched in its own doubling. */
 const unitOf = (text: string): string => text.slice(0, (text + text).indexOf(text, 1));
 
 const weakPassphrase = (message: string): ActionError => new ActionError("PASSPHRASE_TOO_WEAK", message);
 
 /**
- * Normalizes a passphrase for hashing: composed characters, so that every keyboard gives the same bytes.
+ * Validates a passphrase and returns the form to hash, in which characters are composed, so that every keyboard gives
+ * the same bytes.
  * @throws REQUEST_INVALID if it is not a string; PASSPHRASE_TOO_WEAK
  */
 export function checkPassphrase(value: unknown): string {
@@ -38,7 +39,7 @@ export function checkPassphrase(value: unknown): string {
   return passphrase;
 }
 
-/** Normalizes the passphrase of a sign-in for hashing. @throws REQUEST_INVALID */
+/** Returns the form to hash of the passphrase in a sign-in. @throws REQUEST_INVALID */
 export function readPassphrase(value: unknown): string {
   if (typeof value !== "string" || value === "" || !value.isWellFormed()) {
     throw new ActionError("REQUEST_INVALID", `passphrase must be a text (got ${kindOf(value)})`);

@@ -5,12 +5,12 @@ import { ActionError } from "../errors.js";
 /** Accepted `updatedAt` values, ISO 8601 with milliseconds; undefined: any. */
 export type ExpectedTags = readonly string[] | undefined;
 
-/** Separator in a tag between the state that `If-Match` compares and other displayed facts. */
+/** Separates, in an entity tag, the version that `If-Match` compares from facts that no author changes. */
 const BEHIND_STATE = ";";
 
 /**
- * The strong entity tag of a state. `shown` are displayed facts that no author changes, such as the firing state of an
- * alert: they affect `If-None-Match` and not `If-Match`. Runs do not change the tag of an action.
+ * Returns the strong entity tag of a version. `shownVariant` describes shown facts that no author changes, such as the
+ * firing state of an alert; they affect `If-None-Match` but not `If-Match`.
  */
 export const entityTag = (updatedAt: string, shownVariant: string | null = null): string =>
   `"${updatedAt}${shownVariant === null ? "" : BEHIND_STATE + shownVariant}"`;
@@ -31,7 +31,7 @@ function tagsIn(header: string | undefined, name: string): string[] | undefined 
   throw new ActionError("REQUEST_INVALID", `${name} must be ${expected}`);
 }
 
-/** The states of `If-Match`. @throws REQUEST_INVALID */
+/** Returns the versions that `If-Match` names. @throws REQUEST_INVALID */
 export const readIfMatch = (header: string | undefined): ExpectedTags =>
   tagsIn(header, "If-Match")?.map((tag) => tag.split(BEHIND_STATE, 1)[0]!);
 
@@ -41,27 +41,24 @@ export function isKnownTag(header: string | undefined, tag: string): boolean {
   return tagsIn(header, "If-None-Match")?.includes(tag.slice(1, -1)) ?? true;
 }
 
-/** SQL for the time of a change, at least a millisecond after the previous one, so that two states never share a tag. */
+/** SQL of the time of a change, at least a millisecond after the previous one, so that two versions never have the same tag. */
 export const NEXT_UPDATED_AT =
   "date_trunc('milliseconds', greatest(clock_timestamp(), updated_at + interval '1 millisecond'))";
 
-/** @throws RESOURCE_CHANGED with the current resource, if it has changed since the given state */
+/** @throws RESOURCE_CHANGED with the current resource, if its version is not one of the expected ones */
 export function requireCurrent<T extends { updatedAt: string }>(resource: T, precondition: ExpectedTags): void {
   if (!precondition || precondition.includes(resource.updatedAt)) return;
   const message = `the resource was changed at ${resource.updatedAt}, after the state that this change started from`;
   throw new ActionError("RESOURCE_CHANGED", message, { resource });
 }
 
-/** Item of a list, as it enters the list's state. */
+/** What the version of a list depends on for each item. */
 export interface StatedTag {
   id: number;
   updatedAt: string;
 }
 
-/**
- * State of a list: it changes whenever an item is added, changed or removed, and does not depend on the order. The tag
- * of the list starts with it.
- */
+/** Returns the version of a list. It changes when an item is added, changed or removed, and does not depend on the order. */
 export const listState = (items: readonly StatedTag[]): string =>
   hash("sha256", JSON.stringify(items.map(({ id, updatedAt }) => `${id} ${updatedAt}`).sort()), "base64url").slice(
     0,
@@ -69,8 +66,8 @@ export const listState = (items: readonly StatedTag[]): string =>
   );
 
 /**
- * Checks the precondition of a change to an item that is only readable in a list. The tag is the item's `updatedAt`, or
- * that of the list.
+ * Checks the precondition of a change to an item that can only be read in a list. The tag may be the item's `updatedAt`
+ * or that of the list.
  * @param item undefined if it is not in the list
  * @throws RESOURCE_CHANGED with the current item
  */
@@ -85,11 +82,11 @@ export function mustBeInList(
   throw new ActionError("RESOURCE_CHANGED", message, item && { resource: item });
 }
 
-/** @throws the error of `changed`, if the row has changed since */
+/** @throws the error that `changed` returns, if the row's version is not one of the expected ones */
 export function requireUnchanged(updatedAt: Date, precondition: ExpectedTags, changed: () => ActionError): void {
   if (precondition && !precondition.includes(updatedAt.toISOString())) throw changed();
 }
 
-/** Returns the time of a change, at least a millisecond after the previous one, so that two states never share one. */
+/** Returns the time of a change, at least a millisecond after the previous one, so that two versions never have the same time. */
 export const changedAfter = (before: Date | undefined): Date =>
   new Date(Math.max(Date.now(), (before?.getTime() ?? 0) + 1));

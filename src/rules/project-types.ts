@@ -1,12 +1,12 @@
 /**
- * Types of an app as one declaration file, svc.d.ts: keys of settings, columns of data sources, packages, and the `Svc`
- * global. The service serves it, and the command line writes it into a project.
+ * Builds svc.d.ts, the types of an app: keys of settings, columns of data sources, packages, and the `Svc` global. The
+ * service serves it, and the command line writes it into a project.
  */
 import { importName } from "./packages.js";
 
 type Item = Record<string, unknown>;
 
-/** The parts of a manifest that types depend on. */
+/** The parts of a manifest from which types are built. */
 export interface TypedDefinitions {
   settings?: Item[] | undefined;
   dataSources?: Item[] | undefined;
@@ -116,7 +116,7 @@ const NAMESPACE_NAMES = [
   "Audio",
 ];
 
-/** Declarations before the first contact with the server, which allow everything. */
+/** Declarations that are used before the first contact with the server. They allow everything. */
 const UNKNOWN_CLIENT = `export interface LimitData { [field: string]: any }
 export type Trigger = any;
 export type Client = any;
@@ -125,7 +125,7 @@ export type Entry<Row> = any;
 export type DataSources = any;
 export type DataSourceConnection = any;`;
 
-/** Files that are imported as text. */
+/** Extensions of files that code imports as text. */
 const TEXT_MODULES = ["html", "txt", "md", "csv", "sql", "css", "svg"]
   .map((extension) => `declare module "*.${extension}" {\n  const text: string;\n  export default text;\n}`)
   .join("\n");
@@ -133,7 +133,7 @@ const TEXT_MODULES = ["html", "txt", "md", "csv", "sql", "css", "svg"]
 const propertyLine = (name: unknown, type: string): string => `  ${JSON.stringify(name)}: ${type};`;
 const optionalLine = (name: unknown, type: string): string => `  ${JSON.stringify(name)}?: ${type};`;
 
-/** Keys that no code receives: they have a sealed secret binding. */
+/** Returns the keys that code does not receive, because they have a sealed secret binding. */
 function sealedKeys(...definitions: TypedDefinitions[]): Set<unknown> {
   const bindings = definitions.flatMap(({ secretBindings }) => secretBindings ?? []);
   return new Set(bindings.filter(({ sealed }) => sealed === true).map(({ key }) => key));

@@ -1,6 +1,6 @@
 /**
- * Options of `Svc.App.V3.Actions.request()` (contract, section 9), as the sandbox passes them: validation, and the
- * resulting request. Sends nothing.
+ * Validates the options of `Svc.App.V3.Actions.request()` (contract, section 9), which the sandbox passes, and builds
+ * the request from them.
  */
 import { REQUEST_BODY_MAX_BYTES, REQUEST_TIMEOUT_MAX_MS, REQUEST_TIMEOUT_MS } from "../limits.js";
 import { describeValue, isObject, kindOf } from "./described.js";
@@ -34,9 +34,9 @@ const RETRY_STATUSES_MAX = 20;
 const RETRY_STATUSES: readonly number[] = [429, 502, 503, 504];
 
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-/** No control characters, so that a value cannot end its line. */
+/** Matches header values without control characters, because a line break would start another header. */
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
-/** Headers that the service sets, or that only concern one connection. */
+/** Matches headers that the service sets, or that concern only one connection. */
 const REFUSED_HEADER =
   /^(?:cookie2?|set-cookie2?|host|content-length|referer|auth-token.*|svc-.*|proxy-.*|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|http2-settings)$/;
 
@@ -88,7 +88,7 @@ function readUrl(value: unknown): URL {
   return url!;
 }
 
-/** Names and values of `query` or `form`; arrays repeat a name. */
+/** Yields the names and values of `query` or `form`. An array yields its name for each element. */
 function* pairsOf(value: unknown, field: string): Generator<[string, string]> {
   if (!isObject(value)) optionsError(`${field} must be an object (got ${describeValue(value)})`);
   let count = 0;
@@ -136,7 +136,7 @@ interface Body {
   type: string | null;
 }
 
-/** `body` is a string, or `{base64}` for bytes; `json` is JSON text that the library made. */
+/** Returns the body. `body` is a string, or `{base64}` for bytes; `json` is JSON text that the library has made. */
 function readBody(options: Record<string, unknown>): Body {
   const bodyFields = ["body", "json", "form"].filter((name) => options[name] !== undefined && options[name] !== null);
   if (bodyFields.length > 1) optionsError(`${bodyFields.join(" and ")} exclude each other`);
@@ -187,7 +187,7 @@ function refuseUnknown(options: Record<string, unknown>): void {
   optionsError(`${unknownField.slice(0, 60)} is not an option; did you mean ${nearestName(unknownField, OPTIONS)}?`);
 }
 
-/** The origin that faulty options name; null if they name none. */
+/** Returns the origin that invalid options name, for the error; null if they name none. */
 export function originIn(options: unknown): string | null {
   const input = isObject(options) ? options["url"] : null;
   if (typeof input !== "string" || input.length > URL_MAX_CHARACTERS) return null;

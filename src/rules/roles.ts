@@ -11,13 +11,13 @@ export type Role = (typeof ROLES)[number];
 /** Where a role holds: in a whole organization, or on one app of it. */
 export interface RoleScope {
   organizationId: number;
-  /** null: the whole organization. */
+  /** ID of the app; null for the whole organization. */
   appId: number | null;
 }
 
 const rankOf = (role: Role): number => ROLES.indexOf(role);
 
-/** True if the first role is above the second; every role is above none. */
+/** True if the first role is higher than the second. Every role is higher than none. */
 export const isAbove = (role: Role, other: Role | null): boolean => other === null || rankOf(role) > rankOf(other);
 
 /** Returns the highest of several roles, null for none. */

@@ -16,7 +16,7 @@ import { flatShape } from "./unknown-fields.js";
 const CONCURRENCY_POLICIES: readonly ConcurrencyPolicy[] = ["skip", "queue", "cancel"];
 
 const KEY_MAX_CHARACTERS = 255;
-/** Shape of a concurrency or debounce key: property names, separated by dots. */
+/** Matches the key of a concurrency or debounce: names of properties, separated by dots. */
 const KEY = /^[^\s.{}",\\]+(\.[^\s.{}",\\]+)*$/;
 /** Maximum wait of a debounce that sets none, as a multiple of its delay. */
 const WAITS_PER_DELAY = 10;
@@ -77,7 +77,7 @@ export function debounceFault(value: unknown, environment: unknown): string | nu
   return onClient("debounce", environment);
 }
 
-/** @param most milliseconds that the operator lets a run take */
+/** Returns the fault of a time limit. @param most maximum milliseconds that the operator allows for a run */
 export function timeoutFault(value: unknown, environment: unknown, most: number): string | null {
   if (isAbsent(value)) return null;
   const minimumMs = Math.min(TIMEOUT_MIN_MS, most);

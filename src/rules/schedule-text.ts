@@ -1,9 +1,7 @@
 /**
- * A cron expression as a plain English sentence: "At 09:30, Monday through Friday".
- *
- * cronstrue describes how an expression is written, which is wrong for some spellings: `0 0 *\/1 * 1` fires daily and
- * reads "only on Monday". This file therefore rewrites each field as its list of values, in a form that cronstrue
- * describes correctly.
+ * Describes a cron expression as an English sentence: "At 09:30, Monday through Friday".  cronstrue describes how an
+ * expression is written, which is wrong for some spellings: `0 0 *\/1 * 1` fires daily and is described as "only on
+ * Monday". So this file first rewrites each field as a list of values, which cronstrue describes correctly.
  */
 import cronstrue from "cronstrue";
 import { type CronFields, firesEveryDay, parseCron } from "./cron-grammar.js";
@@ -32,7 +30,7 @@ function dayText(fields: CronFields, partText: (days: string) => string): string
 const describeCron = (expression: string) =>
   cronstrue.toString(expression, { use24HourTimeFormat: true, verbose: false });
 
-/** Returns `*\/n` if these are all values of the field that n selects, up to the end of the field. */
+/** Returns `*\/n` if the values are all that n selects in the field, up to its end; otherwise null. */
 function stepText(values: ReadonlySet<number>, size: number): string | null {
   const step = size / values.size;
   const isEven =

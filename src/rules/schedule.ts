@@ -28,7 +28,7 @@ export interface ScheduleFault {
  */
 const TIME_ZONES: ReadonlySet<string> = new Set([...Intl.supportedValuesOf("timeZone"), ...links, "UTC"]);
 
-/** Why a frequency is refused (specification, Validation; contract, section 4), or null. */
+/** Returns the reason why a frequency is invalid (specification, Validation; contract, section 4), or null. */
 export function frequencyFault(value: unknown): ScheduleFault | null {
   const invalidSchedule = (why: string): ScheduleFault => ({
     status: "FREQUENCY_INVALID",
@@ -44,7 +44,7 @@ export function frequencyFault(value: unknown): ScheduleFault | null {
   return everFires(fields) ? null : invalidSchedule(": none of its months has these days");
 }
 
-/** Why a time zone is refused (specification, Create parameters: a full IANA name), or null. */
+/** Returns the reason why a time zone is invalid (specification, Create parameters: a full IANA name), or null. */
 export function timezoneFault(value: unknown): ScheduleFault | null {
   if (typeof value === "string" && TIME_ZONES.has(value) && isKnownToIntl(value)) return null;
   const message = `timezone must be a full IANA name such as Europe/Berlin, or UTC (got ${describeValue(value)})`;
@@ -62,8 +62,9 @@ export function checkTimezone(value: unknown): asserts value is string {
 }
 
 /**
- * The next ticks strictly after `from`, soonest first: fewer than `count` only past the year 3000.
- * @param frequency and @param timezone as checked by {@link checkFrequency} and {@link checkTimezone}
+ * Returns the next ticks after `from`, the earliest first. There are fewer than `count` only after the year 3000.
+ * @param frequency and
+ * @param timezone as checked by {@link checkFrequency} and {@link checkTimezone}
  */
 export function nextRuns(frequency: string, timezone: string, from: Date, count: number): Date[] {
   const start = from.getTime();
@@ -81,7 +82,7 @@ export function nextRuns(frequency: string, timezone: string, from: Date, count:
   return ticks.slice(0, count).map((tick) => new Date(tick));
 }
 
-/** The offset to start matching with. If the clock goes back within a day, matches from before that are still due once more. */
+/** Returns the UTC offset with which matching starts. If the clock goes back within a day, matches from before that happen once more. */
 function firstOffset(timezone: string, start: number): number {
   return Math.min(zoneOffset(timezone, start), zoneOffset(timezone, start + 86_400_000));
 }

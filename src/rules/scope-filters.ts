@@ -24,7 +24,7 @@ const isBelow: CompareValues = (a, b) => a < b;
 const notAbove: CompareValues = (a, b) => a <= b;
 const isEqual: CompareValues = (a, b) => a === b;
 
-/** Compares as numbers if the operand is a number, otherwise as texts. */
+/** Builds a comparison: of numbers if the operand is a number, otherwise of texts. */
 function compareTest(holds: CompareValues): (operand: unknown) => ValueTest {
   return (operand) => {
     const text = textOf(operand);
@@ -42,7 +42,7 @@ const onDay =
   (value) =>
     typeof value === "string" && DAY.test(value) && holds(value.slice(0, 10), String(operand).slice(0, 10));
 
-/** Test for a range with both ends, given as `[from, to]` or `{from, to}`. */
+/** Builds the test of a range with both ends, as `[from, to]` or `{from, to}`. */
 const betweenTest =
   (first: (operand: unknown) => ValueTest, second: (operand: unknown) => ValueTest) =>
   (operand: unknown): ValueTest => {
@@ -66,7 +66,7 @@ const isEmpty: ValueTest = (value) =>
 interface ScopeCondition {
   test: (operand: unknown) => ValueTest;
   negated?: boolean;
-  /** True if only the whole value is tested, not the elements of an array. */
+  /** True if the whole value is tested, and not the elements of an array. */
   whole?: boolean;
 }
 

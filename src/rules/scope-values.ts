@@ -6,13 +6,13 @@ import { isDeepStrictEqual } from "node:util";
 import { holdsText } from "./comparable-text.js";
 import { isObject } from "./described.js";
 
-/** Absent is undefined, JSON's null is null. */
+/** A value in a document; undefined if it is absent, null for JSON's null. */
 export type FoundValue = unknown;
 export type ValueTest = (value: FoundValue) => boolean;
 
 const INDEX = /^(?:0|[1-9]\d{0,4})$/;
 
-/** Maximum number of tests of a document. One with large arrays and many tests would block all other requests. */
+/** Maximum number of tests on one document, because large arrays and many tests would block all other requests. */
 const LOOKS_MAX = 20_000;
 export class TooManyLooks extends Error {}
 
@@ -44,7 +44,7 @@ export function valuesAt(document: FoundValue, segments: readonly string[], look
   return values;
 }
 
-/** The values, and after each array its elements. */
+/** Returns the values and, after each array, its elements. */
 export const withElements = (values: readonly FoundValue[]): FoundValue[] =>
   values.flatMap((value) => (Array.isArray(value) ? [value, ...value] : [value]));
 
@@ -84,9 +84,9 @@ function isRemainder(expected: unknown): ValueTest {
 
 interface Operator {
   test: (expected: unknown) => ValueTest;
-  /** Elements of an array count as values. */
+  /** True if elements of an array count as values. */
   ofElements: boolean;
-  /** Holds where the test holds for none. */
+  /** True if the operator holds when the test holds for no value. */
   negated?: boolean;
 }
 

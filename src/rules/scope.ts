@@ -1,7 +1,4 @@
-/**
- * Recipients of a notification: a `where` on the app's users, or a list of which one must match. Pure: receives the
- * user's values.
- */
+/** Decides who receives a notification: a `where` on the app's users, or a list of which one must match. */
 
 import { isObject, nestsDeeperThan } from "./described.js";
 import { parsePath } from "./entry-query/path.js";
@@ -62,7 +59,7 @@ export function parseScope(value: unknown): Scope | null {
   return (Array.isArray(value) ? list : list[0]) as Scope;
 }
 
-/** One try of a scope on one document. */
+/** Compares one scope with one document, and limits the number of tests. */
 class ScopeTrial {
   private readonly looks = new LookBudget();
 
@@ -120,7 +117,7 @@ class ScopeTrial {
     return this.any(whole ? values : withElements(values), test(value), value) !== negated;
   }
 
-  /** @param expected operand of the test; each element of a list counts as one comparison */
+  /** Tests the values. @param expected operand of the test; each element of a list counts as one comparison */
   private any(values: readonly FoundValue[], test: ValueTest, expected?: unknown): boolean {
     const stepCount = Array.isArray(expected) ? 1 + expected.length : 1;
     return values.some((value) => {

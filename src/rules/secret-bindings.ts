@@ -1,6 +1,7 @@
 /**
- * Secret bindings (contract, section 9): they define which setting is sent to which origin, and in which part of the
- * request. Validates the list that an editor stores, and decides which changes of a sealed key require its value.
+ * Secret bindings define which setting is sent to which origin, and in which part of the request (contract, section 9).
+ * This file validates the list that an editor stores, and decides which changes of a sealed key require its value
+ * again.
  */
 import { ActionError } from "../errors.js";
 import { SECRET_BINDINGS_MAX } from "../limits.js";
@@ -20,11 +21,11 @@ export interface SecretBinding {
   /** In normal form. */
   origin: string;
   in: BindingTarget;
-  /** Header or parameter; for `basic` the user, for `aws-sigv4` service and region as `s3/eu-west-1`. */
+  /** Name of the header or parameter; for `basic` the user, for `aws-sigv4` service and region, such as `s3/eu-west-1`. */
   name: string | null;
-  /** Text around the value, with `{value}` once. */
+  /** Text with one `{value}`, which is replaced by the setting's value. */
   format: string | null;
-  /** True if the key is not in `context.settings`. */
+  /** True if code does not receive the setting in `context.settings`. */
   sealed: boolean;
   tokenUrl: string | null;
   clientId: string | null;
@@ -44,7 +45,7 @@ const TEXT_MAX_CHARACTERS = 500;
 const KEY_MAX_CHARACTERS = 512;
 const SCOPES_MAX = 50;
 const VALUE_PLACEHOLDER = "{value}";
-/** Decided by the service or by the connection, never by a binding. */
+/** Matches headers that the service or the connection sets, so that no binding can. */
 const FIXED_HEADER =
   /^(?:host|content-length|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|proxy-.*|http2-settings|:.*)$/i;
 const AWS_NAME = /^[a-z0-9-]{1,64}\/[a-z0-9-]{1,64}$/;
@@ -179,7 +180,7 @@ export function readSecretBindings(body: unknown, allowPrivateNetwork: boolean):
   return bindings;
 }
 
-/** The fields that decide where and how a binding sends its value. A change of one of them is a new destination. */
+/** Returns the fields that decide where and how a binding sends its value. A change of one of them counts as a new destination. */
 const destinationOf = ({ sealed: _sealed, value: _value, ...destination }: BindingInput): string =>
   JSON.stringify(Object.entries(destination).sort());
 
@@ -201,7 +202,7 @@ export function keyWithoutValue(
   return null;
 }
 
-/** The keys that are sealed after the change. */
+/** Returns the keys that are sealed after the change. */
 export function sealedAfter(sealedKeys: readonly string[], after: readonly BindingInput[]): string[] {
   const unsealedKeys = new Set(after.filter(({ sealed }) => !sealed).map(({ key }) => key));
   const stillSealed = sealedKeys.filter((key) => !unsealedKeys.has(key));

@@ -13,11 +13,11 @@ import { AI_SETTING } from "./ai/setting.js";
 import { countCharacters, isObject } from "./described.js";
 import { type SettingTier, tierOf } from "./setting-tiers.js";
 
-/** Structurally the engine's Secret: rules and engine know nothing of each other. */
+/** A secret with the name of its setting. It has the same fields as the engine's type Secret, because neither imports the other. */
 export interface NamedSecret {
   name: string;
   value: string;
-  /** true: it counts only where it is the whole of a string. */
+  /** True if the secret is masked only where it is a whole string. */
   whole: boolean;
 }
 
@@ -34,7 +34,7 @@ const PEM_LINE = /^[A-Za-z0-9+/=]+$/;
 const AUTHORITY_START = "://";
 const AUTHORITY_END = /[\s/?#]/g;
 
-/** Yields strings and numbers at any depth. Not recursive, because documents in strings may nest without end. */
+/** Yields the strings and numbers at any depth. Not recursive, because JSON documents in strings may nest without limit. */
 function* leaves(value: unknown): Generator<string | number> {
   const pendingValues = [value];
   while (pendingValues.length > 0) {
@@ -62,7 +62,7 @@ function decodeText(text: string): string {
   }
 }
 
-/** Yields the passwords of the addresses in a text: the part between the first colon of an authority and its last @. */
+/** Yields the passwords of URLs in a text: what is between the first colon of an authority and its last @. */
 function* passwordsIn(text: string): Generator<string> {
   for (let at = text.indexOf(AUTHORITY_START); at !== -1; ) {
     const authorityStart = at + AUTHORITY_START.length;
@@ -129,7 +129,7 @@ export function secretsOfSetting(name: string, input: unknown): NamedSecret[] {
   return secrets;
 }
 
-/** Number of secrets, and their total size in bytes. */
+/** Returns the number of secrets and their total size in bytes. */
 export function sizeOfSecrets(secrets: readonly NamedSecret[]): { count: number; bytes: number } {
   const bytes = secrets.reduce((sum, { value }) => sum + Buffer.byteLength(value), 0);
   return { count: secrets.length, bytes };

@@ -1,4 +1,7 @@
-/** A setting's key as a text column holds it: any JavaScript string, in at most four bytes a character. */
+/**
+ * Converts a setting's key, which may be any JavaScript string, to a text that PostgreSQL can store, with at most four
+ * bytes for each character.
+ */
 
 /*
  * Escapes characters that a text column cannot store. A backslash becomes two, NUL becomes a backslash and 0. A lone

@@ -12,10 +12,13 @@ import { countCharacters, describeValue, holdsInfinity, isObject, kindOf, nestsD
 
 export type SettingTier = "public" | "private" | "protected";
 
-/** Readers of settings. `runtime`: the app's users. `http`: editors, admins, API and task tokens. `serverAction`: `context.settings`. */
+/**
+ * Who reads settings. `runtime`: the app's users. `http`: editors, admins, API and task tokens. `serverAction`: code,
+ * as `context.settings`.
+ */
 export type SettingReader = "runtime" | "http" | "serverAction" | "backend";
 
-/** Top-level settings as entries: a Map, or the result of Object.entries. Keys can be any text, also `__proto__`. */
+/** Top-level settings as key-value pairs: a Map, or the result of Object.entries. A key can be any text, including `__proto__`. */
 export type SettingEntries = Iterable<readonly [string, unknown]>;
 
 /** Object without a prototype, so that a setting can have the name `toString`, and a missing setting is undefined. */
@@ -28,7 +31,7 @@ const READABLE_TIERS: Record<SettingReader, readonly SettingTier[]> = {
   backend: ["public", "private", "protected"],
 };
 
-/** Keys that would reach an object's prototype in code that is less careful than this. */
+/** Keys that are rejected, because careless code would reach an object's prototype with them. */
 const REFUSED_KEYS: readonly string[] = ["__proto__", "constructor", "prototype"];
 
 const ARTIFACT_PREFIX = "_aiartifact_";
@@ -36,13 +39,13 @@ const ARTIFACT_NAME_MAX_CHARACTERS = SETTING_KEY_MAX_CHARACTERS - ARTIFACT_PREFI
 
 const UNDERSCORE_SIZE_MESSAGE = "private app settings exceed the 100 KB limit for server actions";
 
-/** The tier of a top-level key (specification, App settings object). Nested keys have none. */
+/** Returns the tier of a top-level key (specification, App settings object). Nested keys have no tier. */
 export function tierOf(key: string): SettingTier {
   if (key.startsWith("__")) return "protected";
   return key.startsWith("_") ? "private" : "public";
 }
 
-/** The tiers that a reader sees, as a predicate over top-level keys. */
+/** Returns a function that is true for the top-level keys whose tier the reader sees. */
 export function readableBy(reader: SettingReader): (key: string) => boolean {
   const tiers = READABLE_TIERS[reader];
   return (key) => tiers.includes(tierOf(key));
@@ -61,7 +64,7 @@ export const runtimeView = (settings: SettingEntries): SettingsView => viewSetti
 /** Returns the settings in the response of GET settings: never a protected key. */
 export const httpView = (settings: SettingEntries): SettingsView => viewSettings(settings, "http");
 
-/** Settings that the service itself uses for code, which never gets them: the key of language models. */
+/** Settings that only the service uses, so that code does not receive them: the key of language models. */
 const KEPT_FROM_CODE: readonly string[] = [AI_SETTING];
 
 /** Returns `context.settings` of a `server` action: private and protected settings. */
@@ -72,7 +75,8 @@ export const serverActionView = (settings: SettingEntries): SettingsView =>
   );
 
 /**
- * The underscore settings of one app fit in 100 KB of JSON in UTF-8 (specification, Limits and Other rules 3).
+ * Checks that the private and protected settings of an app are at most 100 KB of JSON (specification, Limits and Other
+ * rules 3).
  * @param json JSON of the result of {@link serverActionView}
  * @throws ActionError EXECUTION_FAILED
  */
@@ -83,7 +87,8 @@ export function checkUnderscoreSize(json: string): void {
 }
 
 /**
- * The entries of a settings write: top-level keys flat (specification, Settings endpoints; contract, section 4).
+ * Returns the key-value pairs of a request that writes settings (specification, Settings endpoints; contract, section
+ * 4).
  * @throws ActionError SETTINGS_INVALID
  */
 export function checkSettingKeys(body: unknown): [string, unknown][] {
@@ -101,10 +106,7 @@ export function checkSettingKeys(body: unknown): [string, unknown][] {
   return entries;
 }
 
-/**
- * The keys of a settings deletion, `{keys: [string]}`, each once.
- * @throws ActionError SETTINGS_INVALID
- */
+/** Returns the keys of a request that deletes settings, `{keys: [string]}`, without repetition. @throws ActionError SETTINGS_INVALID */
 export function checkDeletedKeys(body: unknown): string[] {
   const keys = isObject(body) && Object.hasOwn(body, "keys") ? body["keys"] : undefined;
   if (!Array.isArray(keys))
@@ -115,7 +117,8 @@ export function checkDeletedKeys(body: unknown): string[] {
 }
 
 /**
- * Parses which private settings are secrets: `{keys: [string], secret: boolean}` (contract, section 6).
+ * Returns the keys of a request that marks private settings as secret or not: `{keys: [string], secret: boolean}`
+ * (contract, section 6).
  * @throws ActionError SETTINGS_INVALID
  */
 export function checkMark(body: unknown): { keys: string[]; secret: boolean } {

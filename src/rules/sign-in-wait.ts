@@ -1,13 +1,13 @@
-/** Waits after failed sign-ins: how many failures are free, and how the wait grows. Pure; times are Unix time in milliseconds. */
+/** Decides after how many failed sign-ins a subject must wait, and for how long. Times are Unix time in milliseconds. */
 
 export const FREE_FAILURES = 10;
 export const FAILURE_WINDOW_MS = 600_000;
 const FIRST_WAIT_MS = 60_000;
 const LONGEST_WAIT_MS = 3_600_000;
-/** A subject without attempts for this long starts over. */
+/** Milliseconds without an attempt after which a subject's failures are forgotten. */
 export const FORGOTTEN_AFTER_MS = 86_400_000;
 
-/** Attempts of one subject: an account at an address, or an address. */
+/** Failed attempts of one subject: an account at one network address, or a network address. */
 export interface AttemptState {
   /** Times of attempts that failed or have not ended yet, oldest first. */
   failures: readonly number[];
@@ -18,11 +18,11 @@ export interface AttemptState {
 
 const waitOfLevel = (level: number): number => Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** level);
 
-/** Returns the time until which the subject must wait, null if it may try now. */
+/** Returns the time until which the subject must wait; null if it may try now. */
 export const blockedUntil = ({ blockedUntil: until }: AttemptState, now: number): number | null =>
   until !== null && until > now ? until : null;
 
-/** The state with one more attempt, which counts as a failure until it succeeds. The tenth in ten minutes starts a wait. */
+/** Returns the state with one more attempt, which counts as a failure until it succeeds. The tenth failure in ten minutes starts a wait. */
 export function withAttempt(state: AttemptState, now: number): AttemptState {
   const failures = [...state.failures.filter((at) => at > now - FAILURE_WINDOW_MS), now].slice(-FREE_FAILURES);
   if (failures.length < FREE_FAILURES) return { failures, level: state.level, blockedUntil: null };

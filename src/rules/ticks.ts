@@ -1,16 +1,13 @@
-/**
- * Computes the ticks of a schedule that are due: those that still start a run, and those that were missed. Pure: reads
- * no database.
- */
+/** Computes the due ticks of a schedule: those that still start a run, and those that were missed. */
 import { createHash } from "node:crypto";
 import { nextRuns } from "./schedule.js";
 
 /** Delay in milliseconds after which a found tick is skipped instead of run. */
 export const TICK_LATE_MS = 60_000;
 
-/** Number of missed ticks of one schedule that are listed singly after a pause. The remaining ones share one entry. */
+/** Maximum number of missed ticks of a schedule that get their own entry after a pause. The remaining ones share one entry. */
 export const MISSED_LISTED = 100;
-/** Maximum number of missed ticks that are counted. A computed tick costs 50 µs, and a pause may have lasted for months. */
+/** Maximum number of missed ticks that are counted, because a computed tick costs 50 µs and a pause may have lasted for months. */
 export const MISSED_COUNTED = 1_000;
 
 /** Next tick of a schedule that never fires again. */
@@ -27,7 +24,7 @@ export interface MissedTicks {
 export interface OwedTicks {
   /** Ticks that are too late, the oldest first. */
   missed: MissedTicks[];
-  /** Ticks in time: at most the two of one minute. */
+  /** Ticks that are not too late: at most the two of the current minute. */
   current: Date[];
   /** The first tick after now. */
   next: Date;

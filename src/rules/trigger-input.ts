@@ -7,9 +7,9 @@ import { flatShape, type Shape } from "./unknown-fields.js";
 
 export const ENVIRONMENTS: readonly Environment[] = ["server", "client", "any"];
 
-/** Kinds that the specification defines. */
+/** Trigger types that the specification defines. */
 export const SPECIFIED_TRIGGER_TYPES: readonly TriggerType[] = ["manual", "schedule", "log", "analytics"];
-/** Kinds that this service adds (contract, section 8). */
+/** Trigger types that this service adds (contract, section 8). */
 export const ADDED_TRIGGER_TYPES: readonly TriggerType[] = ["http"];
 export const TRIGGER_TYPES: readonly TriggerType[] = [...SPECIFIED_TRIGGER_TYPES, ...ADDED_TRIGGER_TYPES];
 
@@ -26,7 +26,7 @@ const WHERE_SHAPES: Partial<Record<TriggerType, Shape>> = {
   analytics: WHERE_SHAPE,
   http: { fields: HTTP_WHERE_FIELDS },
 };
-/** Shape of a trigger. The `where` of a type that does not use it is ignored, whatever it contains (contract, section 3). */
+/** Returns the allowed fields of a trigger. A `where` that its type does not use is ignored, whatever it contains (contract, section 3). */
 export const triggerShape = ({ trigger }: Record<string, unknown>): Shape => ({
   fields: { trigger: null, where: WHERE_SHAPES[trigger as TriggerType] ?? null },
 });

@@ -1,4 +1,4 @@
-/** Decides whether an event satisfies a trigger's `where`. Imports only types: the server and the browser share this file. */
+/** Decides whether an event matches a trigger's `where`. Server and browser share this file, so it imports only types. */
 import type { AnalyticsEventType, LogWhere } from "../data/action-types.js";
 
 /** The fields of a log entry that a filter compares. */

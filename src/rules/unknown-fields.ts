@@ -1,11 +1,11 @@
-/** Refuses the fields of a body that its schema does not have (contract, section 3). */
+/** Rejects fields of a request body that its schema does not contain (contract, section 3). */
 import { ActionError } from "../errors.js";
 import { describeValue, isObject } from "./described.js";
 
-/** Shape of an object that may depend on the object itself, for example on its type. */
+/** Allowed fields of an object. They may depend on the object, for example on its type. */
 export type ShapeOf = Shape | ((value: Record<string, unknown>) => Shape);
 
-/** Schema of a field. `null` for none; an array for a list of such objects; `each` for an object with such objects under any name. */
+/** What a field may contain: null for no schema, an array for a list of objects, `each` for an object of objects under any name. */
 type FieldShape = ShapeOf | readonly [ShapeOf] | { each: ShapeOf } | null;
 
 const isList = (shape: Exclude<FieldShape, null>): shape is readonly [ShapeOf] => Array.isArray(shape);
@@ -13,11 +13,11 @@ const isList = (shape: Exclude<FieldShape, null>): shape is readonly [ShapeOf] =
 /** Fields that an object may have. */
 export interface Shape {
   fields: Readonly<Record<string, FieldShape>>;
-  /** Fields of the resource as it is read that the service sets itself; they are ignored. */
+  /** Fields that the service sets and returns; they are ignored in a body. */
   readOnly?: readonly string[];
 }
 
-/** The shape of an object whose values have no schema. */
+/** Returns the shape of an object whose fields have no schema of their own. */
 export const flatShape = (fields: Iterable<string>, readOnly: readonly string[] = []): Shape => ({
   fields: Object.fromEntries([...fields].map((name) => [name, null])),
   readOnly,
@@ -40,7 +40,7 @@ function editDistance(a: string, b: string): number {
   return row[b.length]!;
 }
 
-/** The known name that is closest to another one. */
+/** Returns the known name that is closest to a name, for the error message. */
 export function nearestName(name: string, knownFields: readonly string[]): string {
   const lower = name.slice(0, COMPARED_CHARACTERS).toLowerCase();
   const rankedNames = knownFields.map((field) => ({ one: field, far: editDistance(lower, field.toLowerCase()) }));
@@ -48,7 +48,7 @@ export function nearestName(name: string, knownFields: readonly string[]): strin
 }
 
 interface UnknownField {
-  /** Path of the object that holds the field. */
+  /** Path of the object that contains the unknown field. */
   path: string;
   name: string;
   known: readonly string[];
@@ -107,8 +107,8 @@ export function unknownFieldIn(body: unknown, shapeOf: ShapeOf | readonly [Shape
 }
 
 /**
- * Call this after all other checks, so that any other fault is reported first.
- * @param path of the body itself, where it is a part of one
+ * Rejects unknown fields. Call it after all other checks, so that any other fault is reported first.
+ * @param path path of the body if it is a part of another one
  * @throws REQUEST_INVALID as `unknownFieldIn` returns it
  */
 export function refuseUnknownFields(body: unknown, shapeOf: ShapeOf | readonly [ShapeOf], path = ""): void {
@@ -117,8 +117,9 @@ export function refuseUnknownFields(body: unknown, shapeOf: ShapeOf | readonly [
 }
 
 /**
- * Call this in an operation that reads its values from more than one argument: after all other checks, and before the change is
- * committed. @throws the fault of a body whose fields the route compared with its shape
+ * Reports the unknown field that the route has found in the body. Call it in an operation that has several arguments,
+ * after all other checks and before the change is committed.
+ * @throws the fault
  */
 export function reportUnknownField({ unknownField }: { unknownField?: ActionError }): void {
   if (unknownField) throw unknownField;

@@ -1,6 +1,6 @@
 /**
- * Validates the app's setting for verification codes, which prove that a user has an e-mail address or a phone number,
- * and the requests of pages for codes. Pure.
+ * Validates the app's setting for verification codes, which prove that a user owns an e-mail address or phone number,
+ * and the requests of pages for codes.
  */
 
 import { ActionError } from "../errors.js";
@@ -14,13 +14,13 @@ import { flatShape } from "./unknown-fields.js";
 export const VERIFY_SETTING = "_verify";
 
 export const VERIFIED_BY = ["email", "sms"] as const;
-/** Way in which a code is sent. */
+/** How a code is sent: by e-mail or by text message. */
 export type VerifiedBy = (typeof VERIFIED_BY)[number];
 
 export interface VerificationRules {
-  /** The users' data source: its id or its name. */
+  /** ID or name of the data source that contains the users. */
   dataSource: string | number;
-  /** Columns that contain the users' addresses; null for a way that the app does not use. */
+  /** Columns with the users' e-mail addresses and phone numbers; null for a kind that the app does not use. */
   columns: Record<VerifiedBy, string | null>;
   /** True if a password is not enough to sign in. */
   secondFactor: boolean;
@@ -29,10 +29,7 @@ export interface VerificationRules {
   text: string;
 }
 
-/**
- * Request of a page. With `code` null, a code is sent to the address, or to the address of the signed-in user. Otherwise
- * the code is checked.
- */
+/** Request of a page. Without `code`, a code is sent to the address, or to that of the signed-in user. With `code`, the code is checked. */
 export interface VerificationRequest {
   by: VerifiedBy;
   /** Address; null for the second factor of the user who is signed in. */
@@ -59,7 +56,7 @@ function optionalText(fields: Record<string, unknown>, name: string, max: number
   throw new ActionError("SETTINGS_INVALID", `the setting ${VERIFY_SETTING}: ${name} must be ${expected}`);
 }
 
-/** null if the app has no verification. @throws SETTINGS_INVALID naming the field */
+/** Returns the rules in the setting; null if the app has no verification. @throws SETTINGS_INVALID naming the field */
 export function verificationRules(value: unknown): VerificationRules | null {
   if (value === undefined || value === null) return null;
   const fields = setting(value);

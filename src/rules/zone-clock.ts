@@ -1,4 +1,4 @@
-/** Converts between instants and the wall clock of an IANA time zone. Read this when a tick is wrong around a clock change. */
+/** Converts between instants and the local time of an IANA time zone. Read this file when a tick is wrong around a clock change. */
 
 const DAY_MS = 86_400_000;
 

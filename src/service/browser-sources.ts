@@ -1,4 +1,4 @@
-/** Selects the browsers for runs by the configuration, and the clients of their egress proxies. Starts no browser. */
+/** Chooses the browsers for runs by the configuration, and which addresses may use their egress proxies. Starts no browser. */
 import type { Logger } from "pino";
 import type { Config } from "../config.js";
 import type { BrowserSource } from "../engine/browser/browser-source.js";

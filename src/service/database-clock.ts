@@ -1,5 +1,5 @@
 /**
- * The database's clock: how far this machine's clock differs from it, and a clock that corrects the difference. Due times follow the
+ * Measures how far the database's clock differs from this machine's, and corrects the difference. Due times follow the
  * database's clock, so that processes on several machines agree.
  */
 import type { Logger } from "pino";

@@ -1,4 +1,4 @@
-/** Opens the database at the start of a process, and waits until it answers. */
+/** Opens the database when a process starts, and waits until the database responds. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -14,7 +14,7 @@ const FIRST_WAIT_MS = 500;
 const WAIT_MAX_MS = 10_000;
 const LOG_EVERY_MS = 60_000;
 
-/** Text for the operator about an error of the database, without the URL, which contains a password. */
+/** Describes an error of the database for the operator, without the URL, because it contains a password. */
 export function databaseFault(error: unknown, config: Pick<Config, "roles" | "runnerConcurrency">): string {
   if (isFull(error)) return tooFewConnections(connectionsOf(config));
   const { message, code } = error as NodeJS.ErrnoException;
@@ -22,7 +22,7 @@ export function databaseFault(error: unknown, config: Pick<Config, "roles" | "ru
 }
 
 /**
- * Repeats `work` while the database is away, with growing pauses. Logs at the first failure, then once a minute.
+ * Repeats `work` while the database is unavailable, with growing pauses. Logs the first failure, then once a minute.
  * @throws other errors of `work`, and the reason of `unwanted`
  */
 export async function untilReachable<T>(
@@ -48,7 +48,7 @@ export async function untilReachable<T>(
   }
 }
 
-/** Warns if the server may have too few connections for this process, which has opened few of them so far. */
+/** Warns if PostgreSQL may have too few connections for this process, most of which it has not opened yet. */
 async function checkConnections(db: DataSource, config: Config, log: Logger): Promise<void> {
   const [facts] = await rows<ConnectionFacts>(db, CONNECTION_FACTS);
   const { most, open } = facts!;

@@ -6,7 +6,7 @@ import { createTicker, type Ticker } from "../engine/ticker.js";
 import { diskFullFor, reportDiskFree } from "../postgres.js";
 
 const EVERY_MS = 2_000;
-/** Minimum time for which the disk counts as full after a refusal. */
+/** Minimum milliseconds for which the disk counts as full after a refused write. */
 const HOLD_MS = 5_000;
 
 /** Creates a probe that runs only while the disk is full. */

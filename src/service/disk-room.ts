@@ -1,4 +1,4 @@
-/** Measures the free space of the database: on the disk of DATA_DIR, or up to DATABASE_MAX_MB. Refuses nothing by itself. */
+/** Measures the free space of the database: on the disk of DATA_DIR, or up to DATABASE_MAX_MB. Callers decide what to reject. */
 import { existsSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -10,7 +10,10 @@ import { createDiskSpace, type DiskSpace, UNLIMITED_SPACE } from "../engine/disk
 
 const MB = 2 ** 20;
 
-/** Intervals of the checks. The disk responds in microseconds; the size of a database requires reading the sizes of all its files. */
+/**
+ * Intervals of the measurement. A disk responds in microseconds, but the size of a database requires reading the sizes
+ * of all its files.
+ */
 const DISK_EVERY_MS = 1_000;
 const DATABASE_EVERY_MS = 10_000;
 
@@ -22,7 +25,7 @@ export async function freeUnder(folder: string): Promise<number> {
   return bavail * bsize;
 }
 
-/** Logs when the disk of DATA_DIR is nearly full if the database is elsewhere. The folder has the media files and the keys. */
+/** Logs when the disk of DATA_DIR is nearly full although the database is elsewhere, because the folder has media files and keys. */
 export function dataDirWatch({ databaseUrl, dataDir, diskFreeMinMb }: Config, log: Logger): DiskSpace {
   if (databaseUrl === null || diskFreeMinMb === 0) return UNLIMITED_SPACE;
   const minimumBytes = diskFreeMinMb * MB;

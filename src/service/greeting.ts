@@ -1,13 +1,13 @@
-/** Text for the person at the terminal when the service has started: addresses, and how to sign in first. The link is valid once. */
+/** Text for the person at the terminal after a start: the service's addresses, and how to sign in for the first time. */
 import { addressesOf } from "../api/first-page.js";
 
-/** Returns a URL that a browser can open: it cannot open a wildcard address, and passkeys require a host name. */
+/** Converts an address to a URL that a browser can open: browsers cannot open a wildcard address, and passkeys require a host name. */
 const toClickable = (url: string): string =>
   url.replace(/^(https?:\/\/)(127\.0\.0\.1|0\.0\.0\.0|\[::1?\])(?=[:/]|$)/, "$1localhost");
 
 /**
- * @param greeted.firstCredentials the file if this start created it, otherwise null
- * @param greeted.setupLink null once an administrator has an account
+ * @param greeted.firstCredentials file with the first credentials if this start created it, otherwise null
+ * @param greeted.setupLink link for the first administrator; null if there is one
  */
 export function startGreeting(greeted: {
   baseUrl: string;

@@ -1,6 +1,7 @@
 /**
- * Keeps the log readable while the database is away: one line at the start, one a minute and one at the end, instead of one for each
- * failed attempt. Read it when lines about the database are missing from the log.
+ * Keeps the log short while the database is unavailable: one line at the start of the outage, one a minute and one at
+ * its end, instead of one for each failed attempt. Read this file when lines about the database are missing from the
+ * log.
  */
 import type { DestinationStream, Logger } from "pino";
 import { isDatabaseAway, isFull, isTimeout } from "../data/database.js";
@@ -14,7 +15,7 @@ const QUIET_MS = 2_000;
 export interface OutageLog {
   /** The log of the process. Lines whose `err` is a problem of the database are counted instead of written. */
   log: Logger;
-  /** Call it when the database has answered. Ends an outage if nothing fails any more. */
+  /** Call it when the database has responded. Ends the outage if nothing fails any more. */
   reached(): void;
 }
 

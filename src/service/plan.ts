@@ -1,4 +1,4 @@
-/** Types of the start: its inputs, and what the parts of the service pass to each other. Starts nothing. */
+/** Types of the start: its inputs, and what the parts of the service pass to each other. */
 import type { Server } from "node:http";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -8,7 +8,7 @@ import type { Notifications } from "../engine/notifications.js";
 import type { ServiceMeasures } from "../operations/watch/measures.js";
 import type { ReleaseStack } from "./releases.js";
 
-/** Clock of the schedules: Unix time in milliseconds. `msUntil` is real time. */
+/** Clock of the schedules, in Unix time in milliseconds. `msUntil` returns real milliseconds, which tests need. */
 export interface Clock {
   now(): number;
   msUntil(time: number): number;
@@ -44,7 +44,7 @@ export interface Opened {
 /** State of a runner. */
 export interface Work {
   places: () => { total: number; free: number; waiting: number };
-  /** False if runs wait although the process has free slots. */
+  /** False if runs wait for long although the process has free slots, which is a fault. */
   taking: () => boolean;
 }
 

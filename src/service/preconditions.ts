@@ -1,4 +1,4 @@
-/** Checks of the configuration against the machine, at the start. Read it when a start is refused because of a variable. */
+/** Checks at the start that the configuration fits the machine. Read this file when a start is refused because of a variable. */
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, open, rm } from "node:fs/promises";

@@ -1,4 +1,4 @@
-/** Resources that a process has acquired and releases at the stop, the newest first. */
+/** List of the resources that a process has acquired. A stop releases them, the newest first. */
 import type { Logger } from "pino";
 
 export class ReleaseStack {

@@ -1,4 +1,4 @@
-/** Creates, starts and releases each part of the service. Their order is in service.ts. */
+/** Creates, starts and releases each part of the service. service.ts has their order. */
 
 import { randomUUID } from "node:crypto";
 import { availableParallelism } from "node:os";
@@ -36,16 +36,16 @@ import { createDiskProbe } from "./disk-probe.js";
 import { dataDirWatch, diskRoom, freeUnder } from "./disk-room.js";
 import type { Clock, Opened, Plan, Work } from "./plan.js";
 
-/** Time within which responses to aborted requests are still written when the grace period was cut short. */
+/** Milliseconds in which responses to aborted requests are still written after the grace period was cut short. */
 const LAST_ANSWERS_MS = 1_000;
 
 /**
- * Number of browser contexts and documents of different apps that are created at the same time. Each keeps one core busy. The other cores
- * stay free for existing pages, however many apps need new ones.
+ * Number of browser contexts and documents of different apps that are opened at the same time. Each keeps one core
+ * busy; the other cores stay free for existing pages.
  */
 const OPENINGS = Math.max(1, Math.floor(availableParallelism() / 2));
 
-/** Time in milliseconds after which a process is faulty if a run still waits although the process has a free slot. */
+/** Milliseconds for which a run may wait although the process has a free slot. Afterwards the process counts as faulty. */
 const WAIT_LIMIT_MS = 10_000;
 
 /** Starts the parts. Each method throws if the service is to stop meanwhile. */
@@ -80,7 +80,7 @@ export class Starting {
     return { url, db, notifications };
   }
 
-  /** Returns the clock of all due times, which is that of the database. */
+  /** Returns the clock by which all due times are compared: that of the database. */
   async clock(db: DataSource): Promise<{ clock: Clock; skewMs: () => number }> {
     const { clock, log, releases } = this.plan;
     const database = createDatabaseClock({ db, log });
@@ -95,7 +95,7 @@ export class Starting {
     return { clock: correctedClock(clock, database.skewMs), skewMs: database.skewMs };
   }
 
-  /** Starts to send traces. The last ones are sent after everything else has stopped. */
+  /** Starts tracing. A stop sends the last traces after everything else has stopped. */
   async tracing(): Promise<RequestTracing> {
     const { config, log, releases, unwanted } = this.plan;
     unwanted.throwIfAborted();
@@ -116,7 +116,7 @@ export class Starting {
     return room;
   }
 
-  /** @param apiUrl address of this service, which runs may reach although it is private */
+  /** Starts the browsers. @param apiUrl address of this service, which runs may contact although it is private */
   async browsers(apiUrl: string): Promise<Browsers | null> {
     const { config, log, measures, releases, parts, unwanted } = this.plan;
     unwanted.throwIfAborted();
@@ -155,7 +155,7 @@ export class Starting {
     if (config.roles.has("api") || config.roles.has("scheduler")) await media.start();
   }
 
-  /** Builds the API. Returns the function that starts listening: it is called last, and listening ends first. */
+  /** Builds the API. Returns the function that starts to listen, which is called last at the start; a stop ends listening first. */
   async api(operations: Operations, tracing: RequestTracing, baseUrl: string): Promise<() => void> {
     const { config, log, measures, releases, parts, server, door } = this.plan;
     if (!config.roles.has("api")) return () => undefined;
@@ -207,7 +207,7 @@ export class Starting {
     };
   }
 
-  /** Claims queued runs at each notification of a queued run, and once a second, because notifications can be lost. */
+  /** Claims queued runs whenever a run is queued, and once a second, because notifications can be lost. */
   async work({ notifications }: Opened, { runs, dispatcher, debouncer }: Operations): Promise<Work> {
     const { config, log, releases, parts, door, impatience, unwanted } = this.plan;
     unwanted.throwIfAborted();

@@ -1,4 +1,4 @@
-/** Periodic work of a process: schedules, messages, notifications, alerts, retention. The plan stops each. */
+/** Periodic work of a process: schedules, messages, notifications, alerts, cleanup. It ends when the service stops. */
 import { runInBackground } from "../background.js";
 import type { Notifications } from "../engine/notifications.js";
 import { createTicker, type Ticker } from "../engine/ticker.js";
@@ -11,7 +11,7 @@ import type { Plan } from "./plan.js";
 
 /** Interval in milliseconds in which each process checks whether alerts must be evaluated. */
 const ALERTS_EVERY_MS = 5_000;
-/** How often each process checks whether another one has left webhooks of git servers. */
+/** Interval in milliseconds in which each process looks for webhooks of git servers that another process has left. */
 const GIT_EVERY_MS = 5_000;
 
 const CLEANER_SLEEP_MAX_MS = 3_600_000;
@@ -35,8 +35,8 @@ export async function startScheduler(
 }
 
 /**
- * Sends the messages in the outbox. Schedulers do this, because it needs no browser. If no scheduler is alive, the other processes send.
- * Otherwise the alert about the missing scheduler would not be sent.
+ * Sends the messages in the outbox. Usually schedulers do this, because it needs no browser. If no scheduler is alive,
+ * other processes send them, so that the alert about the missing scheduler is sent.
  */
 export async function startMessages(
   plan: Plan,
@@ -95,7 +95,7 @@ export async function startNotifications(plan: Plan, notices: Notifications, { n
   releases.add("notifications", () => stopTickers(tickers).then(() => push.drain(impatience)));
 }
 
-/** Pulls git repositories after their webhooks, also after those that a process accepted which has died. */
+/** Pulls git repositories after their webhooks, including webhooks that a dead process has accepted. */
 export async function startGitPulls({ config, clock, log, releases, impatience }: Plan, { git }: Operations) {
   if (!config.roles.has("api")) return;
   const { webhooks } = git;

@@ -1,6 +1,6 @@
 /**
- * Limits the disk space of each app's runs and events, the oldest dropped first. Rows that visitors caused have half of the limit for
- * themselves, so that visits cannot push out an app's own records. Measures compressed bytes as stored on the disk.
+ * Limits the disk space of each app's runs and events by deleting the oldest. Rows that visitors have caused get half
+ * of the limit, so that visits cannot displace an app's own records. Sizes are compressed bytes on the disk.
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -8,18 +8,27 @@ import { INTAKE_ROW_BYTES } from "../../limits.js";
 
 const EVERY_MS = 60_000;
 const BATCH = 1_000;
-/** An app's rows are measured after it has written this share of its limit, so the cost is in proportion to what is written. */
+/**
+ * Share of its limit that an app must have written before its rows are measured again, so that measuring costs in
+ * proportion to writing.
+ */
 const WRITTEN_PART = 1 / 8;
-/** Every app is measured at the start and at this interval: rows may be older than the process, and the limit may have been lowered. */
+/**
+ * Interval at which the rows of every app are measured, also at the start: rows may be older than the process, and the
+ * limit may have been lowered.
+ */
 const MEASURE_ALL_MS = 3_600_000;
 
-/** Rows of one kind: the size of each, which are finished, and which were caused by visitors. `record` is the alias of the table. */
+/**
+ * A kind of rows that is limited: SQL of their size, of the finished ones, and of those that visitors have caused.
+ * `record` is the alias of the table.
+ */
 interface Kind {
   table: "run" | "log_event";
   bytes: string;
   droppable: string;
   visitors: string;
-  /** Rows that were written after $1, a value that `newest` returned. */
+  /** SQL of rows that were written after $1, which is a value that `newest` has returned. */
   news: string;
   newest: string;
 }
@@ -50,7 +59,7 @@ const KINDS: readonly Kind[] = [
 const writtenBytes = ({ table, bytes, news }: Kind) => `
   SELECT app_id AS "appId", sum(${bytes})::float8 AS bytes FROM ${table} AS record WHERE ${news} GROUP BY app_id`;
 
-/* $1 app, $2 bytes: returns the newest row that exceeds the limit, counted from the newest row back. */
+/** SQL that selects the newest row beyond the limit, counted from the newest row back. $1 is the app, $2 the limit in bytes. */
 const cut = ({ table, bytes }: Kind, part: string) => `
   SELECT max(id) AS id FROM (
     SELECT id, sum(${bytes}) OVER (ORDER BY id DESC) AS total FROM ${table} AS record WHERE app_id = $1 AND ${part}) AS summed
@@ -59,7 +68,7 @@ const cut = ({ table, bytes }: Kind, part: string) => `
 /** Tables that refer to a run by its id. */
 const REFERRING_TABLES = ["execution_log", "console_line", "run_search"];
 
-/* $1 app, $2 the newest id to delete. Rows that refer to a run are deleted with it. */
+/** SQL that deletes rows up to an ID, with the rows that refer to them. $1 is the app, $2 the highest ID to delete. */
 const dropStatement = ({ table, droppable }: Kind, part: string) => `
   WITH batch AS (
     SELECT id FROM ${table} AS record WHERE app_id = $1 AND id <= $2 AND ${part} AND ${droppable}
@@ -67,7 +76,7 @@ const dropStatement = ({ table, droppable }: Kind, part: string) => `
   ${table === "run" ? REFERRING_TABLES.map((other) => `, of_${other} AS (DELETE FROM ${other} USING batch WHERE run_id = batch.id)`).join("") : ""}
   DELETE FROM ${table} USING batch WHERE ${table}.id = batch.id RETURNING ${table}.id`;
 
-/* Size of the table with its indexes, of all partitions together. An app's part is not larger. */
+/** SQL of the size of a table with its indexes, over all partitions. The part of one app cannot be larger. */
 const sizeOf = (table: string) => `
   SELECT coalesce(sum(pg_total_relation_size(relid)), 0)::float8 AS bytes FROM pg_partition_tree('${table}')`;
 const TABLES: Record<Kind["table"], readonly string[]> = {
@@ -76,7 +85,7 @@ const TABLES: Record<Kind["table"], readonly string[]> = {
 };
 
 export interface LogTrimming {
-  /** Deletes rows beyond the limit. Resolves to the Unix time in milliseconds of the next call. */
+  /** Deletes rows beyond the limit. Returns the Unix time in milliseconds of the next call. */
   trim(): Promise<number>;
   /** Stops a running trim after its current batch. */
   stop(): void;

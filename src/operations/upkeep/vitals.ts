@@ -1,4 +1,4 @@
-/** Figures of the whole service for monitoring. The only figures of single apps are those of their queued runs. */
+/** Reads figures of the whole service for monitoring. Of single apps it only has the queued runs. */
 import type { DataSource } from "typeorm";
 import type { Role } from "../../config.js";
 import { rows } from "../../data/database.js";
@@ -7,16 +7,16 @@ import type { QueueLimits } from "../records/queue-limits.js";
 import type { Schedule } from "../triggers/schedule.js";
 
 export interface VitalSigns {
-  /** Time that the oldest due tick has waited to be claimed; 0 if none waits. */
+  /** Milliseconds that the oldest due tick has waited to be claimed; 0 if none waits. */
   scheduleLagMs: number;
   schedules: number;
-  /** Ticks that fall due within the next minute. */
+  /** Number of ticks that become due within the next minute. */
   ticksDue: number;
   queued: number;
   running: number;
   /** Time that the oldest queued run has waited. */
   oldestQueuedMs: number;
-  /** Apps with queued runs: their number, and the wait of the oldest. */
+  /** For each app with queued runs: their number, and how long the oldest has waited. */
   queues: readonly { appId: number; queued: number; oldestMs: number }[];
   /** Living processes by role. */
   instances: Record<string, number>;
@@ -53,7 +53,7 @@ export function createVitals(options: {
 
   return {
     read,
-    /** True if a process with that role is alive. */
+    /** True if a process with this role is alive. */
     async living(role: Role): Promise<boolean> {
       const sql = "SELECT FROM instance WHERE $1 = ANY (roles) AND lease_until >= now() LIMIT 1";
       return (await rows(db, sql, [role])).length > 0;

@@ -1,6 +1,6 @@
 /**
- * Metrics that this process counts: runs, ticks, lost browsers, refusals. The number of labels is limited, so that many
- * apps cannot make the metrics grow without end.
+ * Counts events of this process for its metrics: runs, ticks, lost browsers, rejected requests. The number of labels is
+ * limited, so that many apps cannot make the metrics grow without end.
  */
 import { Counter, Histogram, Registry } from "prom-client";
 import { STATUS } from "../../errors.js";
@@ -8,7 +8,7 @@ import { STATUS } from "../../errors.js";
 /** Maximum number of apps with their own label, in the order of their first run; all others share one. */
 const APPS_MAX = 100;
 const OTHER_APPS = "other";
-/** Seconds: a warm run takes some milliseconds, the longest two minutes. */
+/** Upper bounds of the duration histogram in seconds. A warm run takes some milliseconds, the longest run two minutes. */
 const DURATION_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
 
 /** Where a run was evaluated: in an isolate or a document of the server's browser, in a user's browser, or not at all. */
@@ -124,7 +124,7 @@ export function createMeasures() {
 
   return {
     register,
-    /** The label of an app in this process. */
+    /** Returns the label of an app in this process. */
     labelOf,
     runEnded({ appId, trigger, mode, outcome, durationMs }: EndedRunFacts): void {
       const app = labelOf(appId);

@@ -1,6 +1,6 @@
 /**
- * Trace spans of this process for an OpenTelemetry collector; disabled without one. Values are numbers and fixed words:
- * callers must not pass untrusted text.
+ * Creates trace spans of this process for an OpenTelemetry collector. Without a collector it does nothing. Values of
+ * spans are numbers and fixed words; callers must not pass untrusted text.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Context, Span as OtelSpan, Tracer } from "@opentelemetry/api";
@@ -10,10 +10,10 @@ export type SpanKind = "server" | "client" | "internal";
 export type SpanValues = Record<string, string | number | boolean>;
 
 export interface TraceSpan {
-  /** W3C trace context for further work; null if tracing is off. */
+  /** W3C trace context that requests made within this span carry on; null if tracing is off. */
   readonly traceparent: string | null;
   set(values: SpanValues): void;
-  /** Ends it once. @param failed true if the work failed */
+  /** Ends the span once. @param failed true if the work has failed */
   endSpan(failed?: boolean): void;
 }
 
@@ -31,7 +31,7 @@ export interface RequestTracing {
 
 const NO_SPAN: TraceSpan = { traceparent: null, set: () => undefined, endSpan: () => undefined };
 
-/** Used without a collector: costs one function call. */
+/** Replaces tracing if no collector is configured. A span then costs one function call. */
 export const NO_TRACING: RequestTracing = {
   isOn: false,
   beginSpan: () => NO_SPAN,
@@ -50,7 +50,7 @@ function traceparentOf(span: OtelSpan): string {
   return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, "0")}`;
 }
 
-/** A collector that cannot be reached is logged this often. */
+/** Result that an exporter reports for a batch of spans; code 0 means success. */
 const LINE_EVERY_MS = 60_000;
 
 /** What an exporter reports of one batch; code 0 is success. */

@@ -27,11 +27,11 @@ export interface ProviderRequest {
   body: Uint8Array;
 }
 
-/** A provider's API: builds the request of a call and reads its answer. */
+/** Converts between the calls of `Svc.AI` and the HTTP API of one provider. */
 export interface ProviderApi {
-  /** @throws AiError POLICY if the provider does not support it */
+  /** Builds the request of a call. @throws AiError POLICY if the provider does not support the call */
   request(options: object, model: string, key: string): ProviderRequest;
-  /** @throws AiError TRANSPORT if the answer has another form */
+  /** Reads the response of a call. @throws AiError TRANSPORT if it has another form */
   read(options: object, model: string, body: Buffer): AiAnswer;
   /** Reads the events of a streamed completion. */
   stream(model: string): CompletionEventReader;
@@ -40,7 +40,7 @@ export interface ProviderApi {
 export interface CompletionEventReader {
   /** Returns the text that the event adds. @throws AiError TRANSPORT for an error of the provider */
   push(event: unknown): string;
-  /** Characters received so far, as text and as arguments of tools. */
+  /** Returns the number of characters received so far, as text and as arguments of tools. */
   characters(): number;
   /** @throws AiError TRANSPORT if the stream ended early */
   end(): AiCompletion;

@@ -1,4 +1,4 @@
-/** Anthropic's Messages API: builds requests, reads answers and streams. Sends nothing. */
+/** Anthropic's Messages API: builds requests, and reads responses and streams. Sends nothing. */
 import { type AiCompletion, type CompletionEventReader, jsonRequest, type ProviderApi } from "./answer.js";
 import { policyError } from "./failure.js";
 import type { AiOptions, CompletionOptions, Message } from "./options.js";

@@ -1,4 +1,4 @@
-/** OpenAI's HTTP API, and compatible ones: builds requests, reads answers and streams. Sends nothing. */
+/** OpenAI's HTTP API and compatible ones: builds requests, and reads responses and streams. Sends nothing. */
 import type {
   AiAnswer,
   AiCompletion,
@@ -27,7 +27,7 @@ const messageFor = ({ role, content, toolCalls, toolCallId }: Message) => ({
   ...(toolCallId !== null && { tool_call_id: toolCallId }),
 });
 
-/** OpenAI's reasoning models reject `max_tokens`; compatible services may support no other field. */
+/** Prefixes of models that reject `max_tokens`. Compatible services may support only this field. */
 const REASONING_PREFIXES = ["o1", "o3", "o4", "gpt-5"];
 const limitField = (model: string): string =>
   REASONING_PREFIXES.some((name) => model.startsWith(name)) ? "max_completion_tokens" : "max_tokens";

@@ -1,4 +1,4 @@
-/** Validates options of `Svc.AI`: each fault names its path. */
+/** Validates the options of `Svc.AI` calls. Each fault names the field by its path. */
 import { describeValue, isObject } from "../described.js";
 import { policyError } from "./failure.js";
 

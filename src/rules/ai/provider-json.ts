@@ -23,14 +23,14 @@ export const countOf = (value: unknown): number =>
 /** Maximum index of a part of an answer. An array with a much larger one would take seconds to read. */
 const INDEX_MAX = 1_000;
 
-/** @throws AiError TRANSPORT for an index that no honest answer has */
+/** Returns a valid index. @throws AiError TRANSPORT for an index that a correct response never contains */
 export function indexIn(value: unknown): number {
   const index = countOf(value);
   if (index > INDEX_MAX) throw malformedResponse(`parts with an index of at most ${INDEX_MAX}`);
   return index;
 }
 
-/** Returns a member of a JSON value along a path; undefined if there is none. */
+/** Returns the member at a path of a JSON value; undefined if there is none. */
 export function at(value: unknown, ...path: (string | number)[]): unknown {
   let innerValue = value;
   for (const step of path) {

@@ -8,7 +8,7 @@ import { flatShape } from "../unknown-fields.js";
 export const ENTRY_VERBS = ["select", "insert", "update", "delete"] as const;
 export type EntryVerb = (typeof ENTRY_VERBS)[number];
 
-/** One rule. The first rule that matches the caller and the operation decides (contract, packages: access rules). */
+/** One access rule. The first rule that matches caller and operation decides (contract, packages: access rules). */
 export interface AccessRule {
   type: readonly EntryVerb[];
   allow: CallerRule;
@@ -18,13 +18,13 @@ export interface AccessRule {
   include?: readonly string[];
   /** Columns that the caller can neither see nor write. */
   exclude?: readonly string[];
-  /** Columns that the where (read, delete) or the data (write) must contain; with tests, their values too. */
+  /** Columns that a read or delete must name in its `where`, or a write in its data; with tests, their values are compared too. */
   require?: readonly (string | ColumnTests)[];
 }
 
 const RULES_MAX = 100;
 const COLUMNS_MAX = 500;
-/** Unknown fields are rejected, after all other faults: a misspelt `exclude` would show the columns that it should hide. */
+/** Allowed fields of a rule. Unknown fields are rejected, because a misspelt `exclude` would show the columns that it should hide. */
 export const ACCESS_RULE_SHAPE = flatShape(["type", "allow", "enabled", "include", "exclude", "require", "name"]);
 
 function checkColumns(value: unknown, field: string): void {

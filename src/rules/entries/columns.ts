@@ -34,7 +34,7 @@ export function parseColumns(value: unknown): string[] {
   return [...new Set(value as string[])];
 }
 
-/** Collects columns of entries, in order, that a data source does not list yet. */
+/** Collects the columns of written entries that the data source does not list yet, in order. */
 export class MetColumns {
   private readonly known: Set<string>;
   readonly added: string[] = [];

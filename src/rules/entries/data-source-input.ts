@@ -20,7 +20,7 @@ const CHANGE_SHAPE: Shape = {
 };
 const NEW_DATA_SOURCE_SHAPE: Shape = { ...CHANGE_SHAPE, fields: { ...CHANGE_SHAPE.fields, entries: null } };
 
-/** Fields that are set in the body. `Indexes` is the result of the caller's parser of `indexes`. */
+/** Fields of a data source that the body sets. `Indexes` is what the caller's parser of `indexes` returns. */
 export interface DataSourceFields<Indexes> {
   name?: string;
   columns?: string[];
@@ -56,7 +56,7 @@ function parseField(value: unknown, field: Field, parseIndexes: ParseIndexes<unk
 }
 
 /**
- * Only editors can mark the data source of the app's users, and it needs a hashed column for sign-ins.
+ * Checks that only editors mark a data source as the app's users, and that it has a hashed column for sign-ins.
  * @param before the current value
  * @throws FORBIDDEN, REQUEST_INVALID
  */

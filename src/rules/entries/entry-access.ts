@@ -1,4 +1,7 @@
-/** Rights on the entries of one data source: the first matching access rule decides, and which columns are visible. */
+/**
+ * Determines a caller's rights on the entries of a data source. The first matching access rule decides, and also which
+ * columns are visible.
+ */
 import { ActionError } from "../../errors.js";
 import { allowsUser, type ColumnTests, filledTests, type UserData, type ValueTest } from "../caller-rules.js";
 import { isObject } from "../described.js";
@@ -6,16 +9,19 @@ import { type EntryScope, FULL_SCOPE as EVERY_COLUMN } from "../entry-query/opti
 import { parsePath } from "../entry-query/path.js";
 import type { AccessRule, EntryVerb } from "./access-rules.js";
 
-/** Caller who accesses entries: the app itself, or a page with its signed-in user. */
+/** The caller as access rules see it: a trusted one of the app itself, or a page with its signed-in user. */
 export type EntryCaller = { trusted: true } | { trusted: false; user: UserData | null };
 
-/** Rights of one caller for one operation. */
+/** What one caller may do with one operation. */
 export interface EntryGrant {
-  /** True if the caller can see, or write, the column. A hashed column can be written but not seen. */
+  /** True if the caller can see the column, or write it for a write. A hashed column can be written but never seen. */
   mayTouch(column: string): boolean;
-  /** Columns that the where (select, delete) or the data (insert, update) must contain. */
+  /** Columns that the `where` (select, delete) or the data (insert, update) must contain. */
   required: readonly string[];
-  /** Tests that an entry must pass before it is read, changed or removed, and written data too. Placeholders are already replaced. */
+  /**
+   * Tests that an entry must pass before it is read, changed or removed, and that written data must pass. Placeholders
+   * are already replaced.
+   */
   tests: ColumnTests;
   /** Key that is equal for grants with the same visible or writable columns. */
   fingerprint: string;
@@ -68,8 +74,8 @@ export function grantFor(rules: readonly AccessRule[], verb: EntryVerb, caller: 
 }
 
 /**
- * True if an ID is enough. An ID is not a where: it cannot satisfy a rule that only requires a column by name, but it can satisfy one that
- * tests a value.
+ * True if the caller may name an entry by its ID alone. An ID cannot satisfy a rule that requires a column by name, but
+ * it can satisfy one that tests a value.
  */
 export const mayNameById = ({ required, tests }: EntryGrant): boolean =>
   required.every((column) => Object.hasOwn(tests, column));
@@ -101,7 +107,7 @@ export function columnNamed(key: string): string | null {
   }
 }
 
-/** Yields conditions that every matching entry must meet: those of the where, and those of its `$and`. */
+/** Yields the conditions that every matching entry must meet: those at the top of the `where`, and those in its `$and`. */
 function* demands(where: unknown): Generator<[column: string, condition: unknown]> {
   if (!isObject(where)) return;
   for (const [key, value] of Object.entries(where)) {
@@ -121,10 +127,10 @@ function* filtered(filters: readonly unknown[]): Generator<[column: string, cond
   }
 }
 
-/** Returns columns with a condition that every matching entry must meet. */
+/** Returns the columns that have a condition which every matching entry must meet. */
 export const demandedColumns = (where: unknown): Set<string> => new Set([...demands(where)].map(([column]) => column));
 
-/** Yields values that the where requires of a column. */
+/** Yields the values to which the `where` compares a column. */
 function* equalities(where: unknown): Generator<[column: string, value: unknown]> {
   for (const [column, condition] of demands(where)) {
     if (!isObject(condition)) yield [column, condition];
@@ -132,7 +138,10 @@ function* equalities(where: unknown): Generator<[column: string, value: unknown]
   }
 }
 
-/** Rejects a where that requires another value than the rule, instead of returning nothing. @throws DATA_SOURCE_ACCESS_DENIED */
+/**
+ * Rejects a `where` that requires another value than the rule does; otherwise the result would be empty.
+ * @throws DATA_SOURCE_ACCESS_DENIED
+ */
 export function requireValues({ tests }: EntryGrant, where: unknown): void {
   for (const [column, value] of equalities(where)) {
     const test = Object.hasOwn(tests, column) ? tests[column]! : {};
@@ -151,7 +160,11 @@ export function requireColumns(grant: EntryGrant, input: ReadonlySet<string>, pl
   );
 }
 
-/** Returns the scope of a read. @throws DATA_SOURCE_ACCESS_DENIED @param hashed columns that no caller can see */
+/**
+ * Returns the entries and columns that a read may return.
+ * @throws DATA_SOURCE_ACCESS_DENIED
+ * @param hashed columns that no caller can see
+ */
 export function scopeFor(grant: EntryGrant, hashed: ReadonlySet<string>): EntryScope {
   const filter = testsAsWhere(grant.tests);
   if (hashed.size === 0) return { sees: grant.mayTouch, filter };

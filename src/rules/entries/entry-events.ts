@@ -3,7 +3,7 @@ import { UPDATE_NAMES_MAX_BYTES } from "../../limits.js";
 
 export type EntryEvent = "create" | "update" | "delete";
 
-/** Returns the first names that fit into an event. */
+/** Returns as many of the names as fit into an event, from the first. */
 function namesThatFit(names: readonly string[]): string[] {
   let bytes = 0;
   const tooFar = names.findIndex((name) => {
@@ -13,15 +13,15 @@ function namesThatFit(names: readonly string[]): string[] {
   return tooFar < 0 ? [...names] : names.slice(0, tooFar);
 }
 
-/** Returns the page's user who wrote. For a person of the organization, the service adds the name itself. */
+/** Returns the field with the page's user who has written. For a person of the organization, the service adds the name itself. */
 const byUser = (email: string | null) => (email === null ? {} : { _userEmail: email });
 
-/** `columns`: the written ones or, for a removed entry, the ones that it had. */
+/** Builds the event of one entry. `columns` are the written ones or, for a removed entry, all that it had. */
 export function entryEvent(event: EntryEvent, columns: readonly string[], userEmail: string | null) {
   return { type: `dataSource.entry.${event}`, data: { columns: namesThatFit(columns), ...byUser(userEmail) } };
 }
 
-/** Counts of a bulk change, which emits one event. */
+/** Numbers of written and removed entries in a bulk change, which emits one event. */
 export interface BulkCounts {
   operation: string;
   inserted: number;
@@ -37,7 +37,7 @@ export function importEvent(counts: BulkCounts, columns: readonly string[], user
 export const ENTRIES_CHANGED = "dataSource.entries";
 const IDS_NAMED = 20;
 
-/** Changes of one transaction. */
+/** What one transaction has changed in a data source. */
 interface EntryEventChange {
   operation: string | null;
   counts: { inserted: number; updated: number; deleted: number };

@@ -9,16 +9,13 @@ import { flatShape, refuseUnknownFields, type Shape } from "../unknown-fields.js
 import { checkColumnName } from "./columns.js";
 import { HOOK_VERBS, type HookVerb } from "./sending-hooks.js";
 
-/** Maximum depth of data. Deeper data can be parsed, but a `where` or a page may not handle them. */
+/** Maximum nesting of an entry's data. JSON.parse accepts more, but a `where` or a page may not handle it. */
 const DATA_MAX_DEPTH = 100;
 export const COLUMNS_PER_ENTRY = 1_000;
 
 export type EntryData = Record<string, unknown>;
 
-/**
- * Matches the two forms in which JSON writes characters that a text column cannot store. Texts are searched for them before the data is
- * walked.
- */
+/** Matches JSON escapes of characters that a text column cannot store. Only if one is found is the data walked. */
 const SUSPECT_ESCAPE = /\\u(?:0000|[dD][89a-fA-F])/;
 
 function unstorableText(value: unknown): boolean {
@@ -73,11 +70,11 @@ function refuseUnstorable(data: EntryData, place: string): void {
   }
 }
 
-/** Fields of an entry in responses, besides its data. The service sets them. */
+/** Fields that the service sets in an entry of a response, besides its data. */
 const ENTRY_FIELDS = ["id", "dataSourceId", "createdAt", "updatedAt", "order"];
 
 /**
- * Returns the columns of an entry: the body itself, or its `data` if the body has the form of a response.
+ * Returns an entry's columns: the body itself, or its `data` if the body has the form of a response.
  * @throws ActionError REQUEST_INVALID that names `place`
  */
 export function columnsOf(body: unknown, place: string): EntryData {
@@ -115,7 +112,7 @@ export interface CommitInput {
   /** True if updates merge top-level columns; false if they replace the data. */
   extend: boolean;
   returnEntries: boolean;
-  /** Operations whose hooks may send messages. */
+  /** Operations whose hooks may send messages for this commit. */
   runHooks: readonly HookVerb[];
 }
 

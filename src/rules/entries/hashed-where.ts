@@ -1,9 +1,9 @@
-/** Conditions on hashed columns in a where: they can only be compared. */
+/** Extracts conditions on hashed columns from a `where`, because they can only be compared by hashing. */
 import { ActionError } from "../../errors.js";
 import { isObject } from "../described.js";
 import { columnNamed } from "./entry-access.js";
 
-/** Rest of the where, and the compared texts by hashed column. */
+/** The `where` without hashed columns, and the texts to compare with each hashed column. */
 export interface HashedWhere {
   rest: Record<string, unknown>;
   compared: readonly (readonly [column: string, text: string])[];

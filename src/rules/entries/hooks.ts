@@ -1,4 +1,4 @@
-/** Hooks of a data source: validates their form, and applies their text operations. Hashing, which takes time, is elsewhere. */
+/** Validates the hooks of a data source, and applies their text operations. Hashing takes time and is done elsewhere. */
 
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
@@ -17,7 +17,7 @@ import {
 const OPERATIONS = ["trim", "lower", "upper", "hash"] as const;
 type FieldOperation = (typeof OPERATIONS)[number];
 
-/** Operations on columns when they are written. */
+/** Hook that changes columns when they are written, for example to lower case. */
 export interface OperationsHook {
   type: "operations";
   runOn: readonly HookVerb[];

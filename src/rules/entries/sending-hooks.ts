@@ -14,7 +14,7 @@ import { flatShape, type Shape } from "../unknown-fields.js";
 export const HOOK_VERBS = ["insert", "update"] as const;
 export type HookVerb = (typeof HOOK_VERBS)[number];
 
-/** Fields of an e-mail or a text message for Communicate; `{{Column}}` in their texts is replaced by the entry's value. */
+/** Fields of an e-mail or text message. `{{Column}}` in their texts is replaced by the entry's value. */
 export interface SendingHook {
   type: "email" | "sms";
   runOn: readonly HookVerb[];
@@ -78,7 +78,7 @@ function messageOf(hook: SendingHook, texts: FillText, path = ""): Email | Sms {
   return type === "email" ? emailOf(fields, texts, path) : smsOf(fields, texts, path);
 }
 
-/** True if the message has a recipient: an empty column is no address. */
+/** True if the message has a recipient, because an empty column gives no address. */
 function hasRecipient({ type, to }: SendingHook, texts: FillText): boolean {
   if (type === "sms") return typeof to === "string" && texts(to, false).trim() !== "";
   return (recipients(to, texts) as unknown[]).length > 0;
@@ -96,7 +96,7 @@ export function hookMessage(hook: SendingHook, data: Readonly<Record<string, unk
 /** Maximum column names in an error. */
 const NAMED_MAX = 10;
 
-/** Texts of a hook with placeholders, by their paths. */
+/** Returns the hook's texts with placeholders, by their paths. */
 function textsOf({ type, to, ...fields }: SendingHook): [path: string, text: unknown][] {
   const names = type === "email" ? ["subject", "from_name", "html", "text"] : ["body"];
   const texts = names.map((name): [string, unknown] => [name, fields[name]]);
@@ -133,7 +133,7 @@ export function checkPlaceholders(hooks: readonly { type: string }[], columns: r
 
 const PLACEHOLDER_SHAPE = /\{\{[^{}]+\}\}/g;
 
-/** Sample values, valid for their fields. */
+/** Replaces placeholders by sample values that are valid for their fields. */
 const replaceBySamples =
   (whole: string): FillText =>
   (text) =>

@@ -1,4 +1,4 @@
-/** Sign-in data of a page: values by column, one of them a secret. */
+/** Validates the values with which a page signs in: columns with values, one of them a password or other secret. */
 
 import { ActionError } from "../../errors.js";
 import { describeValue, isObject, unstorableAt } from "../described.js";
@@ -16,7 +16,7 @@ function checkValue(value: unknown, field: string): void {
   throw new ActionError("REQUEST_INVALID", `${field} must be a text or a number (got ${receivedText})`);
 }
 
-/** Values that identify an entry, values of hashed columns that prove it, and the keys by which attempts are counted. */
+/** A sign-in: values that identify an entry, values of hashed columns that prove it, and the keys by which attempts are counted. */
 export interface SignIn {
   known: EntryData;
   secrets: EntryData;

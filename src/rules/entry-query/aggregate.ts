@@ -1,6 +1,6 @@
 /**
- * `aggregate`: a list of stages, compiled to nested selects. Each returns documents `d` and their position `n, m`.
- * Until a stage builds its own documents they are the entries', with the columns that the caller can see.
+ * Compiles `aggregate`, a list of stages, to nested SQL selects. Each stage returns documents `d` and their positions
+ * `n, m`. Until a stage builds new documents, they are those of the entries, with the columns that the caller can see.
  */
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
@@ -12,17 +12,17 @@ import { compileWhere } from "./where.js";
 
 /** The result of one stage. */
 export interface DocumentRows {
-  /** SQL of a select of d, n, m. */
+  /** SQL of a select with the columns d, n and m. */
   sql: string;
-  /** True if `d` is still an entry's document, which may have hidden columns. */
+  /** True while `d` is the document of an entry, which may have hidden columns. */
   areEntries: boolean;
   /** Field names that a stage has defined, in order; null if the documents are still the entries themselves. */
   keys: readonly string[] | null;
 }
 
-/** Maximum bytes that a $push collects and that one document holds; more ends the query. */
+/** Maximum bytes that a $push collects, and of one document; the query fails beyond them. */
 const GATHERED_MAX_BYTES = 8 * 1024 * 1024;
-/** Overhead of the database for one collected value. */
+/** Bytes that PostgreSQL needs for one collected value in addition to its content. */
 const VALUE_BYTES = 100;
 /** Returns SQL that ends a query by a division by zero if it would collect too much, because PostgreSQL does not limit collected data. */
 const orEnd = (bytes: string): string => `1 / (CASE WHEN ${bytes} > ${GATHERED_MAX_BYTES} THEN 0 ELSE 1 END) = 1`;
@@ -41,9 +41,9 @@ const source = ({ areEntries }: DocumentRows, sees: Source["sees"]): Source => (
   sees: areEntries ? sees : () => true,
 });
 
-/*
- * OFFSET 0 keeps the stages apart. Otherwise PostgreSQL would inline a stage's expressions into each use in the next
- * stage: ten stages of fifty names exhaust any machine while it plans, and planning ignores the timeout.
+/**
+ * `OFFSET 0` prevents PostgreSQL from merging stages. Otherwise it would copy a stage's expressions to each use in the
+ * next stage: ten stages of fifty names exhaust any machine during planning, which ignores the timeout.
  */
 const OFFSET_BARRIER = "OFFSET 0";
 
@@ -123,7 +123,7 @@ const projectStage: Stage = (spec, place, input, sees, statement) => {
   return { sql, areEntries: false, keys: members.map(([name]) => name) };
 };
 
-/** Returns SQL of a group's key: a value, or an object of several. */
+/** Returns SQL of the key of a group: a value, or an object of several values. */
 function groupKey(id: unknown, place: string, at: Source, statement: Statement): string {
   const isOperator = isObject(id) && Object.keys(id).some((key) => key.startsWith("$"));
   if (!isObject(id) || isOperator) return orNull(compileExpression(id ?? null, place, at, statement));

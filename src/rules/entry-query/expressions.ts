@@ -1,4 +1,4 @@
-/** Expressions and accumulators of `aggregate`, as SQL over the documents of one stage. */
+/** Compiles expressions and accumulators of `aggregate` to SQL over the documents of one stage. */
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
 import { numberOf } from "./filters.js";
@@ -13,7 +13,7 @@ export const NAME_MAX = 255;
 export const rankOf = (value: string): string =>
   `CASE ${typeOf(value)} WHEN 'null' THEN 0 WHEN 'number' THEN 1 WHEN 'string' THEN 2 WHEN 'object' THEN 3 WHEN 'array' THEN 4 ELSE 5 END`;
 
-/** Validates the name of a new field: no path, no operator. */
+/** Returns a valid name for a new field: not a path and not an operator. */
 export function fieldName(name: string, place: string): string {
   const checkedName = text(name, place, NAME_MAX);
   if (checkedName === "" || checkedName.startsWith("$") || checkedName.includes("."))
@@ -21,7 +21,7 @@ export function fieldName(name: string, place: string): string {
   return checkedName;
 }
 
-/** Returns SQL of a jsonb, which is NULL for a missing value. */
+/** Returns SQL of the expression's value as jsonb, which is NULL for a missing value. */
 export function compileExpression(value: unknown, place: string, source: Source, statement: Statement): string {
   if (typeof value === "string" && value.startsWith("$")) {
     return valueAt(parsePath(value.slice(1), place, source), source, statement);
@@ -65,7 +65,7 @@ export interface GatheredValue {
   value: string;
 }
 
-/** Accumulators of a $group besides its _id. @throws REQUEST_INVALID */
+/** Compiles the accumulators of a $group. @throws REQUEST_INVALID */
 export function gatherValues(
   spec: Record<string, unknown>,
   place: string,

@@ -1,4 +1,7 @@
-/** `$filters`: conditions that people choose in a list, `{column, condition, value}`, lenient about case and types. */
+/**
+ * Compiles `$filters`: conditions that people choose in a list, `{column, condition, value}`. They ignore case, and
+ * compare numbers with numeric text.
+ */
 import { decimalText, equalTexts, foldCaseSql, holdsTextSql } from "../comparable-text.js";
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
@@ -48,7 +51,7 @@ function rangeEnds(value: unknown, place: string): [unknown, unknown] {
 
 type CompileCondition = (value: unknown, place: string, statement: Statement) => Test;
 
-/** True if it is one of these texts in any case. */
+/** Returns SQL that is true if the value is one of these texts in any case. */
 const isText = (texts: readonly string[], statement: Statement): Test => {
   const expected = texts.flatMap(equalTexts).map((text) => foldCaseSql(statement.bind(text, "text")));
   return (sql) =>
@@ -57,7 +60,7 @@ const isText = (texts: readonly string[], statement: Statement): Test => {
 
 const equalCondition: CompileCondition = (value, place, statement) => isText([scalarText(value, place)], statement);
 
-/** Compares as numbers if the operand is a number, otherwise as texts. */
+/** Builds a comparison: of numbers if the operand is a number, otherwise of texts. */
 const comparedBy =
   (sign: string): CompileCondition =>
   (value, place, statement) => {

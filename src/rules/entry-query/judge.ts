@@ -1,11 +1,11 @@
-/** Errors for faulty queries, and limits on their content. */
+/** Errors of invalid queries, and checks that limit the size of a query. */
 
 import { ActionError } from "../../errors.js";
 import { describeValue, holdsInfinity, isObject, unstorableAt } from "../described.js";
 import { refuseField } from "../fields.js";
 import { flatShape, refuseUnknownFields } from "../unknown-fields.js";
 
-/** Bounds of one query; the language is in docs/reference/data-source-queries.md. */
+/** Maximum nesting of a `where`. The query language is described in docs/reference/data-source-queries.md. */
 export const WHERE_MAX_DEPTH = 12;
 export const WHERE_MAX_OPERATORS = 250;
 export const LIST_MAX = 10_000;
@@ -22,7 +22,7 @@ export function refuseMore(message: string): never {
   throw new ActionError("REQUEST_INVALID", message);
 }
 
-/** @throws REQUEST_INVALID: the names that `place` allows, and the received name */
+/** Rejects a name. @throws REQUEST_INVALID with the names that `place` allows, and the received one */
 export function refuseName(place: string, allowed: readonly string[], received: string): never {
   throw new ActionError(
     "REQUEST_INVALID",
@@ -71,7 +71,7 @@ export function readFlag(value: unknown, place: string): boolean {
   return typeof value === "boolean" ? value : refuseField(place, "true or false", value);
 }
 
-/** Returns the first text or key that PostgreSQL cannot store. */
+/** True if the value contains a text or key that PostgreSQL cannot store. */
 function isUnstorable(value: unknown, levels: number): boolean {
   if (typeof value === "string") return unstorableAt(value) >= 0;
   if (typeof value !== "object" || value === null) return false;

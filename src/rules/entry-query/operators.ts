@@ -1,4 +1,4 @@
-/** Operators of `where` that test one value, as SQL. */
+/** Compiles the operators of `where` that test one value to SQL. */
 import { holdsTextSql, UNICODE_COLLATION } from "../comparable-text.js";
 import { refuseField } from "../fields.js";
 import { jsonValue, LIST_MAX, list, text, wholeNumber } from "./judge.js";
@@ -6,10 +6,10 @@ import { orNull, type Test } from "./path.js";
 import { translatePattern } from "./regular-expression.js";
 import type { Statement } from "./statement.js";
 
-/** A test and the values that it applies to: see `anyAt`. */
+/** A test, and the values at a path that it applies to: see `anyAt`. */
 export interface ValueTest {
   test: Test;
-  /** Elements of an array count as values. */
+  /** True if elements of an array count as values. */
   elements: boolean;
   ofNothing: boolean;
 }

@@ -1,4 +1,4 @@
-/** Validates the options of `find`, except where, order and aggregate, which have compilers. */
+/** Validates the options of `find`. `where`, `order` and `aggregate` are validated by their compilers. */
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
 import { page } from "../page.js";
@@ -14,15 +14,15 @@ const ATTRIBUTES_MAX = 500;
 const ON_MAX = 3;
 const NAME_MAX = 100;
 
-/** Part of a data source that one caller can see. */
+/** What one caller can see of a data source. */
 export interface EntryScope {
-  /** True if the top-level column may appear: in entries, where, order, joins, aggregates, indexes, exports. */
+  /** True if the caller can see the top-level column: in entries, `where`, `order`, joins, aggregates, indexes and exports. */
   sees(column: string): boolean;
-  /** Additional `where`, which may name hidden columns; null for none. */
+  /** Condition that is added to each `where`. It may name hidden columns; null for none. */
   filter: Record<string, unknown> | null;
 }
 
-/** The scope of the app itself. */
+/** Scope of callers that can see everything. */
 export const FULL_SCOPE: EntryScope = { sees: () => true, filter: null };
 
 export interface FindOptions {
@@ -36,9 +36,9 @@ export interface FindOptions {
   limit: number;
   offset: number;
   includePagination: boolean;
-  /** True if a total may be returned where it costs nothing, which is so unless pagination is false. */
+  /** True if a total is returned when it costs nothing: unless the query sets pagination to false. */
   mayPaginate: boolean;
-  /** true for the first page, the text of a cursor for another; null for pages by offset. */
+  /** Start of the page: true for the first page, the text of a cursor for another one, null for pages by offset. */
   cursor: string | true | null;
   joins: readonly JoinOptions[];
 }
@@ -47,10 +47,10 @@ export interface JoinOptions {
   name: string;
   /** The joined data source, by its id or its name. */
   dataSource: { id: number } | { name: string };
-  /** Pairs of paths: that of the entry, and that of the joined entry. */
+  /** Pairs of column paths that must be equal: one of the entry and one of the joined entry. */
   on: readonly (readonly [left: string, right: string])[];
   required: boolean;
-  /** Result of the join: the entries, whether there are any, their number, or a column's sum. */
+  /** What the join returns: the entries, whether there are any, their number, or the sum of a column. */
   shows: { as: "entries" } | { as: "has" } | { as: "count" } | { as: "sum"; column: string };
   where: unknown;
   order: unknown;
@@ -63,7 +63,7 @@ const JOIN_SHAPE = flatShape([
   ...["where", "attributes", "limit", "order"],
 ]);
 
-/** Fields of a query; unknown ones are rejected after the query is compiled. */
+/** Allowed fields of a query. Unknown ones are rejected last, after the query was compiled. */
 export const QUERY_SHAPE: Shape = {
   fields: {
     ...flatShape([
@@ -81,7 +81,7 @@ export const QUERY_SHAPE: Shape = {
   },
 };
 
-/** Whole columns by name, with or without `data.`. */
+/** Reads the names of the columns to return. Only top-level columns are allowed, with or without the prefix `data.`. */
 function readAttributes(value: unknown, place: string): ReadonlySet<string> | null {
   if (value === undefined || value === null) return null;
   const columns = list(value, place, ATTRIBUTES_MAX).map((element, at) => {

@@ -1,4 +1,4 @@
-/** `order`, and pages by cursor: sort keys of a list, and the condition for entries after a position. */
+/** Compiles `order` and pages by cursor: the sort keys of a list, and the condition for entries after a position. */
 import { createHash } from "node:crypto";
 import { ActionError } from "../../errors.js";
 import { isObject } from "../described.js";
@@ -30,7 +30,7 @@ export function parseOrder(order: unknown, source: Source, place = "order"): Ord
   return keys;
 }
 
-/** Returns SQL of each key's compared value: the entry's own fields unchanged, all others as jsonb. */
+/** Returns SQL of the value that each key compares: fields of the entry itself unchanged, columns as jsonb. */
 export const keySql = ({ path }: OrderKey, source: Source, statement: Statement): string =>
   path.own === null ? keyAt(path, source, statement) : ownSql(path.own, source);
 
@@ -52,7 +52,7 @@ const VALUES: Record<OwnField, RegExp> = {
   updatedAt: /^\d{4,6}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?[-+]\d\d(?::\d\d)?$/,
 };
 
-/** Returns SQL of a key's text in a cursor. */
+/** Returns SQL of the text of a key's value in a cursor. */
 export const keyText = (sql: string): string => `(${sql})::text`;
 
 /** Returns an SQL condition that is true if the entry follows those values in the order, or precedes them if reversed. */
@@ -81,7 +81,10 @@ export function afterPosition(
 
 export const CURSOR_MAX_CHARACTERS = 20_000;
 
-/** Start of a page. Opaque to callers; it contains only values that they can see, and is validated like any input. */
+/**
+ * Position at which a page starts. Its text has no meaning for callers. It contains only values that the caller can
+ * see, and is validated like any input.
+ */
 export interface Cursor {
   values: readonly string[];
   reversed: boolean;

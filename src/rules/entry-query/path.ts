@@ -1,6 +1,6 @@
 /**
- * Paths of columns (`Address.street`, `items.0.price`) and their SQL. Every query accesses documents only through this file, so that hidden
- * columns are absent everywhere.
+ * Parses paths of columns (`Address.street`, `items.0.price`) and builds their SQL. All queries access documents only
+ * through this file, so that hidden columns are absent everywhere.
  */
 import { refuseField } from "../fields.js";
 import { PATH_MAX_CHARACTERS, PATH_MAX_SEGMENTS, text } from "./judge.js";
@@ -12,7 +12,7 @@ export type OwnField = (typeof OWN_FIELDS)[number];
 
 export type Path = { own: OwnField } | { own: null; segments: readonly string[] };
 
-/** The SQL source of a query. */
+/** What a path refers to in SQL. */
 export interface Source {
   /** SQL of the document, a jsonb that is not null. */
   doc: string;
@@ -29,7 +29,7 @@ const SQL_OF_OWN: Record<OwnField, string> = {
   order: '"order"',
 };
 const INDEX = /^(?:0|[1-9]\d{0,4})$/;
-/** A dot without a preceding backslash: `Dr\.Name` is one column. */
+/** Matches a dot without a backslash before it, because `Dr\.Name` is one column. */
 const DOT = /(?<!\\)\./;
 
 const isOwnField = (name: string): name is OwnField => (OWN_FIELDS as readonly string[]).includes(name);
@@ -68,18 +68,18 @@ const stepSql = (sql: string, segment: string, statement: Statement): string =>
     ? `(${sql} #> ARRAY[${statement.bind(segment, "text")}])`
     : `(${sql} -> ${statement.bind(segment, "text")})`;
 
-/** True if the path is hidden. An empty path is the document itself: the element of $elemMatch. */
+/** True if the caller cannot see the path. An empty path is the document itself: the element of $elemMatch. */
 const isHidden = ({ segments }: { segments: readonly string[] }, source: Source): boolean =>
   segments.length > 0 && !source.sees(segments[0]!);
 
-/** Returns SQL of the value at a path without arrays on the way: jsonb, or NULL if missing. */
+/** Returns SQL of the value at a path if there are no arrays along it: jsonb, or NULL if missing. */
 export function valueAt(path: Path, source: Source, statement: Statement): string {
   if (path.own !== null) return ownJson(path.own, source);
   if (isHidden(path, source)) return "NULL::jsonb";
   return path.segments.reduce((sql, segment) => stepSql(sql, segment, statement), source.doc);
 }
 
-/** Returns SQL of the value with JSON's null for a missing value, for indexes and the order of entries. */
+/** Returns SQL of the value with JSON's null if it is missing, for indexes and the order of entries. */
 export const keyAt = (path: Path, source: Source, statement: Statement): string =>
   `COALESCE(${valueAt(path, source, statement)}, ${JSON_NULL})`;
 
@@ -88,18 +88,18 @@ export const orNull = (value: string): string => `COALESCE(${value}, ${JSON_NULL
 /** Condition on one value: converts SQL of a nullable jsonb to SQL of a boolean that is never NULL. */
 export type Test = (value: string) => string;
 
-/** Values that a test applies to: every value at the path, or arrays as a whole. */
+/** Values at a path that a test applies to: all of them, or only arrays as a whole. */
 interface ReachableValues {
-  /** Elements of an array at the end of the path count as values. */
+  /** True if elements of an array at the end of the path count as values. */
   elements: boolean;
-  /** The test can be true for a missing value, so arrays on the way must be searched. */
+  /** True if the test can hold for a missing value, so that arrays along the path must be searched. */
   ofNothing: boolean;
 }
 
 /** SQL for jsonb's order: non-empty lists are above booleans and below objects. A range, so that an index serves it. */
 const isFilledArray = (key: string): string => `(${key} > 'true'::jsonb AND ${key} < '{}'::jsonb)`;
 
-/** Returns SQL of the type at each position where the path continues with a name. */
+/** Returns SQL of the JSON types at each position after which the path continues with a name. */
 export function typesOnTheWay(segments: readonly string[], source: Source, statement: Statement): string[] {
   return segments.slice(1).flatMap((next, at) => {
     if (INDEX.test(next)) return [];
@@ -107,7 +107,7 @@ export function typesOnTheWay(segments: readonly string[], source: Source, state
   });
 }
 
-/** SQL condition: an array is at the path or on the way, as `anyAt` needs it; null if there can be none. */
+/** Returns SQL that is true if there is an array at the path or along it, for `anyAt`; null if there can be none. */
 export function arrayAt(
   segments: readonly string[],
   source: Source,
@@ -120,7 +120,7 @@ export function arrayAt(
   return arrays.length === 1 ? arrays[0]! : `(${arrays.join(" OR ")})`;
 }
 
-/** Returns SQL of rows with every value at the path as `name.v`, including elements of arrays on the way. */
+/** Returns SQL of rows with each value at the path as `name.v`, including elements of arrays along the path. */
 function valuesFrom(segments: readonly string[], source: Source, statement: Statement, elements: boolean) {
   const first = statement.name();
   let last = first;
@@ -145,8 +145,8 @@ function valuesFrom(segments: readonly string[], source: Source, statement: Stat
 }
 
 /**
- * SQL condition: each test passes for some value at the path. First, all tests together on the direct value, in a form
- * that an index serves; then on elements of arrays on the way, if there are any.
+ * Returns SQL that is true if each test passes for some value at the path. It first tests the direct value in a form
+ * that an index serves, then elements of arrays along the path, if there are any.
  */
 export function anyAt(
   path: Path,

@@ -1,4 +1,4 @@
-/** Shape of a query: its columns, operators and order, without values; and the index that serves it. Executes nothing. */
+/** Computes the shape of a query: its columns, operators and order, without values. Also finds the index that serves the shape. */
 import { isObject } from "../described.js";
 import { type OwnField, parsePath } from "./path.js";
 
@@ -11,7 +11,7 @@ interface NamedColumn {
 }
 
 interface ShapeCondition extends NamedColumn {
-  /** True if every found entry meets it: it is outside of $or, $nor and $not, so an index can use it. */
+  /** True if every found entry meets the condition: it is outside of $or, $nor and $not, so that an index can be used for it. */
   isFound: boolean;
   isEquality: boolean;
 }
@@ -21,7 +21,7 @@ interface ShapeSorting extends NamedColumn {
 }
 
 export interface QueryShape {
-  /** Each column with its operators, sorted; conditions within $or, $nor or $not follow. */
+  /** Columns with their operators, sorted; then the conditions within $or, $nor and $not. */
   where: string[];
   order: string[];
   aggregate: boolean;
@@ -32,7 +32,7 @@ export interface CheckedShape extends QueryShape {
   sorting: readonly ShapeSorting[];
 }
 
-/** Maximum number of parts of a shape. Longer queries rarely repeat. */
+/** Maximum number of parts of a shape. Longer queries rarely repeat, so they are not recorded. */
 const PARTS_MAX = 12;
 const COLUMNS_MAX = 3;
 const FOUND_BY_INDEX = ["$eq", "$in", "$gt", "$gte", "$lt", "$lte"];

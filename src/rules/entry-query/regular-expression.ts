@@ -1,13 +1,16 @@
 /**
- * Translates JavaScript's regular expressions to PostgreSQL's. Constructs with different meanings are rejected. Groups
- * do not capture, so that PostgreSQL uses an automaton without backtracking.
+ * Translates JavaScript's regular expressions to PostgreSQL's. Rejects constructs that have another meaning there.
+ * Groups do not capture, so that PostgreSQL needs no backtracking.
  */
 import { type AST, RegExpParser } from "@eslint-community/regexpp";
 import { ActionError } from "../../errors.js";
 import { describeValue } from "../described.js";
 
 const PATTERN_MAX_CHARACTERS = 200;
-/** Maximum count in PostgreSQL, and this service's limit for nested counts, because each copy costs its automaton. */
+/**
+ * Maximum repetition count in PostgreSQL, and here also for the product of nested counts, because each repetition
+ * enlarges the automaton.
+ */
 const REPEAT_MAX = 255;
 const COPIES_MAX = 1_000;
 
@@ -16,7 +19,7 @@ const SPACE_CHARACTERS = "\\t-\\r \\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u
 const CHARACTER_SETS = { digit: "0-9", space: SPACE_CHARACTERS, word: "A-Za-z0-9_" } as const;
 const PLAIN_CHARACTER = /[A-Za-z0-9 ]/;
 
-/** Letters with several lower or upper case forms: JavaScript's `i` treats all of a group as equal, PostgreSQL only pairs of them. */
+/** Groups of letters that JavaScript's `i` treats as equal. PostgreSQL treats only pairs of them as equal. */
 const CASE_GROUPS = [
   ...["µΜμ", "Ǆǅǆ", "Ǉǈǉ", "Ǌǋǌ", "Ǳǲǳ", "\u0345Ιι\u1fbe", "Ββϐ", "Εεϵ", "Θθϑ", "Κκϰ", "Ππϖ", "Ρρϱ", "Σςσ", "Φφϕ"],
   ...["Вв\u1c80", "Дд\u1c81", "Оо\u1c82", "Сс\u1c83", "Тт\u1c84\u1c85", "Ъъ\u1c86", "Ѣѣ\u1c87", "\u1c88Ꙋꙋ", "Ṡṡẛ"],
@@ -31,12 +34,12 @@ const likeRange = (min: number, max: number): string =>
     .map(characterText)
     .join("");
 
-/** Letters that PostgreSQL treats as another letter with `i`, unlike JavaScript: ſ as s, the Kelvin sign as k and so on. */
+/** Letters that PostgreSQL's `i` treats as another letter, unlike JavaScript: ſ as s, the Kelvin sign as k and so on. */
 const LONE_LETTERS = ["İi", "ıi", "ſs", "\u212ak", "\u2126ω", "\u212bå", "ϴθ", "ẞß"].map(
   ([letter, other]) => [letter!.codePointAt(0)!, other!] as const,
 );
 
-/** True if one of the elements contains the letter. */
+/** True if one of the elements of a class contains the letter. */
 const coversCode = (elements: readonly AST.CharacterClassElement[], code: number): boolean =>
   elements.some((element) => {
     if (element.type === "Character") return element.value === code;
@@ -44,7 +47,7 @@ const coversCode = (elements: readonly AST.CharacterClassElement[], code: number
     return element.type === "CharacterSet" && element.kind === "word" && code < 128;
   });
 
-/** Letters that PostgreSQL would add to the class because of a single letter in it. */
+/** Returns the letters that PostgreSQL would add to a class because of a single letter in it. */
 function addedLetters(elements: readonly AST.CharacterClassElement[]): string[] {
   const letters = LONE_LETTERS.filter(([letter, other]) => {
     const letterCases = [other, other.toUpperCase()]
@@ -102,7 +105,7 @@ function characterSet(node: AST.CharacterSet, dotAll: boolean): string {
   return `[${node.negate ? "^" : ""}${CHARACTER_SETS[node.kind]}]`;
 }
 
-/** Writes one pattern; counts the product of nested repetitions. */
+/** Translates one pattern, and counts the product of nested repetitions. */
 class PatternTranslation {
   private copies = 0;
 

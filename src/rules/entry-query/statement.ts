@@ -1,16 +1,16 @@
-/** Builds one statement: its parameters, and unique names. */
+/** Builds an SQL statement: numbers its parameters, and creates unique names. */
 
 export class Statement {
   readonly values: unknown[] = [];
   private readonly places = new Map<string, string>();
   private names = 0;
 
-  /** @param values initial parameters, `$1` first */
+  /** @param values first parameters of the statement, starting with `$1` */
   constructor(...values: unknown[]) {
     this.values.push(...values);
   }
 
-  /** Adds a parameter of a PostgreSQL type: callers' values enter statements only by it. */
+  /** Adds a parameter with a PostgreSQL type. Values of callers enter statements only this way, so that they cannot become SQL. */
   bind(
     value: unknown,
     type: "text" | "text[]" | "jsonb" | "jsonb[]" | "numeric" | "bigint" | "bigint[]" | "integer" | "float8",

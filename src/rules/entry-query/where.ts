@@ -1,4 +1,4 @@
-/** `where`: validates its JSON and compiles it to one SQL condition with parameters. Paths are in path.ts, tests in operators.ts. */
+/** Validates `where` and compiles it to one SQL condition with parameters. path.ts has the paths, operators.ts the tests. */
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
 import { filterCondition } from "./filters.js";
@@ -19,14 +19,14 @@ const allOf = (conditions: readonly string[]): string =>
 /** Operators that together form one range, which an index serves. */
 const RANGE_OPERATORS = ["$gt", "$gte", "$lt", "$lte"];
 
-/** Path to which operators apply. */
+/** Path to which operators apply, and the document that it belongs to. */
 interface Field {
   path: Path;
   source: Source;
   depth: number;
 }
 
-/** One compilation, which counts operators. */
+/** Compiles one `where`, and counts its operators. */
 class WhereCompilation {
   private operators = 0;
 
@@ -101,7 +101,7 @@ class WhereCompilation {
     return TESTS[key]!.negated || (key === "$exists" && operand === false) ? `NOT ${condition}` : condition;
   }
 
-  /** Combines tests of one path that apply to the same values. */
+  /** Returns SQL of several tests of one path on the same values. */
   private any({ path, source }: Field, tests: readonly ValueTest[]): string {
     const testList = tests.map(({ test }) => test);
     return anyAt(path, source, this.statement, testList, tests[0]!);
@@ -129,7 +129,7 @@ class WhereCompilation {
     );
   }
 
-  /** Returns a condition that one element passes everything: operators on the element itself, or a where on its members. */
+  /** Returns SQL that is true if one element of a list passes: operators on the element, or a `where` on its members. */
   private elemMatch(operand: unknown, place: string, at: Field): string {
     this.count(place, at.depth);
     if (!isObject(operand)) refuseField(place, "an object of columns or operators", operand);

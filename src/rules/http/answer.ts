@@ -1,4 +1,4 @@
-/** Response of an HTTP trigger: what an action may set, and what the service sends (contract, section 8). Sends nothing. */
+/** Builds the response of an HTTP trigger from what the action returns, and restricts what it may set (contract, section 8). */
 import { responseFault } from "./response.js";
 
 /** A response before it is sent. */
@@ -8,7 +8,10 @@ export interface HttpAnswer {
   body: string | Uint8Array | null;
 }
 
-/** Headers that only the service sets, that affect the origin beyond this response, or that belong to the connection. */
+/**
+ * Headers that an action cannot set: only the service sets them, they affect the origin beyond this response, or they
+ * belong to the connection.
+ */
 const DROPPED_HEADERS = [
   ...["set-cookie", "set-cookie2", "clear-site-data", "service-worker-allowed", "content-security-policy"],
   ...["content-security-policy-report-only", "x-content-type-options"],
@@ -65,7 +68,7 @@ export function jsonAnswer(json: string | Uint8Array | undefined): HttpAnswer {
   return { status: 200, headers: { "content-type": "application/json; charset=utf-8" }, body: json };
 }
 
-/** Headers of every response of HTTP triggers: restrictions for browsers. */
+/** Headers of each response of an HTTP trigger, which restrict what browsers do with it. */
 export const GUARD_HEADERS = {
   "x-content-type-options": "nosniff",
   "content-security-policy": "sandbox allow-scripts allow-forms",

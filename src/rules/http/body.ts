@@ -1,10 +1,10 @@
-/** Builds the payload of an HTTP trigger: query, headers and body of the request. Makes no access decisions. */
+/** Builds the payload of an HTTP trigger from query, headers and body of the request. */
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import { nestsDeeperThan } from "../described.js";
 
 type Values = Record<string, string | string[]>;
 
-/** Converts pairs to an object. The values of a repeated name become an array. `__proto__` becomes an ordinary property. */
+/** Converts name-value pairs to an object. A repeated name gets an array of values. `__proto__` becomes an ordinary property. */
 export function valuesOf(pairs: Iterable<readonly [string, string]>): Values {
   const values = new Map<string, string | string[]>();
   for (const [name, value] of pairs) {
@@ -14,7 +14,7 @@ export function valuesOf(pairs: Iterable<readonly [string, string]>): Values {
   return Object.fromEntries(values);
 }
 
-/** Credentials of the service, which actions must not see. */
+/** Headers with credentials for the service, which actions must not receive. */
 const HIDDEN_HEADERS = ["cookie", "auth-token"];
 
 /**
@@ -60,7 +60,7 @@ function jsonOf(body: Uint8Array): unknown {
   }
 }
 
-/** Fields of a multipart form; a file is `{filename, contentType, base64}`. */
+/** Returns the fields of a multipart form; a file is `{filename, contentType, base64}`. */
 async function multipartOf(body: Uint8Array<ArrayBuffer>, contentType: string): Promise<unknown> {
   try {
     const form = await new Response(body, { headers: { "content-type": contentType } }).formData();
@@ -82,7 +82,7 @@ async function multipartOf(body: Uint8Array<ArrayBuffer>, contentType: string): 
   }
 }
 
-/** Parsed JSON, form fields or text; null for other types, a missing body, and a body that does not fit its type. */
+/** Returns the body as parsed JSON, form fields or text; null for other types, a missing body, and a body that does not match its type. */
 export async function parsedBody(body: Uint8Array<ArrayBuffer>, contentType: string | null): Promise<unknown> {
   const type = mediaTypeOf(contentType);
   if (body.length === 0) return null;

@@ -5,7 +5,7 @@
 
 export const PATH_SEGMENTS_MAX = 8;
 export const SEGMENT_MAX_CHARACTERS = 200;
-/** Maximum length of a segment of a request. It may be longer than one of a pattern, because it may be a value. */
+/** Maximum length of a segment in a request, which may be longer than in a pattern because it may be a value. */
 export const VALUE_MAX_CHARACTERS = 1_024;
 /** First segment of the URL of every draft. */
 export const DRAFT_SEGMENT = "draft";
@@ -61,7 +61,7 @@ export function segmentsOf(rawPath: string): { raw: string[]; decoded: string[] 
   }
 }
 
-/** Shapes that match the decoded segments, best first: from left to right, literals precede parameters. */
+/** Returns the shapes of patterns that match the segments, the most specific first: from left to right, literals come before parameters. */
 export function shapesFor(decoded: readonly string[]): string[] {
   if (decoded.length === 0 || decoded.length > PATH_SEGMENTS_MAX) return [];
   return decoded.reduce<string[]>(

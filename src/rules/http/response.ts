@@ -1,10 +1,10 @@
 /**
- * Options of `Svc.App.V3.Actions.response()`. The sandbox checks the options, so that the author sees the fault, and the
- * service checks them again. This file imports nothing, because it runs in both.
+ * Validates the options of `Svc.App.V3.Actions.response()`. The sandbox does it so that the author sees the fault, and
+ * the service does it again. This file imports nothing, because it runs in both.
  */
 
 const NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}$/;
-/** Visible characters, spaces and tabs. */
+/** Matches header values of visible characters, spaces and tabs. */
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const LOCATION_VALUE = /^[\x21-\x7e]+$/;
 const VALUE_MAX_CHARACTERS = 8_192;

@@ -1,6 +1,6 @@
 /**
- * Signatures of webhooks: each scheme as its sender documents it, over the raw bytes of the body. Read it when a
- * sender's requests are rejected. Keys, headers and the time are passed in.
+ * Verifies signatures of webhooks, each scheme as its sender documents it, over the raw bytes of the body. Read this
+ * file when a sender's requests are rejected.
  */
 import { createHash, createHmac, createPublicKey, timingSafeEqual, verify as verifyWith } from "node:crypto";
 import type { HttpAuth, SignatureScheme } from "../../data/action-types.js";
@@ -11,7 +11,7 @@ export type SignatureAuth = Extract<HttpAuth, { type: "signature" }>;
 
 /** A signed request. */
 export interface SignedRequest {
-  /** The value of a header by its lower-case name; undefined if it is absent or has several values. */
+  /** Returns the value of a header by its lower-case name; undefined if it is absent or repeated. */
   header(name: string): string | undefined;
   body: Uint8Array;
   /** Public URLs, with the query, that the sender may have used. */
@@ -168,7 +168,7 @@ function idIn(body: unknown, field: string): string | null {
   return typeof value === "string" && value !== "" ? value : null;
 }
 
-/** Location of the event's ID in each scheme. */
+/** How each scheme transmits the event's ID. */
 const EVENT_IDS: Partial<Record<SignatureScheme, (request: SignedRequest, body: unknown) => string | null>> = {
   "standard-webhooks": ({ header }) => header("webhook-id") ?? null,
   stripe: (_request, body) => idIn(body, "id"),
@@ -178,7 +178,7 @@ const EVENT_IDS: Partial<Record<SignatureScheme, (request: SignedRequest, body: 
   twilio: ({ header }) => header("i-twilio-idempotency-token") ?? null,
 };
 
-/** ID of the request's event; null if there is none. `body` is the parsed one. */
+/** Returns the ID of the request's event; null if there is none. `body` is the parsed body. */
 export function eventIdOf(
   request: SignedRequest,
   { auth, idempotencyHeader }: { auth: HttpAuth; idempotencyHeader?: string },

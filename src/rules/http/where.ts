@@ -31,7 +31,7 @@ export const HTTP_WHERE_FIELDS: Shape["fields"] = {
   cors: flatShape(["origins"]),
 };
 
-/** Header names, as tokens of HTTP. */
+/** Matches names of HTTP headers. */
 const HEADER = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/;
 
 type Fields = Record<string, unknown>;
@@ -155,7 +155,7 @@ export function repeatedRouteFault(wheres: readonly { at: number; where: HttpWhe
   return null;
 }
 
-/** Key of a trigger: an app can have one with each key. */
+/** Returns the key of a trigger. An app can have only one trigger with each key. */
 export const routeKey = ({ method, path }: Pick<HttpWhere, "method" | "path">): string =>
   `${method ?? ""} ${shapeOf(path)}`;
 
@@ -164,7 +164,7 @@ function setFields<T extends object>(object: object, fields: readonly string[]):
   return Object.fromEntries(fieldValues.filter(([, value]) => value !== null)) as T;
 }
 
-/** The stored form of a valid `where`: only known fields that are set. */
+/** Returns the stored form of a valid `where`, with only the known fields that are set. */
 export function storedHttpWhere(where: Fields): HttpWhere {
   const auth = where["auth"] as Fields;
   const cors = ownField(where, "cors") as { origins: string[] } | null;

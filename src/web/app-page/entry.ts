@@ -33,7 +33,7 @@ function element<Name extends keyof HTMLElementTagNameMap>(
   return Object.assign(document.createElement(tag), properties);
 }
 
-/** Client actions can write into this element, as the action in the guide does. */
+/** Element for client actions to write into, as the action in the guide does. */
 const greeting = element("output", { id: "greeting" });
 const events = element("output", { id: "events" });
 const result = element("output", { id: "result" });

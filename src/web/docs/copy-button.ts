@@ -21,7 +21,7 @@ export function createCopyButton(code: HTMLElement): HTMLButtonElement {
   return button;
 }
 
-/** Wraps each code block below the element in a frame with a copy button. */
+/** Adds a frame with a copy button around each code block inside the element. */
 export function addCopyButtons(root: ParentNode): void {
   for (const pre of root.querySelectorAll<HTMLPreElement>("pre")) {
     const code = pre.querySelector("code");

@@ -1,6 +1,6 @@
 /** Stores GraphiQL's content between visits, but without headers, because a token must not stay after its tab is closed. */
 
-/** Removes the headers from a stored value. GraphiQL's own option covers its tabs but not its history. */
+/** Removes the headers from a stored value. GraphiQL's own option removes them from tabs but not from the history. */
 function removeHeaders(value: string): string {
   try {
     return JSON.stringify(JSON.parse(value), (key, inner: unknown) => (key === "headers" ? undefined : inner));

@@ -1,4 +1,4 @@
-/** Package `Svc.Encryption`: WebCrypto with safe defaults: AES-256-GCM, SHA-2, HMAC and PBKDF2. It stores no keys. */
+/** Package `Svc.Encryption`: WebCrypto with safe defaults (AES-256-GCM, SHA-2, HMAC, PBKDF2). It stores no keys. */
 import { defineNamespace } from "./define.js";
 
 type HashAlgorithm = "SHA-256" | "SHA-512";

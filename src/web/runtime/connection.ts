@@ -28,7 +28,7 @@ export interface RequestOptions {
   /** True if the browser should send the request even when the page closes. Only small bodies are supported. */
   keepalive?: boolean;
   headers?: Record<string, string>;
-  /** True if the request must not be repeated after a 401, because it requests the session itself. */
+  /** True if the request must not be repeated after a 401, because it is itself a request for a new session. */
   once?: boolean;
 }
 
@@ -121,7 +121,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
     }
   }
 
-  /** Sends a request whose body and response are texts. Such requests can use `sendToService`. */
+  /** Sends a request whose body and response are text. It uses `sendToService` if that supports the request. */
   async function requestText(url: URL, init: ServiceTextRequest): Promise<ServiceReply> {
     const { method, headers, body = null } = init;
     const response =
@@ -133,7 +133,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
     );
   }
 
-  /** Sends a request again with a new token if the first response is 401. The first request has changed nothing. */
+  /** Repeats a request with a new token if its response was 401, which means that it has changed nothing. */
   async function callAuthorized<T>(call: () => Promise<T>): Promise<T> {
     try {
       return await call();

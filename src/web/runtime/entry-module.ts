@@ -1,6 +1,6 @@
 /**
- * Module `/client/svc.mjs`: exports `Svc` with the packages that call the service. It also sets `window.Svc` for packages and actions that
- * expect the global.
+ * Module `/client/svc.mjs`: exports `Svc` with the packages that call the service. It also sets `window.Svc`, because
+ * packages and actions expect this global.
  */
 import "../packages/svc-communicate.js";
 import "../packages/svc-datasources.js";
