@@ -11,7 +11,7 @@ import { readLargeReport } from "../operations/client/large-reports.js";
 import { isVisitor } from "../rules/access.js";
 import { holdsInfinity } from "../rules/described.js";
 import { whenOver } from "./answer-end.js";
-import type { BodyCapacities } from "./body-room.js";
+import type { BodyCapacities } from "./body-capacity.js";
 import { parseInParts } from "./json-in-parts.js";
 import { toId } from "./rest/request.js";
 import { addressSender, senderOf } from "./sender.js";

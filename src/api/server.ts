@@ -24,7 +24,7 @@ import type { Answers } from "./answers.js";
 import { registerAppPages } from "./app-pages.js";
 import { registerAppTypes } from "./app-types-route.js";
 import { registerBodies } from "./bodies.js";
-import type { BodyCapacities } from "./body-room.js";
+import type { BodyCapacities } from "./body-capacity.js";
 import type { CallerReader } from "./caller.js";
 import { registerClientScripts } from "./client-scripts.js";
 import { quotaHeaders, type RequestContext, readIdempotencyKey, readIdempotencyRetry } from "./context.js";

@@ -12,7 +12,7 @@ const SELECT_PARTITIONS = `
   SELECT child.relname AS name, substring(bound FROM 'FROM \\(''?(-?\\d+)')::bigint AS low,
          substring(bound FROM 'TO \\(''?(-?\\d+)')::bigint AS high
     FROM pg_inherits JOIN pg_class AS child ON child.oid = inhrelid
-    CROSS JOIN LATERAL (SELECT pg_get_expr(child.relpartbound, child.oid) AS bound) AS its
+    CROSS JOIN LATERAL (SELECT pg_get_expr(child.relpartbound, child.oid) AS bound) AS bounds
    WHERE inhparent = $1::regclass ORDER BY low NULLS FIRST`;
 
 /** Returns the partitions of a table, the oldest first; the last one has no end. */

@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { Config } from "../config.js";
 import type { Browsers } from "../engine/browser/browsers.js";
-import type { DiskSpace } from "../engine/disk-room.js";
+import type { DiskSpace } from "../engine/disk-space.js";
 import type { Notifications } from "../engine/notifications.js";
 import type { ServiceMeasures } from "./watch/measures.js";
 import type { RequestTracing } from "./watch/tracing.js";

@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { DataSource } from "typeorm";
 import { createAddressOf } from "../api/address.js";
 import { createAnswers } from "../api/answers.js";
-import { createBodyCapacities } from "../api/body-room.js";
+import { createBodyCapacities } from "../api/body-capacity.js";
 import { createCallerReader } from "../api/caller.js";
 import { createMetrics } from "../api/metrics.js";
 import { createResolvers } from "../api/resolvers.js";
@@ -17,7 +17,7 @@ import { createUpgradeReader } from "../api/upgrade-origin.js";
 import { runInBackground } from "../background.js";
 import { poolUse } from "../data/database.js";
 import { Browsers } from "../engine/browser/browsers.js";
-import type { DiskSpace } from "../engine/disk-room.js";
+import type { DiskSpace } from "../engine/disk-space.js";
 import { createEgressProxy } from "../engine/egress-proxy.js";
 import { startEmbeddedPostgres } from "../engine/embedded-postgres.js";
 import { FairSemaphore } from "../engine/fair-semaphore.js";
@@ -33,7 +33,7 @@ import { browserSources } from "./browser-sources.js";
 import { correctedClock, createDatabaseClock } from "./database-clock.js";
 import { openService } from "./database-start.js";
 import { createDiskProbe } from "./disk-probe.js";
-import { dataDirWatch, diskRoom, freeUnder } from "./disk-room.js";
+import { dataDirWatch, diskRoom, freeUnder } from "./disk-space.js";
 import type { Clock, Opened, Plan, Work } from "./plan.js";
 
 /** Milliseconds in which responses to aborted requests are still written after the grace period was cut short. */

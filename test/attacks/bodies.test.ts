@@ -5,7 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import Fastify, { type FastifyInstance } from "fastify";
 import { registerBodies } from "../../src/api/bodies.js";
-import { createBodyCapacities, createBodyCapacity } from "../../src/api/body-room.js";
+import { createBodyCapacities, createBodyCapacity } from "../../src/api/body-capacity.js";
 import { createTurns } from "../../src/api/turns.js";
 import type { ActionError } from "../../src/errors.js";
 import { until } from "../harness/until.js";

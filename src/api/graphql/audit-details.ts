@@ -1,7 +1,7 @@
 /** GraphQL type of an audit entry's details. Each operation has other details, so they are listed as names and values in text. */
 import { Field, FieldResolver, ObjectType, Resolver, Root } from "type-graphql";
+import { AuditEntryType } from "./audit-resolver.js";
 import { AccessEntryType } from "./auth-types.js";
-import { AuditEntryType } from "./trail-resolver.js";
 
 @ObjectType("AuditDetail", { description: "One detail of an operation in an audit log." })
 class AuditDetailType {

@@ -3,7 +3,7 @@ import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import type { Config } from "../../config.js";
 import { rows } from "../../data/database.js";
-import type { DiskSpace, DiskSpaceLevel } from "../../engine/disk-room.js";
+import type { DiskSpace, DiskSpaceLevel } from "../../engine/disk-space.js";
 import type { RateAnswer, RateWindow } from "../../engine/rate-window.js";
 import { ActionError } from "../../errors.js";
 import { LOW_DISK_RETRY_SECONDS, RATE_WINDOW_MS, VISITORS_SHARE } from "../../limits.js";

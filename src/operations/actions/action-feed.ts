@@ -36,11 +36,11 @@ interface FoundAction {
 /* Selects the changed action with the latest audit entry, which was committed together with the change. */
 const SELECT_CHANGED_ACTION = `
   SELECT master.updated_at AS "updatedAt", entry.type, entry.data, ${personJson("person")} AS "user"
-    FROM (VALUES ($1::bigint, $2::bigint)) AS asked (app_id, id)
-    LEFT JOIN action master ON master.app_id = asked.app_id AND master.id = asked.id
+    FROM (VALUES ($1::bigint, $2::bigint)) AS changed (app_id, id)
+    LEFT JOIN action master ON master.app_id = changed.app_id AND master.id = changed.id
     LEFT JOIN LATERAL (
       SELECT type, data, person_id FROM audit_entry
-       WHERE app_id = asked.app_id AND action_id = asked.id AND created_at > now() - interval '1 minute'
+       WHERE app_id = changed.app_id AND action_id = changed.id AND created_at > now() - interval '1 minute'
        ORDER BY id DESC LIMIT 1) entry ON true
     LEFT JOIN person ON person.id = entry.person_id`;
 

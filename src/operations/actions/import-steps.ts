@@ -10,7 +10,7 @@ import { isObject } from "../../rules/described.js";
 import { isKept } from "../../rules/packages.js";
 import { freeRoutes } from "../http/routes.js";
 import type { Packages, ResolvedPackages } from "../packages/packages.js";
-import type { ScriptAuthor } from "../packages/script-room.js";
+import type { ScriptAuthor } from "../packages/script-quota.js";
 import { inputOf } from "./action-rows.js";
 import type { ActionValidation, ValidatedAction } from "./judgement.js";
 import { changedFields, type Masters } from "./masters.js";

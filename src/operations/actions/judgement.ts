@@ -21,7 +21,7 @@ import {
   type PromisedAssets,
   type ResolvedPackages,
 } from "../packages/packages.js";
-import type { ScriptAuthor } from "../packages/script-room.js";
+import type { ScriptAuthor } from "../packages/script-quota.js";
 import { inputOf, isNameTaken, nameTaken } from "./action-rows.js";
 import type { CodeReadings } from "./code-readings.js";
 import type { BuiltSource, SourceBuilds } from "./source-builds.js";

@@ -31,8 +31,8 @@ const CLAIM_DELIVERIES = `
   UPDATE alert_delivery SET due_at = now() + ${CLAIM_DURATION}, attempts = attempts + 1
    WHERE id IN (
      SELECT delivery.id FROM alert_delivery AS delivery
-       JOIN (SELECT id, row_number() OVER (PARTITION BY app_id ORDER BY due_at) + coalesce(busy.held, 0) AS place
-               FROM alert_delivery AS first LEFT JOIN unnest($2::bigint[], $3::int[]) AS busy (app_id, held) USING (app_id)
+       JOIN (SELECT id, row_number() OVER (PARTITION BY app_id ORDER BY due_at) + coalesce(busy.sending, 0) AS place
+               FROM alert_delivery AS first LEFT JOIN unnest($2::bigint[], $3::int[]) AS busy (app_id, sending) USING (app_id)
               WHERE status = 'queued' AND due_at <= now()
                 AND NOT EXISTS (SELECT FROM alert_delivery AS older
                                  WHERE older.rule_id = first.rule_id AND older.status = 'queued' AND older.id < first.id)

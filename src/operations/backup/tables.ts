@@ -66,7 +66,7 @@ const SELECT_PARTITIONS = `
   SELECT parent.relname AS table, child.relname AS name,
          substring(bound FROM 'FROM \\(''?(-?\\d+)')::bigint AS low, substring(bound FROM 'TO \\(''?(-?\\d+)')::bigint AS high
     FROM pg_inherits JOIN pg_class AS child ON child.oid = inhrelid JOIN pg_class AS parent ON parent.oid = inhparent
-    CROSS JOIN LATERAL (SELECT pg_get_expr(child.relpartbound, child.oid) AS bound) AS its
+    CROSS JOIN LATERAL (SELECT pg_get_expr(child.relpartbound, child.oid) AS bound) AS bounds
    WHERE parent.relkind = 'p' AND parent.relnamespace = 'public'::regnamespace ORDER BY parent.relname, low NULLS FIRST`;
 
 export interface Partition {

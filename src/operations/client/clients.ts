@@ -1,7 +1,7 @@
 /** Creates and connects the operations of clients in browsers: actions, their changes, reports of runs, analytics, sessions. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
-import type { DiskSpace } from "../../engine/disk-room.js";
+import type { DiskSpace } from "../../engine/disk-space.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { tooOften } from "../../errors.js";

@@ -7,7 +7,7 @@
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
-import type { DiskSpace } from "../../engine/disk-room.js";
+import type { DiskSpace } from "../../engine/disk-space.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, tooOften } from "../../errors.js";
 import {

@@ -100,7 +100,7 @@ export async function listMessages(
     `SELECT id, 4096 AS bytes FROM message WHERE ${MATCHING_MESSAGES} ORDER BY id DESC LIMIT $4 OFFSET $5`,
     [...values, limit, offset],
   );
-  const first = `(SELECT coalesce(jsonb_agg(one ORDER BY place), '[]') FROM jsonb_array_elements(recipients) WITH ORDINALITY AS r (one, place)
+  const first = `(SELECT coalesce(jsonb_agg(recipient ORDER BY place), '[]') FROM jsonb_array_elements(recipients) WITH ORDINALITY AS r (recipient, place)
                    WHERE place <= ${SHOWN_RECIPIENTS}) AS "to"`;
   const sql = `SELECT ${SUMMARY_COLUMNS}, ${first} FROM message WHERE id = ANY ($1::bigint[]) ORDER BY id DESC`;
   const messageRows = await rows<Row>(db, sql, [await pageOf(messageSizes, reserve)]);

@@ -90,8 +90,8 @@ const CLAIM_MESSAGES = `
              ORDER BY message.app_id LIMIT 1)
       FROM waiting WHERE waiting.app_id IS NOT NULL),
   turn AS (
-    SELECT first.id, row_number() OVER (PARTITION BY waiting.app_id ORDER BY first.due_at) + coalesce(busy.held, 0) AS place
-      FROM waiting LEFT JOIN unnest($2::bigint[], $3::int[]) AS busy (app_id, held) USING (app_id)
+    SELECT first.id, row_number() OVER (PARTITION BY waiting.app_id ORDER BY first.due_at) + coalesce(busy.sending, 0) AS place
+      FROM waiting LEFT JOIN unnest($2::bigint[], $3::int[]) AS busy (app_id, sending) USING (app_id)
       CROSS JOIN LATERAL (
         SELECT id, due_at FROM message
          WHERE status = 'queued' AND holder IS NULL AND message.app_id = waiting.app_id AND due_at <= $6
@@ -171,7 +171,7 @@ export function createOutbox(db: DataSource) {
       await rows(executor, `SELECT pg_notify('${MESSAGE_CHANNEL}', '')`);
     },
 
-    /** Claims up to `count` due messages. @param held number of messages in progress in this process, by app */
+    /** Claims up to `count` due messages. @param sendingByApp number of messages in progress in this process, by app */
     async claim(
       holder: string,
       {

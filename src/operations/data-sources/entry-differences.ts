@@ -85,9 +85,9 @@ export async function readDifferences(
   // json keeps the order of keys in the earlier states; a where needs jsonb.
   const sql = `
     WITH b AS MATERIALIZED (
-      SELECT (one ->> 'id')::bigint AS id, (one -> 'data')::jsonb AS doc, one ->> 'data' AS text, (one ->> 'order')::float8 AS "order",
-             (one ->> 'createdAt')::timestamptz AS created_at, (one ->> 'updatedAt')::timestamptz AS updated_at
-        FROM json_array_elements($1::json) AS one)
+      SELECT (image ->> 'id')::bigint AS id, (image -> 'data')::jsonb AS doc, image ->> 'data' AS text, (image ->> 'order')::float8 AS "order",
+             (image ->> 'createdAt')::timestamptz AS created_at, (image ->> 'updatedAt')::timestamptz AS updated_at
+        FROM json_array_elements($1::json) AS image)
     SELECT b.id AS of, ${columns}, e.data::text AS data, e.id IS NOT NULL AND (${matchCondition("e", requested, statement)}) AS is,
            b.doc IS NOT NULL AND (${matchCondition("b", requested, statement)}) AS was,
            CASE WHEN ${requested.onlyVisible} AND e.id IS NOT NULL AND b."order" = e."order" THEN ${SELECT_CHANGED_ENTRIES} END AS changed,

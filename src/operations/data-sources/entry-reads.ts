@@ -135,8 +135,8 @@ function readsBy(read: ReadRows) {
     const compiledAggregate = compileAggregate(options.aggregate, entries, scope.sees, statement);
     const limit = `LIMIT ${statement.bind(options.limit, "bigint")} OFFSET ${statement.bind(options.offset, "bigint")}`;
     const select = `SELECT d::text AS data, octet_length(d::text) AS bytes FROM (${compiledAggregate.sql}) made ORDER BY n, m ${limit}`;
-    const sql = `SELECT data FROM (SELECT data, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS held, row_number() OVER () AS place
-      FROM (${select}) chosen) sized WHERE held <= ${PAGE_MAX_BYTES} OR place = 1 ORDER BY place`;
+    const sql = `SELECT data FROM (SELECT data, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS total_bytes, row_number() OVER () AS place
+      FROM (${select}) chosen) sized WHERE total_bytes <= ${PAGE_MAX_BYTES} OR place = 1 ORDER BY place`;
     refuseUnknownFields(options.given, QUERY_SHAPE);
     const rows = await read<{ data: string }>(key.appId, sql, statement.values);
     const isShown = (column: string) => !compiledAggregate.areEntries || scope.sees(column);
@@ -222,10 +222,10 @@ function readsBy(read: ReadRows) {
         const value = valueAt(parsePath(column, `columns[${at}]`, source), source, statement);
         const fromCondition = entriesOf(key, { scope, where: null }, statement, "e");
         const values = `SELECT value::text, octet_length(value::text) AS bytes
-          FROM (SELECT DISTINCT ${value} AS value FROM data_source_entry e WHERE ${fromCondition}) held
-         WHERE value <> 'null' ORDER BY held.value LIMIT ${DISTINCT_MAX}`;
-        const sql = `SELECT value FROM (SELECT value, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS held FROM (${values}) sorted) sized
-          WHERE held <= ${PAGE_MAX_BYTES / FIELDS_MAX}`;
+          FROM (SELECT DISTINCT ${value} AS value FROM data_source_entry e WHERE ${fromCondition}) visible
+         WHERE value <> 'null' ORDER BY visible.value LIMIT ${DISTINCT_MAX}`;
+        const sql = `SELECT value FROM (SELECT value, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS total_bytes FROM (${values}) sorted) sized
+          WHERE total_bytes <= ${PAGE_MAX_BYTES / FIELDS_MAX}`;
         const rows = await read<{ value: string }>(key.appId, sql, statement.values);
         groups[String(column)] = rows.map((row) => new JsonText(row.value));
       }

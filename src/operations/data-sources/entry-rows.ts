@@ -64,8 +64,8 @@ export function boundBySize(select: string, limit: number, more: readonly string
     return `SELECT ${columns} FROM (SELECT chosen.*${totalColumn} FROM (${select}) chosen) sized`;
   return `
     SELECT ${columns} FROM (
-      SELECT chosen.*, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS held, row_number() OVER () AS place${totalColumn} FROM (${select}) chosen) sized
-     WHERE held <= ${PAGE_MAX_BYTES} OR place = 1 ORDER BY place`;
+      SELECT chosen.*, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS total_bytes, row_number() OVER () AS place${totalColumn} FROM (${select}) chosen) sized
+     WHERE total_bytes <= ${PAGE_MAX_BYTES} OR place = 1 ORDER BY place`;
 }
 
 /** Cuts a small page, whose rows were all read, to PAGE_MAX_BYTES. */

@@ -15,7 +15,7 @@ const TIME_COLUMNS = `created_at AS "createdAt", updated_at AS "updatedAt"`;
 
 const INSERT_ENTRIES = `
   INSERT INTO data_source_entry (app_id, data_source_id, data)
-  SELECT $1, $2, text::json FROM unnest($3::text[]) WITH ORDINALITY AS given (text, place) ORDER BY place
+  SELECT $1, $2, text::json FROM unnest($3::text[]) WITH ORDINALITY AS written (text, place) ORDER BY place
   RETURNING id, "order", ${TIME_COLUMNS}`;
 
 /* Locks entries in the order of their IDs, so that two changes of the same entries wait for each other without a deadlock. */
@@ -27,9 +27,9 @@ const DATA = "SELECT id, data FROM data_source_entry WHERE app_id = $1 AND id = 
 
 const UPDATE_ENTRIES = `
   UPDATE data_source_entry AS entry
-     SET data = given.text::json, updated_at = greatest(clock_timestamp(), entry.updated_at + interval '1 ms')
-    FROM unnest($3::bigint[], $4::text[]) AS given (id, text)
-   WHERE entry.app_id = $1 AND entry.data_source_id = $2 AND entry.id = given.id
+     SET data = written.text::json, updated_at = greatest(clock_timestamp(), entry.updated_at + interval '1 ms')
+    FROM unnest($3::bigint[], $4::text[]) AS written (id, text)
+   WHERE entry.app_id = $1 AND entry.data_source_id = $2 AND entry.id = written.id
   RETURNING entry.id, entry.updated_at AS "updatedAt"`;
 
 const DELETE_ENTRIES = `DELETE FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = ANY ($3::bigint[])`;

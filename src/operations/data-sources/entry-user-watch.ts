@@ -9,7 +9,7 @@ import { ENTRY_CHANNEL } from "./entry-changes.js";
 export type UserEntry = Pick<AppUser, "id" | "dataSourceId">;
 
 const CHANGED_SINCE = `
-  SELECT id, bulk, ARRAY(SELECT (one ->> 'id')::bigint FROM json_array_elements(replaced) AS one) AS replaced
+  SELECT id, bulk, ARRAY(SELECT (image ->> 'id')::bigint FROM json_array_elements(replaced) AS image) AS replaced
     FROM data_source_change WHERE app_id = $1 AND data_source_id = $2 AND id > $3 ORDER BY id`;
 const SELECT_NEWEST_CHANGE =
   "SELECT coalesce(max(id), 0) AS id FROM data_source_change WHERE app_id = $1 AND data_source_id = $2";

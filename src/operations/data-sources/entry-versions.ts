@@ -63,7 +63,7 @@ const DELETE_OLD_VERSIONS = `
     SELECT id FROM (
       SELECT id, data_source_id, row_number() OVER (PARTITION BY data_source_id ORDER BY id DESC) AS place,
              row_number() OVER (ORDER BY id DESC) AS age, sum(bytes) OVER (ORDER BY id DESC) AS total
-        FROM data_source_version WHERE app_id = $1) AS one
+        FROM data_source_version WHERE app_id = $1) AS sized
      WHERE age > 1 AND ((data_source_id = $2 AND place > $3) OR ($4::float8 > 0 AND total > $4::float8)))`;
 
 const LIST = `
@@ -78,8 +78,8 @@ const LIST = `
 const RESTORE_PART = `
   WITH made AS (
     INSERT INTO data_source_entry (id, app_id, data_source_id, data, "order", created_at, updated_at) OVERRIDING SYSTEM VALUE
-    SELECT (one ->> 0)::bigint, $1, $2, one -> 4, (one ->> 1)::float8, (one ->> 2)::timestamptz, (one ->> 3)::timestamptz
-      FROM data_source_version_part, json_array_elements(convert_from(content, 'UTF8')::json) AS one
+    SELECT (row_values ->> 0)::bigint, $1, $2, row_values -> 4, (row_values ->> 1)::float8, (row_values ->> 2)::timestamptz, (row_values ->> 3)::timestamptz
+      FROM data_source_version_part, json_array_elements(convert_from(content, 'UTF8')::json) AS row_values
      WHERE app_id = $1 AND version_id = $3 AND part = $4
     RETURNING id, bytes)
   SELECT count(*) AS count, coalesce(sum(bytes), 0)::float8 AS bytes,

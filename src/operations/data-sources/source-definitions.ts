@@ -26,7 +26,7 @@ const UPDATE_DATA_SOURCE = `
   UPDATE data_source
      SET name = coalesce($3, name), columns = coalesce($4, columns), access_rules = coalesce($5, access_rules),
          hooks = coalesce($6, hooks),
-         hashed_columns = (SELECT coalesce(jsonb_agg(DISTINCT one), '[]') FROM jsonb_array_elements(hashed_columns || $7::jsonb) AS one),
+         hashed_columns = (SELECT coalesce(jsonb_agg(DISTINCT hashed), '[]') FROM jsonb_array_elements(hashed_columns || $7::jsonb) AS hashed),
          indexes = coalesce($8, indexes), is_users = coalesce($9, is_users),
          updated_at = ${NEXT_UPDATED_AT}
    WHERE app_id = $1 AND id = $2 RETURNING ${FIELDS}`;

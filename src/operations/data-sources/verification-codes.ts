@@ -71,8 +71,8 @@ const SELECT_WAIT_SECONDS = `
    CROSS JOIN LATERAL (
      SELECT count(*) AS count, extract(epoch FROM min(created_at) + seconds * interval '1 second' - now())::float8 AS wait
        FROM verification_request AS request
-      WHERE request.subject = bound.subject AND created_at > now() - seconds * interval '1 second') AS asked
-   WHERE asked.count >= bound.most
+      WHERE request.subject = bound.subject AND created_at > now() - seconds * interval '1 second') AS recent
+   WHERE recent.count >= bound.most
      AND (bound.known IS NULL OR EXISTS (
        SELECT FROM verification_request AS request
         WHERE request.subject = bound.known AND created_at > now() - seconds * interval '1 second'))`;

@@ -42,10 +42,10 @@ const RELEASE = `
   WITH lost AS (
     SELECT id, app_id, ref, claimed_at, attempts >= ${ATTEMPTS_MAX} AS "isGivenUp",
            EXISTS (SELECT FROM git_webhook AS later
-                    WHERE later.app_id = held.app_id AND later.ref = held.ref AND later.holder IS NULL) AS "isRepeated"
-      FROM git_webhook AS held
+                    WHERE later.app_id = claimed.app_id AND later.ref = claimed.ref AND later.holder IS NULL) AS "isRepeated"
+      FROM git_webhook AS claimed
      WHERE holder IS NOT NULL AND
-           (($3 AND NOT EXISTS (SELECT FROM instance WHERE instance.id = held.holder AND lease_until >= now()))
+           (($3 AND NOT EXISTS (SELECT FROM instance WHERE instance.id = claimed.holder AND lease_until >= now()))
             OR (holder = $1 AND id <> ALL ($2::bigint[]) AND claimed_at < now() - interval '10 seconds'))),
   dropped AS (DELETE FROM git_webhook USING lost WHERE git_webhook.id = lost.id AND ("isGivenUp" OR "isRepeated")),
   released AS (

@@ -10,9 +10,9 @@ import type { AdmittedRequest } from "../access/gate.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import { lockApp } from "../settings/settings.js";
 import type { Folders } from "./folders.js";
+import { auditMedia } from "./media-audit.js";
 import { emitterOf, type MediaCallers, type MediaGrants } from "./media-callers.js";
 import { FILE, type FileRow, findFile, type MediaTarget, toFile } from "./media-rows.js";
-import { auditMedia } from "./media-trail.js";
 import { isVisibleFile, type MediaFilter, visibleTo } from "./visible-media.js";
 
 export type Files = ReturnType<typeof createFiles>;

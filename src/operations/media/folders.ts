@@ -13,6 +13,7 @@ import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { AdmittedRequest } from "../access/gate.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import { lockApp } from "../settings/settings.js";
+import { auditMedia } from "./media-audit.js";
 import { emitterOf, type MediaCallers, type MediaGrants, type MediaRules } from "./media-callers.js";
 import {
   FILE,
@@ -24,7 +25,6 @@ import {
   toFile,
   toFolder,
 } from "./media-rows.js";
-import { auditMedia } from "./media-trail.js";
 import { isVisibleFile, isVisibleFolder, type MediaFilter, type VisibleMedia, visibleTo } from "./visible-media.js";
 
 export interface FolderListing {

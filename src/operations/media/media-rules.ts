@@ -13,9 +13,9 @@ import type { AdmittedRequest } from "../access/gate.js";
 import { lockApp } from "../settings/settings.js";
 import type { Files } from "./files.js";
 import type { Folders } from "./folders.js";
+import { auditMedia } from "./media-audit.js";
 import type { MediaCallers, MediaGrants, MediaRules } from "./media-callers.js";
 import type { MediaTarget } from "./media-rows.js";
-import { auditMedia } from "./media-trail.js";
 
 const TABLES = { file: "media_file", folder: "media_folder" } as const;
 export type RuledKind = keyof typeof TABLES;

@@ -28,10 +28,10 @@ import type { LogEvents } from "../records/log-events.js";
 import { lockApp } from "../settings/settings.js";
 import type { Blobs } from "./blobs.js";
 import type { Folders } from "./folders.js";
+import { auditMedia } from "./media-audit.js";
 import { emitterOf, type MediaCallers, type MediaGrants } from "./media-callers.js";
 import type { MediaPictures } from "./media-pictures.js";
 import { findFile, toFile } from "./media-rows.js";
-import { auditMedia } from "./media-trail.js";
 
 /** Number of bytes that are reserved at a time for a file of unknown length. */
 const STEP_BYTES = 4 * 1024 * 1024;

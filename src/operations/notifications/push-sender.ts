@@ -37,12 +37,12 @@ const CLAIM_DELIVERIES = `
     SELECT delivery.id, subscription.app_id, delivery.due_at
       FROM push_delivery AS delivery JOIN push_subscription AS subscription ON subscription.id = subscription_id
      WHERE delivery.holder IS NULL AND delivery.due_at <= $1
-       AND NOT EXISTS (SELECT FROM unnest($3::bigint[], $4::int[]) AS busy (app_id, held)
-                        WHERE busy.app_id = subscription.app_id AND held >= ${DELIVERIES_PER_APP})
+       AND NOT EXISTS (SELECT FROM unnest($3::bigint[], $4::int[]) AS busy (app_id, sending)
+                        WHERE busy.app_id = subscription.app_id AND sending >= ${DELIVERIES_PER_APP})
      ORDER BY delivery.due_at LIMIT 1000),
   turn AS (
-    SELECT id, row_number() OVER (PARTITION BY app_id ORDER BY due_at) + coalesce(busy.held, 0) AS place
-      FROM first LEFT JOIN unnest($3::bigint[], $4::int[]) AS busy (app_id, held) USING (app_id)),
+    SELECT id, row_number() OVER (PARTITION BY app_id ORDER BY due_at) + coalesce(busy.sending, 0) AS place
+      FROM first LEFT JOIN unnest($3::bigint[], $4::int[]) AS busy (app_id, sending) USING (app_id)),
   chosen AS (
     SELECT push_delivery.id FROM push_delivery JOIN turn USING (id) WHERE place <= ${DELIVERIES_PER_APP} AND holder IS NULL
      ORDER BY place LIMIT $2 FOR UPDATE OF push_delivery SKIP LOCKED),
@@ -50,8 +50,8 @@ const CLAIM_DELIVERIES = `
     UPDATE push_delivery SET holder = $5, claimed_at = now(), attempts = attempts + 1
       FROM chosen WHERE push_delivery.id = chosen.id RETURNING push_delivery.*)
   SELECT taken.id, taken.notification_id AS "notificationId", taken.subscription_id AS "subscriptionId", taken.attempts,
-         one.app_id AS "appId", one.data, one.push->'payload' AS payload, device.endpoint, device.p256dh, device.auth
-    FROM taken JOIN notification AS one ON one.id = taken.notification_id
+         notification.app_id AS "appId", notification.data, notification.push->'payload' AS payload, device.endpoint, device.p256dh, device.auth
+    FROM taken JOIN notification ON notification.id = taken.notification_id
                JOIN push_subscription AS device ON device.id = taken.subscription_id`;
 const DELETE_DELIVERY = "DELETE FROM push_delivery WHERE id = $1 AND holder = $2";
 const POSTPONE_DELIVERY = "UPDATE push_delivery SET holder = NULL, due_at = $3 WHERE id = $1 AND holder = $2";

@@ -71,7 +71,7 @@ export class OauthDevices {
     const decidedRows = await rows(
       this.#db,
       `UPDATE oauth_device SET grant_id = $2, is_denied = $2::bigint IS NULL
-        WHERE user_code = $1 AND expires_at > now() AND grant_id IS NULL AND NOT is_denied RETURNING 1 AS one`,
+        WHERE user_code = $1 AND expires_at > now() AND grant_id IS NULL AND NOT is_denied RETURNING 1 AS matched`,
       [normalizeCode(userCode), grantId],
     );
     return decidedRows.length > 0;
@@ -92,7 +92,7 @@ export class OauthDevices {
     if (device.isDenied) throw new OauthFailure("access_denied", "the person refused");
     if (device.isFast) throw new OauthFailure("slow_down", `poll every ${POLL_SECONDS} seconds`);
     if (device.grantId === null) throw new OauthFailure("authorization_pending", "the person has not decided yet");
-    const takenRows = await rows(this.#db, "DELETE FROM oauth_device WHERE hash = $1 RETURNING 1 AS one", [
+    const takenRows = await rows(this.#db, "DELETE FROM oauth_device WHERE hash = $1 RETURNING 1 AS matched", [
       hashToken(deviceCode),
     ]);
     if (takenRows.length === 0) throw new OauthFailure("invalid_grant", "the device code is unknown or was used");

@@ -157,7 +157,7 @@ export class OauthGrants {
   async spendSecret(secret: string): Promise<boolean> {
     const usedSecret = await rows(
       this.#db,
-      "UPDATE oauth_secret SET used_at = now() WHERE hash = $1 AND used_at IS NULL RETURNING 1 AS one",
+      "UPDATE oauth_secret SET used_at = now() WHERE hash = $1 AND used_at IS NULL RETURNING 1 AS matched",
       [hashToken(secret)],
     );
     return usedSecret.length > 0;

@@ -11,7 +11,7 @@ import { unresolved } from "../../rules/packages.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import { assetOf, type StoredScripts, sha256Of } from "./kept-scripts.js";
 import { AWAY_RETRY_SECONDS } from "./registry.js";
-import type { ScriptAuthor, ScriptQuota } from "./script-room.js";
+import type { ScriptAuthor, ScriptQuota } from "./script-quota.js";
 
 export const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
 const ANSWER_LIMIT_MS = 8_000;

@@ -41,7 +41,7 @@ import {
 import type { PackageProbe } from "./package-probe.js";
 import { gatherPackages } from "./package-tree.js";
 import { AWAY_RETRY_SECONDS, createRegistry, type PackageRegistry } from "./registry.js";
-import { createScriptQuota, type ScriptAuthor } from "./script-room.js";
+import { createScriptQuota, type ScriptAuthor } from "./script-quota.js";
 
 /** Maximum number of packages that this process builds at once, and of URLs that it requests at once, each of another app. */
 const PACKAGES_AT_ONCE = 4;

@@ -278,7 +278,7 @@ export function createLogs(db: DataSource) {
       const entrySizes = await preparedRows<SizedRow>(
         db,
         "log-entry-sizes",
-        `SELECT id, ${SIZE} FROM unnest($1::bigint[]) WITH ORDINALITY AS asked (id, place) JOIN execution_log USING (id)
+        `SELECT id, ${SIZE} FROM unnest($1::bigint[]) WITH ORDINALITY AS requested (id, place) JOIN execution_log USING (id)
           ORDER BY place`,
         [ids],
       );

@@ -2,7 +2,7 @@
  * Limits the bytes that an app and its visitors can store per minute, and checks the free disk space. Each process
  * counts on its own, so several processes together allow more.
  */
-import type { DiskSpace } from "../../engine/disk-room.js";
+import type { DiskSpace } from "../../engine/disk-space.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, tooOften } from "../../errors.js";
 import {

@@ -87,14 +87,14 @@ const COUNTED_EXACTLY = 1_000;
  */
 export const STORE_EVENTS = `
   WITH source AS (
-    SELECT given.*, app.organization_id, app.published_at, person.email
+    SELECT incoming.*, app.organization_id, app.published_at, person.email
       FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[],
                   $9::bigint[], $10::bigint[], $11::uuid[], $12::bigint[], $14::int[]) WITH ORDINALITY
-           AS given (app_id, type, head, separator, claimed, user_id, data_source_id, data_source_entry_id,
+           AS incoming (app_id, type, head, separator, claimed, user_id, data_source_id, data_source_entry_id,
                      app_notification_id, session_id, request_id, run_id, waited, place)
-      JOIN app ON app.id = given.app_id
+      JOIN app ON app.id = incoming.app_id
       LEFT JOIN person
-             ON person.id = given.user_id
+             ON person.id = incoming.user_id
             AND (EXISTS (SELECT FROM app_role WHERE app_role.app_id = app.id AND app_role.person_id = person.id)
                  OR EXISTS (SELECT FROM credential WHERE credential.app_id = app.id AND credential.person_id = person.id))),
   event AS (

@@ -90,8 +90,8 @@ const count: Stage = (spec, place, input, _sees, statement) => {
 function buildObject(members: readonly [name: string, value: string][], statement: Statement): string {
   const rows = members.map(([name, value]) => `(${statement.bind(name, "text")}, ${value})`).join(", ");
   const [x, y] = [statement.name(), statement.name()];
-  const withSizeCheck = `SELECT k, v, sum(pg_column_size(v)) OVER () AS held FROM (VALUES ${rows}) ${x}(k, v) WHERE v IS NOT NULL`;
-  return `(SELECT COALESCE(jsonb_object_agg(k, v), '{}') FROM (${withSizeCheck}) ${y} WHERE ${orEnd("held")})`;
+  const withSizeCheck = `SELECT k, v, sum(pg_column_size(v)) OVER () AS total_bytes FROM (VALUES ${rows}) ${x}(k, v) WHERE v IS NOT NULL`;
+  return `(SELECT COALESCE(jsonb_object_agg(k, v), '{}') FROM (${withSizeCheck}) ${y} WHERE ${orEnd("total_bytes")})`;
 }
 
 const isOff = (value: unknown): boolean => value === 0 || value === false;
@@ -150,8 +150,8 @@ const group: Stage = (spec, place, input, sees, statement) => {
     operator === "$push" ? [`COALESCE(octet_length(v${index}::text), 0) + ${VALUE_BYTES}`] : [],
   );
   const boundedSum =
-    pushedSizes.length === 0 ? "" : `, sum(${pushedSizes.join(" + ")}) OVER (ROWS UNBOUNDED PRECEDING) AS held`;
-  const sizeGuard = pushedSizes.length === 0 ? "" : ` WHERE ${orEnd("held")}`;
+    pushedSizes.length === 0 ? "" : `, sum(${pushedSizes.join(" + ")}) OVER (ROWS UNBOUNDED PRECEDING) AS total_bytes`;
+  const sizeGuard = pushedSizes.length === 0 ? "" : ` WHERE ${orEnd("total_bytes")}`;
   const rowWidth = ["g", ...parts.map((_, index) => `v${index}`)].map((name) => `COALESCE(pg_column_size(${name}), 0)`);
   const rows = `SELECT *${first}${boundedSum} FROM (${innerSelect}) ${statement.name()} WHERE ${orEnd(rowWidth.join(" + "))}`;
   const members = parts.map(({ name, operator }, index): [string, string] => [

@@ -6,7 +6,7 @@ import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { Config } from "../config.js";
 import { rows } from "../data/database.js";
-import { createDiskSpace, type DiskSpace, UNLIMITED_SPACE } from "../engine/disk-room.js";
+import { createDiskSpace, type DiskSpace, UNLIMITED_SPACE } from "../engine/disk-space.js";
 
 const MB = 2 ** 20;
 
