@@ -126,7 +126,7 @@ export interface PathFault {
   error: string;
 }
 
-/** A failure with a status of the catalogue. Callers receive the text of no other kind of error. */
+/** A failure with a status of the catalogue. Callers never receive the text of any other error. */
 export class ActionError extends Error {
   override readonly name = "ActionError";
 

@@ -1,6 +1,6 @@
 /**
- * Connections of the service to hosts that apps name. The name is resolved once, all its addresses are checked, and a checked one is
- * used. Errors distinguish requests that were certainly not sent from those that may have been received.
+ * Connects the service to hosts that apps name. A name is resolved once, all its addresses are checked, and only a
+ * checked one is used. Errors tell whether a request certainly was not sent or may have been received.
  */
 import { promises as dns, type LookupAddress } from "node:dns";
 import { request as httpRequest, type IncomingMessage } from "node:http";
@@ -53,10 +53,10 @@ export interface Download {
   body: Buffer;
 }
 
-/** The response exceeds its size limit. */
+/** Error if the response exceeds its size limit. */
 export class TooLargeError extends Error {}
 
-/** There were more redirects than allowed. */
+/** Error if there were more redirects than allowed. */
 export class RedirectsError extends Error {}
 
 export interface CheckedConnections {
@@ -74,9 +74,9 @@ export interface CheckedConnections {
 export interface CheckedOptions {
   /** True if connections to the address are allowed. */
   mayReach: (address: string) => boolean;
-  /** Hosts, as `host:port`, that are allowed with any address. */
+  /** Hosts, as `host:port`, that are allowed whatever their address. */
   trusted?: ReadonlySet<string>;
-  /** Local address of each connection; null: the system's choice. */
+  /** Local address of each connection; null leaves the choice to the system. */
   localAddress?: string | null;
   /** True if the port is allowed; default: all ports. */
   mayUsePort?: (port: number) => boolean;
@@ -101,7 +101,7 @@ async function addressesOf(host: string, resolve: CheckedOptions["resolve"]): Pr
   }
 }
 
-/** Resolves every name to the checked addresses, so that the connection uses one of them. */
+/** Returns a resolver that answers every name with the checked addresses, so that no other address is used. */
 function pinned(addresses: LookupAddress[]): LookupFunction {
   return (_hostname, { all }, callback) => {
     if (all) callback(null, addresses);
@@ -133,7 +133,10 @@ function whenOpen(socket: Socket, event: "connect" | "secureConnect", limitMs: n
   });
 }
 
-/** Handles an unrequested switch of protocols: a response without a body, for which there are no other events. */
+/**
+ * Handles a response that switches protocols although the request did not ask for it. It has no body, and Node emits no
+ * other event for it.
+ */
 function onSwitch(
   request: ReturnType<typeof httpRequest>,
   answer: (head: Pick<WebAnswer, "status" | "headers">) => void,

@@ -10,16 +10,16 @@ export interface ChromiumPaths {
   caches: string[];
 }
 
-/** Puppeteer's cache for all accounts: the browser runs unprivileged, and root's home is closed to it. */
+/** Puppeteer's cache for all accounts, because the browser runs unprivileged and cannot open root's home. */
 export const PUBLIC_BROWSER_CACHE = "/var/cache/svc-app-actions/puppeteer";
 
-/** In order of preference: the headless shell starts four times as fast as the complete browser. */
+/** Names of the programs in order of preference. The headless shell starts four times as fast as the complete browser. */
 const PROGRAMS = ["chromium-headless-shell", "chromium", "google-chrome", "google-chrome-stable"];
 const CACHED = ["chrome-headless-shell", "chrome"];
 const MAC_PROGRAMS = ["/Applications/Google Chrome.app/Contents/MacOS", "/Applications/Chromium.app/Contents/MacOS"];
 const MAC_NAMES = ["Google Chrome", "Chromium", "Google Chrome for Testing"];
 
-/** `cacheDir` is the value of PUPPETEER_CACHE_DIR. */
+/** Returns the usual places. `cacheDir` is the value of PUPPETEER_CACHE_DIR. */
 export function usualPaths(cacheDir: string | null = null): ChromiumPaths {
   return {
     programs: ["/usr/local/bin", "/usr/bin", "/opt/google/chrome", "/snap/bin", ...MAC_PROGRAMS],

@@ -12,7 +12,7 @@ const IV_BYTES = 12;
 const TAG_BYTES = 16;
 const FINGERPRINT_BYTES = 8;
 
-/** Layout: initialization vector, authentication tag, ciphertext. */
+/** Encrypts bytes. Result: initialization vector, authentication tag, ciphertext. */
 function encrypt(key: Buffer | KeyObject, plain: Buffer, associated: string): Buffer {
   const iv = randomBytes(IV_BYTES);
   const cipher = createCipheriv("aes-256-gcm", key, iv).setAAD(Buffer.from(associated));
@@ -29,10 +29,10 @@ function decrypt(key: Buffer | KeyObject, sealed: Buffer, associated: string): B
 
 export const newMasterKey = (): Buffer => randomBytes(32);
 
-/** Data keys are key objects: converting a Buffer for each value would cost more than the decryption. */
+/** Returns a new data key as a key object, because to convert a Buffer for each value would cost more than the decryption. */
 export const newDataKey = (): KeyObject => createSecretKey(randomBytes(32));
 
-/** Identifies a master key without revealing it. */
+/** Returns a text that identifies a master key without revealing it. */
 export function fingerprint(masterKey: Buffer): string {
   return createHash("sha256")
     .update("svc settings key")
@@ -45,7 +45,7 @@ export function fingerprint(masterKey: Buffer): string {
 export const seal = (dataKey: KeyObject, text: string, associated: string): Buffer =>
   encrypt(dataKey, Buffer.from(text), associated);
 
-/** @throws if the key or `associated` differs from the encryption, or the bytes were changed */
+/** Decrypts. @throws if the key or `associated` differs from the encryption, or the bytes were changed */
 export const open = (dataKey: KeyObject, sealed: Buffer, associated: string): string =>
   decrypt(dataKey, sealed, associated).toString();
 

@@ -6,11 +6,11 @@ const HTML =
 const SVG = /<(?:\w+:)?svg[\s>]/iy;
 const SPACE = /\s*/y;
 const XML = /^\s*<\?xml\s/i;
-/** Control characters that do not occur in texts. Binary files have some among their first bytes. */
+/** Matches control characters that texts do not contain. Binary files have some among their first bytes. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it searches for control characters
 const BINARY = /[\x00-\x08\x0e-\x1a\x1c-\x1f]/;
 
-/** Returns the head as text, or null if it is binary. Its last character may be incomplete. */
+/** Returns the first bytes as text, or null if they are binary. The last character may be incomplete. */
 function textOf(head: Buffer): string | null {
   const bom = head.toString("latin1", 0, 2);
   if (bom === "\xff\xfe" || bom === "\xfe\xff")
@@ -23,7 +23,7 @@ function textOf(head: Buffer): string | null {
   }
 }
 
-/** A part of markup that may precede the root element: its first characters and its end. */
+/** Markup that may precede the root element, by its first characters and its end. */
 interface Preamble {
   open: string;
   close: string;
@@ -70,7 +70,7 @@ function typeOfText(text: string): string {
   return XML.test(text) ? "application/xml" : "text/plain";
 }
 
-/** Types that are only determined beyond the head: TIFF directories, and songs after their cover picture. */
+/** Types that the first bytes cannot distinguish: TIFF directories, and songs after their cover picture. */
 const BEYOND: readonly (readonly [start: string, type: string])[] = [
   ["II*\0", "image/tiff"],
   ["MM\0*", "image/tiff"],

@@ -1,6 +1,7 @@
 /**
- * Egress proxy of a browser: a forward proxy, by default on loopback. It resolves a name once, checks all its addresses, and connects to a
- * checked one. Each client has its own proxy port. A callback receives the contacted hosts.
+ * Forward proxy through which a browser reaches the network, by default on loopback. It resolves a name once, checks
+ * all its addresses, and connects only to a checked one. Each client has its own proxy port. A callback receives the
+ * contacted hosts.
  */
 import { promises as dns, type LookupAddress } from "node:dns";
 import { isIP, type Socket } from "node:net";
@@ -13,7 +14,7 @@ import { peerUid } from "./egress-proxy/socket-owner.js";
 const LOOPBACK = "127.0.0.1";
 const WEB_PORTS: readonly number[] = [80, 443];
 const CONNECT_TIMEOUT_MS = 10_000;
-/** Addresses outside it are unassigned, or embed an IPv4 address. */
+/** Range of global IPv6 addresses. Others are unassigned or embed an IPv4 address. */
 const GLOBAL_UNICAST_V6 = ipaddr.parseCIDR("2000::/3") as [ipaddr.IPv6, number];
 
 export interface EgressOptions {
@@ -24,14 +25,14 @@ export interface EgressOptions {
    * service learns its own port late.
    */
   endpoints?: () => ReadonlyMap<string, string>;
-  /** Local address of each outgoing connection; null: the system's choice. */
+  /** Local address of each outgoing connection; null leaves the choice to the system. */
   localAddress?: string | null;
   ports?: readonly number[];
   /** IP address on which proxy ports listen; default 127.0.0.1. */
   host?: string;
-  /** True if proxy ports serve clients from this IP address, called for each connection; default: yes, for loopback. */
+  /** True if proxy ports serve clients from this IP address; called for each connection. By default all are served. */
   serves?: (peer: string) => boolean;
-  /** True if proxy ports serve local processes with this uid; default: all. Clients whose uid is unknown are served. */
+  /** True if proxy ports serve local processes with this user ID; by default all. Clients whose user ID is unknown are served. */
   servesUid?: (uid: number) => boolean;
   /** Time limit for a host to accept a connection; default 10 s. */
   connectTimeoutMs?: number;
@@ -54,7 +55,7 @@ export interface EgressClient {
 export interface EgressPort {
   /** `http://host:port` of this proxy port. */
   readonly proxyServer: string;
-  /** Opens the proxy port for a client. Otherwise it is closed. */
+  /** Opens the proxy port for a client. Without a client it is closed. */
   startRun(client: EgressClient): void;
   /** Closes the proxy port: when this returns, all connections have ended and new ones are refused. */
   endRun(): void;
@@ -122,7 +123,7 @@ async function destinationOf(hostname: string, port: number, options: EgressOpti
 }
 
 const ended = () => new RequestError("the run has ended", 403);
-/** Error that all runs share, because creating one would be most of the cost of a run's end. */
+/** Error that all runs share, because to create one would be most of the cost of a run's end. */
 const ENDED = ended();
 
 class ProxyPort implements EgressPort {
@@ -132,7 +133,7 @@ class ProxyPort implements EgressPort {
   private askedLate = false;
   private readonly known = new WeakSet<Socket>();
   private closed = false;
-  /** Aborts the proxy port's current and pending connections. */
+  /** Signal that aborts the current and pending connections of the proxy port. */
   private outgoing = new AbortController();
   private readonly server: Server;
 
@@ -159,7 +160,7 @@ class ProxyPort implements EgressPort {
     return `http://${isIP(host) === 6 ? `[${host}]` : host}:${this.server.port}`;
   }
 
-  /** Called once for each connection. @throws RequestError for a process that is not one of the service's browsers */
+  /** Checks a new connection, once. @throws RequestError if the process is not one of the service's browsers */
   private async knows(socket: Socket): Promise<void> {
     const { servesUid } = this.options;
     if (!servesUid || this.known.has(socket)) return;

@@ -23,7 +23,7 @@ export interface EmbeddedPostgres {
   url: string;
   /** The same URL through the server's Unix socket, if its path is not too long. */
   socketUrl: string;
-  /** Resolves if the server ends unexpectedly. The service is to be restarted then. */
+  /** Resolves if the server ends unexpectedly. The service then has to be restarted. */
   failed: Promise<void>;
   /** Rolls back open transactions and waits until all processes have ended. Can be called twice. */
   stop(): Promise<void>;
@@ -33,7 +33,7 @@ export interface EmbeddedPostgresOptions {
   /** Absolute path; created if it is missing. The cluster is in its folder `postgres`. */
   dataDir: string;
   log: Logger;
-  /** Additional server settings, for tests. `fsync: "off"` also makes the first start cheaper. */
+  /** Additional server settings for tests. With `fsync: "off"`, the first start is faster too. */
   settings?: Record<string, string>;
 }
 

@@ -1,8 +1,8 @@
-/** Fair semaphore: round-robin over keys, so that a key with many requests only delays itself. */
+/** Semaphore whose slots are given to keys in turn, so that a key with many requests delays only itself. */
 
 export type SemaphoreKey = number | string;
 
-/** True if a key with `own` units may have `more`: never more than half of what the other keys leave, so that the next key finds some. */
+/** True if a key that has `keyCount` units may have `more`: at most half of what other keys leave, so that the next key still gets some. */
 export function leavesHalf(total: number, taken: number, keyCount: number, more: number): boolean {
   return keyCount + more <= Math.ceil((total - (taken - keyCount)) / 2);
 }
@@ -74,7 +74,7 @@ export class FairSemaphore {
     });
   }
 
-  /** Takes a slot now. Returns a function that frees it; null if none is free or others of the key wait. */
+  /** Takes a slot now. Returns a function that frees it; null if none is free or other callers of the key wait. */
   tryEnter(key: SemaphoreKey): (() => void) | null {
     return this.mayEnter(key) && !this.waiting.has(key) ? this.takeSlot(key) : null;
   }

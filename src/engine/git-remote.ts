@@ -1,6 +1,6 @@
 /**
- * Reads refs and one commit of a git repository over HTTP: protocol version 2 of git (gitprotocol-v2), without history. The caller
- * sends the requests.
+ * Reads refs and one commit of a git repository over HTTP, without history (git protocol version 2, gitprotocol-v2).
+ * The caller sends the requests.
  */
 
 const TYPE = "application/x-git-upload-pack";
@@ -8,15 +8,15 @@ const VERSION = { "git-protocol": "version=2" };
 const FLUSH = "0000";
 const DELIMITER = "0001";
 const LENGTH_DIGITS = 4;
-/** Size above which servers that can filter leave files out. */
+/** Filter that makes servers leave out files above this size, if they support it. */
 const FILTER = "filter blob:limit=1m";
 const REFS_MAX = 1_000;
-/** Limit of a response that lists capabilities or refs. */
+/** Maximum bytes of a response that lists capabilities or refs. */
 const LIST_MAX_BYTES = 256 * 1024;
 /** Maximum number of packets. A pack of 5 MB in the smallest packets that servers send, of about 1 KB, has 5,000. */
 const PACKETS_MAX = 20_000;
 const REASON_MAX_CHARACTERS = 300;
-/** Channels of a packfile section. */
+/** Channels in the packfile section of a response. */
 const [PACK_CHANNEL, ERROR_CHANNEL] = [1, 3];
 
 /** Error if the repository cannot be read. The message is for editors. */
@@ -46,11 +46,11 @@ export interface GitRef {
   name: string;
   /** Hash of the commit; for a tag with a message, of the commit that it names. */
   commit: string;
-  /** Hash that the name stands for. */
+  /** Hash to which the ref points: a commit, or a tag with a message. */
   target: string;
 }
 
-/** Part of a response: a line's bytes, or the end of a section. */
+/** Part of a response: the bytes of a line, or the end of a section. */
 type Packet = Buffer | "flush" | "delimiter" | "end";
 
 const packet = (line: string): string =>
@@ -84,7 +84,7 @@ function packetsIn(body: Buffer): Packet[] {
 const lineOf = (received: Packet): string | null =>
   typeof received === "string" ? null : received.toString("utf8").replace(/\n$/, "");
 
-/** @throws GitRemoteFault for an error that the server states */
+/** @throws GitRemoteFault for an error that the server reports */
 function checkError(packets: readonly Packet[]): void {
   const stated = packets.find(
     (received): received is Buffer => typeof received !== "string" && received.toString("latin1", 0, 4) === "ERR ",
@@ -110,7 +110,7 @@ function checkListSize({ body }: GitResponse): void {
     throw new GitRemoteFault(`the server's list of refs or capabilities is larger than ${LIST_MAX_BYTES / 1024} KB`);
 }
 
-/** Capabilities of the server by name. */
+/** Returns the capabilities of the server by name. */
 async function capabilitiesOf(send: SendGit): Promise<Map<string, string>> {
   const path = "/info/refs?service=git-upload-pack";
   const response = await send({ method: "GET", path, headers: VERSION, body: null });
@@ -152,7 +152,7 @@ function refOf(line: string): GitRef | null {
   return { name, target, commit: peeled ?? target };
 }
 
-/** The bytes of the packfile section. @throws GitRemoteFault */
+/** Returns the bytes of the packfile section. @throws GitRemoteFault */
 function packIn(packets: readonly Packet[]): Buffer {
   const start = packets.findIndex((received) => lineOf(received) === "packfile");
   if (start < 0) throw new GitRemoteFault("the server sent no files");
@@ -170,7 +170,7 @@ function packIn(packets: readonly Packet[]): Buffer {
 export interface GitRemote {
   /** Finds one ref by its full name, such as `refs/heads/main`. @throws GitRemoteFault */
   find(name: string): Promise<GitRef>;
-  /** The pack of a commit with all its files, and without its history. @throws GitRemoteFault */
+  /** Downloads the pack of a commit: all its files, without history. @throws GitRemoteFault */
   fetch(ref: GitRef): Promise<Buffer>;
 }
 

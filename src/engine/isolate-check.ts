@@ -9,20 +9,20 @@ export interface IsolateCheck {
 }
 
 export interface IsolateLimits {
-  /** Number of concurrent isolates. */
+  /** Maximum number of isolates at the same time. */
   concurrency: number;
-  /** At least 8, otherwise V8 does not start. */
+  /** Memory limit of an isolate. V8 does not start with less than 8 MB. */
   memoryMb: number;
   timeoutMs: number;
 }
 
-/** Position at the end of V8's message. */
+/** Matches the position at the end of V8's message. */
 const POSITION = / \[code:(\d+):(\d+)\]$/;
 const MESSAGE_MAX_CHARACTERS = 200;
 
 /**
- * Uses at most `concurrency` isolates at the same time. Each is new, which costs a millisecond, so that sources of different actions
- * never share one.
+ * Creates a check with at most `concurrency` isolates at a time. Each source gets a new isolate, which costs a
+ * millisecond, so that sources of different actions never share one.
  */
 export function createIsolateCheck({
   concurrency = 2,

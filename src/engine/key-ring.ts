@@ -1,4 +1,4 @@
-/** Master keys of this process, from the environment or from a file that is created if it is missing. */
+/** Master keys of this process, from the environment or a file. The file is created if it is missing. */
 
 import { randomBytes } from "node:crypto";
 import {
@@ -21,7 +21,7 @@ import { StartError } from "../errors.js";
 const KEY_BYTES = 32;
 
 export interface KeyRing {
-  /** Source of the keys, in words. */
+  /** Where the keys come from, in words for people. */
   source: string;
   /** Returns the key for new data keys. Creates the file with a key if it is missing. */
   current(): Buffer;
@@ -47,7 +47,7 @@ function syncFolder(path: string): void {
   closeSync(folder);
 }
 
-/** Writes the keys to a temporary file beside `path` and flushes it to disk: data encrypted with them must not outlive them. */
+/** Writes the keys to a temporary file beside `path` and flushes it, because data that is encrypted with a key must not survive the key. */
 function writeDraft(path: string, keys: readonly Buffer[]): string {
   mkdirSync(dirname(path), { recursive: true });
   const draft = `${path}.${randomBytes(4).toString("hex")}`;
@@ -56,7 +56,7 @@ function writeDraft(path: string, keys: readonly Buffer[]): string {
   return draft;
 }
 
-/** Replaces the file atomically: a reader sees the old or the new keys. The owner of the file stays the same if root replaces it. */
+/** Replaces the file atomically, so that a reader sees the old or the new keys. If root replaces it, it keeps its owner. */
 export function writeKeyFile(path: string, keys: readonly Buffer[]): void {
   const draft = writeDraft(path, keys);
   const owner = statSync(path, { throwIfNoEntry: false });

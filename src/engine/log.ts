@@ -1,13 +1,13 @@
-/** Log of the process. Lines about errors contain no values that errors carry, such as parameters, rows and bodies. */
+/** Creates the log of the process. Lines about errors contain no values that errors may carry, such as parameters, rows and bodies. */
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from "pino";
 
 /** Fields of a database error that are logged. */
 const NAMES = ["code", "constraint", "table", "column", "routine", "syscall"] as const;
 
-/** Errors of JSON.parse quote the text, so their message is replaced. */
+/** Replaces the message of a JSON.parse error, because it quotes the text. */
 const withoutText = (error: Error): string => (error instanceof SyntaxError ? "a text did not parse" : error.message);
 
-/** Type, message, stack and names of an error. Other properties may contain values. */
+/** Returns type, message, stack and names of an error. Its other properties may contain values. */
 function loggable(error: unknown): object {
   if (!(error instanceof Error)) return { type: typeof error };
   const source = ((error as { driverError?: unknown }).driverError ?? error) as Record<string, unknown>;

@@ -10,7 +10,7 @@ import { createClient } from "../postgres.js";
 
 const CHECK_MS = 10_000;
 const RECONNECT_MS = 500;
-/** The process keeps listening to a channel for this time after its last follower, so that the next one does not have to wait. */
+/** Milliseconds for which the process listens to a channel after its last follower has left, so that the next follower need not wait. */
 const LINGER_MS = 30_000;
 
 export type NotificationHandler = (payload: string) => void;
@@ -20,8 +20,8 @@ export interface Notifications {
   /** Calls `listener` for each notification on `channel`, which is one of `channels`. Returns a function that unsubscribes. */
   listen(channel: string, listener: NotificationHandler): () => void;
   /**
-   * Like `listen`, for one of `followed`, to which the process listens only while it has followers. `onGap` is called whenever
-   * notifications may have been missed: when listening starts, unless it had started before, and after a lost connection.
+   * Like `listen`, for a channel to which the process listens only while it has followers. `onGap` is called whenever
+   * notifications may have been missed: when listening starts, and after a lost connection.
    */
   follow(channel: string, listener: NotificationHandler, onGap: () => void): () => void;
   /** Calls `listener` after a lost connection, because notifications may have been missed. */
@@ -39,12 +39,12 @@ interface Follower {
 /** A channel with followers. */
 interface Followed {
   followers: Set<Follower>;
-  /** Connection that listens to the channel, or is about to. */
+  /** Connection that listens to the channel or is about to; null if there is none. */
   askedOf: pg.Client | null;
   leaving: NodeJS.Timeout | undefined;
 }
 
-/** `channels` and `followed` are the closed lists of channels, each a plain identifier. */
+/** `channels` and `followed` list all channels that can be used. Each is a plain identifier. */
 export function createNotifications(options: {
   url: string;
   channels: readonly string[];
@@ -59,7 +59,7 @@ export function createNotifications(options: {
   );
   const gapListeners = new Set<() => void>();
   let client: pg.Client | null = null;
-  /** Last command on the connection: commands run one after the other. */
+  /** Last command on the connection. The next one waits for it. */
   let asking: Promise<unknown> = Promise.resolve();
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;

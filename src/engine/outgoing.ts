@@ -35,7 +35,7 @@ export interface OutgoingRequest {
   retry?: { attempts: number; on: readonly number[] } | undefined;
 }
 
-/** One request on the wire: the first, a followed redirect or a retry. */
+/** One request that is sent: the first one, a followed redirect or a retry. */
 export interface OutgoingHop {
   url: URL;
   method: string;
@@ -43,7 +43,7 @@ export interface OutgoingHop {
   body: Uint8Array | null;
 }
 
-/** Facts of a hop that has ended: no address beyond the origin, no header, no body. */
+/** Data about a hop that has ended: its origin, but no path, header or body. */
 export interface ExchangeFacts {
   origin: string;
   method: string;
@@ -57,12 +57,12 @@ export interface ExchangeFacts {
 }
 
 export interface OutgoingScope {
-  /** Only requests of one pool share connections. */
+  /** Key of the connection pool. Only requests with the same key share connections. */
   pool: string;
   budget: RunBudget;
   /** True if requests may go to that origin, in normal form. */
   mayUse(origin: string): boolean;
-  /** The normal form of a URL's origin; null if its host is no valid name. */
+  /** Returns the normal form of a URL's origin; null if its host name is invalid. */
   originOf(url: URL): string | null;
   /** Called with each redirect target before it is followed. @throws OutgoingError POLICY */
   checkRedirect?(url: URL): Promise<void>;
@@ -110,7 +110,7 @@ function retryDelayOf({ headers }: OutgoingResponse, attempt: number): number {
   return Math.min(requested, RETRY_MAX_MS);
 }
 
-/** Maps errors of undici and sockets. Messages are not repeated, because they may quote the request. */
+/** Converts errors of undici and sockets. Their messages are not repeated, because they may quote the request. */
 function failureOf(error: unknown, origin: string): OutgoingError {
   if (error instanceof OutgoingError) return error;
   const { forbidden, cause } = error as { forbidden?: boolean; cause?: { forbidden?: boolean } };
@@ -126,7 +126,10 @@ function failureOf(error: unknown, origin: string): OutgoingError {
   return new OutgoingError("TRANSPORT", `the request to ${origin} failed (${reason})`, origin);
 }
 
-/** Does not wait for a connection attempt, which undici does not abort, or for the receiver of a part. */
+/**
+ * Resolves with the promise, or rejects when the signal aborts. Used because undici does not abort a connection
+ * attempt, and a receiver may be slow.
+ */
 async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const stop = () => reject(signal.reason as Error);
@@ -192,7 +195,7 @@ export class OutgoingSender {
     }
   }
 
-  /** The origin of a URL. @throws OutgoingError POLICY unless requests may go there */
+  /** Returns the origin of a URL. @throws OutgoingError POLICY if requests may not go there */
   private allowed(url: URL, { mayUse, originOf }: OutgoingScope): string {
     const origin = originOf(url);
     if (origin === null || url.username !== "" || url.password !== "") {
@@ -221,7 +224,7 @@ export class OutgoingSender {
     return next;
   }
 
-  /** One request and its response. */
+  /** Sends one request and returns its response. */
   private async exchange(
     origin: string,
     hop: OutgoingHop,

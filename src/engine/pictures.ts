@@ -1,5 +1,5 @@
 /**
- * Decodes untrusted pictures, each in a new process: a fault in a decoder only ends that process, and the picture is refused. The process
+ * Decodes untrusted pictures, each in its own process, so that a fault in a decoder ends only that process. The process
  * has limits for time, memory, pixels and bytes, and no access to the service.
  */
 import { type ChildProcess, spawn } from "node:child_process";
@@ -19,11 +19,11 @@ const CPU_LIMIT_SECONDS = 12;
 const DATA_LIMIT_KB = 1_048_576;
 const HEADER_MAX_BYTES = 4_096;
 const LIMIT_REASON = "it asks for more time, memory or pixels than it may";
-/** Niceness: runs have priority. */
+/** Niceness of the process, so that runs have priority. */
 const PRIORITY = 10;
-/** An unprivileged uid, if the service is root. The browsers have other uids. */
+/** Unprivileged user ID of the process if the service is root. Browsers have other user IDs. */
 const UNPRIVILEGED_UID = 64_050;
-/** A shell sets the limits, because Node cannot: no core dump, no written file, limited processor time, memory and descriptors. */
+/** Shell command that sets limits, because Node cannot: no core dump, no written file, limited processor time, memory and descriptors. */
 const LIMITED = `ulimit -c 0; ulimit -f 0; ulimit -t ${CPU_LIMIT_SECONDS}; ulimit -d ${DATA_LIMIT_KB} 2>/dev/null; ulimit -n 64; exec "$0" "$@"`;
 const NODE_FLAGS = ["--max-old-space-size=64", "--no-warnings"];
 
@@ -56,15 +56,15 @@ export interface FrameHeader {
   fault?: string;
 }
 
-/** The file is not a valid picture of its type. */
+/** Error if the file is not a valid picture of its type. */
 export class PictureFault extends Error {
   override readonly name = "PictureFault";
 }
 
 export interface Inspection {
-  /** Size in its displayed orientation; null if it cannot be decoded within the limits. */
+  /** Size in the displayed orientation; null if the picture cannot be decoded within the limits. */
   size: [width: number, height: number] | null;
-  /** WebP; null if `size` is null. */
+  /** Thumbnail as WebP; null if `size` is null. */
   thumbnail: Buffer | null;
 }
 
@@ -105,7 +105,7 @@ class Frames {
   }
 }
 
-/** Returns null for a picture that was not decoded; rethrows other errors. */
+/** Returns null for the error of a picture that was not decoded; rethrows other errors. */
 const undecoded = (error: unknown): null => {
   if (error instanceof PictureFault) return null;
   throw error;
@@ -174,7 +174,8 @@ export function createPictures({ log }: { log: Logger }) {
 
   return {
     /**
-     * Measures the picture and makes its thumbnail. `keep` receives the file without private metadata, and reads all of it.
+     * Measures the picture and creates its thumbnail. `keep` receives the file without private metadata and must read
+     * all of it.
      * @throws PictureFault if the file is not a `contentType`
      */
     async inspect<T>(

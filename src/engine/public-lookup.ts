@@ -10,10 +10,10 @@ export type Lookup = (hostname: string) => Promise<LookupAddress[]>;
 
 const LIMIT_MS = 10_000;
 const TRY_MS = 2_500;
-/** The system's list of name servers is read again after this time. */
+/** Milliseconds after which the system's list of name servers is read again. */
 const RENEWED_MS = 30_000;
 
-/** RFC 6761: resolved without a query, because name servers do not have it. */
+/** Matches names that are resolved without a query (RFC 6761), because name servers do not have them. */
 const LOCALHOST = /(?:^|\.)localhost\.?$/i;
 const LOOPBACK = { address: "127.0.0.1", family: 4 };
 
@@ -51,10 +51,10 @@ export function createPublicLookup(options: { servers?: readonly string[]; limit
   };
 }
 
-/** The system's resolver, which also knows names of the local network. */
+/** Resolves a name with the system's resolver, which also knows names of the local network. */
 export const systemLookup: Lookup = (hostname) => dns.lookup(hostname, { all: true, verbatim: true });
 
 const publicLookup = createPublicLookup();
 
-/** Resolver for names of apps. If private networks are allowed, only the system's resolver may know their hosts. */
+/** Returns the resolver for names of apps. If private networks are allowed, it is the system's, because only that may know their hosts. */
 export const lookupFor = (allowPrivateNetwork: boolean): Lookup => (allowPrivateNetwork ? systemLookup : publicLookup);

@@ -4,7 +4,7 @@ import type { DataSource } from "typeorm";
 export interface RateAnswer {
   accepted: boolean;
   remaining: number;
-  /** Time at which the oldest counted call leaves the window. A full window accepts the next call then. */
+  /** Time at which a full window accepts the next call: when the oldest counted call leaves it. */
   freesAt: Date;
 }
 
@@ -33,7 +33,7 @@ const COUNT = `
    WHERE app_id = $1 AND class = $2 AND hit > clock_timestamp() - $3::int * interval '1 millisecond'`;
 
 export interface RateWindow {
-  /** Counts one call against the limit of (appId, rateClass), or refuses it. Each class has one window. */
+  /** Counts one call for this app and class, or rejects it. Each class has its own window. */
   takeTokens(
     appId: number,
     rateClass: string,

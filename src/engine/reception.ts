@@ -1,6 +1,6 @@
 /**
- * Receives a stream into a new file, with its size, its SHA-256 and its first bytes. An interrupted stream leaves no file. Many concurrent
- * streams take turns, so that other work of the process does not wait for them.
+ * Writes a stream to a new file and returns its size, SHA-256 and first bytes. An interrupted stream leaves no file.
+ * Many concurrent streams take turns, so that other work of the process does not wait.
  */
 import { createHash } from "node:crypto";
 import { mkdir, open, readdir, rm, stat } from "node:fs/promises";
@@ -10,11 +10,11 @@ import { collectYoungGarbage } from "../young-garbage.js";
 
 /** Number of first bytes that the detection of media types reads. */
 const HEAD_BYTES = 4_100;
-/** Reading speed of all streams together: a tenth of a core. */
+/** Maximum reading speed of all streams together, which costs a tenth of a core. */
 const BYTES_PER_MS = 32 * 1024;
-/** Number of bytes of all streams after which garbage collection frees their buffers. */
+/** Bytes of all streams after which garbage is collected, which frees their buffers. */
 const COLLECT_EVERY_BYTES = 4 * 1024 * 1024;
-/** Data is flushed to disk in steps of this size. A large flush at the end would delay others. */
+/** Bytes after which data is flushed to disk. One large flush at the end would delay other writers. */
 const SYNC_EVERY_BYTES = 4 * 1024 * 1024;
 
 /**
@@ -38,7 +38,7 @@ export interface Received {
   head: Buffer;
 }
 
-/** A few slots that are given in turn. */
+/** Slots that keys get in turn. */
 export interface Turns {
   /** @returns a function that frees the slot */
   enter(key: number | string): Promise<() => void>;
@@ -58,13 +58,13 @@ function settlesWithin(work: Promise<unknown>, limitMs: number): Promise<boolean
 
 export type Reception = ReturnType<typeof createReception>;
 
-/** @param folder absolute path; created if it is missing @param turns slots for reading sources */
+/** Creates the receiver of files. @param folder absolute path; created if it is missing @param turns slots for reading sources */
 export function createReception(folder: string, turns: Turns) {
   let freeAt = 0;
   let uncollected = 0;
   let flushed: Promise<void> = Promise.resolve();
 
-  /** Flushes one file at a time: the database, which writes to the same disk, then waits for one and not for hundreds. */
+  /** Flushes one file at a time, so that the database, which writes to the same disk, never waits for hundreds of files. */
   function flush(put: () => Promise<void>): Promise<void> {
     const done = flushed.then(put);
     // The caller receives the failure from `done`.
@@ -79,7 +79,7 @@ export function createReception(folder: string, turns: Turns) {
     collectYoungGarbage();
   }
 
-  /** Waits until the reading speed allows these bytes. */
+  /** Waits until these bytes may be read without exceeding the maximum speed. */
   async function turn(bytes: number): Promise<void> {
     const now = performance.now();
     freeAt = Math.max(now, freeAt) + bytes / BYTES_PER_MS;

@@ -1,6 +1,6 @@
 /**
- * Scans texts for sets of secrets. The scan of a set is prepared once. Short scans run at once, long ones in another thread, where they do
- * not block the process.
+ * Searches texts for sets of secrets. A set is prepared once. Short texts are searched at once, long ones in another
+ * thread, so that they do not block the process.
  */
 import { createKeptScans } from "./secret-scan/kept-scans.js";
 import type { MaskedBeginning, TextBeginning } from "./secret-scan/partial-text.js";
@@ -19,7 +19,7 @@ const INLINE_SECRET_CHARACTERS = 8 * 1024;
 const INLINE_SECRETS = 100;
 const INLINE_SCANS_MAX_BYTES = 64 * 1024 * 1024;
 
-/** Scans for one set of secrets, as in createSecretScan. */
+/** Functions that search for one set of secrets, as in createSecretScan. */
 export interface Scan {
   find(texts: readonly ScannedText[]): Promise<string | null>;
   findInUrl(url: string): Promise<string | null>;
@@ -33,8 +33,9 @@ export interface Scan {
 
 export interface SecretScans {
   /**
-   * @param asker owner of the scan: owners take turns
-   * @param key equal only for equal sets of secrets
+   * Returns the scan of a set of secrets.
+   * @param asker owner of the work: owners take turns
+   * @param key text that is equal only for equal sets
    */
   of(asker: string, key: string, secrets: readonly Secret[]): Scan;
 }

@@ -7,9 +7,9 @@ import { Agent, type IncomingMessage, type RequestOptions, request as send } fro
 /** Methods that the API allows for pages of other origins (src/api/cors.ts), without those for files. */
 const METHODS = ["GET", "POST", "PUT", "DELETE"];
 const HEADERS = ["auth-token", "content-type", "idempotency-key", "idempotency-retry", "if-match", "traceparent"];
-/** Statuses with a redirect that a browser would follow. */
+/** HTTP statuses of redirects that a browser would follow. */
 const REDIRECTS = [301, 302, 303, 307, 308];
-/** Values that HTTP and `fetch` allow in a header: no line breaks. */
+/** Matches header values that HTTP and `fetch` allow: without line breaks. */
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const PART_CHARACTERS = 256 * 1024;
 /** Content type of answers whose lines are sent one by one. */
@@ -66,8 +66,9 @@ async function* parts(response: IncomingMessage, isLive: boolean): AsyncGenerato
 export type ServiceRequests = ReturnType<typeof createServiceRequests>;
 
 /**
- * @param apiUrl address of the API: an origin, perhaps with a path
- * @returns null for an https address: which certificates are trusted is decided by the browser
+ * Creates the sender.
+ * @param apiUrl address of the API: an origin with an optional path
+ * @returns null for an https address, because the browser decides which certificates it trusts
  */
 export function createServiceRequests(apiUrl: string) {
   const { protocol, origin: apiOrigin, pathname } = new URL(apiUrl);

@@ -1,9 +1,9 @@
 /**
- * Shares one read among all equal reads of one turn of the event loop. It starts after the last of them, so that each gets a state that is
- * not older than its call.
+ * Shares one read among all equal reads in one turn of the event loop. It starts after the last of them, so that none
+ * gets a state older than its call.
  */
 
-/** Returns a shared version of `read`. Callers must not change the result. */
+/** Returns a version of `read` whose results are shared. Callers must not change a result. */
 export function sharedReads<Key, Result>(read: (key: Key) => Promise<Result>): (key: Key) => Promise<Result> {
   const requested = new Map<Key, Promise<Result>>();
 

@@ -17,7 +17,7 @@ export interface SmtpServer {
   secure: boolean;
   user: string | null;
   password: string | null;
-  /** Owner: connections are not shared between owners. */
+  /** Owner of the message. Connections are not shared between owners. */
   owner: string;
   /** Opens a connection. A rejection means that nothing was sent; `forbidden` means that a retry is useless. */
   connect: (host: string, port: number) => Promise<Socket>;
@@ -27,7 +27,7 @@ export interface Handover {
   from: string;
   to: readonly string[];
   content: Buffer;
-  /** Called when the server has accepted the envelope, before the first byte of the content. False sends nothing. */
+  /** Called when the server has accepted the envelope, before the first byte of the content. If it returns false, nothing is sent. */
   mayBegin: () => Promise<boolean>;
   /** Aborts the attempt. */
   signal: AbortSignal;
@@ -35,7 +35,7 @@ export interface Handover {
 
 export interface SmtpTimes {
   greetingMs: number;
-  /** Time limit without a response. */
+  /** Maximum milliseconds that the server may take to respond. */
   answerMs: number;
   /** Time limit of an attempt. */
   tryMs: number;
@@ -58,7 +58,7 @@ async function* guarded({ content, mayBegin }: Handover, started: { value: boole
 
 class FencedError extends Error {}
 
-/** True for an address of this machine, where TLS adds nothing. Only an address counts: `127.example.com` can be any host. */
+/** True for an address of this machine, to which TLS adds nothing. Only an IP address counts, because `127.example.com` can be any host. */
 const isLoopback = (host: string): boolean =>
   host === "localhost" || host === "::1" || (isIPv4(host) && host.startsWith("127."));
 
@@ -89,7 +89,7 @@ async function open(server: SmtpServer, times: SmtpTimes): Promise<SMTPConnectio
   }
 }
 
-/** Resolves with the callback of `ask`, or rejects when the connection ends. */
+/** Calls `start`, and resolves with the result that its callback gets; rejects when the connection ends. */
 function received<T>(
   connection: SMTPConnection,
   start: (done: (error?: Error | null, value?: T) => void) => void,
@@ -119,7 +119,7 @@ export function createSmtp({ times = TIMES }: { times?: SmtpTimes } = {}): Smtp 
     return outcomeOfSuccess(info);
   }
 
-  /** Closes the connection if the attempt is aborted, so that nothing of it is sent later. */
+  /** Closes the connection if the attempt is aborted, so that nothing is sent afterwards. */
   async function within<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
     const { promise, reject } = Promise.withResolvers<never>();
     const onTimeout = () => reject(new Error("the server did not answer in time"));

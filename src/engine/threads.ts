@@ -3,11 +3,11 @@
 import { Worker } from "node:worker_threads";
 import { runInBackground } from "../background.js";
 
-/** The result of the function, or the limit that it exceeded. */
+/** Result of the function, or the limit that it has exceeded. */
 export type Called<T> = { ok: true; value: T } | { ok: false; limit: "time" | "memory" };
 
 export interface ThreadsOptions {
-  /** Module with a function of one argument. Argument and result are structured clones. */
+  /** URL of a module with a function of one argument. Argument and result are copied as structured clones. */
   module: URL;
   name: string;
   memoryMb: number;
@@ -19,7 +19,7 @@ export interface Threads<I, O> {
   call(input: I): Promise<Called<O>>;
 }
 
-/** Time after which an idle thread ends. */
+/** Milliseconds after which an idle thread is ended. */
 const IDLE_MS = 10_000;
 const ENTRY = new URL("./threads/entry.js", import.meta.url);
 

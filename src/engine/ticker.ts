@@ -1,7 +1,10 @@
-/** Calls work whenever it is due and sleeps in between. The work returns when it is due next. */
+/** Calls a function whenever its work is due and sleeps in between. The function returns the next due time. */
 import type { Logger } from "pino";
 
-/** Longest sleep. A lost notification, a change of the clock or an outage of the database delays the work by at most this time. */
+/**
+ * Maximum sleep in milliseconds, so that a lost notification, a changed clock or an outage of the database delays the
+ * work by at most this time.
+ */
 const SLEEP_MAX_MS = 1_000;
 const RETRY_MS = 500;
 /** Time without a successful call after which the ticker counts as unhealthy. */
@@ -10,7 +13,7 @@ const STALE_MS = 10_000;
 export interface Ticker {
   /** Resolves after the first call of the work. */
   start(): Promise<void>;
-  /** Calls the work at once: something may be due earlier than expected. */
+  /** Calls the work now, because something may be due earlier than expected. */
   wake(): void;
   /** True if the work has succeeded recently. */
   healthy(): boolean;
@@ -19,8 +22,8 @@ export interface Ticker {
 }
 
 /**
- * `work` does what is due and returns the Unix time in milliseconds at which it is due again, or null. `msUntil` converts such a time into
- * a delay.
+ * Creates a ticker. `work` does what is due and returns the Unix time in milliseconds at which it is due again, or
+ * null. `msUntil` converts such a time to a delay.
  */
 export function createTicker(options: {
   work: () => Promise<number | null>;

@@ -1,13 +1,13 @@
-/** Rate limits by key, in memory and for this process only. */
+/** Rate limits by key, in the memory of this process. */
 
 const KEYS_MAX = 50_000;
-/** New keys share this bucket while KEYS_MAX others are stored. */
+/** Key of the bucket that new keys share while KEYS_MAX buckets exist. */
 const OTHERS = Symbol("others");
 
 export interface TokenBucket {
   /** Counts a call of `cost` for `key`. Returns 0 if it is allowed, otherwise the seconds after which a retry would be. */
   takeTokens(key: string, cost?: number): number;
-  /** Counts something that has already happened: further calls wait until it is compensated, at most one window. */
+  /** Adds cost that has already arisen. Further calls wait until it is compensated, for at most one window. */
   charge(key: string, cost: number): void;
 }
 
@@ -21,15 +21,15 @@ export function createTokenBucket(options: { limit: number; windowMs: number; ke
   const perMs = limit / windowMs;
   let sweptAt = Number.NEGATIVE_INFINITY;
 
-  /** Removes full buckets, which are equivalent to absent ones. */
+  /** Removes full buckets, because a new bucket would be equal. */
   function sweep(now: number): void {
     sweptAt = now;
     for (const [key, { left, at }] of buckets) if (left + (now - at) * perMs >= limit) buckets.delete(key);
   }
 
   /**
-   * Returns the bucket of a key. No key is forgotten while it counts: otherwise a client with ever new addresses would reset the buckets of
-   * others.
+   * Returns the bucket of a key. A key that has used its bucket is never forgotten; otherwise a client with ever new
+   * addresses could reset the buckets of others.
    */
   function bucketOf(key: string, now: number): string | typeof OTHERS {
     if (buckets.has(key) || buckets.size < keysMax) return key;

@@ -1,4 +1,4 @@
-/** Reads the archive of an npm package into memory: plain files under plain paths, within bounds. Writes nothing, follows nothing. */
+/** Unpacks the archive of an npm package into memory. Accepts only plain files under plain paths, within limits. */
 import { gunzipSync } from "node:zlib";
 import { Parser, type ReadEntry } from "tar";
 import { PackageFault } from "./fault.js";
@@ -11,14 +11,11 @@ const PATH_MAX_CHARACTERS = 512;
 /** Paths begin with a slash and are relative to the package. */
 export type Files = Map<string, Buffer>;
 
-/**
- * Files that a bundle needs: sources, files that say how the package is used, and declarations. Source maps and
- * TypeScript sources are left out.
- */
+/** Matches files that a bundle needs: sources, package metadata, and declarations. Source maps and TypeScript sources are not needed. */
 const WANTED = /(?:\.(?:[cm]?js|json|es6|jsx|css|txt|svg|wasm|d\.[cm]?ts)|\/readme(?:\.\w+)?)$/i;
 
 const PLAIN = new Set(["File", "OldFile", "ContiguousFile"]);
-/** Metadata records of an archive. They are not entries. */
+/** Types of tar records that describe the archive and are not files. */
 const HEADERS = new Set(["GlobalExtendedHeader", "ExtendedHeader", "NextFileHasLongPath", "OldExtendedHeader"]);
 
 function unzipped(archive: Buffer): Buffer {

@@ -1,6 +1,6 @@
 /**
- * The TypeScript declarations of a package with everything that they import, as files without folders that refer to
- * each other by number. Reads files only; executes nothing.
+ * Collects the TypeScript declarations of a package and of everything that they import, as files without folders that
+ * refer to each other by number.
  */
 import { dirname, join } from "node:path/posix";
 import enhancedResolve from "enhanced-resolve";
@@ -15,7 +15,7 @@ const NAMED_MAX = 3_000;
 
 const PACKAGE = /^(?:@[^/]+\/)?[^/]+/;
 const DECLARATION = /\.d\.[cm]?ts$/;
-/** Extensions of the declaration file beside a module with the same name. */
+/** Extensions of modules, and the extension of the declaration file beside each. */
 const DECLARATION_EXTENSIONS: readonly [RegExp, string][] = [
   [/\.mjs$/, ".d.mts"],
   [/\.cjs$/, ".d.cts"],
@@ -24,9 +24,9 @@ const DECLARATION_EXTENSIONS: readonly [RegExp, string][] = [
 
 /** Words that may precede the name of a module: of the package, or of one that it needs. */
 const MODULE_KEYWORD = /\b(?:from|import|require|module)\b/g;
-/** The name behind such a word, and in a script's reference. */
+/** Matches the quoted name after such a word, and in a reference. */
 const NAME = /(\s*(?:\(\s*)?)["']([^"'\n]+)["']/y;
-/** In `<reference path="…">`, by which a script's declarations name another's. */
+/** Matches the start of `<reference path="…">`, by which declarations name other files. */
 const REFERENCE = /<reference\s+path\s*=/g;
 const SPECIFIER_MAX_CHARACTERS = 300;
 
@@ -49,7 +49,7 @@ function renamed(text: string, before: RegExp, replace: (specifier: string) => s
 
 export const isDeclaration = (path: string): boolean => DECLARATION.test(path);
 
-/** Returns the name of the `@types` package that declares another package. */
+/** Returns the name of the `@types` package that contains a package's declarations. */
 const typesOf = (name: string): string =>
   name.replace(/^(?:@([^/]+)\/)?([^/]+)/, (_all, scope, bare) => `@types/${scope ? `${scope}__` : ""}${bare}`);
 
@@ -78,8 +78,8 @@ function createFinder(tree: FileTree) {
   }
 
   /**
-   * True if a module of the folder finds the package. Checked first, because the resolver takes a thousand times as
-   * long for a missing package.
+   * True if a module of the folder would find the package. Checked before the resolver is used, which takes a thousand
+   * times as long for a missing package.
    */
   function isThere(name: string, folder: string): boolean {
     for (let at = folder; ; at = dirname(at)) {
@@ -103,13 +103,13 @@ function createFinder(tree: FileTree) {
   };
 }
 
-/** Returns the first file: the type of the package's global name, as the script sets it. */
+/** Returns the text of the first file, which declares the type of the package's global. */
 function globalType(namespace: boolean): string {
   const value = namespace ? "All" : "All extends { default: infer Default } ? Default : All";
   return `type All = typeof import("./1");\nexport type Value = ${value};\n`;
 }
 
-/** Files in the order in which they were reached, and the text of each, which refers to others by number. */
+/** Declaration files in the order in which they were reached, with their texts, which refer to other files by number. */
 class Declared {
   readonly texts: string[] = [];
   private readonly paths: string[] = [];
@@ -126,7 +126,7 @@ class Declared {
     return this.paths.indexOf(path) + 1;
   }
 
-  /** Reads all files that the files name, recursively. @returns false if there are more than an editor can load */
+  /** Reads all files that are reachable from the first one. @returns false if there are more than an editor can load */
   async readAll(): Promise<boolean> {
     for (let at = 0; at < this.paths.length; at += 1) {
       const content = this.tree.read(this.paths[at]!)!;

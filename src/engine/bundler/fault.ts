@@ -1,19 +1,19 @@
-/** Reasons why a package cannot be made into a script, as messages for the author of an action. */
+/** Errors for packages and project files that cannot be built, with messages for the author of an action. */
 
-/** The package is at fault, not the service. */
+/** Error that the package has caused, not the service. */
 export class PackageFault extends Error {
   override readonly name = "PackageFault";
 }
 
-/** A file of a project folder is at fault. The message names the file. */
+/** Error that a file of a project folder has caused. The message names the file. */
 export class ProjectFault extends PackageFault {}
 
-/** The machine was too busy to bundle a package. A retry may help. */
+/** Error if the machine was too busy to bundle a package. A retry may succeed. */
 export class BundlerBusyError extends Error {
   override readonly name = "BundlerBusyError";
 }
 
-/** The machine has no sandbox in which packages from npm can be opened. */
+/** Error if the machine has no sandbox for opening packages from npm. */
 export class UncontainedError extends Error {
   override readonly name = "UncontainedError";
 

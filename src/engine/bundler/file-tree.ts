@@ -1,4 +1,4 @@
-/** A tree of packages as a read-only file system in memory. */
+/** A tree of packages in memory, which the resolver reads like a file system. */
 import type { FileSystem } from "enhanced-resolve";
 import type { Files } from "./archive.js";
 
@@ -14,7 +14,7 @@ export class FileTree {
   private readonly files = new Map<string, Buffer>();
   private readonly folders = new Set<string>(["/"]);
 
-  /** Puts a package's files under a folder. */
+  /** Adds a package's files below a folder. */
   add(folder: string, files: Files): void {
     for (const [path, content] of files) {
       this.files.set(folder + path, content);
@@ -34,7 +34,7 @@ export class FileTree {
     return this.files.get(path);
   }
 
-  /** The parsed package.json of a folder; an empty object if there is none. */
+  /** Returns the parsed package.json of a folder; an empty object if there is none. */
   manifest(folder: string): Record<string, unknown> {
     try {
       const parsed: unknown = JSON.parse(String(this.files.get(`${folder}/package.json`) ?? "{}"));
@@ -46,7 +46,7 @@ export class FileTree {
     }
   }
 
-  /** The part of a file system that the resolver needs. */
+  /** Returns the functions of a file system that the resolver calls. */
   asFileSystem(): FileSystem {
     const stat = (path: string, answer: Answer<ReturnType<typeof stats>>) => {
       if (this.files.has(path)) answer(null, stats(true));

@@ -1,12 +1,12 @@
-/** The global name of a package: the name in its own browser build or README, else its name in camel case. Executes nothing. */
+/** Finds the global name of a package: the name in its own browser build or README, otherwise its package name in camel case. */
 import { type AnyNode, type Program, parse } from "acorn";
 import { simple } from "acorn-walk";
 import globals from "globals";
 
-/** Global name of a package, and its source, which decides what value it has. */
+/** Global name of a package and where it was found, which decides its value. */
 export interface GlobalName {
   name: string;
-  /** True if the global holds all exports even if there is a default export. */
+  /** True if the global contains all exports although the module has a default export. */
   namespace: boolean;
 }
 
@@ -27,7 +27,10 @@ const EXISTING_GLOBALS = new Set([
 export const isFree = (name: string): boolean =>
   IDENTIFIER.test(name) && !RESERVED.has(name) && !EXISTING_GLOBALS.has(name) && !(name in Object.prototype);
 
-/** A browser build names its global within the first lines; the factory after it may be long. */
+/**
+ * Maximum characters of a browser build that is searched. It names its global within the first lines, but the factory
+ * after them may be long.
+ */
 const WRAPPER_MAX_CHARACTERS = 2_000_000;
 const README_MAX_CHARACTERS = 200_000;
 
@@ -40,7 +43,7 @@ function propertyName(node: AnyNode): string | null {
 const ofModule = (node: AnyNode): boolean =>
   node.type === "Identifier" && (node.name === "module" || node.name === "exports" || node.name === "define");
 
-/** True if a build sets its global to an object that its factory fills: the global then holds all exports. */
+/** True if a build assigns an object that its factory then fills, so that the global contains all exports. */
 const isFilled = (value: AnyNode): boolean =>
   value.type === "ObjectExpression" || (value.type === "LogicalExpression" && value.right.type === "ObjectExpression");
 
@@ -121,7 +124,7 @@ export function nameInReadme(readme: string, packageName: string): GlobalName | 
   return name === null ? null : { name, namespace };
 }
 
-/** The package's name as the README writes it in a call: `Handlebars.compile(…)`. */
+/** Returns the package's name as the README spells it in a call: `Handlebars.compile(…)`. */
 function spelledIn(text: string, packageName: string): string | null {
   const camel = nameInCamelCase(packageName);
   const spelled = text.matchAll(
@@ -134,8 +137,8 @@ function spelledIn(text: string, packageName: string): string | null {
 }
 
 /**
- * `date-fns` becomes dateFns. `@scope/some.name` becomes someName, or scopeSomeName if `someName` is a name of the
- * language or the browser.
+ * Converts a package name: `date-fns` to dateFns, `@scope/some.name` to someName, or to scopeSomeName if `someName` is
+ * a name of the language or the browser.
  */
 export function nameInCamelCase(packageName: string): string {
   const camel = (text: string) => {

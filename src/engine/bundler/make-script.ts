@@ -17,7 +17,7 @@ import { type GlobalName, nameInBuild, nameInCamelCase, nameInReadme } from "./g
 import { createResolution } from "./resolution.js";
 import { neededModules, parsedScript, usedNames } from "./used-names.js";
 
-/** A package of the tree, and its folder. */
+/** A package of the tree with its folder. */
 export interface Placed {
   name: string;
   version: string;
@@ -28,7 +28,7 @@ export interface Script {
   source: string;
   /** Property of the global object that the script sets. */
   global: string;
-  /** Global names that it uses (used-names.ts). */
+  /** Global names that the script uses (used-names.ts). */
   names: string[];
   /** The packages in the script; the requested package comes first. `licence` is what they declare; null if they declare none. */
   parts: { name: string; version: string; licence: string | null }[];
@@ -36,13 +36,13 @@ export interface Script {
   declarations: string[] | null;
 }
 
-/** Supported by every current browser. */
+/** JavaScript version of the output, which every current browser supports. */
 const TARGET = "es2022";
 const NAMESPACE = "package";
 const REASON_MAX_CHARACTERS = 300;
 
 const NODE_GLOBAL = "process";
-/** Values that bundlers for browsers use for these names. */
+/** Replacements for names that bundlers for browsers define, such as `process.env.NODE_ENV`. */
 const DEFINED = {
   [`${NODE_GLOBAL}.env.NODE_ENV`]: '"production"',
   [`${NODE_GLOBAL}.browser`]: "true",
@@ -59,7 +59,10 @@ const LOADERS: Readonly<Record<string, Loader>> = {
   ".wasm": "binary",
 };
 
-/** The newer form is a string. Older forms are an object, or a list of objects of which one can be chosen. */
+/**
+ * Returns the licence that a package.json states: a string, or in older forms an object, or a list of objects of which
+ * one can be chosen.
+ */
 function licenceOf(manifest: Record<string, unknown>): string | null {
   const typeOf = (licence: unknown) =>
     typeof licence === "string" ? licence : (licence as { type?: unknown } | null)?.type;
@@ -76,7 +79,7 @@ function readmeOf(tree: FileTree, folder: string, manifest: Record<string, unkno
   return String(names.map((name) => tree.read(`${folder}/${name}`)).find(Boolean) ?? "");
 }
 
-/** A module with a subpath is named by its last segment: `@noble/hashes/sha256` is sha256. */
+/** Returns the name of a module with a subpath: its last segment, so that `@noble/hashes/sha256` is sha256. */
 function nameOfSubpath(subpath: string): GlobalName {
   const last = subpath.slice(subpath.lastIndexOf("/") + 1).replace(/\.[cm]?js$/, "");
   return { name: nameInCamelCase(last), namespace: false };
@@ -94,7 +97,7 @@ function globalOf(tree: FileTree, { name, folder }: Placed, subpath: string): Gl
   return nameInReadme(readmeOf(tree, folder, manifest), name) ?? { name: nameInCamelCase(name), namespace: false };
 }
 
-/** All imports pass through this plugin, so that esbuild does not read the disk. */
+/** esbuild plugin that resolves all imports in the tree, so that esbuild does not read the disk. */
 function packagesOf(tree: FileTree, root: Placed): Plugin {
   const { resolve } = createResolution(tree);
   return {
@@ -122,7 +125,7 @@ function packagesOf(tree: FileTree, root: Placed): Plugin {
   };
 }
 
-/** esbuild's messages without the source lines that it shows. */
+/** Returns esbuild's messages without the quoted source lines. */
 function reasonOf(errors: readonly Message[] | undefined, fallback: unknown): string {
   const [first] = errors ?? [];
   if (!first)
@@ -173,8 +176,8 @@ async function shapeOf(
 }
 
 /**
- * Sets the global to the result of `import X from`, which a README means by the package's name, or to all exports. All
- * exports are set only if needed, because each run would copy every export.
+ * Returns the code that sets the global: to the result of `import X from`, which a README means, or to all exports. The
+ * latter is done only if needed, because each run then copies every export.
  */
 async function wrapperOf(
   tree: FileTree,

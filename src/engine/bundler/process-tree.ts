@@ -1,4 +1,4 @@
-/** Processor time and memory of a process and its children, from `/proc`. Ends no process. */
+/** Reads the processor time and memory of a process and its children from `/proc`. */
 import { readFile } from "node:fs/promises";
 
 const TICKS_A_SECOND = 100;

@@ -1,10 +1,10 @@
-/** Resolves a specifier of a package's module as bundlers for browsers do. Reads the packages' files only. */
+/** Resolves imports in a package's module as bundlers for browsers do, within the tree of packages. */
 import { isBuiltin } from "node:module";
 import { dirname } from "node:path/posix";
 import enhancedResolve from "enhanced-resolve";
 import type { FileTree } from "./file-tree.js";
 
-/** A file of the tree; an empty module (by the package's `browser` field); a module of Node; or a missing module. */
+/** Result: a file of the tree; an empty module, by the package's `browser` field; a module of Node; or a missing module. */
 export type Resolved = { file: string } | "empty" | "node" | "missing";
 
 const { ResolverFactory } = enhancedResolve;

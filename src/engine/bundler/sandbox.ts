@@ -1,18 +1,18 @@
 /**
- * The sandbox in which packages from npm are read: a process without environment, network and writable files, with
- * limits for processor time, memory and descriptors. It runs under an unprivileged account if the service is root.
+ * Starts processes that open packages from npm in a sandbox: without environment, network and writable files, and with
+ * limits for processor time, memory and descriptors. If the service is root, they run under an unprivileged account.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { setPriority } from "node:os";
 
 const CPU_LIMIT_SECONDS = 30;
-/** Address space that the kernel allows each process: Node reserves more than it uses. */
+/** Address space that the kernel allows each process. Node reserves more than it uses. */
 const DATA_LIMIT_KB = 1024 * 1024;
-/** A lower priority than runs. */
+/** Niceness of the process, so that runs have priority. */
 const PRIORITY = 10;
-/** An unprivileged account, if the service is root. Browsers and pictures use other numbers. */
+/** Unprivileged account for these processes if the service is root. Browsers and pictures have other accounts. */
 const UNPRIVILEGED_ACCOUNT = { uid: 64_051, gid: 64_051 };
-/** A shell sets the limits, because Node cannot: no core dump, no written file, limited processor time, memory and descriptors. */
+/** Shell command that sets limits, because Node cannot: no core dump, no written file, limited processor time, memory and descriptors. */
 const LIMITED = `ulimit -c 0; ulimit -f 0; ulimit -t ${CPU_LIMIT_SECONDS}; ulimit -d ${DATA_LIMIT_KB} 2>/dev/null; ulimit -n 64; exec "$0" "$@"`;
 /**
  * Command that gives the process its own namespaces. There it has only an empty network, and cannot read the memory or environment of the
@@ -20,9 +20,10 @@ const LIMITED = `ulimit -c 0; ulimit -f 0; ulimit -t ${CPU_LIMIT_SECONDS}; ulimi
  */
 export const UNSHARE_COMMAND: readonly string[] = ["unshare", "--user", "--net", "--"];
 /**
- * Landlock removes every right to write, create and delete files, including the service's own, which may have the same
- * account. Node cannot call Landlock; Debian's Perl can: landlock_create_ruleset (444) with the rights of its first
- * version, and to truncate from the third version on, and landlock_restrict_self (446).
+ * Perl script that seals the process with Landlock: it loses all rights to write, create and delete files, including
+ * those of the service, which may have the same account. Node cannot call Landlock; Debian's Perl can:
+ * landlock_create_ruleset (444) with the rights of its first version, and to truncate from the third version on, and
+ * landlock_restrict_self (446).
  */
 const SEAL = `
 my $version = syscall 444, 0, 0, 1;
@@ -37,12 +38,12 @@ const SEALED = ["--no-new-privs", "perl", "-e", SEAL];
  */
 const WITHOUT_CAPABILITIES = ["--bounding-set=-all", "--inh-caps=-all"];
 const NODE_FLAGS = ["--max-old-space-size=256", "--no-warnings"];
-/** Environment of the process. V8 collects the bundler's garbage before the limit ends the process. */
+/** Environment of the process. Its variables make Go and V8 collect garbage before the memory limit ends the process. */
 const ENVIRONMENT = { PATH: "/usr/bin:/bin", GOMEMLIMIT: "320MiB", GOMAXPROCS: "2" };
 
-/** One way to start the process, with its protections. */
+/** A way to start the process, and the protections that it gives. */
 export interface BundlerSandbox {
-  /** Commands that start the next command with fewer rights. */
+  /** Commands before the actual command, each of which removes rights. */
   commands: readonly string[];
   isApart: boolean;
   isSealed: boolean;
@@ -70,7 +71,7 @@ export function sandboxesOf(apart: readonly string[], mayBeOpen: boolean): Bundl
   );
 }
 
-/** Describes what a sandbox lacks, for the log. */
+/** Describes the protections that a sandbox lacks, for the log. */
 export function missingProtections({ isApart, isSealed, account }: BundlerSandbox): string[] {
   const isOwn = account === null;
   return [

@@ -1,4 +1,4 @@
-/** Finds the file that an import in an action's source names. Pure: the service and the command line resolve imports with it. */
+/** Finds the file to which an import in an action's source refers. The service and the command line both use it. */
 import { extname, join } from "node:path/posix";
 import { PackageFault } from "./fault.js";
 
@@ -7,7 +7,7 @@ const INDEX = ["/index.ts", "/index.tsx", "/index.js", "/index.jsx"];
 /** Source extensions by the extension in an import, because TypeScript lets authors import a module by the name of its compiled file. */
 const WRITTEN: Record<string, readonly string[]> = { ".js": [".ts", ".tsx"], ".jsx": [".tsx"], ".mjs": [".mts"] };
 
-/** Index after the JSON string that begins at `start`; the end of the text if it is not closed. */
+/** Returns the index after the JSON string that begins at `start`; the end of the text if the string is not closed. */
 function endOfString(text: string, start: number): number {
   for (let at = start + 1; at < text.length; at += 1) {
     if (text[at] === "\\") at += 1;
@@ -25,10 +25,10 @@ function endOfComment(text: string, start: number): number {
   return isLine ? commentEnd : commentEnd + 2;
 }
 
-/** The text without comments and trailing commas, which a tsconfig.json may have. Reads each character once. */
+/** Removes comments and trailing commas from a tsconfig.json, so that JSON.parse accepts it. Reads each character once. */
 function plainJson(text: string): string {
   const pieces: string[] = [];
-  /** Index of the last comma if only space has followed it; else -1. */
+  /** Index of the last comma if only white space has followed it; otherwise -1. */
   let comma = -1;
   for (let at = 0; at < text.length; ) {
     const afterComment = endOfComment(text, at);

@@ -25,7 +25,10 @@ export interface SourceScript {
 
 const NAMESPACE = "source";
 const ENTRY = "svc-entry.js";
-/** In a project folder an action's files are two levels deep, so that `../../lib/dates` is the project's `lib/dates`. */
+/**
+ * Folder in which the bundler sees an action's files. It is two levels deep, as in a project, so that `../../lib/dates`
+ * is the project's `lib/dates`.
+ */
 const ACTION_FOLDER = "actions/action";
 const LOADERS: Record<string, Loader> = {
   ".ts": "ts",
@@ -37,13 +40,13 @@ const LOADERS: Record<string, Loader> = {
   ".json": "json",
 };
 const REASON_MAX_CHARACTERS = 300;
-/** Helpers for authors, by the name that imports them. */
+/** Sources of modules that the service provides to authors, by import name. */
 const HELPERS: Record<string, string> = {
   svc: "export const defineAction = (config) => config;\nexport const defineConfig = (config) => config;",
   "svc/test": TEST_MODULE,
 };
 
-/** All imports are resolved here, so that esbuild does not read the disk. */
+/** esbuild plugin that resolves all imports in memory, so that esbuild does not read the disk. */
 function filesOf({ entry, files, packages }: SourceJob, appended: string): Plugin {
   const fault = (text: string) => ({ errors: [{ text }] });
   const has = (path: string) => Object.hasOwn(files, path);
@@ -81,7 +84,7 @@ function filesOf({ entry, files, packages }: SourceJob, appended: string): Plugi
   };
 }
 
-/** esbuild's messages with file, line and column, and without the source lines that it shows. */
+/** Returns esbuild's message with file, line and column, without the quoted source line. */
 function reasonOf([first]: readonly Message[]): string {
   if (!first) return "it cannot be built";
   const { text, location } = first;
@@ -94,7 +97,7 @@ function reasonOf([first]: readonly Message[]): string {
   return `${place}${message.slice(0, REASON_MAX_CHARACTERS).toWellFormed()}`;
 }
 
-/** Appended to the end of the file, so that no line moves: the function may be declared without being exported. */
+/** Export that is appended to the file, because the author may declare the function without exporting it. At the end, it moves no line. */
 const EXPORTED = "\nexport { execute };";
 
 const isExportedTwice = ({ text }: Message): boolean => text.includes('Multiple exports with the same name "execute"');

@@ -1,4 +1,7 @@
-/** The module "svc/test": collects tests, runs them one after the other, and mocks hosts and the clock. Runs in the sandbox. */
+/**
+ * Source of the module "svc/test", which collects tests, runs them one after the other, and mocks hosts and the clock.
+ * It runs in the sandbox.
+ */
 export const TEST_MODULE = `
 const tests = [];
 export const test = (name, run) => { tests.push({ name, run }); };

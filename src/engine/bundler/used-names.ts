@@ -1,19 +1,19 @@
-/** Finds the global names that a script uses, and the Node modules that it cannot load without. Parses the script and executes nothing. */
+/** Finds the global names that a script uses, and the Node modules without which it cannot load. */
 import { type AnyNode, type Program, parse } from "acorn";
 import { fullAncestor } from "acorn-walk";
 import { analyze } from "eslint-scope";
 import globals from "globals";
 
-/** Markers for more than a name: `import()`, and code that is made from text. */
+/** Entries for what is no name: `import()`, and code that is created from text. */
 const IMPORT = "import()";
 const EVAL = "eval()";
 const MAKERS = ["eval", "Function"];
-/** Recorded with the member that is read, because most scripts only check which browser this is. */
+/** Global of which each used member is recorded, because most scripts only use it to recognize the browser. */
 const NAVIGATOR = "navigator";
 
 /**
- * Names without a declaration in the script, each once. Names that the script only tests with `typeof` are left out: it
- * works without them.
+ * Returns the names that the script uses without declaring them, each once. Names that it only tests with `typeof` are
+ * left out, because it works without them.
  */
 export function usedNames(program: Program): string[] {
   const scopes = analyze(program as Parameters<typeof analyze>[0], { ecmaVersion: 2024, sourceType: "script" });
@@ -38,7 +38,7 @@ export function usedNames(program: Program): string[] {
   return [...new Set([...named, ...reached, ...(imports ? [IMPORT] : []), ...(makes ? [EVAL] : [])])].sort();
 }
 
-/** True if the script builds code from text without handling a refusal, and not only to get the global object. */
+/** True if the script creates code from text without handling an error, and not only to get the global object. */
 function buildsCode(program: Program, ofSurroundings: ReadonlySet<unknown>): boolean {
   let isFound = false;
   fullAncestor(program, (node, _state, ancestors) => {
@@ -60,7 +60,7 @@ function isTried(ancestors: readonly AnyNode[]): boolean {
   return ancestors.some((node, at) => node.type === "TryStatement" && node.handler && node.block === ancestors[at + 1]);
 }
 
-/** A browser's name that is read from the global object counts as that name. */
+/** Returns the global's name if a node reads it from the global object. */
 function ofGlobalObject(node: AnyNode): string | null {
   if (node.type !== "MemberExpression" || node.computed || node.property.type !== "Identifier") return null;
   const { object, property } = node;
@@ -68,7 +68,7 @@ function ofGlobalObject(node: AnyNode): string | null {
   return isGlobal && Object.hasOwn(globals.browser, property.name) ? property.name : null;
 }
 
-/** esbuild's function for modules that it left external. */
+/** Name of esbuild's function for modules that are not in the bundle. */
 const REQUIRE = "__require";
 const WRAPPERS = new Set(["__commonJS", "__esm", "__commonJSMin", "__esmMin"]);
 
@@ -99,7 +99,7 @@ function isUnconditional(ancestors: readonly AnyNode[]): boolean {
   return true;
 }
 
-/** True if a function is the body of a module or of the script itself. */
+/** True if the function is the body of a module or of the whole script. */
 function isWrapper(ancestors: readonly AnyNode[], at: number): boolean {
   const outer = ancestors.slice(0, at).reverse();
   const around = outer.findIndex(({ type }) => type.includes("Function"));
@@ -108,7 +108,7 @@ function isWrapper(ancestors: readonly AnyNode[], at: number): boolean {
   return call?.type === "CallExpression" && call.callee.type === "Identifier" && WRAPPERS.has(call.callee.name);
 }
 
-/** Node modules that are loaded with the script. */
+/** Returns the Node modules that are loaded with the script. */
 export function neededModules(program: Program): string[] {
   const names = new Set<string>();
   fullAncestor(program, (node, _state, path) => {

@@ -1,6 +1,6 @@
 /**
- * Queries Linux about one TCP connection by its two ends, as `ss` does (sock_diag(7)). This takes microseconds; reading /proc/net/tcp takes
- * milliseconds, because the kernel walks its whole table of connections.
+ * Asks Linux for the owner of one TCP connection by its two ends, as `ss` does (sock_diag(7)). This takes microseconds.
+ * Reading /proc/net/tcp takes milliseconds, because the kernel walks its table of connections.
  */
 import { endianness } from "node:os";
 import ipaddr from "ipaddr.js";
@@ -11,7 +11,7 @@ export interface End {
   port: number;
 }
 
-/** Returns the uid that owns the end `own` of its connection to `other`; null if the kernel does not know it. */
+/** Returns the user ID that owns the local end of a connection; null if the kernel does not know the connection. */
 export type AskKernel = (localEnd: End, remoteEnd: End) => number | null;
 
 const AF_NETLINK = 16;
@@ -28,7 +28,7 @@ const ANY = 0xff_ff_ff_ff;
 const REQUEST = { bytes: 72, type: 4, flags: 6, number: 8, family: 16, protocol: 17, states: 20, ends: 24, cookie: 64 };
 /** Offsets in the response: nlmsghdr, then inet_diag_msg. */
 const ANSWER = { bytes: 88, type: 4, number: 8, ends: 20, uid: 80 };
-/** Both contain two ports and two addresses, each with space for IPv6. */
+/** Offsets in the part that request and response share: two ports and two addresses, each with space for IPv6. */
 const ENDS = { bytes: 36, otherPort: 2, address: 4, otherAddress: 20 };
 const ANSWER_MAX_BYTES = 4_096;
 

@@ -1,7 +1,4 @@
-/**
- * Connects to a host within a time limit before the client gets a response, and reports failures in words. The addresses were checked
- * before.
- */
+/** Connects to a host with a time limit and describes failures in words. The addresses were checked before. */
 import type { LookupAddress } from "node:dns";
 import { Agent, type Server } from "node:http";
 import { connect as connectTo, createServer, isIP, type LookupFunction, type Socket } from "node:net";
@@ -17,7 +14,7 @@ export interface Destination {
 
 const BAD_GATEWAY = 502;
 
-/** Resolves every name to the checked addresses, so that the connection uses one of them. */
+/** Returns a resolver that answers every name with the checked addresses, so that no other address is used. */
 function pinned(addresses: LookupAddress[]): LookupFunction {
   const [first] = addresses;
   return (_hostname, { all }, callback) => {
@@ -69,7 +66,10 @@ export function connectWithin(destination: Destination, timeoutMs: number, signa
   });
 }
 
-/** Agent with this one connection, for a forwarded request. `onSilence` is called if the connection ends before the first byte. */
+/**
+ * Returns an agent that uses only this connection, for a forwarded request. `onSilence` is called if the connection
+ * ends before the first byte.
+ */
 export function agentOver(socket: Socket, onSilence: () => void): Agent {
   const agent = new Agent({ keepAlive: false });
   agent.createConnection = () => socket;
@@ -79,7 +79,7 @@ export function agentOver(socket: Socket, onSilence: () => void): Agent {
   return agent;
 }
 
-/** Server that accepts the client's end of a tunnel, and nothing else. */
+/** Returns a server that accepts only the client's end of a tunnel. */
 export function tunnelTo(socket: Socket): Server {
   const server = createServer((near: Socket) => {
     near.pipe(socket).pipe(near);

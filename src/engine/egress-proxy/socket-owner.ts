@@ -7,16 +7,16 @@ import { type AskKernel, type End, openKernelSockets } from "./kernel-sockets.js
 const TABLES = { ipv4: "/proc/net/tcp", ipv6: "/proc/net/tcp6" } as const;
 const UID_COLUMN = 7;
 
-/** Not a uid: the other end no longer exists. */
+/** Result if the other end does not exist any more. It is not a user ID. */
 export const NO_OWNER = -1;
 
-/** Formats an end as the kernel does: each word of the address in the machine's byte order, then the port. */
+/** Formats an end of a connection as the kernel does: each word of the address in the machine's byte order, then the port. */
 function written({ address, port }: End): string {
   const bytes = Buffer.from(ipaddr.process(address).toByteArray()).swap32();
   return `${bytes.toString("hex")}:${port.toString(16).padStart(4, "0")}`.toUpperCase();
 }
 
-/** Reads the tables in /proc: slow, but available wherever /proc is. */
+/** Finds the owner in the tables of /proc, which is slow but works wherever /proc exists. */
 export async function uidByTable(localEnd: End, remoteEnd: End): Promise<number | null> {
   const pair = ` ${written(localEnd)} ${written(remoteEnd)} `;
   // Systems without /proc do not report the owner.
@@ -28,7 +28,7 @@ export async function uidByTable(localEnd: End, remoteEnd: End): Promise<number 
 
 let asking: Promise<AskKernel | null> | null = null;
 
-/** Returns the uid of the peer's process; NOBODY if it has closed its end; null if the system does not report it. */
+/** Returns the user ID of the client's process; NO_OWNER if it has closed its end; null if the system does not report it. */
 export async function peerUid(
   socket: Pick<Socket, "remoteAddress" | "remotePort" | "localAddress" | "localPort">,
 ): Promise<number | null> {

@@ -1,4 +1,4 @@
-/** Selects the account under which PostgreSQL runs: it refuses to run as root. */
+/** Chooses the account under which PostgreSQL runs, because PostgreSQL refuses to run as root. */
 import { chownSync, lchownSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { EmbeddedPostgresError } from "./failure.js";
@@ -23,7 +23,7 @@ function readPasswd(): PasswdRow[] {
   });
 }
 
-/** Prefers the owner of an existing cluster. PostgreSQL requires an account with an entry in passwd. */
+/** Chooses the owner of an existing cluster if possible. PostgreSQL requires an account with an entry in passwd. */
 function choose(rows: PasswdRow[], ownerUid: number | null): PasswdRow | undefined {
   const owner = rows.find((row) => row.uid === ownerUid && row.uid !== 0);
   return owner ?? PREFERRED.flatMap((name) => rows.filter((row) => row.name === name))[0];
@@ -42,7 +42,7 @@ export function accountFor(clusterDir: string): SystemAccount | null {
   return { uid: chosen.uid, gid: chosen.gid };
 }
 
-/** Changes the owner of a folder and its content, unless it is right already: a restored backup may have any owner. */
+/** Changes the owner of a folder and its content if it is wrong, because a restored backup may have any owner. */
 export function grantTo(account: SystemAccount | null, folder: string): void {
   if (!account || statSync(folder).uid === account.uid) return;
   for (const entry of readdirSync(folder, { recursive: true, encoding: "utf8" })) {

@@ -39,7 +39,10 @@ function isThere(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 }
 
-/** Creates the links of the libraries: npm packages contain none, and install scripts are off. Other processes may do the same. */
+/**
+ * Creates the links of the libraries, because npm packages contain none and install scripts are off. Other processes
+ * may do the same at the same time.
+ */
 export function makeLinks(folder: string): void {
   const links = JSON.parse(readFileSync(join(folder, "native/pg-symlinks.json"), "utf8")) as Array<
     Record<"source" | "target", string>
@@ -71,7 +74,7 @@ function openToAll(folder: string): void {
   }
 }
 
-/** Refuses folders of other owners than root: their programs could be anything. */
+/** Rejects folders that root does not own, because their programs could be anything. */
 function assertOwnedByRoot(folder: string): void {
   const { uid, mode } = statSync(folder);
   if (uid === 0 && (mode & 0o022) === 0) return;
@@ -80,7 +83,7 @@ function assertOwnedByRoot(folder: string): void {
   );
 }
 
-/** Creates a copy that every account can read, once per version: in a temporary folder that is then renamed. */
+/** Creates a copy that every account can read, once for each version: in a temporary folder that is renamed when complete. */
 function publicCopy(folder: string): string {
   const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { version: string };
   const copy = join(PUBLIC_CACHE, version);

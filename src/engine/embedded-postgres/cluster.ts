@@ -25,7 +25,7 @@ export function dataFolderArgument(folder: string): string {
   return process.platform === "linux" ? "/proc/self/cwd" : folder;
 }
 
-/** Hides the environment from PostgreSQL: variables such as PGDATA and PGPORT would change its behavior. */
+/** Returns options that hide the environment from PostgreSQL, because variables such as PGDATA and PGPORT would change its behavior. */
 export function spawnOptions(account: SystemAccount | null, folder: string): SpawnOptions {
   return { ...account, cwd: folder, env: { LC_ALL: "C", TZ: "UTC" } };
 }
@@ -85,7 +85,7 @@ export async function createCluster(context: ClusterContext, password: string, s
   renameSync(draft, clusterDir);
 }
 
-/** Sets a new password if the password file is lost. It is hexadecimal, so it needs no quoting. */
+/** Sets a new password if the password file is lost. The password is hexadecimal, so that it needs no quoting. */
 export async function resetPassword(context: ClusterContext, password: string): Promise<void> {
   const { binaries, account, clusterDir } = context;
   const args = ["--single", "-D", dataFolderArgument(clusterDir), "postgres"];

@@ -52,7 +52,7 @@ function tryCreate(path: string, text: string): boolean {
   }
 }
 
-/** Removes exactly the lock that was found stale. A lock that another process created meanwhile is restored. */
+/** Removes a lock whose process has ended. If another process has created a lock meanwhile, that lock is restored. */
 function removeStale(path: string, judged: string | null): void {
   const aside = `${path}.${process.pid}.stale`;
   try {

@@ -1,4 +1,4 @@
-/** Starts and stops the PostgreSQL server of a cluster, including one that a killed service left. */
+/** Starts and stops the PostgreSQL server of a cluster, including a server that a killed service has left running. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync, rmSync } from "node:fs";
@@ -19,7 +19,7 @@ const IMMEDIATE_STOP_LIMIT_MS = 10_000;
 const START_ATTEMPTS = 40;
 const RETRY_MS = 100;
 
-/** True for temporary faults: the port was taken meanwhile, or a process of a killed server has not ended yet. */
+/** True for temporary faults: another program has taken the port, or a process of a killed server has not ended yet. */
 const isPassing = (fault: string): boolean =>
   /pre-existing shared memory block|could not create any TCP\/IP sockets/.test(fault) ||
   (fault.includes("lock file") && fault.includes("already exists"));
@@ -56,7 +56,7 @@ async function shutDown(pid: number): Promise<void> {
   throw new EmbeddedPostgresError(`PostgreSQL did not stop (process ${pid}); stop it with: kill -QUIT ${pid}`);
 }
 
-/** Stops the server that a killed service left behind, so that its data folder is free. */
+/** Stops a server that a killed service has left running, so that its data folder is free. */
 export async function stopOrphan(clusterDir: string, log: Logger): Promise<void> {
   const left = readPidFile(clusterDir);
   if (!left || !isAlive(left.pid)) return;
@@ -80,7 +80,7 @@ async function freePort(): Promise<number> {
 
 const SOCKET = ".s.PGSQL.";
 
-/** Removes sockets of killed servers: each start has another port. */
+/** Removes the socket files of killed servers, because each start uses another port. */
 function removeSockets(clusterDir: string): void {
   for (const name of readdirSync(clusterDir)) {
     if (name.startsWith(SOCKET)) rmSync(join(clusterDir, name), { force: true });
@@ -105,7 +105,7 @@ function serverArguments(clusterDir: string, port: number, settings: Record<stri
 
 interface Launched {
   child: ChildProcess;
-  /** null if it accepts connections, otherwise the reason why not. */
+  /** Reason why the server does not accept connections; null if it does. */
   fault: string | null;
 }
 

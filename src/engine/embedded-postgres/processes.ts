@@ -1,4 +1,4 @@
-/** Facts about other processes: whether they run, since when, and in which folder. */
+/** Reads facts about other processes: whether they run, since when, and in which folder. */
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, readlinkSync } from "node:fs";
 import { basename } from "node:path";
@@ -7,7 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 const HAS_PROC = existsSync("/proc/self/stat");
 const POLL_MS = 20;
 
-/** Returns the fields of /proc/<pid>/stat from the third. The second one, the command, may contain spaces and brackets. */
+/** Returns the fields of /proc/<pid>/stat from the third one on. The second, the command, may contain spaces and brackets. */
 function statFields(pid: number): string[] | null {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8");
@@ -17,7 +17,7 @@ function statFields(pid: number): string[] | null {
   }
 }
 
-/** Also false for zombies, which hold no resources. */
+/** True if the process runs. False for zombies, which hold no resources. */
 export function isAlive(pid: number): boolean {
   if (HAS_PROC) {
     const state = statFields(pid)?.[0];
@@ -31,7 +31,7 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Start time in clock ticks since boot, which distinguishes processes with the same PID; null without /proc. */
+/** Returns the start time in clock ticks since boot, which distinguishes processes with the same PID; null without /proc. */
 export function startTicks(pid: number): string | null {
   return statFields(pid)?.[19] ?? null;
 }

@@ -1,7 +1,7 @@
 /** Converts PostgreSQL's log lines into lines of the service's log, without lines that may quote statements or values. */
 import type { Logger } from "pino";
 
-/** Settings of the server that these rules rely on: a prefix to parse, and no statements, parameters or details. */
+/** Server settings on which the conversion relies: a prefix that can be parsed, and no statements, parameters or details. */
 export const LOG_SETTINGS: Readonly<Record<string, string>> = {
   log_destination: "stderr",
   logging_collector: "off",
@@ -16,11 +16,11 @@ export const LOG_SETTINGS: Readonly<Record<string, string>> = {
 const LINE = /^([\w -]*)\|([0-9A-Z]{5})\|(\w+): {2}(.*)$/;
 const READY = "database system is ready to accept connections";
 
-/** Classes of SQLSTATE about the server, not the data: connection, authorization, resources, state, system, internal. */
+/** Matches SQLSTATE classes that concern the server and not the data: connection, authorization, resources, state, system, internal. */
 const ABOUT_THE_SERVER = /^(00|01|08|28|53|55|57|58|F0|XX)/;
 
 export interface ServerLog {
-  /** Processes one line of the server's standard error. */
+  /** Converts one line of the server's standard error. */
   line(text: string): void;
   /** Returns the last line with a reason why the server did not start, or null. */
   lastFault(): string | null;

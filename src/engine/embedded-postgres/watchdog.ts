@@ -1,10 +1,10 @@
-/** A short shell script that stops the server when this process ends in any way: killed, aborted or out of memory. */
+/** Shell script that stops the server when this process ends in any way: killed, aborted or out of memory. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 
-/*
- * The kernel ends `read` when this process no longer holds the other end of the pipe. The script then stops the server with a fast
- * shutdown, and an immediate one if that takes too long.
+/**
+ * The script waits in `read` until this process closes its end of the pipe. It then stops the server with a fast
+ * shutdown, and with an immediate one if that takes too long.
  */
 const WATCH = `
   trap '' INT TERM HUP
@@ -14,11 +14,11 @@ const WATCH = `
   kill -QUIT "$1"`;
 
 export interface Watchdog {
-  /** Ends the watchdog. Call it when the server has ended: its PID may be reused soon. */
+  /** Ends the watchdog. Call it when the server has ended, because its PID may soon be reused. */
   dismiss(): Promise<void>;
 }
 
-/** Starts the watchdog for the server with that PID. Without a shell, the next start stops a remaining server. */
+/** Starts the watchdog for the server with this PID. Without a shell there is none, and the next start stops a server that was left. */
 export function watchOver(pid: number): Watchdog {
   // A separate session: Ctrl-C must not end the watchdog before the service.
   const shell = spawn("/bin/sh", ["-c", WATCH, "svc-watchdog", String(pid)], {

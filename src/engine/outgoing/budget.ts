@@ -1,4 +1,4 @@
-/** Limits of one run: requests in total and at once, and decoded bytes in total. */
+/** Limits one run: its requests in total and at once, and the decoded bytes of their responses. */
 import { RUN_REQUESTS_AT_ONCE, RUN_REQUESTS_MAX, RUN_RESPONSES_MAX_BYTES } from "../../limits.js";
 import { OutgoingError } from "./failure.js";
 

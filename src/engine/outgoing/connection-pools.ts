@@ -1,11 +1,11 @@
-/** Keep-alive connections to other services, in pools by app and origin, so that no app uses a connection of another. */
+/** Keep-alive connections to other services, in pools by app and origin, so that no app uses another app's connection. */
 import { isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { LRUCache } from "lru-cache";
 import { Agent, type buildConnector } from "undici";
 import { runInBackground } from "../../background.js";
 
-/** Opens a TCP connection to a checked address of the host; rejects where the address rules forbid it. */
+/** Opens a TCP connection to a checked address of the host; rejects if no address is allowed. */
 export type OpenConnection = (host: string, port: number) => Promise<Socket>;
 
 const POOLS_MAX = 256;

@@ -1,4 +1,4 @@
-/** Decodes the body of a response (gzip, deflate, br, zstd), with its size bounded at every step. Sends nothing. */
+/** Decodes the body of a response (gzip, deflate, br, zstd). Its size is limited at every step. */
 import { type Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import {
@@ -13,13 +13,13 @@ import { OutgoingError, transportReason } from "./failure.js";
 
 export const ACCEPT_ENCODING = "gzip, deflate, br, zstd";
 
-/** A second encoding is legal and rare; a chain of many only keeps a process busy. */
+/** Maximum number of nested encodings. A second one is legal but rare, and a long chain would only keep the process busy. */
 const ENCODINGS_MAX = 2;
-/** Window of 8 MB, the maximum of RFC 8878 for HTTP; the library's default would allow 128 MB of memory for each response. */
+/** Maximum window of zstd (8 MB, RFC 8878 for HTTP). The library's default would allow 128 MB of memory for each response. */
 const ZSTD_WINDOW_LOG = 23;
 const ZLIB_METHOD_DEFLATE = 8;
 
-/** `deflate` is a zlib stream by its specification, and a raw one from some servers: its first byte decides. */
+/** Chooses the decoder of `deflate` by its first byte: by its specification it is a zlib stream, but some servers send a raw one. */
 const inflate = (first: number) => ((first & 0x0f) === ZLIB_METHOD_DEFLATE ? createInflate() : createInflateRaw());
 
 const DECODERS: Readonly<Record<string, (first: number) => Transform>> = {
@@ -55,7 +55,7 @@ function decodersOf(encoding: string, first: number, origin: string): Transform[
   return names.reverse().map((name, index) => DECODERS[name]!(index === 0 ? first : ZLIB_METHOD_DEFLATE));
 }
 
-/** Passes on at most `maxBytes`. */
+/** Returns a stream that passes on at most `maxBytes`, and then fails. */
 function bound(maxBytes: number, tooLarge: () => Error): Transform {
   let bytes = 0;
   return new Transform({
@@ -67,7 +67,7 @@ function bound(maxBytes: number, tooLarge: () => Error): Transform {
   });
 }
 
-/** The first part that is not empty; null if there is none. */
+/** Returns the first part that is not empty; null if there is none. */
 async function firstPart(parts: AsyncIterator<Buffer>): Promise<Buffer | null> {
   for (;;) {
     const { value, done } = await parts.next();
@@ -77,9 +77,9 @@ async function firstPart(parts: AsyncIterator<Buffer>): Promise<Buffer | null> {
 }
 
 /**
- * Reads a body whole. An empty body is not decoded: answers to HEAD name an encoding too.
+ * Reads a whole body and decodes it. An empty body is not decoded, because responses to HEAD name an encoding too.
  * @throws OutgoingError UNSUPPORTED, LIMIT, TRANSPORT if the body is incomplete or cannot be decoded; the signal's
- *   reason once it is aborted
+ * reason once it is aborted
  */
 export async function readDecoded(body: Readable, options: DecodingOptions, signal: AbortSignal): Promise<Buffer> {
   const { encoding = "", maxBytes, origin, onDecoded } = options;

@@ -1,4 +1,4 @@
-/** Failures of outgoing requests: five codes. Messages contain the origin and no other part of a request. */
+/** Errors of outgoing requests, with one of five codes. Messages contain the origin and no other part of a request. */
 
 /**
  * `POLICY`: not allowed (options, origin, address, header, redirect). `LIMIT`: too many or too large. `TIMEOUT`: too slow. `UNSUPPORTED`:
@@ -19,10 +19,10 @@ export class OutgoingError extends Error {
   }
 }
 
-/** Only these error codes of a system or library are repeated: its message may quote the request. */
+/** Matches error codes of a system or library. Only these are repeated, because messages may quote the request. */
 const CODE = /^[A-Z][A-Z0-9_]{1,60}$/;
 
-/** The code of a transport error, such as ECONNREFUSED or CERT_HAS_EXPIRED. */
+/** Returns the code of a transport error, such as ECONNREFUSED or CERT_HAS_EXPIRED. */
 export function transportReason(error: unknown): string {
   const list = error instanceof AggregateError ? error.errors : [error];
   for (const item of list as (NodeJS.ErrnoException | undefined)[]) {

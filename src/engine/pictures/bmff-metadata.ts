@@ -1,12 +1,12 @@
-/** Private items of an ISO base media file, such as HEIC and AVIF: Exif and XMP are overwritten in place. Offsets stay unchanged. */
+/** Overwrites Exif and XMP in an ISO base media file, such as HEIC or AVIF. Offsets stay unchanged. */
 
-/** Exif item with the position of its TIFF, then a TIFF without entries. */
+/** Replacement for an Exif item: the position of its TIFF, and a TIFF without entries. */
 const EMPTY_EXIF = Buffer.from("\0\0\0\0MM\0*\0\0\0\x08\0\0\0\0\0\0", "latin1");
 const DEPTH_MAX = 4;
 
 interface Box {
   type: string;
-  /** Position of the box itself; `start` is where its content begins. */
+  /** Position of the box; its content begins at `start`. */
   at: number;
   start: number;
   end: number;
@@ -55,7 +55,7 @@ interface Extent {
   length: number;
 }
 
-/** Position of each item's bytes. */
+/** Yields the positions of each item's bytes. */
 function* extentsIn(file: Buffer, { start }: Box): Generator<Extent> {
   const version = file[start]!;
   const sizes = file.readUInt16BE(start + 4);
@@ -104,7 +104,7 @@ function blankMeta(file: Buffer, meta: Box): void {
 
 const OWN_BOXES = ["uuid", "udta", "free", "skip"];
 
-/** Turns boxes of manufacturers into free space, and clears free space. */
+/** Clears free space and boxes of manufacturers, which become free space. */
 function blankBox(file: Buffer, { at, start, end }: Box): void {
   file.fill(0, start, end);
   file.write("free", at + 4, "latin1");

@@ -1,6 +1,6 @@
 /**
- * Process that decodes untrusted pictures: reads one from standard input, writes frames to descriptor 3, and ends. It has no environment,
- * no file, no network and no second picture.
+ * Process that decodes one untrusted picture from standard input, writes the results to descriptor 3, and ends. It has
+ * no environment, no files and no network.
  */
 import { createWriteStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
@@ -9,7 +9,7 @@ import type { FrameHeader, Job } from "../pictures.js";
 import { DamagedPicture, withoutPrivateMetadata } from "./private-metadata.js";
 
 const DECODERS = ["Jpeg", "Png", "Webp", "Nsgif", "Heif", "Tiff"];
-/** Effort of the AVIF encoder. Decoding many pictures is slow already; encoding AVIF at best quality takes seconds. */
+/** Effort of the AVIF encoder. It is low, because AVIF at the best effort takes seconds. */
 const AVIF_EFFORT = 2;
 
 sharp.cache(false);
@@ -24,7 +24,7 @@ async function standardInput(): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** Opens the first page of a picture, upright. */
+/** Opens the first page of a picture in its displayed orientation. */
 const openPicture = (file: Buffer, maxPixels: number): Sharp =>
   sharp(file, { limitInputPixels: maxPixels, sequentialRead: true, pages: 1 }).autoOrient();
 
@@ -66,7 +66,7 @@ async function resized(file: Buffer, { maxPixels, resize }: Job): Promise<Shown>
   return { size: [info.width, info.height], bytes: data };
 }
 
-/** Yields a header of JSON with its length before it, then the bytes that it describes. */
+/** Yields a JSON header, preceded by its length, then the bytes that it describes. */
 function* framed(header: FrameHeader, parts: readonly Buffer[]): Generator<Buffer> {
   const text = Buffer.from(JSON.stringify({ ...header, bytes: parts.reduce((sum, { length }) => sum + length, 0) }));
   const length = Buffer.alloc(4);
@@ -75,7 +75,7 @@ function* framed(header: FrameHeader, parts: readonly Buffer[]): Generator<Buffe
   yield* parts;
 }
 
-/** Returns the decoded result. An error is a result too. */
+/** Decodes the picture. Returns the result, or the error as a result. */
 async function renderPicture(file: Buffer, job: Job): Promise<Generator<Buffer>> {
   try {
     const { size, bytes } = await (job.resize ? resized(file, job) : thumbnailOf(file, job));
@@ -85,7 +85,7 @@ async function renderPicture(file: Buffer, job: Job): Promise<Generator<Buffer>>
   }
 }
 
-/** Sends the file without private metadata first, because that does not depend on a decoder, which may crash this process. */
+/** Yields the results. The file without private metadata comes first, because it needs no decoder, which may crash this process. */
 async function* answer(file: Buffer, job: Job): AsyncGenerator<Buffer> {
   if (job.resize) return yield* await renderPicture(file, job);
   let parts: Buffer[];

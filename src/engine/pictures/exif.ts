@@ -1,4 +1,4 @@
-/** Orientation in Exif data. Reads and writes only this value; everything else in Exif is private and removed. */
+/** Reads and writes the orientation in Exif data. Everything else in Exif is private and removed. */
 
 const ORIENTATION = 0x0112;
 const SHORT = 3;

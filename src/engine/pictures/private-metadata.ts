@@ -1,13 +1,13 @@
 /**
- * Removes metadata about the maker from a picture's file: place, time, device, texts, previews. Pixels stay unchanged bit by bit, and so do
- * colours and orientation. Decodes nothing; handles malicious files.
+ * Removes private metadata from a picture's file: place, time, device, texts, previews. Pixels, colours and orientation
+ * stay bit by bit. Decodes nothing, and accepts malicious files.
  */
 import { crc32 } from "node:zlib";
 import { withoutPrivateItems } from "./bmff-metadata.js";
 import { orientationIn, orientationOnly } from "./exif.js";
 import { withoutPrivateTags } from "./tiff-metadata.js";
 
-/** Error if the file does not have the format of its first bytes. */
+/** Error if the file does not have the format that its first bytes announce. */
 export class DamagedPicture extends Error {
   override readonly name = "DamagedPicture";
 }
@@ -16,7 +16,7 @@ const EXIF_MARK = Buffer.from("Exif\0\0", "latin1");
 
 const isPlainMarker = (marker: number) => marker === 0x01 || (marker >= 0xd0 && marker <= 0xd8);
 
-/** True for a JPEG segment that affects display: JFIF, colours, Adobe's colour transform. */
+/** True for a JPEG segment that a viewer needs: JFIF, colours, Adobe's colour transform. */
 function isOfDisplay(marker: number, content: Buffer): boolean {
   if (marker === 0xe0) return content.toString("latin1", 0, 4) === "JFIF";
   if (marker === 0xe2) return content.toString("latin1", 0, 11) === "ICC_PROFILE";
@@ -25,7 +25,7 @@ function isOfDisplay(marker: number, content: Buffer): boolean {
   return !isApplication && marker !== 0xfe;
 }
 
-/** Returns the position at which entropy-coded data from `from` on end, at a marker that is not part of them. */
+/** Returns the position of the marker that ends the entropy-coded data beginning at `from`. */
 function endOfScan(file: Buffer, from: number): number {
   let at = from;
   for (;;) {
@@ -42,7 +42,7 @@ const orientationSegment = (orientation: number): Buffer => {
   return Buffer.concat([Buffer.from([0xff, 0xe1, 0, content.length + 2]), content]);
 };
 
-/** Data after the picture's end is removed too: cameras append videos and further pictures. */
+/** Returns a JPEG without private segments. Data after its end is removed too, because cameras append videos and further pictures. */
 function cleanJpeg(file: Buffer): Buffer[] {
   const retained: Buffer[] = [file.subarray(0, 2)];
   let orientation = 1;
@@ -103,7 +103,7 @@ const WEBP_KEPT = new Set(["VP8 ", "VP8L", "VP8X", "ALPH", "ANIM", "ANMF", "ICCP
 const WEBP_EXIF = 0x08;
 const WEBP_XMP = 0x04;
 
-/** Chunks of a RIFF, each with its padding. */
+/** Returns the chunks of a WebP file, each with its padding. */
 function webpChunks(file: Buffer): { type: string; whole: Buffer; content: Buffer }[] {
   const chunks = [];
   for (let at = 12; at + 8 <= file.length; ) {
@@ -139,7 +139,7 @@ function cleanWebp(file: Buffer): Buffer[] {
   return [header, ...retained];
 }
 
-/** Comments and XMP of a GIF have their own extensions; loops and times are in others, which stay. */
+/** Returns a GIF without comments and XMP. Other extensions stay, because they contain loops and times. */
 function cleanGif(file: Buffer): Buffer[] {
   const tableBytes = (flags: number) => (flags & 0x80 ? 3 * 2 ** ((flags & 7) + 1) : 0);
   const blocksEnd = (from: number): number => {

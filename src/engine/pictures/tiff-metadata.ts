@@ -1,9 +1,9 @@
-/** Removes private tags of a TIFF from its directories in place, and overwrites their values. All other bytes keep their positions. */
+/** Removes private tags from the directories of a TIFF in place, and overwrites their values. All other bytes keep their positions. */
 
-/** Tag numbers: XMP, IPTC, Photoshop's, Exif, GPS, and the texts about maker, device, time and place of work. */
+/** Numbers of private tags: XMP, IPTC, Photoshop, Exif, GPS, and texts about maker, device, time and place. */
 const PRIVATE = new Set([700, 33723, 34377, 34665, 34853, 270, 271, 272, 305, 306, 315, 316, 33432, 40093, 50341]);
 const DIRECTORIES = new Set([34665, 34853, 40965]);
-/** Bytes of a value by its type: BYTE ASCII SHORT LONG RATIONAL SBYTE UNDEFINED SSHORT SLONG SRATIONAL FLOAT DOUBLE IFD. */
+/** Size in bytes of a value by its type: BYTE ASCII SHORT LONG RATIONAL SBYTE UNDEFINED SSHORT SLONG SRATIONAL FLOAT DOUBLE IFD. */
 const SIZES = [0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4];
 const DIRECTORIES_MAX = 1_000;
 
@@ -28,7 +28,7 @@ class Tiff {
     else this.file.writeUInt16BE(value, at);
   }
 
-  /** True if the directory at `at` has not been visited yet. */
+  /** True at the first visit of the directory at `at`, so that cycles end. */
   private enters(at: number): boolean {
     if (at < 8 || at + 6 > this.file.length || this.visited.has(at) || this.visited.size >= DIRECTORIES_MAX)
       return false;
@@ -56,7 +56,7 @@ class Tiff {
     this.file.fill(0, at, Math.min(this.file.length, at + 2 + entries.length * 12));
   }
 
-  /** Follows the directories, and removes the private entries of each. */
+  /** Follows the chain of directories and removes the private entries of each. */
   clean(first: number): void {
     for (let at = first; this.enters(at); ) {
       const entries = this.entries(at);

@@ -1,6 +1,6 @@
 /**
- * Finds any of many byte strings in a text in one linear pass (Aho and Corasick, 1975). Nodes of the trie are numbered in the order in
- * which the sorted patterns add them: the first child of `n` is `n + 1`.
+ * Finds any of many byte strings in one linear pass (Aho and Corasick, 1975). Nodes of the trie have the numbers in
+ * which the sorted patterns add them, so that the first child of `n` is `n + 1`.
  */
 import { Beginnings, PATTERN_MIN_BYTES } from "./beginnings.js";
 import { EVERYWHERE, type Spans } from "./spans.js";
@@ -14,7 +14,7 @@ export interface Hit {
 
 /** If at most this number of bytes of a pattern is matched, the search for the next beginning is faster than following links. */
 const SHORT_MATCH_BYTES = 3;
-/** Distance from the end of a truncated text that is searched: a cut within an escape leaves up to five bytes of it. */
+/** Bytes before the end of a truncated text in which a pattern may end: a cut within an escape leaves up to five of its bytes. */
 const CUT_SLACK = 6;
 
 const HASH = 0x9e3779b1;
@@ -22,7 +22,7 @@ const HASH = 0x9e3779b1;
 interface Ordered {
   pattern: Uint8Array;
   index: number;
-  /** Number of first bytes that are equal to those of the previous pattern. */
+  /** Number of first bytes that the pattern has in common with the previous one. */
   shared: number;
 }
 
@@ -44,7 +44,7 @@ export class Automaton {
   private readonly first: Int16Array;
   private readonly fail: Int32Array;
   private readonly depth: Int32Array;
-  /** Node of the longest pattern that ends at this node; 0 for none. */
+  /** For each node, the node of the longest pattern that ends there; 0 for none. */
   private readonly report: Int32Array;
   private readonly patternAt = new Map<number, number>();
   /** Children other than the first, by `node * 256 + label`, with open addressing. */
@@ -55,7 +55,7 @@ export class Automaton {
   private readonly beginnings: Beginnings;
   /** Length of the longest pattern in bytes. */
   readonly longest: number;
-  /** Steps of all passes so far, for tests that passes are linear. */
+  /** Number of steps of all passes, by which tests check that passes are linear. */
   steps = 0;
 
   /** @param patterns each of at least PATTERN_MIN_BYTES; of equal ones the first counts */
@@ -124,7 +124,7 @@ export class Automaton {
     return 0;
   }
 
-  /** Sets the failure links, in the order of depth. */
+  /** Computes the failure links in the order of depth. */
   private link(order: Int32Array, parents: Int32Array, labels: Uint8Array): void {
     for (const node of order) {
       const parent = parents[node]!;
@@ -171,8 +171,8 @@ export class Automaton {
   }
 
   /**
-   * Reads from a place where a pattern may begin until no prefix of a pattern is matched. Calls `tell` for each place where patterns end,
-   * with the longest of them. Returns where the remaining match begins; -1 if `tell` returned true.
+   * Reads from a place where a pattern may begin until no prefix of a pattern matches. Calls `onHit` at each place
+   * where patterns end, with the longest one. Returns where the remaining match begins; -1 if `onHit` returned true.
    */
   private pass(bytes: Uint8Array, from: number, onHit: (hit: Hit) => boolean): number {
     const { first, report, depth } = this;
@@ -196,8 +196,8 @@ export class Automaton {
   }
 
   /**
-   * Calls `tell` for occurrences, ordered by their ends, with the longest at each end, until it returns true.
-   * @param words the same bytes as 32-bit words, only complete ones
+   * Calls `onHit` for each occurrence until it returns true, ordered by their ends, with the longest at each end.
+   * @param words the same bytes as complete 32-bit words
    * @param spans occurrences without a byte in them may be left out
    */
   scan(bytes: Uint8Array, words: Int32Array, onHit: (hit: Hit) => boolean, spans: Spans = EVERYWHERE): boolean {
@@ -209,7 +209,7 @@ export class Automaton {
     return false;
   }
 
-  /** Reports occurrences that begin in `[from, to)`. Returns how far it has read; -1 if `tell` returned true. */
+  /** Reports occurrences that begin in `[from, to)`. Returns how far it has read; -1 if `onHit` returned true. */
   private scanSpan(
     bytes: Uint8Array,
     words: Int32Array,

@@ -1,15 +1,15 @@
 /**
- * Finds places where any of many byte strings may begin. It reads one 32-bit word at each multiple of four, and other bytes only if that
- * word occurs near the beginning of a string. It misses none; false candidates are rejected by the caller.
+ * Finds places where any of many byte strings may begin. It reads one 32-bit word at each multiple of four, and other
+ * bytes only if the word occurs near the start of a string. It misses no place; the caller rejects false ones.
  */
 
-/** A pattern of this length contains a complete word at a multiple of four, wherever it starts. */
+/** Minimum length of a pattern. It contains a complete word at a multiple of four, wherever it starts. */
 export const PATTERN_MIN_BYTES = 8;
 const WORD = 4;
 
 const HASH = 0x9e3779b1;
 const OTHER_HASH = 0x85ebca6b;
-/** Slots per entry, so that there are few false candidates. */
+/** Slots of the hash table for each entry, so that there are few false places. */
 const SLOTS_PER_WORD = 16;
 const WORD_BITS_MIN = 14;
 const WORD_BITS_MAX = 20;
@@ -23,10 +23,10 @@ const wordAt = (bytes: Uint8Array, at: number): number =>
   bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24);
 
 export class Beginnings {
-  /** By the hash of a word: bit `n` is set if a pattern has such a word `n` bytes after its start. */
+  /** Bits by the hash of a word: bit `n` is set if a pattern has such a word `n` bytes after its start. */
   private readonly words: Uint8Array;
   private readonly wordShift: number;
-  /** One bit by the hash of the first eight bytes of each pattern. */
+  /** Bits by the hash of eight bytes: set for the first eight bytes of each pattern. */
   private readonly eights: Int32Array;
   private readonly eightShift: number;
 

@@ -8,13 +8,16 @@ import { BASE64_NUMERALS, HEX_NUMERALS, type Numerals, PAIRS } from "./numerals.
 import { addSpan, EVERYWHERE, type Spans } from "./spans.js";
 import { pairsOf } from "./words.js";
 
-/** Bytes per byte of an occurrence that line breaks and escapes may add. */
+/** Maximum bytes that line breaks and escapes may add to each byte of an occurrence. */
 const LEFT_OUT_BYTES = 6;
 
-/** A byte that no pattern contains. At least five of them separate two texts in one buffer: more than may follow a truncated text. */
+/**
+ * A byte that no pattern contains. At least five of them separate two texts in one buffer, which is more than may
+ * follow a truncated text.
+ */
 const SEPARATOR = 0xff;
 
-/** A layer, and its pairs of adjacent bytes as numbers: from even places, and from odd ones. */
+/** A layer of the text, and its pairs of adjacent bytes as numbers: those at even places and those at odd ones. */
 interface Digits {
   layer: Layer;
   even: Uint16Array;
@@ -26,7 +29,7 @@ function digitsOf(layer: Layer): Digits {
   return { layer, even: pairsOf(bytes), odd: pairsOf(bytes.subarray(1)) };
 }
 
-/** Adds the runs of at least `min` such digits within `[begin, end)`, as [from, to, from, to …]. */
+/** Adds the runs of at least `min` such digits between the two indexes, as [from, to, from, to …]. */
 function addRuns(
   runs: number[],
   { layer: { bytes }, even }: Digits,
@@ -78,7 +81,7 @@ function runsNear(runs: readonly number[], spans: Spans, reach: number): readonl
   return near;
 }
 
-/** Writes the same bytes shifted by a number of bits, without the last word: faster than decoding again. */
+/** Shifts the bytes by a number of bits, without the last word, which is faster than decoding again. */
 function moveBits(words: Int32Array, bits: number, moved: Int32Array): void {
   if (bits === 0) {
     moved.set(words);
@@ -98,11 +101,11 @@ function moveBits(words: Int32Array, bits: number, moved: Int32Array): void {
   }
 }
 
-/** Runs of digits of one kind. */
+/** Runs of digits of one numeral system. */
 class Runs {
-  /** Each run decoded from its first digit; the remaining bits of its last byte are 0. */
+  /** Each run decoded from its first digit; the unused bits of its last byte are 0. */
   private readonly words: Int32Array;
-  /** Result of the last shift. New memory for each shift would cost more than the shift. */
+  /** Memory for the result of a shift. New memory for each shift would cost more than the shift. */
   private readonly shifted: Int32Array<ArrayBuffer>;
 
   constructor(
@@ -122,7 +125,7 @@ class Runs {
     }
   }
 
-  /** Each run decoded from its digit number `shift`, with separators in between. Valid until the next call. */
+  /** Returns each run decoded from its digit number `shift`, with separators in between. The result is valid until the next call. */
   decoded(shift: number): Pick<Layer, "bytes" | "at"> {
     const { runs } = this;
     const { layer } = this.digits;
@@ -145,7 +148,7 @@ class Runs {
     return { bytes: bytes.subarray(0, end + 1), at: places?.subarray(0, end + 1) ?? null };
   }
 
-  /** Bytes of decoded digits with the following separators, rounded up to words. */
+  /** Returns the bytes that decoded digits and the separators after them need, rounded up to words. */
   private room(from: number, to: number): number {
     return ((((to - from) * this.numerals.bitsPerDigit) >> 3) + 8) & ~3;
   }

@@ -8,21 +8,21 @@ const BACKSLASH = 0x5c;
 const PERCENT = 0x25;
 const LOWER_U = 0x75;
 const LOWER_X = 0x78;
-/** Up to this distance, bytes are searched and copied one by one: a library call would cost as much. */
+/** Distance up to which bytes are searched and copied one by one, because a library call would cost as much. */
 const BYTEWISE_DISTANCE = 64;
-/** Bytes before an escape that it may overwrite (a high surrogate), and the bytes that it writes from there. */
+/** Bytes before an escape that its meaning may overwrite (a high surrogate). */
 const REWRITTEN = 3;
 const WRITTEN_MAX = 4;
 /** Larger than every text. */
 const BEYOND_EVERY_TEXT = 2 ** 30;
 
-/** Meaning of a backslash and this character; 0 for none. */
+/** Byte that a backslash followed by this character stands for; 0 for none. */
 const ESCAPED = new Uint8Array(256);
 for (const [name, value] of Object.entries({ b: 8, t: 9, n: 10, f: 12, r: 13, '"': 34, "\\": 92, "/": 47 })) {
   ESCAPED[name.charCodeAt(0)] = value;
 }
 
-/** Reads `count` hex digits from `from`; -1 if they are not. */
+/** Returns the number in `count` hex digits from `from`; -1 if they are not digits. */
 function hexAt(bytes: Uint8Array, from: number, count: number): number {
   if (from + count > bytes.length) return -1;
   let value = 0;
@@ -37,7 +37,7 @@ function hexAt(bytes: Uint8Array, from: number, count: number): number {
 const LENGTH_SHIFT = 16;
 const PERCENT_LENGTH = 3;
 
-/** Reads the escape at that place: its length, shifted by LENGTH_SHIFT, and the byte or code unit that it stands for; 0 for none. */
+/** Returns the escape at an index: its length, shifted by LENGTH_SHIFT, and the byte or code unit that it stands for; 0 for none. */
 function escapeAt(bytes: Uint8Array, index: number): number {
   const mark = bytes[index];
   if (mark === BACKSLASH && index + 1 < bytes.length) {
@@ -49,7 +49,7 @@ function escapeAt(bytes: Uint8Array, index: number): number {
   return value < 0 ? 0 : (PERCENT_LENGTH << LENGTH_SHIFT) | value;
 }
 
-/** The same for an escape with the number of a character. */
+/** Returns the escape at an index that contains the number of a character. */
 function codeAt(bytes: Uint8Array, index: number): number {
   const letter = bytes[index + 1];
   const digits = letter === LOWER_U ? 4 : letter === LOWER_X ? 2 : 0;
@@ -63,7 +63,7 @@ const PERCENTS = wordOf(PERCENT);
 /** Length of the longest escape in bytes. */
 const ESCAPE_BYTES = 6;
 
-/** Characters that escapes with the number of a character, of a backslash or of a line break consist of, and line breaks. */
+/** Characters that escapes of a character number, a backslash or a line break consist of, and line breaks. */
 const IN_ESCAPES = new Set(Buffer.from("\\%uxnr\r\n0123456789abcdefABCDEF"));
 const isHighSurrogate = (unit: number): boolean => (unit & 0xfc00) === 0xd800;
 
@@ -81,10 +81,10 @@ export function escapesBefore(text: string, end: number): number {
   return first;
 }
 
-/** Finds the escapes of a text one after the other. */
+/** Finds the escapes in a text, one after the other. */
 class Escapes {
   private readonly words: Int32Array;
-  /** First span that may contain the next places. */
+  /** Index of the first span that may contain later places. */
   private span = 0;
 
   /** @param spans only escapes with a byte in them are returned */
@@ -138,7 +138,7 @@ class Escapes {
   }
 }
 
-/** Maps spans of the input to spans of the output. */
+/** Converts spans of the input to spans of the output. */
 class MovedSpans {
   readonly spans: number[] = [];
   /** Next start or end of a span; NOWHERE after the last one. */
@@ -147,7 +147,7 @@ class MovedSpans {
     this.next = before[0] ?? BEYOND_EVERY_TEXT;
   }
 
-  /** Records that the input from `from` to `to` was written up to `length`, unchanged or as the meaning of an escape. */
+  /** Records that the input from `from` to `to` has been written up to `length`, either unchanged or as the meaning of an escape. */
   upTo(from: number, to: number, length: number, isSame: boolean): void {
     for (; this.next <= to; this.next = this.before[this.spans.length] ?? BEYOND_EVERY_TEXT) {
       this.spans.push(isSame ? length - (to - Math.max(from, this.next)) : length);
@@ -162,7 +162,7 @@ function writeUnit(out: Writer, unit: number, from: number, length: number): num
   return out.length;
 }
 
-/** Copies `[from, to)` to a place of the other array, which may be an earlier one of the same array. */
+/** Copies `[from, to)` to another array, or to an earlier place in the same array. */
 function copy<Units extends Uint8Array | Int32Array>(
   bytes: Units,
   from: number,
@@ -193,7 +193,7 @@ export function unescapedLayer(layer: Layer, reused = false): Layer | null {
   if (places !== null) copy(at!, 0, first, places, 0);
   moved.upTo(0, first, first, true);
   let length = first;
-  /** End of the output for which `fresh` is complete. */
+  /** End of the output up to which `fresh` is complete. */
   let noted = 0;
   for (let index = first; index < bytes.length; ) {
     const meaning = escapeAt(bytes, index);

@@ -1,19 +1,19 @@
-/** A text as bytes to search in: UTF-8 without line breaks. */
+/** A layer is a text as bytes to search in: UTF-8 without line breaks. */
 import { EVERYWHERE, type Spans } from "./spans.js";
 
 export interface Layer {
   bytes: Uint8Array;
   /** For each byte the index of its character in the text, if requested. */
   at: Int32Array | null;
-  /** Places whose bytes differ from those of the layer that it was made from. */
+  /** Spans of bytes that differ from the layer of which this one was made. */
   fresh: Spans;
-  /** The same, compared to the text itself. */
+  /** Spans of bytes that differ from the text itself. */
   changed: Spans;
 }
 
 export const isLineBreak = (byte: number): boolean => byte === 10 || byte === 13;
 
-/** Writes bytes one after the other. */
+/** Writes bytes into memory, one after the other. */
 export class Writer {
   length = 0;
   /** @param bytes memory that is written to */
@@ -62,13 +62,13 @@ export function pushUnit(out: Writer, unit: number, from: number): void {
   }
 }
 
-/** Returns the index of the first such byte; the length for none. Node uses the C library, which reads many bytes at once. */
+/** Returns the index of the first occurrence of a byte; the length for none. Uses the C library, which compares many bytes at once. */
 function indexOfByte(bytes: Uint8Array, byte: number): number {
   const index = Buffer.prototype.indexOf.call(bytes, byte);
   return index === -1 ? bytes.length : index;
 }
 
-/** For each byte: 1 unless it is a line break. */
+/** Table by byte: 1 if the byte is kept, 0 for a line break. */
 const IS_KEPT = new Uint8Array(256).fill(1);
 IS_KEPT[10] = 0;
 IS_KEPT[13] = 0;
@@ -84,7 +84,7 @@ function dropLineBreaks(bytes: Uint8Array, first: number): number {
   return length;
 }
 
-/** The same for the places of the bytes, before the bytes are changed. */
+/** Removes from the positions those of line breaks. Call it before the bytes are changed. */
 function dropPositions(at: Int32Array, bytes: Uint8Array, first: number): void {
   let length = first;
   for (let index = first; index < bytes.length; index += 1) {

@@ -1,4 +1,4 @@
-/** Digits of base64, base64url and hex, and their fast decoding. */
+/** Tables for the digits of base64, base64url and hex, and their fast decoding. */
 
 export const HEX = new Int8Array(256).fill(-1);
 for (let value = 0; value < 16; value += 1) {
@@ -36,9 +36,9 @@ export interface Numerals {
   values: Int8Array;
   /** Bit in PAIRS. */
   bit: number;
-  /** Number of digits that contain 8 complete bytes, wherever they begin. */
+  /** Number of digits that contain 8 complete bytes, wherever these begin. */
   shortest: number;
-  /** Number of digits from which the first byte may begin. */
+  /** Number of digits at which the first byte may begin. */
   shifts: number;
   /** Decodes `digits` digits from a pair into complete words. Returns the number of decoded digits. */
   decodeWords(pairs: Uint16Array, from: number, digits: number, out: Int32Array, started: number): number;

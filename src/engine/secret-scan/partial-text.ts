@@ -1,4 +1,7 @@
-/** Masks a text that is still being received: the part that can be passed on, and where the rest begins, which may be a part of a secret. */
+/**
+ * Masks a text while it is being received: decides which part can be passed on, and which end may be the beginning of a
+ * secret and must wait.
+ */
 import { escapesBefore } from "./escapes.js";
 
 export interface Interval {
@@ -10,7 +13,7 @@ export interface Interval {
 export interface TextBeginning {
   /** The received text, with some of the text that was passed on before. */
   text: string;
-  /** Index of the first character that was not passed on. 0 only if nothing was passed on. */
+  /** Index of the first character that was not passed on yet; 0 only if nothing was passed on. */
   from: number;
   /** True if nothing follows. */
   isEnd: boolean;
@@ -32,8 +35,8 @@ function afterSpace(text: string, from: number): number {
 }
 
 /**
- * Adds short secrets, which count as the whole of a quoted string that is no name of a key. Returns the index from which such a string may
- * have begun.
+ * Adds short secrets, which count only as a whole quoted string that is not a key. Returns the index from which such a
+ * string may have begun.
  */
 function addQuoted(intervals: Interval[], text: string, whole: ReadonlyMap<string, string>): number {
   let undecided = text.length;
@@ -53,7 +56,7 @@ function addQuoted(intervals: Interval[], text: string, whole: ReadonlyMap<strin
   return undecided;
 }
 
-/** Returns the index at or before `undecided` that is in no secret. */
+/** Returns the largest index up to `undecided` that is not inside a secret. */
 function beforeSecrets(undecided: number, intervals: readonly Interval[]): number {
   let to = undecided;
   // The last one first: each may reach into one that begins before it.
@@ -61,7 +64,10 @@ function beforeSecrets(undecided: number, intervals: readonly Interval[]): numbe
   return to;
 }
 
-/** Index from which the text is needed after everything before `to` was passed on: at least one character, so that it is not the beginning. */
+/**
+ * Returns the index from which the text is needed after everything before `to` was passed on. It includes at least one
+ * character, so that the rest does not count as the beginning.
+ */
 const neededBefore = (text: string, to: number): number => Math.max(0, Math.min(escapesBefore(text, to), to - 1));
 
 /**

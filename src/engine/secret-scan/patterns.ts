@@ -1,16 +1,13 @@
-/**
- * Patterns of a secret value that are searched in the layers of a text (layers.ts). They are few, because the layers undo encodings.
- * Layers have no line breaks, so line breaks of a value do not matter.
- */
+/** Computes the patterns of a secret that are searched in the layers of a text (layers.ts). They are few, because layers undo encodings. */
 import { PATTERN_MIN_BYTES } from "./beginnings.js";
 import { unescapedLayer } from "./escapes.js";
 import { isLineBreak, type Layer, plainLayer } from "./layers.js";
 
-/** A host name has no longer values. */
+/** Maximum length of a host name, which cannot contain longer values. */
 const HOST_MAX_CHARACTERS = 253;
-/** Layers of escapes within a value itself that are considered. */
+/** Maximum number of escape layers inside a value that are considered. */
 const PEELED_TIMES = 2;
-/** Values that neither URLs nor JSON change are found as they are. */
+/** Matches values that URLs and JSON do not change, so that one pattern is enough. */
 const NEVER_ESCAPED = /^[\w.~-]*$/;
 /** Beginnings of a value that a preceding character could turn into the rest of an escape, and ends that could begin one. */
 const TAKEN_AT_START = /^(?:u[\da-f]{4}|[\da-f]{1,4}|[nrt"\\/])/i;
@@ -32,7 +29,10 @@ const unescapedUrl = (text: string): string =>
 const reversed = (text: string): string => Array.from(text).reverse().join("");
 const reversedUnits = (text: string): string => text.split("").reverse().join("");
 
-/** Variants: plus for space (forms), slash for backslash (URLs), lines joined by spaces, reversed by characters or code units. */
+/**
+ * Returns variants of a value: plus for space (forms), slash for backslash (URLs), lines joined by spaces, and reversed
+ * by characters or code units.
+ */
 function writings(value: string): string[] {
   const forward = new Set([
     value,
@@ -43,13 +43,16 @@ function writings(value: string): string[] {
   return [...forward, reversed(value), reversedUnits(value)];
 }
 
-/** Layers have no line breaks, so patterns have none either. */
+/** Removes line breaks from a pattern, because layers contain none. */
 const withoutBreaks = (bytes: Uint8Array): Uint8Array => bytes.filter((byte) => !isLineBreak(byte));
 
-/** Reversed hex digits decode to the reversed bytes with exchanged digits. */
+/** Returns the bytes to which reversed hex digits decode: reversed, with the digits of each byte exchanged. */
 const ofReversedHex = (bytes: Buffer): Uint8Array => Buffer.from(reversedUnits(bytes.toString("hex")), "hex");
 
-/** At most two digits at each end contain bits of the surrounding text. A value of this length leaves 8 bytes wherever it is. */
+/**
+ * Minimum length of a reversed value in bytes: at most two digits at each end contain bits of the surrounding text,
+ * which leaves 8 bytes wherever the value is.
+ */
 const SHORT_BYTES = 11;
 
 /** Yields the decoded bytes of reversed base64. Digits with bits of the surrounding text are left out. */
@@ -60,7 +63,7 @@ function* ofReversedBase64(bytes: Buffer): Generator<Uint8Array> {
   for (const shift of [0, 1, 2]) yield decoded(innerDigits(bytes, shift, "base64"));
 }
 
-/** Reversed hex and base64 of the value, as the layers decode them. */
+/** Returns the patterns of the value's reversed hex and base64, as layers decode them. */
 function reversedDigits(value: string): Uint8Array[] {
   const bytes = Buffer.from(value);
   return [ofReversedHex(bytes), ...ofReversedBase64(bytes)]
@@ -76,7 +79,7 @@ function withoutTaken(text: string): string {
   return NEVER_ESCAPED.test(text) ? text : text.replace(TAKEN_AT_START, "").replace(TAKEN_AT_END, "");
 }
 
-/** @param value at least PATTERN_MIN_BYTES without line breaks */
+/** Returns the patterns of a value. @param value at least PATTERN_MIN_BYTES without line breaks */
 export function patternsOf(value: string): Uint8Array[] {
   // A key or an ID: few patterns, because there may be thousands of values.
   if (NEVER_ESCAPED.test(value)) {
@@ -88,7 +91,10 @@ export function patternsOf(value: string): Uint8Array[] {
   return unique([...texts, ...reversedDigits(value), ...reversedDigits(value.trim())]);
 }
 
-/** Base64 of bytes that begin `shift` bytes after a multiple of three: the digits that do not depend on the surrounding text. */
+/**
+ * Returns the base64 digits of bytes that begin `shift` bytes after a multiple of three, without those that depend on
+ * the surrounding text.
+ */
 function innerDigits(bytes: Buffer, shift: number, encoding: "base64" | "base64url"): string {
   const padded = Buffer.concat([Buffer.alloc(shift), bytes]);
   const first = Math.ceil((shift * 8) / 6);
@@ -96,11 +102,11 @@ function innerDigits(bytes: Buffer, shift: number, encoding: "base64" | "base64u
   return padded.toString(encoding).slice(first, lastCharacter);
 }
 
-/** The same for each of the three possible positions in a longer text. */
+/** Returns these digits for each of the three possible positions in a longer text. */
 const base64Forms = (bytes: Buffer): string[] =>
   [0, 1, 2].flatMap((shift) => [innerDigits(bytes, shift, "base64"), innerDigits(bytes, shift, "base64url")]);
 
-/** Characters that URLs drop or replace, and those that JSON escapes with a backslash. */
+/** Matches characters that URLs drop or replace, or that JSON escapes with a backslash. */
 const ALTERED = /[\s"\\]/;
 const DROPPED = new Set(Buffer.from(" +\t\r\n/\\"));
 
@@ -118,7 +124,10 @@ export function addressPatternsOf(value: string): Uint8Array[] {
   return unique(texts);
 }
 
-/** Host names are in lower case and cannot be decoded. Therefore the encoded forms are searched, with and without dots and hyphens. */
+/**
+ * Returns the patterns of a value in a host name. Host names are in lower case and cannot be decoded, so the encoded
+ * forms are searched, with and without dots and hyphens.
+ */
 export function hostPatternsOf(value: string): Uint8Array[] {
   if (value.length > HOST_MAX_CHARACTERS) return [];
   const bytes = Buffer.from(value);
@@ -130,5 +139,5 @@ export function hostPatternsOf(value: string): Uint8Array[] {
     .filter(({ length }) => length >= PATTERN_MIN_BYTES);
 }
 
-/** Texts of a host name: as it is, and without the dots between labels, which have at most 63 characters each. */
+/** Returns a host name as it is, and without the dots between its labels. */
 export const hostTexts = (host: string): string[] => [host, host.replaceAll(".", ""), host.replace(LABELS, "")];

@@ -1,6 +1,6 @@
 /**
- * Finds secret values in text, plain and in common encodings. It does not find values that were split, encrypted, compressed or encoded in
- * another way.
+ * Finds secret values in text, plain or in common encodings. Does not find values that were split, encrypted,
+ * compressed or encoded in another way.
  */
 import { domainToUnicode } from "node:url";
 import { Automaton, type Hit } from "./automaton.js";
@@ -21,18 +21,18 @@ export interface Secret {
   whole: boolean;
 }
 
-/** A text that may be truncated: then the first characters of a secret count at its end. */
+/** A text to search. If it was truncated, the first characters of a secret at its end count too. */
 export interface ScannedText {
   text: string;
   cut?: boolean;
 }
 
 const WHOLE_MAX_CHARACTERS = 64;
-/** Minimum length of a name of a key that counts. Shorter names are ordinary words. */
+/** Minimum length of a key's name that is searched. Shorter names are ordinary words. */
 const KEY_MIN_CHARACTERS = 16;
 const QUOTED = /"([^"\\]{1,64})"(\s*:)?/g;
 
-/** Layers of nested escapes that are removed. */
+/** Maximum number of nested escape layers that are removed. */
 const ESCAPED_TIMES = 8;
 
 interface TextLayer {
@@ -69,7 +69,7 @@ function createFinder(secrets: readonly Secret[], patternsOfOne: (value: string)
   return {
     automaton,
     name: (hit: Hit): string => names[hit.pattern]!,
-    /** Reports occurrences that are in no earlier layer, until `tell` returns true. */
+    /** Reports occurrences that no earlier layer contains, until `onHit` returns true. */
     scan: ({ bytes, fresh }: Layer, onHit: (hit: Hit) => boolean): boolean =>
       automaton.scan(bytes, wordsOf(bytes), onHit, fresh),
   };
@@ -149,7 +149,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
     );
   }
 
-  /** Finds a secret in JSON text outside of short names of keys, which do not count. */
+  /** Finds a secret in JSON text, except in short names of keys. */
   function findBesideKeys(json: string): string | null {
     const keys = shortKeys(json, KEY_MIN_CHARACTERS);
     let secretName: string | null = null;

@@ -4,7 +4,7 @@ export type Spans = readonly number[];
 
 export const EVERYWHERE: Spans = [0, Number.POSITIVE_INFINITY];
 
-/** Spans that are nearer to each other are joined: reading the bytes in between costs less than a separate span. */
+/** Distance below which two spans are joined, because reading the bytes in between costs less than a separate span. */
 const NEAR = 64;
 
 /** Adds a span that does not begin before the last one. */

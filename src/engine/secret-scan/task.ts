@@ -1,4 +1,4 @@
-/** Scans as messages, so that every thread executes them in the same way. */
+/** A scan as a message, so that the main thread and the scan thread execute it in the same way. */
 import type { TextBeginning } from "./partial-text.js";
 import type { ScannedText, SecretScan } from "./scan.js";
 
@@ -14,7 +14,7 @@ export type Task =
 const textOf = (text: string | Uint8Array): string =>
   typeof text === "string" ? text : Buffer.from(text.buffer, text.byteOffset, text.byteLength).toString();
 
-/** Number of characters of the texts in a task. */
+/** Returns the number of characters in the texts of a task. */
 export function sizeOfTask(task: Task): number {
   return "texts" in task ? task.texts.reduce((sum, { text }) => sum + text.length, 0) : task.text.length;
 }

@@ -1,4 +1,7 @@
-/** Passes requests to the scan thread one at a time, by turns of their owners. Starts the thread when needed and ends it when idle. */
+/**
+ * Passes tasks to the scan thread one at a time; their owners take turns. Starts the thread when it is needed, and ends
+ * it when it is idle.
+ */
 
 import { Worker } from "node:worker_threads";
 import { runInBackground } from "../../background.js";
@@ -14,12 +17,12 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** The thread ends after this time without work, which frees its memory. */
+/** Milliseconds without work after which the thread is ended, which frees its memory. */
 const IDLE_MS = 30_000;
 const THREAD = new URL("./thread.js", import.meta.url);
 
 export interface ThreadQueue {
-  /** Requests of different `asker`s take turns. Rejects if the thread ends. */
+  /** Runs a task. Different `asker`s take turns. Rejects if the thread ends. */
   runTask(asker: string, key: string, secrets: readonly Secret[], task: Task): Promise<unknown>;
 }
 

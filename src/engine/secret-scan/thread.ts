@@ -1,4 +1,4 @@
-/** Thread for long scans: executes one task after the other. Entry point of a worker. */
+/** Worker thread for long scans. Executes one task after the other. */
 import { setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
 import { createKeptScans } from "./kept-scans.js";
@@ -14,7 +14,10 @@ export interface Request {
 
 export type Reply = { answer: unknown } | { missing: true } | { error: string };
 
-/** Niceness below the main thread. Only on Linux does it apply to one thread; elsewhere it would apply to the whole process. */
+/**
+ * Niceness of the thread, below the main thread. Only on Linux does it apply to a single thread; elsewhere it would
+ * apply to the whole process.
+ */
 const PRIORITY = 10;
 if (process.platform === "linux") setPriority(PRIORITY);
 

@@ -1,9 +1,9 @@
-/** Views of bytes as 16-bit and 32-bit numbers. */
+/** Views the same bytes as 16-bit or 32-bit numbers. */
 
 const ONES = 0x01010101;
 const HIGHS = 0x80808080;
 
-/** Returns aligned bytes: the same, or a copy. */
+/** Returns the bytes if they are aligned, otherwise an aligned copy. */
 function aligned(bytes: Uint8Array, size: number): Uint8Array {
   return bytes.byteOffset % size === 0 ? bytes : new Uint8Array(bytes);
 }
@@ -20,10 +20,10 @@ export function pairsOf(bytes: Uint8Array): Uint16Array {
   return new Uint16Array(buffer, byteOffset, length >> 1);
 }
 
-/** A word of four such bytes. */
+/** Returns a word that consists of four times this byte. */
 export const wordOf = (byte: number): number => byte * ONES;
 
-/** Not 0 if a byte of the word equals the byte of `same`: only a zero byte borrows into its highest bit. */
+/** Returns a number other than 0 if a byte of the word equals the byte of `same`, because only a zero byte borrows into its highest bit. */
 export function sameBytes(word: number, same: number): number {
   const other = word ^ same;
   return (other - ONES) & ~other & HIGHS;

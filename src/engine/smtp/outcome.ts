@@ -1,9 +1,12 @@
-/** Outcome of an attempt to send a message to an SMTP server, from its replies and errors. Texts of the server are truncated, not masked. */
+/**
+ * Derives the outcome of an attempt to send a message from the SMTP server's replies and errors. Texts of the server
+ * are truncated but not masked.
+ */
 import type SMTPConnection from "nodemailer/lib/smtp-connection";
 
 const DETAIL_MAX_CHARACTERS = 500;
 
-/** A refused recipient; `permanent`: a retry is useless. */
+/** A recipient that the server has refused. `permanent` means that a retry is useless. */
 export interface RefusedRecipient {
   address: string;
   permanent: boolean;
@@ -11,25 +14,25 @@ export interface RefusedRecipient {
 }
 
 export type Delivery =
-  /** The server accepted the message for `accepted`. */
+  /** The server has accepted the message for the recipients in `accepted`. */
   | { kind: "taken"; accepted: string[]; refused: RefusedRecipient[]; detail: string }
-  /** The server certainly has not accepted it. `code` is that of the reply, null without a reply. */
+  /** The server certainly has not accepted the message. `code` is that of its reply; null without a reply. */
   | {
       kind: "refused";
       /** True if a retry is useless. */
       permanent: boolean;
-      /** True if the fault is in the settings of the server: address, TLS or credentials. */
+      /** True if the cause is in the app's settings of the server: address, TLS or credentials. */
       ours: boolean;
       code: number | null;
       refused: RefusedRecipient[];
       detail: string;
     }
-  /** The content was being sent, and there was no reply. */
+  /** The content was being sent when the reply failed to arrive, so that the message may have been sent. */
   | { kind: "unsure"; detail: string }
-  /** Another process has taken over the message; nothing was sent. */
+  /** Another process has claimed the message, so that this process sent nothing. */
   | { kind: "fenced" };
 
-/** `forbidden`: the connection is not allowed, so a retry is useless. */
+/** Error of nodemailer. `forbidden` means that the connection is not allowed, so that a retry is useless. */
 type SmtpError = Error & Partial<SMTPConnection.SMTPError> & { forbidden?: boolean };
 
 /** One line of a reply. */
@@ -52,7 +55,7 @@ export function outcomeOfSuccess(info: SMTPConnection.SentMessageInfo): Delivery
   return { kind: "taken", accepted: [...accepted], refused: refusedOf(rejectedErrors), detail: detailOf(response) };
 }
 
-/** Nodemailer's codes for faults of the message itself, which was not sent. */
+/** Nodemailer's codes for faults of the message itself, which was then not sent. */
 const OWN_FAULTS = ["EENVELOPE", "EMESSAGE"];
 
 /** @param started true if the content was being sent */

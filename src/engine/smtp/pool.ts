@@ -1,4 +1,4 @@
-/** A few connections for each SMTP server, each used by one message at a time and closed when idle. */
+/** Keeps a few connections to each SMTP server. One message uses a connection at a time, and idle ones are closed. */
 import { createHash } from "node:crypto";
 import type SMTPConnection from "nodemailer/lib/smtp-connection";
 
@@ -10,7 +10,7 @@ export interface PooledSession {
   connection: SMTPConnection;
   /** True if it has been used before. */
   reused: boolean;
-  /** True if it must not be used again. */
+  /** True if the connection must not be used again. */
   broken: boolean;
 }
 
@@ -26,7 +26,7 @@ interface ServerConnections {
   waiting: (() => void)[];
 }
 
-/** Key of a server: equal only if all settings including the credentials are equal. */
+/** Returns the key of a server, which is equal only if all settings including the credentials are equal. */
 const keyOf = (server: object): string => createHash("sha256").update(JSON.stringify(server)).digest("hex");
 
 export function createSmtpPool<Server extends object>(open: (server: Server) => Promise<SMTPConnection>) {
@@ -105,7 +105,7 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
       place.waiting.shift()?.();
     },
 
-    /** Closes idle connections, and the others when they are returned. */
+    /** Closes idle connections now, and the others when they are returned. */
     stop(): void {
       stopped = true;
       for (const { idle } of places.values()) for (const pooled of [...idle]) closeSession(pooled);

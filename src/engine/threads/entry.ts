@@ -2,7 +2,10 @@
 import { setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
 
-/** Niceness below the main thread. Only on Linux does it apply to one thread; elsewhere it would apply to the whole process. */
+/**
+ * Niceness of the thread, below the main thread. Only on Linux does it apply to a single thread; elsewhere it would
+ * apply to the whole process.
+ */
 const PRIORITY = 19;
 
 const { module, name } = workerData as { module: string; name: string };

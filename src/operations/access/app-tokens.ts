@@ -1,6 +1,6 @@
 /**
- * Tokens of an app that people create: api, viewer and live tokens, with scopes, expiry and time of the last use. Logs a warning before a
- * token expires.
+ * Creates, lists and revokes the tokens of an app that people create (api, viewer and live tokens). Logs a warning
+ * before a token expires.
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -25,7 +25,7 @@ export interface TokenSummary {
   kind: CredentialKind;
   name: string | null;
   userId: number | null;
-  /** Null if the token has no scopes, and so all rights of an API token. Always null for other kinds. */
+  /** Scopes of the token. Null for an API token with all rights, and for all other kinds. */
   scopes: Scope[] | null;
   createdAt: string;
   expiresAt: string | null;
@@ -41,10 +41,10 @@ type TokenRow = Omit<TokenSummary, "createdAt" | "expiresAt" | "lastUsedAt"> & {
   lastUsedAt: Date | null;
 };
 
-/** A token of an app, with its state. */
+/** A token of an app with its version for ETags. */
 export type StatedToken = TokenSummary & StatedTag;
 
-/** Adds the state for ETags. A token never changes, it can only be revoked. */
+/** Adds the version for ETags, which never changes: a token can only be revoked. */
 const withState = (token: TokenSummary): StatedToken => ({ ...token, updatedAt: token.createdAt });
 
 const IS_VALID_TOKEN =
@@ -109,7 +109,7 @@ function expiryOf(value: unknown): Date | null {
   refuseField("expiresAt", expected, value);
 }
 
-/** Token to revoke, and the state on which the request is based. */
+/** The token to revoke, and the versions on which the request may be based. */
 export interface TokenTarget {
   appId: number;
   id: number;
@@ -121,7 +121,7 @@ export type AppTokens = ReturnType<typeof createAppTokens>;
 export function createAppTokens(options: { db: DataSource; credentials: Credentials; people: People; log: Logger }) {
   const { db, credentials, people, log } = options;
   return {
-    /** The app's valid tokens, newest first. */
+    /** Lists the app's valid tokens, the newest first. */
     async list(appId: number): Promise<StatedToken[]> {
       return (await listWhere(db, "app_id = $1", appId)).map(withState);
     },

@@ -1,4 +1,4 @@
-/** Credentials: issues them, resolves a token to its caller, and revokes them in all processes. */
+/** Issues credentials, finds the caller of a token, and revokes credentials in all processes. */
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
@@ -57,7 +57,7 @@ interface CredentialRow {
   scopes: Scope[] | null;
   roles: [appId: number, role: Role][] | null;
   organizations: [organizationId: number, role: Role][] | null;
-  /** Roles of the person behind an OAuth token on its app; null for all other credentials. */
+  /** Roles on the app of the person who has authorized an OAuth token; null for all other credentials. */
   granted: Role[] | null;
   session: "full" | "provisional" | null;
   isSessionDue: boolean | null;
@@ -131,10 +131,7 @@ const EXPIRE_CREDENTIAL = `
   WITH ended AS (UPDATE credential SET expires_at = now() WHERE id = $1 RETURNING id)
   SELECT pg_notify('${CREDENTIAL_CHANNEL}', id::text) FROM ended`;
 
-/**
- * Function that is called with the ID of a credential that has ended. Null means that any credential may have ended, or that a person's
- * rights have changed.
- */
+/** Called with the ID of a credential that has ended; with null if any credential or right may have changed. */
 type CredentialWatcher = (id: number | null) => void;
 
 /** Returns the role of a person on each app. If a person has two roles on one app, the higher one counts. */
@@ -168,7 +165,7 @@ const keyOf = (token: string): string => hash("sha256", token, "base64");
 /** Creates the rate limiter and cache for unknown tokens. It stores them briefly and counts them by the address that sent them. */
 function createUnknownTokens() {
   const lately = new LRUCache<string, true>({ max: CACHE_MAX, ttl: CACHE_MS });
-  /** Tokens that were valid in this process before: unknown tokens from the same address do not block them. */
+  /** Tokens that were valid in this process before. They are never blocked by unknown tokens from the same address. */
   const once = new LRUCache<string, true>({ max: CACHE_MAX });
   const unknownTokenBucket = createTokenBucket({ limit: UNKNOWN_TOKENS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
   return {
@@ -199,9 +196,7 @@ export type Credentials = ReturnType<typeof createCredentials>;
 export function createCredentials({ db, notifications }: { db: DataSource; notifications: Notifications }) {
   const callersByHash = new LRUCache<string, Caller>({ max: CACHE_MAX, ttl: CACHE_MS });
   const unknownTokens = createUnknownTokens();
-  /**
-   * Tokens of runs that were issued here and have not ended. The value is the key in `known`, or empty until the token has been resolved.
-   */
+  /** Tokens of runs that were issued here and have not ended. The value is the key in `known`; it is empty until the token was resolved. */
   const ofRuns = new LRUCache<number, string>({ max: CACHE_MAX });
   const watchers = new Set<CredentialWatcher>();
   let epoch = 0;

@@ -1,4 +1,7 @@
-/** Checks every operation before it runs: the caller's right, the app's existence, and the rate limit. The rules make the decisions. */
+/**
+ * Checks each operation before it runs: the caller's right, the existence of the app, and the rate limit.
+ * rules/access.ts has the permission table.
+ */
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import type { Config } from "../../config.js";
@@ -20,7 +23,7 @@ import {
   rateWindowOf,
 } from "../../rules/access.js";
 
-/** Part of a request that the gate reads, and the quota that it sets for the response's headers. */
+/** Parts of a request that the access check reads, and the quota that it sets for the headers of the response. */
 export interface Visitor {
   caller: Caller | null;
   /** Network address of the request. */
@@ -40,7 +43,7 @@ export function reportDeferred({ deferred }: Pick<Visitor, "deferred">): void {
   if (deferred) throw deferred;
 }
 
-/** Request for an operation that access rules of the app may allow. */
+/** A request for an operation that the app's access rules may allow. */
 export interface AdmittedRequest {
   /** Caller; null for an anonymous one. */
   caller: Caller | null;
@@ -54,7 +57,7 @@ export interface AdmittedRequest {
   unknownField?: ActionError;
 }
 
-/** Returns the caller, with the parts of the request that operations read. */
+/** Returns the caller with the parts of the request that operations need. */
 const callerOf = (caller: Caller, { address, unknownField }: Visitor): Caller => ({
   ...caller,
   ...(address !== undefined && { address }),
@@ -90,7 +93,7 @@ export interface AccessGate {
    * @throws ActionError RATE_LIMIT_EXCEEDED
    */
   countToolCall(visitor: Visitor, appId: number): Promise<void>;
-  /** Admits the visitor to an operation that concerns no single app, for which a person needs no role. */
+  /** Checks access to an operation that belongs to no app. A person needs no role for it. */
   enterService(visitor: Visitor, operation: Operation): Caller;
   /**
    * Admits the visitor to an operation of one organization. Null stands for the caller's first organization in which the operation is
@@ -126,12 +129,12 @@ export function createGate(options: {
   room: DiskSpace;
 }): AccessGate {
   const { db, window, limits, room } = options;
-  /** Apps that existed a moment ago. The cache cannot be wrong, because the service never deletes an app. */
+  /** Apps that existed when they were last looked up. An entry stays correct, because the service never deletes an app. */
   const existingApps = new LRUCache<number, true>({ max: EXISTING_MAX, ttl: EXISTING_MS });
 
   /**
-   * Counts one request in the app's rate window. Visitors can use the whole window. The part above their share is added
-   * to the limit of the app's own credentials, so that visitors cannot lock out editors and backends.
+   * Counts one request in the app's rate window. Visitors can use the whole window, but what they use above their share
+   * is added to the limit of the app's own credentials, so that visitors cannot lock out editors and back ends.
    */
   async function countIn(
     visitor: Visitor,

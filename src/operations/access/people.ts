@@ -29,7 +29,7 @@ export function createPeople({ db }: { db: DataSource }) {
     return row.id;
   }
 
-  /** Returns what `Svc.Session` reads: the user of the page or of the server run (specification, Authentication 3). */
+  /** Returns the session that `Svc.Session` shows: the user of the page or of the server run (specification, Authentication 3). */
   const session: SessionOf = async ({ appId, personId, copy }) => {
     const personRows = personId === null ? [] : await rows<Person>(db, PERSON, [personId]);
     return { appId, user: personRows[0] ?? null, environment: copy };

@@ -1,6 +1,6 @@
 /**
- * Delays refusals for missing credentials: the first few responses to a network address are sent immediately, later ones
- * after a delay.
+ * Delays rejections of missing credentials. The first few for a network address are sent at once, later ones after a
+ * delay, so that guessing is slow.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { createTokenBucket } from "../../engine/token-bucket.js";
@@ -10,7 +10,7 @@ const REFUSAL_BOUNDS = {
   refusals: 200,
   windowMs: 20_000,
   waitMs: 1_000,
-  /** Maximum delayed refusals, because each holds a connection. */
+  /** Maximum number of delayed rejections, because each holds a connection. */
   waiting: 2_000,
   waitingPerSender: 128,
 };
@@ -23,7 +23,10 @@ export function createRefusalDelay(bounds = REFUSAL_BOUNDS) {
   let all = 0;
 
   return {
-    /** Waits until one more refusal of that sender can be sent. @returns false if too many wait already: the connection is closed then */
+    /**
+     * Waits until a rejection may be sent to this sender.
+     * @returns false if too many wait already, so that the connection must be closed
+     */
     async wait(sender: string): Promise<boolean> {
       if (refusalBucket.takeTokens(sender) === 0) return true;
       const waitingCount = waitingBySender.get(sender) ?? 0;

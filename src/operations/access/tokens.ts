@@ -1,4 +1,4 @@
-/** Format of every token of the service: creation, recognition and storage. Read this file before you add a kind of credential. */
+/** Creates, recognizes and hashes all tokens of the service. Read this file before you add a kind of credential. */
 import { hash, randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
 import type { CredentialKind } from "../../data/credential.js";
@@ -35,7 +35,7 @@ export function newToken(kind: CredentialKind): string {
   return text + tokenChecksum(text);
 }
 
-/** True if the service can have issued this token: its shape is right, and its checksum too if it has one. */
+/** True if the text has the form of a token of this service, and the right checksum if it has one. */
 export function isWellFormedToken(token: string): boolean {
   const tokenMatch = TOKEN_SHAPE.exec(token);
   if (!tokenMatch) return false;

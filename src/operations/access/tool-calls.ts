@@ -14,7 +14,7 @@ export type ToolCalls = ReturnType<typeof createToolCalls>;
 
 const shortenName = (name: string): string => name.slice(0, NAME_MAX_CHARACTERS).toWellFormed();
 
-/** Names of the arguments, and the values of those that name a resource. */
+/** Returns the names of the arguments, and the values of those that name a resource. */
 function describedArguments(args: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const names = NAMING_ARGUMENTS.filter((name) => typeof args[name] === "number" || typeof args[name] === "string");
   const values = names.map((name) => {

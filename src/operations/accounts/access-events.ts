@@ -1,4 +1,7 @@
-/** Audit log of access to the service: sign-ins, failures, roles, invitations, tokens. `records/audit.ts` has the entries of one app. */
+/**
+ * The audit log of access to the service: sign-ins, failures, roles, invitations, tokens. `records/audit.ts` has the
+ * audit log of one app.
+ */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { cursorOf, idOfCursor, page } from "../../rules/page.js";
@@ -8,9 +11,9 @@ export interface AccessEvent {
   /** Type of the event, such as `person.signIn`, `person.signInFailed` or `person.passkey.create`. */
   type: string;
   organizationId?: number | null;
-  /** The person who did it; null if unknown. */
+  /** ID of the person who has made the change; null if unknown. */
   personId?: number | null;
-  /** The person that the entry is about. */
+  /** ID of the person whom the entry is about. */
   subjectId?: number | null;
   address?: string | undefined;
   data?: Record<string, unknown>;
@@ -19,7 +22,7 @@ export interface AccessEvent {
 const INSERT_ACCESS_EVENT = `
   INSERT INTO access_event (type, organization_id, person_id, subject_id, address, data) VALUES ($1, $2, $3, $4, $5, $6)`;
 
-/** Writes one entry; pass the executor of the transaction that makes the change. */
+/** Writes one entry. Pass the executor of the transaction that makes the change. */
 export async function recordAccess(executor: Executor | DataSource, event: AccessEvent): Promise<void> {
   const { type, organizationId = null, personId = null, subjectId = null, address = null, data = {} } = event;
   await rows(executor as Executor, INSERT_ACCESS_EVENT, [

@@ -1,6 +1,6 @@
 /**
- * Accounts of people: the first administrator, sign-in by passphrase, reset. Other files of this folder have sessions, links and counted
- * failures.
+ * Accounts of people: the first administrator, sign-in by passphrase, reset of the passphrase. Other files in this
+ * folder have sessions, links and counts of failures.
  */
 import type { DataSource, EntityManager } from "typeorm";
 import { runInBackground } from "../../background.js";
@@ -31,7 +31,7 @@ export interface SignedIn {
   session: BegunSession;
 }
 
-/** Method with which a person has proven their identity. */
+/** How a person has proven who they are. */
 export interface PassphraseProof {
   by: "passphrase" | "passkey" | "openid" | "invitation";
   /** ID of the OpenID provider. */

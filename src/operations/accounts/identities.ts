@@ -1,4 +1,4 @@
-/** Rows of identities at OpenID providers, accounts created by a first sign-in, and roles from a provider's groups. */
+/** Stores identities at OpenID providers, creates an account at the first sign-in, and sets roles by a provider's groups. */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -11,7 +11,7 @@ import { revokeInvalidLinks } from "./overtaken-links.js";
 import type { OwnRequest } from "./passkeys.js";
 import { checkSignInMethods, lockSignInMethods } from "./sign-in-methods.js";
 
-/** Person as proven by a provider. */
+/** A person whose identity a provider has proven. */
 export interface ProvenIdentity {
   issuer: string;
   subject: string;
@@ -21,7 +21,7 @@ export interface ProvenIdentity {
   lastName: string;
   /** Role from the person's groups; null if no group gives one. */
   role: Role | null;
-  /** Organization by claim or domain; null if none is configured. */
+  /** ID of the organization by claim or domain; null if neither is configured. */
   organizationId: number | null;
 }
 

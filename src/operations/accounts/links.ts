@@ -79,7 +79,7 @@ export function createLinks({ db, baseUrl }: { db: DataSource; baseUrl: string }
       return requireLink((await rows<RedeemedLink>(executor, REDEEM_LINK, [hashToken(linkToken(token)), kind]))[0]);
     },
 
-    /** Reads a valid link without using it up. @throws as `redeem` */
+    /** Reads a valid link; the link stays valid. @throws as `redeem` */
     async peek(token: unknown, kind: LinkKind, executor: Executor = db): Promise<RedeemedLink> {
       return requireLink(
         (await rows<RedeemedLink>(executor, SELECT_VALID_LINK, [hashToken(linkToken(token)), kind]))[0],
@@ -91,7 +91,7 @@ export function createLinks({ db, baseUrl }: { db: DataSource; baseUrl: string }
       return (await rows(executor, REVOKE_LINKS, [id])).length > 0;
     },
 
-    /** Revokes all unused links of a kind about the person. Null stands for the links about no person. */
+    /** Revokes all unused links of a kind about the person. Null stands for links that are about no person. */
     async revokeAll(kind: LinkKind, personId: number | null, executor: Executor = db): Promise<void> {
       await executor.query(REVOKE_ALL, [kind, personId]);
     },

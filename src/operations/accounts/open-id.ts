@@ -30,7 +30,7 @@ export interface OpenIdFlow {
   linkedBy: number | null;
 }
 
-/** Outcome of a sign-in at a provider, passed to the page that the browser returns to. */
+/** Outcome of a sign-in at a provider, which the browser's next page shows. */
 export type OpenIdOutcome =
   | { kind: "signed-in"; signedIn: SignedIn; next: string }
   | { kind: "linked"; next: string }
@@ -255,7 +255,7 @@ export function createOpenId(options: {
       }
     },
 
-    /** Returns the URL at which a browser also signs out at the provider, or null if the provider has none. */
+    /** Returns the URL at which the browser signs out at the provider too; null if the provider has none. */
     async endSessionUrl(id: string, returnTo: string): Promise<string | null> {
       const provider = providers.find((provider) => provider.id === id);
       if (!provider) return null;

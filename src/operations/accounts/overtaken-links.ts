@@ -1,7 +1,7 @@
-/** Ends one-time links that a change of a person's roles makes invalid: invitations and reset links. Call it wherever roles change. */
+/** Revokes one-time links that become invalid when a person's roles change: invitations and reset links. Call it wherever roles change. */
 import { type Executor, rows } from "../../data/database.js";
 
-/** Locks people in the order of their IDs. Changes of roles and new reset links of one person happen one after the other. */
+/** Locks people in the order of their IDs, so that changes of a person's roles and new reset links happen one after the other. */
 export const lockPeople = (executor: Executor, ids: readonly (number | null)[]) =>
   rows(executor, "SELECT FROM person WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPDATE", [ids]);
 

@@ -42,7 +42,7 @@ export interface PasskeyPage {
   origin: string;
 }
 
-/** A caller with their own session. */
+/** A request of a person in a session of their own. */
 export type OwnRequest = SignInRequest & { caller: Caller & { personId: number } };
 
 /** Loads the library at the first use: its certificates' parsers are a tenth of the time that the service needs to start. */

@@ -15,7 +15,7 @@ import {
   withoutAttempt,
 } from "../../rules/sign-in-wait.js";
 
-/* Inserts the rows first, so that their locks serialize concurrent attempts. The subjects are sorted to avoid deadlocks. */
+/** Inserts the rows first, so that their locks make concurrent attempts wait for each other. The subjects are sorted to avoid deadlocks. */
 const LOCK_FAILURES = `
   INSERT INTO sign_in_failure (subject, failures) SELECT unnest($1::bytea[]), '{}'
   ON CONFLICT (subject) DO UPDATE SET updated_at = now()
@@ -73,7 +73,7 @@ export function createSignInAttempts({ db }: { db: DataSource }) {
     });
   }
 
-  /** Removes an attempt. After a success, removes all attempts of `account`. */
+  /** Removes an attempt from the count. After a success, removes all attempts of the account from this address. */
   async function takeBack(at: number, ofAddress: Buffer, ofAccount: Buffer, hasSucceeded: boolean): Promise<void> {
     await db.transaction(async (manager) => {
       for (const row of await lockAttempts(manager, [ofAddress, ofAccount])) {

@@ -1,4 +1,4 @@
-/** Ways in which a person can sign in: at least one remains when another is removed. */
+/** Checks that a person keeps at least one way to sign in when another one is removed. */
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 
@@ -8,7 +8,7 @@ const SELECT_HAS_SIGN_IN_METHOD = `
          OR EXISTS (SELECT FROM person_identity WHERE person_id = $1) AS remains
     FROM person WHERE id = $1`;
 
-/** Serializes changes of one person's sign-in methods until the transaction ends. */
+/** Locks a person's sign-in methods until the transaction ends, so that two removals cannot remove the last two. */
 export async function lockSignInMethods(executor: Executor, personId: number): Promise<void> {
   await rows(executor, LOCK_PERSON, [personId]);
 }

@@ -1,4 +1,4 @@
-/** Changes of an app's actions as its editors receive them: the action, the person and the kind of change. Contains no code. */
+/** Sends changes of an app's actions to its editors: the action, the person and the kind of change, without code. */
 
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -17,7 +17,7 @@ export interface ActionChange {
   /** ID of the draft. Null if `reset` is true: any draft may have changed then. */
   id: number | null;
   removed: boolean;
-  /** Current time of the draft's last change; null if the draft was removed. */
+  /** Time of the draft's last change; null if the draft was removed. */
   updatedAt: string | null;
   /** Type of the change in the audit log, such as `appAction.v3.update`; null if the log has no entry. */
   type: string | null;

@@ -1,4 +1,4 @@
-/** Rows of actions: finds, locks, names and shows them. Validates no input, and writes only through `uniquelyNamed`. */
+/** Finds, locks and shows rows of actions. Checks that names are unique, but no other input. */
 import { type DataSource, type EntityManager, IsNull } from "typeorm";
 import { ActionRow } from "../../data/action.js";
 import type {
@@ -99,7 +99,7 @@ export async function findAction(
   return row;
 }
 
-/** Draft to change, and the states on which the change may be based. Without a `precondition`, any state is allowed. */
+/** The draft to change, and the versions on which the change may be based. Without a `precondition`, any version is allowed. */
 export interface Target {
   appId: number;
   id: number;
@@ -126,7 +126,8 @@ export const createLockMaster =
   };
 
 /**
- * Reads the draft without a lock, for requests to other hosts before the transaction. Returns null if the transaction will reject the ID.
+ * Reads the draft without a lock, for requests to other hosts before the transaction starts. Returns null for an ID
+ * that the transaction will reject.
  */
 export async function unlockedMaster(db: DataSource, { appId, id }: Target): Promise<ActionRow | null> {
   const where = { id, appId, masterId: IsNull(), actionVersion: "v3" };
@@ -150,7 +151,7 @@ export async function isNameTaken(
   return (await rows(manager, sql, [appId, name, exceptId])).length > 0;
 }
 
-/** Returns NAME_ALREADY_EXISTS for drafts. */
+/** Returns the error NAME_ALREADY_EXISTS for a draft. */
 export const nameTaken = (name: string) =>
   new ActionError("NAME_ALREADY_EXISTS", `name must be unique in the app; another action is named ${name}`);
 

@@ -1,4 +1,4 @@
-/** The authoring verbs: list, get, create, update, remove of master actions (specification, Action operations). */
+/** Operations on drafts for authors: list, get, create, update, remove (specification, Action operations). */
 import { type DataSource, In } from "typeorm";
 import { ActionRow } from "../../data/action.js";
 import { rows } from "../../data/database.js";
@@ -31,7 +31,7 @@ export interface PublishedCopy {
 /** Maximum number of words in a search. Further words are ignored. */
 const SEARCH_WORDS = 10;
 
-/* Condition for drafts of the app that have every word in name or description, ignoring case. */
+/** SQL condition for drafts of the app whose name or description contains every searched word, ignoring case. */
 const IS_DRAFT_OF_APP = `app_id = $1 AND master_id IS NULL AND action_version = 'v3' AND NOT EXISTS (
   SELECT 1 FROM unnest($2::text[]) word WHERE strpos(${foldCaseSql("(name || ' ' || coalesce(description, ''))")}, word) = 0)`;
 

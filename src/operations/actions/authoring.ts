@@ -1,4 +1,4 @@
-/** Creates and connects the operations on actions, apart from runs. */
+/** Creates the operations on actions, except runs, and connects them. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { AddressAssets } from "../../rules/packages.js";

@@ -1,4 +1,4 @@
-/** Checks authors' code by the rules and by V8's compiler, outside the event loop and in turns by app. Caches the results. */
+/** Checks authors' code by the rules and by V8's compiler, outside of the main thread; apps take turns. Caches the results. */
 import { createHash } from "node:crypto";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { createThreads } from "../../engine/threads.js";
@@ -12,7 +12,7 @@ export interface CodeVerdict {
   compileFault: ActionError | null;
 }
 
-/** Maximum number of concurrent checks. If three apps have megabytes checked, a slot is left for a fourth. */
+/** Maximum number of checks at a time. If three apps have megabytes checked, a slot is left for a fourth app. */
 const READ_AT_ONCE = 4;
 /** Length up to which code is checked on the main thread. That takes a few milliseconds; starting a thread takes longer. */
 const INLINE_MAX_CHARACTERS = 4_096;

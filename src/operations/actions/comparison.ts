@@ -1,4 +1,4 @@
-/** Compares two states of one action: a version, the draft or the live version. Changes nothing. */
+/** Compares two states of one action: a version, the draft or the live version. */
 import type { DataSource } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
@@ -36,8 +36,8 @@ const scriptsOf = ({ assets }: ActionRow): ComparedScript[] =>
     .map(({ name, version, integrity }) => ({ name, ...(version && { version }), integrity: integrity! }));
 
 /**
- * Returns the version as a restore would apply it. A version from before the field `access` existed keeps the action's current `access`, so
- * a comparison shows no difference there.
+ * Returns the version as a restore would apply it. A version that is older than the field `access` keeps the action's
+ * current `access`, so that the comparison shows no difference there.
  */
 const asRestored = (version: ActionInput, { access }: ActionInput): ActionInput => ({
   ...version,
@@ -48,7 +48,7 @@ const labelOf = (side: ComparedSide): string => (typeof side === "number" ? `ver
 
 /** Length up to which code is compared on the main thread. Half a million lines would block it for a second and a half. */
 const INLINE_MAX_CHARACTERS = 8_192;
-/** Maximum concurrent comparisons, in total and per app, as for checking code. */
+/** Maximum number of comparisons at a time, in total and for an app, as for checking code. */
 const COMPARISONS_AT_ONCE = 4;
 const line = new FairSemaphore(COMPARISONS_AT_ONCE, 1);
 const threads = createThreads<DiffedActions, ActionDiff>({

@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import { isDatabaseAway } from "../../data/database.js";
 import { ActionError, type Status } from "../../errors.js";
 
-/** Rethrows refusals and database outages; logs any other error and throws `status` instead. */
+/** Rethrows ActionErrors and database outages. Logs any other error and throws `status` instead. */
 export async function failingAs<T>(status: Status, log: Logger, work: Promise<T>): Promise<T> {
   try {
     return await work;

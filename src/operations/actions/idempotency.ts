@@ -18,7 +18,7 @@ const CLAIM_KEY = `
   INSERT INTO idempotency (credential_id, app_id, key, request) VALUES ($1, $2, $3, $4)
   ON CONFLICT (credential_id, app_id, key) DO NOTHING RETURNING key`;
 
-/** A key belongs to the credential that sent it, within one app. `request` is the request in JSON. */
+/** A request with an idempotency key. The key belongs to the credential and the app. `request` is the request as JSON. */
 export interface IdempotentRequest {
   appId: number;
   key: string | null;

@@ -16,13 +16,13 @@ import type { ActionValidation, ValidatedAction } from "./judgement.js";
 import { changedFields, type Masters } from "./masters.js";
 
 /**
- * Author's fields of an exported action. All are present, so that an import also clears fields. `assets` names the stored scripts exactly;
- * an import uses these same scripts if the service knows them.
+ * Author's fields of an exported action. All fields are present, so that an import can also clear them. `assets` names
+ * the stored scripts exactly; an import uses the same scripts if the service has them.
  */
 export type ExportedAction = Omit<ActionInput, keyof RunLimits> &
   LimitData & { assets?: { name: string; version?: string; integrity: string }[] };
 
-/** An action of a document, with its resolved dependencies. */
+/** An action of a document with its resolved dependencies. */
 export interface ImportEntry {
   data: unknown;
   resolved: ResolvedPackages;

@@ -1,6 +1,6 @@
 /**
- * Validates an author's data for an action: by the rules, the compile check and the catalogue, in the order of the validation table. Writes
- * nothing.
+ * Validates an author's data for an action by the rules, the compile check and the catalogue. Faults have the order of
+ * the specification's validation table.
  */
 import type { EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
@@ -35,7 +35,7 @@ export interface ValidatedAction {
 
 const isText = (code: unknown): code is string => typeof code === "string";
 
-/** Returns the property as the rules see it, or undefined if it is absent. */
+/** Returns the property as the rules expect it; undefined if it is absent. */
 function propertyOf(data: unknown, key: string): unknown {
   return isObject(data) && Object.hasOwn(data, key) ? data[key] : undefined;
 }
@@ -77,7 +77,7 @@ export function createActionValidation(options: {
     return inputBy(current.appId, code, parse, current.code, fault);
   }
 
-  /** Resolves dependencies of data whose code has yet to be built. */
+  /** Resolves the dependencies of data whose code is not built yet. */
   async function resolvedOfSource(
     author: ScriptAuthor,
     data: unknown,
@@ -89,7 +89,7 @@ export function createActionValidation(options: {
     return packages.resolve(author, list, current?.assets ?? [], promised);
   }
 
-  /** Adds assets, which are derived from the input. `known` are those that the action already has. */
+  /** Adds the resolved scripts to the input. `known` are those that the action already has. */
   const withAssets = (
     input: ActionInput,
     knownAssets: readonly StoredAsset[],
@@ -106,8 +106,8 @@ export function createActionValidation(options: {
   }
 
   /**
-   * Reports the first of several faults in the order of the validation table. A name or an address that another action uses comes early
-   * there.
+   * Reports the first of several faults in the order of the validation table, in which a name or path that another
+   * action uses comes early.
    */
   async function withTaken(
     manager: EntityManager,
@@ -137,8 +137,8 @@ export function createActionValidation(options: {
 
   return {
     /**
-     * Parses code and resolves dependencies before a transaction that validates them, so that the transaction waits for nothing. The
-     * transaction reports faults of the data.
+     * Checks code and resolves dependencies before a transaction, so that it need not wait for them. Faults are
+     * reported in the transaction.
      * @param current the current action; null for a new one
      * @param promised resolved dependencies of an imported document
      */

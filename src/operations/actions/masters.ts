@@ -1,4 +1,4 @@
-/** Writes a draft: its row, its snapshot and its audit entry, in one transaction. Validates nothing. */
+/** Writes a draft with its snapshot and its audit entry, in one transaction. Validates nothing. */
 import type { Logger } from "pino";
 import type { EntityManager } from "typeorm";
 import { ActionRow } from "../../data/action.js";
@@ -23,7 +23,7 @@ export function changedFields(before: ActionInput, after: ActionInput): string[]
   return [...fields].filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));
 }
 
-/** Returns facts for the audit log about scripts that an action did not have before: a package, or another version of one. */
+/** Returns audit details about scripts that the action did not have before: a package, or another version of one. */
 export function scriptsAdded({ assets }: Pick<ActionRow, "assets">, before: readonly StoredAsset[]): AuditFact[] {
   const had = new Set(before.map(({ name, sha256 }) => `${name} ${sha256}`));
   const addedAssets = assets.filter(isKept).filter(({ name, sha256 }) => !had.has(`${name} ${sha256}`));
@@ -52,7 +52,7 @@ async function checkTotal(manager: EntityManager, appId: number, { code, source 
 export type Masters = ReturnType<typeof createMasters>;
 
 export function createMasters({ log, endpoints }: { log: Logger; endpoints: Endpoints }) {
-  /** Writes validated input to a row. @throws NAME_ALREADY_EXISTS, TRIGGERS_INVALID; the transaction cannot continue then */
+  /** Writes validated input to a row. After an error, the transaction cannot continue. @throws NAME_ALREADY_EXISTS, TRIGGERS_INVALID */
   async function store(manager: EntityManager, row: ActionRow, { input, assets }: ValidatedAction): Promise<void> {
     Object.assign(assignInput(row, input), { assets, updatedAt: changedAfter(row.updatedAt) });
     await uniquelyNamed(writeRow(manager, row), nameTaken(input.name));

@@ -1,4 +1,4 @@
-/** Sample payloads that are stored with an action by name. They start nothing, and are not part of versions and exports. */
+/** Stores sample payloads of an action by name, for tests. They are not part of versions and exports. */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";

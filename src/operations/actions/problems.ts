@@ -1,4 +1,4 @@
-/** Finds faults of code while an author writes it, by the same checks as saving. Stores nothing. */
+/** Finds faults in code while an author writes it, by the checks that a save makes. */
 
 import { BODY_MAX_BYTES } from "../../limits.js";
 import { refuseField } from "../../rules/fields.js";
@@ -9,7 +9,7 @@ export interface CodeProblem {
   message: string;
   line: number;
   column: number;
-  /** Package whose addition to the dependencies would fix the fault. */
+  /** Package that is missing in the dependencies and would fix the fault; otherwise null. */
   dependency: string | null;
 }
 

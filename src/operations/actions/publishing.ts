@@ -1,4 +1,4 @@
-/** Publication: creates, updates and removes the live version of a draft (specification, States and transitions). */
+/** Publishes and unpublishes drafts: creates, updates and removes live versions (specification, States and transitions). */
 import type { Logger } from "pino";
 import type { DataSource, EntityManager } from "typeorm";
 import { ActionRow } from "../../data/action.js";
@@ -37,8 +37,8 @@ const LOCK_PUBLISHING_APP = `SELECT requires_tests AS "requiresTests", published
 type PublishingApp = { requiresTests: boolean; isPublished: boolean };
 
 /**
- * Locks the app until the transaction ends: unpublishing an app waits for its actions, or they wait for it. Call it before
- * the action is locked, as changes of a whole app lock the app before its actions.
+ * Locks the app until the transaction ends, because an app must not be unpublished while one of its actions is
+ * published. Call it before the action is locked, in the order of changes to a whole app.
  */
 async function lockPublishingApp(manager: EntityManager, appId: number): Promise<PublishingApp | undefined> {
   return (await rows<PublishingApp>(manager, LOCK_PUBLISHING_APP, [appId]))[0];

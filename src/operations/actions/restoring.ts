@@ -22,7 +22,7 @@ import { findVersion, recordVersion, type StoredVersion } from "./versions.js";
 export interface RestoredAction {
   action: Action & { isPublished: boolean };
   restoredFromVersionId: number;
-  /** Snapshot of the state before: restoring it undoes this change. Null if no snapshot could be taken. */
+  /** ID of the snapshot from before the restore, which undoes it. Null if no snapshot could be taken. */
   preRestoreVersionId: number | null;
 }
 
@@ -39,8 +39,8 @@ export function createRestoring(options: {
   const { db, judgement, masters, log, show, lockMaster } = options;
 
   /**
-   * Validates the snapshot by the current rules. A package may have left the catalogue since the snapshot was taken. The error then names
-   * the package, because the request itself is valid.
+   * Validates the snapshot by the current rules. If a package has left the catalogue since, the error names it, because
+   * the request itself is valid.
    */
   async function validateVersion(
     manager: EntityManager,

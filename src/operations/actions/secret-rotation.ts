@@ -1,4 +1,4 @@
-/** Replaces the secret in the addresses of an action's HTTP triggers. */
+/** Replaces the secret in the URLs of an action's HTTP triggers. */
 import type { DataSource } from "typeorm";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";

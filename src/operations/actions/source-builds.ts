@@ -17,7 +17,7 @@ const REMEMBERED_BYTES = 32 * 1024 * 1024;
 const CODE_MAX_BYTES = 2 * 1024 * 1024;
 const RETRY_SECONDS = 5;
 
-/** Placeholder for code that cannot be built, so that the rules check everything else. */
+/** Code that stands for a source which cannot be built, so that the rules can check everything else. */
 const NO_CODE = "async function execute() {}";
 
 /** Data of an action whose code is built from its source. */
@@ -37,7 +37,7 @@ function dependenciesIn(data: Record<string, unknown>, current: ActionRow | null
   return Array.isArray(input) ? input.filter((element): element is string => typeof element === "string") : [];
 }
 
-/** Returns the source to build, or undefined if the data leaves code and source unchanged. */
+/** Returns the source to build; undefined if the data change neither code nor source. */
 function sourceIn(data: Record<string, unknown>, current: ActionRow | null): unknown {
   const input = propertyOf(data, "source");
   if (input !== undefined) return input;

@@ -1,7 +1,4 @@
-/**
- * Exports and imports an app's actions as one document. The document has names instead of ids, so that any app can
- * import it.
- */
+/** Exports an app's actions as one document and imports it. The document contains names instead of IDs, so that any app can import it. */
 
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -34,7 +31,7 @@ const EXPORTED_BYTES = `
   SELECT coalesce(sum(octet_length(code) + octet_length(triggers::text) + coalesce(octet_length(source::text), 0)), 0)::bigint AS bytes FROM action
    WHERE app_id = $1 AND master_id IS NULL AND action_version = 'v3'`;
 
-/** The author's fields sorted by name, without ids, times and settings. */
+/** The exported document: author's fields of the actions, sorted by name, without IDs, times and settings. */
 export interface TransferDocument {
   format: typeof TRANSFER_FORMAT;
   actions: ExportedAction[];

@@ -1,4 +1,4 @@
-/** Version history of an action: takes, lists and reads snapshots (specification, Version snapshot). Restores nothing. */
+/** Takes, lists and reads snapshots of actions (specification, Version snapshot). */
 import { createHash } from "node:crypto";
 import type { Logger } from "pino";
 import type { DataSource, EntityManager } from "typeorm";
@@ -84,7 +84,7 @@ const INSERT_SNAPSHOT = `
     INSERT INTO kept_script_use (sha256, action_version_id) SELECT sha256, id FROM version, unnest($5::text[]) AS sha256)
   SELECT id FROM version`;
 
-/** Returns a fingerprint of the fields that authors set. A restored draft has the same fingerprint as its version. */
+/** Returns a fingerprint of the author's fields, by which a restored draft equals its version. */
 const stateOf = (row: ActionRow): Buffer =>
   createHash("sha256")
     .update(JSON.stringify(inputOf(row)))
@@ -190,7 +190,7 @@ export async function findVersion(executor: Executor, actionId: number, versionI
   };
 }
 
-/* Condition and order of the two lists. */
+/** SQL condition and order of the two lists of versions. */
 const ALL = ["version.action_id = $1", "version.id DESC"] as const;
 const PUBLISHED_COLUMNS = [
   `${ALL[0]} AND version.published_at IS NOT NULL`,

@@ -1,6 +1,6 @@
 /**
- * `Svc.AI` for server actions: sends requests to the provider in the app's `__ai` setting, within its daily limits, and logs them. Code
- * passes options and gets the answer, but never the key.
+ * `Svc.AI` for server actions: sends requests to the provider in the app's `__ai` setting, counts them against its
+ * daily limits, and logs them. Code passes options and gets the answer, but never the key.
  */
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
@@ -60,7 +60,7 @@ const ERROR_NAME = /^[a-z][a-z0-9_]{0,60}$/;
 const SELECT_RUN_ENVIRONMENT = `
   SELECT action.environment FROM run JOIN action ON action.id = run.action_id WHERE run.id = $1 AND run.app_id = $2`;
 
-/** Estimated tokens of a call's texts. */
+/** Returns the estimated number of tokens in the texts of a call. */
 function inputTokens(options: AiOptions): number {
   if (options.call === "image" || options.call === "transcribe") return 0;
   const texts = options.call === "embeddings" ? options.input : options.messages.map(({ content }) => content);
@@ -68,12 +68,12 @@ function inputTokens(options: AiOptions): number {
   return Math.ceil(characters / CHARACTERS_PER_TOKEN);
 }
 
-/** Estimated tokens of a call, before it is sent. */
+/** Returns the estimated number of tokens of a call with its answer. */
 function expectedTokens(options: AiOptions): number {
   return inputTokens(options) + (options.call === "completions" ? (options.maxTokens ?? ANSWER_TOKENS) : 0);
 }
 
-/** Run that sends a request, and the provider. */
+/** The run that sends a request, and the provider. */
 interface ModelRequest {
   appId: number;
   runId: number;

@@ -1,18 +1,18 @@
-/** Reads a streamed completion while it arrives, and passes its text on without secrets. Does not depend on a provider or transport. */
+/** Reads a streamed completion and passes on its text without secrets, while it arrives. */
 import { OutgoingError } from "../../engine/outgoing.js";
 import type { Scan } from "../../engine/secret-scan.js";
 import type { AiCompletion, CompletionEventReader } from "../../rules/ai/answer.js";
 import { AiError } from "../../rules/ai/failure.js";
 import { EventReader } from "../../rules/ai/provider-json.js";
 
-/** Length from which a waiting text is scanned again only when it has doubled, so that all scans together stay linear. */
+/** Length above which waiting text is scanned again only when it has doubled, so that the total time of all scans stays linear. */
 const SCANNED_AT_ONCE_CHARACTERS = 1_024;
 
 export class CompletionParts {
   private readonly events = new EventReader();
   private text = "";
   private from = 0;
-  /** Length of `text` from which the next scan starts. */
+  /** Length that the waiting text must reach before the next scan. */
   private scannedFrom = 0;
   private hasStarted = false;
   private isStopped = false;
@@ -42,7 +42,7 @@ export class CompletionParts {
     return this.stream.end();
   }
 
-  /** Passes nothing more on, even if a part is still waiting to be read. */
+  /** Stops passing text on, even if a received part is still waiting. */
   stop(): void {
     this.isStopped = true;
   }

@@ -1,4 +1,4 @@
-/** Counts an app's requests to language models of the current day in the database, so that the daily limits hold over all processes. */
+/** Counts an app's requests to language models for the current day in the database, so that its daily limits hold across processes. */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { AiError } from "../../rules/ai/failure.js";

@@ -1,6 +1,6 @@
 /**
- * Sends alerts to webhooks and to Slack. Retries each for a day until it is accepted, so that one may arrive twice with the same ID. Uses
- * only public addresses, and stores only the status of a response.
+ * Sends alerts to webhooks and Slack. Each is tried for a day until it is accepted, so that one may arrive twice with
+ * the same ID. Uses public addresses only, and stores only the status of a response.
  */
 
 import type { Logger } from "pino";
@@ -14,11 +14,11 @@ import { createRunningDeliveries } from "../running-deliveries.js";
 import type { Settings } from "../settings/settings.js";
 import { type AlertBody, slackBody } from "./alert-texts.js";
 
-/** Concurrent deliveries in this process. */
+/** Maximum number of deliveries that this process makes at a time. */
 const DELIVERY_SLOTS = 20;
-/** Concurrent deliveries of one app, so that hosts that never answer do not occupy all slots. */
+/** Maximum number of deliveries of one app at a time, so that hosts that never respond do not occupy all slots. */
 const DELIVERIES_PER_APP = 4;
-/** Lease of a delivery; longer than an attempt can take. */
+/** Lease of a claimed delivery, longer than an attempt can take. */
 const CLAIM_DURATION = "interval '60 seconds'";
 const FIRST_PAUSE_SECONDS = 15;
 const LONGEST_PAUSE_SECONDS = 3_600;

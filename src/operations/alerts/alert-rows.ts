@@ -1,4 +1,4 @@
-/** Rows of alert rules, their states and their messages. */
+/** Reads and writes rows of alert rules, their states and their messages. */
 import { type Executor, rows } from "../../data/database.js";
 import type { AlertState } from "../../rules/alert-conditions.js";
 import type { AlertInput } from "../../rules/alert-input.js";
@@ -7,7 +7,7 @@ import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
 /** Notification channel: a message means that an alert must be sent. */
 export const ALERT_CHANNEL = "svc_alert";
 
-/** State of one action, or of the whole app (`actionId` null), for which the rule fires now. Times are ISO 8601. */
+/** State of one action, or of the whole app (`actionId` null), for which the rule fires. Times are ISO 8601. */
 export interface AlertFiring {
   actionId: number | null;
   actionName: string | null;
@@ -24,7 +24,7 @@ export interface AlertDelivery {
   status: DeliveryStatus;
   /** Text of the message. */
   text: string;
-  /** Detail of the last attempt. */
+  /** Description of the last attempt, such as its status. */
   detail: string | null;
   attempts: number;
   createdAt: string;
@@ -38,7 +38,7 @@ export interface AlertRule extends AlertInput {
   updatedAt: string;
 }
 
-/** Alert rule as the watch reads it. */
+/** An alert rule as the evaluation reads it. */
 export interface WatchedRule extends AlertInput {
   id: number;
   appId: number;

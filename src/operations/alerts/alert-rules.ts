@@ -1,4 +1,4 @@
-/** Operations on an app's alert rules: check, store, list, test. Evaluation and delivery are in other files. */
+/** Operations on an app's alert rules for callers: create, change, remove, list, test. */
 import type { DataSource, EntityManager } from "typeorm";
 import { isDuplicate, isMissing, rows } from "../../data/database.js";
 import { ActionError, tooOften } from "../../errors.js";
@@ -20,10 +20,10 @@ import {
 import type { SendAlert } from "./alert-tell.js";
 
 const DELIVERIES_SHOWN = 20;
-/** Number of messages of one app in a minute from which on tests are rejected. */
+/** Number of an app's messages in a minute above which test messages are rejected. */
 const MESSAGES_PER_MINUTE = 10;
 
-/** Rule to change, and the states on which the change may be based. */
+/** The rule to change, and the versions on which the change may be based. */
 export interface AlertTarget {
   appId: number;
   id: number;
@@ -54,7 +54,7 @@ export function createAlertRules(options: {
     requireCurrent(rule!, precondition);
   }
 
-  /** Checks that the resources exist that the rule names. @throws ActionError REQUEST_INVALID, ACTION_NOT_FOUND */
+  /** Checks that the action and the setting exist that the rule names. @throws ActionError REQUEST_INVALID, ACTION_NOT_FOUND */
   async function checkReferences(appId: number, { actionId, channel, setting }: AlertInput): Promise<void> {
     if (setting !== null) await delivery.destination(appId, setting, channel);
     if (actionId === null) return;
@@ -62,7 +62,7 @@ export function createAlertRules(options: {
     if ((await rows(db, sql, [actionId, appId])).length === 0) throw new ActionError("ACTION_NOT_FOUND");
   }
 
-  /** Writes the change with its audit entry. */
+  /** Writes the changed rule and its audit entry. */
   async function writeRule(
     caller: Caller,
     appId: number,

@@ -1,6 +1,6 @@
 /**
- * Queues the messages of an alert: an e-mail goes to the app's outbox, a webhook becomes a delivery row. Both are in the transaction that
- * changes the rule's state. Sends nothing itself.
+ * Queues the messages of an alert in the transaction that changes the rule's state: an e-mail in the app's outbox, or a
+ * webhook as a delivery row.
  */
 import { type Executor, rows } from "../../data/database.js";
 import type { AlertChannel } from "../../rules/alert-input.js";

@@ -28,7 +28,7 @@ export interface AlertBody {
   at: string;
 }
 
-/** Joins a text to one line, because authors choose names, and a subject is one line. */
+/** Joins a text to one line, because names of authors may contain line breaks and a subject is one line. */
 const line = (text: string): string => text.replace(/[\p{Cc}\u2028\u2029]+/gu, " ");
 
 function alertSentence({ rule, state, action, reason }: AlertFacts): string {

@@ -1,6 +1,7 @@
 /**
- * Evaluates the alert rules over everything that happened since the last check. Stores their state, and sends messages about changes. Any
- * process can do this, because the scheduler may be dead. A check locks one row, so that nothing is evaluated twice.
+ * Evaluates the alert rules for everything that has happened since the last check. Stores their states, and queues
+ * messages about changes. Every process does this, because the scheduler may be dead. A check locks one row, so that no
+ * event is evaluated twice.
  */
 import type { Logger } from "pino";
 import type { DataSource, EntityManager } from "typeorm";
@@ -64,14 +65,14 @@ const OLDEST_QUEUED = `
 
 type EndedAppRun = EndedRun & { appId: number };
 
-/** Current figures of all apps with rules. */
+/** Current figures of the apps that have rules. */
 interface ScheduleState {
   now: Date;
   overdue: readonly { actionId: number; appId: number }[];
   oldest: ReadonlyMap<number, number>;
 }
 
-/** State under evaluation, with the time at which it first fired in this check. */
+/** A rule's state for one subject during the check, and the time at which it first fired. */
 interface AlertCase {
   rule: WatchedRule;
   actionId: number;
@@ -83,8 +84,8 @@ interface AlertCase {
 const keyOf = (ruleId: number, actionId: number): string => `${ruleId}:${actionId}`;
 
 /**
- * Returns the subject of a rule. `failed` and `skipped` apply to each action separately, the other conditions to the named action or to the
- * app.
+ * Returns the subject of a rule. `failed` and `skipped` apply to each action separately; the other conditions apply to
+ * the named action or to the app.
  */
 function subjectOf(rule: WatchedRule, actionId: number): number | null {
   if (rule.actionId !== null) return rule.actionId === actionId ? actionId : null;
@@ -174,7 +175,7 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
     return new Map(actionNames.map(({ id, name }) => [id, name]));
   }
 
-  /** Sends messages that have not been sent, if the rule has any left for this hour. @returns true if people know that it fires */
+  /** Queues messages that are due, if the rule has any left for this hour. @returns true if people have been told that the rule fires */
   async function settleCase(manager: EntityManager, alertCase: AlertCase, name: string | undefined): Promise<boolean> {
     const { rule, actionId, before, standing, fired } = alertCase;
     const at = new Date(now());
@@ -222,7 +223,7 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
     for (const alertCase of all) await storeCase(manager, alertCase, names);
   }
 
-  /** If one app's settings make its message impossible, alerts of other apps are not affected. The next check tries again. */
+  /** Stores one case. If one app's settings make its message impossible, other apps are not affected, and the next check tries again. */
   async function storeCase(
     manager: EntityManager,
     alertCase: AlertCase,

@@ -1,4 +1,4 @@
-/** Checks and changes the app's own fields. The folder operations/settings has the settings. */
+/** Validates and writes the fields of an app. operations/settings has its settings. */
 
 import type { EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";
@@ -10,7 +10,7 @@ import { optionalId, refuseField, requiredText } from "../../rules/fields.js";
 import { type ExpectedTags, NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 
-/** App to change, and the states on which the change may be based. */
+/** The app to change, and the versions on which the change may be based. */
 export interface AppTarget {
   appId: number;
   precondition?: ExpectedTags;
@@ -36,7 +36,7 @@ function readStructure(value: unknown, name: string): unknown {
 
 const optionalText: Field = (value, name) => (value === null ? null : requiredText(value, name));
 
-/** Fields of PUT (specification, Settings endpoints), which a snapshot of the app stores too. */
+/** Fields that PUT changes (specification, Settings endpoints) and that snapshots store. */
 const FIELDS: Record<string, Field> = {
   name: requiredText,
   startingPageId: optionalId,
@@ -45,7 +45,7 @@ const FIELDS: Record<string, Field> = {
   dependencies: readStructure,
   icon: optionalText,
 };
-/** Fields that belong to one app. Snapshots and manifests do not have them. */
+/** Fields that PUT changes and that snapshots and manifests do not contain, because they belong to one app. */
 const OWN_FIELDS: Record<string, Field> = { ...FIELDS, requiresTests: readFlag };
 const ADMIN_ONLY = ["isSystemTemplate", "isHidden"];
 const ADMIN_FIELDS: Record<string, Field> = {
@@ -53,7 +53,7 @@ const ADMIN_FIELDS: Record<string, Field> = {
   ...Object.fromEntries(ADMIN_ONLY.map((name) => [name, readFlag])),
 };
 
-/** Fields of a response that a body may repeat. `settings` and fields that only administrators can set are ignored for others. */
+/** Fields of a response that a body may repeat. Callers cannot change them. */
 const READ_ONLY = ["id", "organizationId", "isPublished", "publishedAt", "settings", "createdAt", "updatedAt"];
 const APP_SHAPE = flatShape(Object.keys(ADMIN_FIELDS), READ_ONLY);
 

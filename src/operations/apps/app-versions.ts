@@ -1,6 +1,6 @@
 /**
- * Snapshots of an app: its own fields, its public and private settings, never a protected one (specification, Versioning, 4). Encrypted
- * values are copied unchanged. The folder operations/settings decrypts values that are shown.
+ * Snapshots of an app: its fields and its public and private settings, but never protected ones (specification,
+ * Versioning, 4). Encrypted values are copied unchanged; operations/settings decrypts those that are shown.
  */
 import type { DataSource, EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";
@@ -61,7 +61,7 @@ const SUMMARY_COLUMNS = `
   ${personJson("p")} AS "user"`;
 const OF_APP = "FROM app_version v LEFT JOIN person p ON p.id = v.person_id WHERE v.app_id = $1";
 
-/** Condition for settings that a restore uses. Older snapshots may contain protected settings, which are neither read nor restored. */
+/** SQL condition for settings that a restore uses. Older snapshots may contain protected settings, which are ignored. */
 const IS_RESTORED_SETTING = "app_version_id = $1 AND left(key, 2) <> '__'";
 
 const DELETE_SETTINGS = `
@@ -79,7 +79,7 @@ const BRING_BACK = `
       IS DISTINCT FROM (excluded.value, excluded.sealed, excluded.not_secret)
   RETURNING key`;
 
-/* Computes the approximate size of what `snapshotApp` copies. */
+/** SQL of the approximate size of a snapshot before it is taken. */
 const SIZE = `
   SELECT (coalesce(octet_length(hooks::text), 0) + coalesce(octet_length(dependencies::text), 0)
           + coalesce((SELECT sum(octet_length(key) + coalesce(octet_length(value), octet_length(sealed)))

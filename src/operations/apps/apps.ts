@@ -21,7 +21,7 @@ import { snapshotApp } from "./app-versions.js";
 /** An app without its settings. Times are ISO 8601. */
 export interface App {
   id: number;
-  /** ID of the organization. Null for a page's user, as are `hooks` and `dependencies`. */
+  /** ID of the organization; null for callers who only run the app's actions, as are `hooks` and `dependencies`. */
   organizationId: number | null;
   name: string;
   isPublished: boolean;
@@ -89,7 +89,7 @@ export function createApps(options: {
     if (precondition) requireCurrent(toApp(await manager.findOneByOrFail(AppRow, { id: appId })), precondition);
   }
 
-  /** Changes fields after the settings in `keys` have been written, so that one event reports both. */
+  /** Changes fields of the app. `keys` are settings that were written before, so that one event reports both. */
   async function changeApp(
     manager: EntityManager,
     caller: Caller,
@@ -149,7 +149,7 @@ export function createApps(options: {
       return appRow.map((row) => (mayReadApp(caller, row.id) ? toApp(row) : toVisitor(toApp(row))));
     },
 
-    /** Returns an app that is known to exist. */
+    /** Returns an app that exists. */
     get: async (appId: number): Promise<App> => toApp(await findApp(appId)),
 
     /**

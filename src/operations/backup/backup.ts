@@ -1,6 +1,6 @@
 /**
- * Creates a backup: all rows of one moment, the files of apps, and the keys if requested, in one file. The service continues to run; only
- * schema changes, dropping of old partitions and removal of files wait.
+ * Creates a backup: all rows at one moment, the media files, and the keys if requested, in one file. The service
+ * continues to run; only schema changes, dropping of old partitions and removal of files wait.
  */
 import type { Client } from "pg";
 import { to as copyTo } from "pg-copy-streams";
@@ -24,7 +24,7 @@ import {
   type Table,
 } from "./tables.js";
 
-/** Size of a piece of a table's text or of an app's file. */
+/** Size of the pieces into which tables and media files are split. */
 const PIECE_BYTES = 4 * 2 ** 20;
 const KEYS_AT_ONCE = 1_000;
 
@@ -36,7 +36,7 @@ export interface BackupOptions {
   secret: Secret | null;
   /** Master keys of the settings; null to leave them out. */
   keys: readonly Buffer[] | null;
-  /** Opens the store of apps' files by the prefix that the database has in it. */
+  /** Opens the media store with the prefix that belongs to the database. */
   openStore: (space: string) => Promise<BlobStore>;
 }
 
@@ -143,7 +143,7 @@ class Snapshot {
     }
   }
 
-  /** Yields files that no process deletes during the backup. Files of unfinished uploads are not included. */
+  /** Yields the media files, which no process deletes during the backup. Files of unfinished uploads are not included. */
   private async *blobs(): AsyncGenerator<Part> {
     const { rows } = await this.client.query<{ space: string }>("SELECT space FROM public.media_store");
     const store = await this.options.openStore(rows[0]!.space);

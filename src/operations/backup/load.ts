@@ -1,6 +1,6 @@
 /**
- * Writes the contents of a backup into a database that has the backup's schema and no rows. If one part fails, nothing is written. Table
- * names come from the database; names in the file only select tables.
+ * Writes the contents of a backup into a database that has the backup's schema and no rows. If one part fails, nothing
+ * is written. Names in the file only select tables of the database, so that they cannot become SQL.
  */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -34,7 +34,7 @@ export interface LoadOptions {
   warn: (words: string) => void;
 }
 
-/** Consecutive parts of the file that belong to one table or one blob. */
+/** Consecutive parts of the file that belong to one table or one media file. */
 class Run {
   constructor(
     readonly name: string,
@@ -67,10 +67,7 @@ export class ArchiveLoader {
 
   constructor(private readonly options: LoadOptions) {}
 
-  /**
-   * Compares the file's tables with those of the schema: both must have the same columns. Other tables in the database belong to other
-   * programs.
-   */
+  /** Checks that file and schema have the same tables and columns. Other tables in the database belong to other programs. */
   private async compare(): Promise<void> {
     const { client, manifest, warn } = this.options;
     const targetTables = await readTables(client);
@@ -90,7 +87,7 @@ export class ArchiveLoader {
     this.tables = manifest.tables.filter(({ name }) => names.has(name));
   }
 
-  /** Creates the backup's partitions, so that old rows are dropped at their usual time. */
+  /** Creates the partitions of the backed up tables, so that old rows are dropped when due. */
   private async makePartitions(): Promise<void> {
     const { client, manifest } = this.options;
     const existingPartitions = Map.groupBy(await readPartitions(client), ({ table }) => table);
@@ -215,7 +212,7 @@ export class ArchiveLoader {
       throw foreignArchive(`it does not say where ${missingSequences.join(", ")} stands`);
   }
 
-  /** Writes everything. Calls `beforeCommit` when all is written and nothing is visible yet. */
+  /** Writes all rows and files. Calls `beforeCommit` when everything is written and nothing is visible yet. */
   async run(parts: AsyncIterator<Part>, beforeCommit: () => Promise<void>): Promise<BackupSummary> {
     const { client } = this.options;
     try {
@@ -236,7 +233,7 @@ export class ArchiveLoader {
     }
   }
 
-  /** Returns the identity of the store, or null if the backup has no files. */
+  /** Returns the identity of the media store; null if the backup has no files. */
   async storeIdentity(): Promise<string | null> {
     return (await this.store?.identity()) ?? null;
   }

@@ -1,6 +1,6 @@
 /**
- * The `config` of an action's file, read without running it: a pulled file may hold code of other editors. Literals, constants and
- * imported constants are evaluated; calls are not.
+ * Evaluates the `config` in an action's file without running the file, because other editors may have written it.
+ * Literals, constants and imported constants are evaluated; calls are rejected.
  */
 import type { AnyNode, Expression, Property, SpreadElement } from "acorn";
 import { parse } from "acorn";
@@ -8,7 +8,7 @@ import { build, type Loader, type Plugin } from "esbuild";
 import { ProjectFault } from "../fault.js";
 import type { ModuleFinder } from "./action-modules.js";
 
-/** A part of a manifest. The service checks its fields. */
+/** An item of a manifest. The service checks its fields. */
 export type Item = Record<string, unknown>;
 
 const LOADER_BY_EXTENSION: Record<string, Loader> = {
@@ -22,7 +22,7 @@ const LOADER_BY_EXTENSION: Record<string, Loader> = {
 };
 const PROJECT_NAMESPACE = "project";
 
-/** Modules of the project; packages stay imports. */
+/** esbuild plugin that resolves modules of the project. Imports of packages stay in the script. */
 const modulesOf = (finder: ModuleFinder, texts: ReadonlyMap<string, string>): Plugin => ({
   name: PROJECT_NAMESPACE,
   setup(bundler) {
@@ -44,7 +44,7 @@ interface BuildFault {
   location: { file: string; line: number; column: number } | null;
 }
 
-/** One script with the config and what it refers to. */
+/** Returns one script that contains the config and the constants that it uses. */
 async function configScript(entry: string, finder: ModuleFinder, texts: ReadonlyMap<string, string>): Promise<string> {
   try {
     const { outputFiles } = await build({
@@ -81,12 +81,12 @@ const BINARY_OPERATORS: Record<string, (a: never, b: never) => unknown> = {
   "/": (a: number, b: number) => a / b,
 };
 
-/** Evaluates literals and constants of one script. */
+/** Evaluates literals and constants in one script. */
 class ConstantValues {
   readonly #values = new Map<string, Expression>();
   readonly #helpers = new Set<string>();
   readonly #pending = new Set<string>();
-  /** Names in the script by exported name. */
+  /** Names of variables in the script by the name under which they are exported. */
   readonly #exports = new Map<string, string>();
 
   constructor(script: string) {

@@ -1,4 +1,4 @@
-/** Text of an action's file: its `config` block and its code, each replaced without the other. */
+/** Splits the text of an action's file into its `config` block and its code, so that each can be replaced alone. */
 
 const IMPORT_LINE_TEXT = 'import { defineAction } from "svc";';
 const CONFIG_START = "export const config = defineAction(";

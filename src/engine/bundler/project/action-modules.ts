@@ -1,4 +1,4 @@
-/** Files of an action in a project folder: follows imports from the action's file, and names each file as `source` does. Builds nothing. */
+/** Finds the files of an action in a project folder by following its imports, and converts paths between the project and `source`. */
 import { dirname, join } from "node:path/posix";
 import { PackageFault, ProjectFault } from "../fault.js";
 import { fileAt, fileByAlias, isRelative, tsconfigOf } from "../source-modules.js";
@@ -15,7 +15,7 @@ const specifiersIn = (text: string): string[] =>
 /** Resolves imports between the files of a project folder. */
 export class ModuleFinder {
   readonly #read: ReadFile;
-  /** Closest tsconfig.json: the action's own, or else the project's. */
+  /** The closest tsconfig.json: that of the action, otherwise that of the project. */
   readonly #tsconfig: { folder: string; text: string } | null;
 
   constructor(folder: string, read: ReadFile) {
@@ -72,13 +72,13 @@ function sourcePath(folder: string, path: string): string {
   throw new ProjectFault(`${path} cannot be imported: modules that actions share belong in lib/`);
 }
 
-/** Adds the file to a fault that names none. */
+/** Returns a fault with the name of the file, if it names none. */
 const namingFile = (file: string, error: unknown): unknown =>
   error instanceof PackageFault && !(error instanceof ProjectFault)
     ? new ProjectFault(`${file}: ${error.message}`)
     : error;
 
-/** @param folder of the action, such as `actions/hello` @throws ProjectFault */
+/** Returns the files of an action for `source`. @param folder folder of the action, such as `actions/hello` @throws ProjectFault */
 export function sourceFiles(folder: string, entry: string, read: ReadFile): Record<string, string> {
   const files = new Map<string, { path: string; text: string }>();
   try {
@@ -97,7 +97,7 @@ export function sourceFiles(folder: string, entry: string, read: ReadFile): Reco
   return Object.fromEntries([...files].map(([name, { text }]) => [name, text]));
 }
 
-/** Files of a test and all that it imports, by their paths in the project. @param folder of the action @throws ProjectFault */
+/** Returns a test and all files that it imports, by their paths in the project. @param folder folder of the action @throws ProjectFault */
 export function testFiles(folder: string, test: string, read: ReadFile): Record<string, string> {
   try {
     const finder = new ModuleFinder(folder, read);
@@ -114,7 +114,10 @@ export function testFiles(folder: string, test: string, read: ReadFile): Record<
   }
 }
 
-/** Paths in a project for the files of a `source`: the reverse of `sourceFiles`. @param readProject reads what the project has */
+/**
+ * Returns the paths in a project for the files of a `source`: the reverse of `sourceFiles`.
+ * @param readProject reads files that the project already has
+ */
 export function projectPaths(
   folder: string,
   files: Readonly<Record<string, string>>,

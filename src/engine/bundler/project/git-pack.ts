@@ -1,19 +1,19 @@
 /**
- * Reads the objects of a git pack (gitformat-pack) into memory, within limits. Packs of a shallow clone have all their objects,
- * whole or as a difference to another object of the pack.
+ * Unpacks the objects of a git pack (gitformat-pack) in memory, within limits. The pack of a shallow clone contains all
+ * objects, each whole or as a difference to another one.
  */
 import { createHash } from "node:crypto";
 import { inflateSync } from "node:zlib";
 import { PackageFault } from "../fault.js";
 
 const OBJECTS_MAX = 100_000;
-/** Limit of all unpacked objects together. */
+/** Maximum size of all unpacked objects together. */
 const UNPACKED_MAX_BYTES = 64 * 1024 * 1024;
 const HASH_BYTES = 20;
 const HEADER_BYTES = 12;
 const CHUNK_MAX_BYTES = 16 * 1024;
 const CHUNK_MIN_BYTES = 64;
-/** Maximum number of bytes of a number after the first one: more than UNPACKED_MAX_BYTES needs. */
+/** Maximum number of further bytes of an encoded number. It is enough for UNPACKED_MAX_BYTES. */
 const NUMBER_MORE_BYTES = 5;
 const DIFFERENCE = 7;
 const TYPES: Readonly<Record<number, ObjectType>> = { 1: "commit", 2: "tree", 3: "blob", 4: "tag" };
@@ -38,7 +38,7 @@ const broken = (reason: string) => new PackageFault(`the repository's pack canno
 const hashOf = ({ type, content }: GitObject): string =>
   createHash("sha1").update(`${type} ${content.length}\0`).update(content).digest("hex");
 
-/** Reads numbers and bytes one after the other. @throws PackageFault behind the end */
+/** Reads numbers and bytes from a buffer. @throws PackageFault at its end */
 class Reader {
   at = 0;
 
@@ -57,7 +57,7 @@ class Reader {
     return this.bytes.subarray(this.at - count, this.at);
   }
 
-  /** A number in groups of seven bits, the lowest first, after `bits` that are known already. */
+  /** Reads a number in groups of seven bits, the lowest first, after `bits` that are already known. */
   number(first: number, bits: number): number {
     let value = first & (2 ** bits - 1);
     let factor = 2 ** bits;
@@ -125,7 +125,7 @@ function applyDifference(base: Buffer, content: Buffer, budget: (bytes: number) 
   return result;
 }
 
-/** Number of objects that a pack states. */
+/** Returns the number of objects that the pack announces. */
 function countIn(pack: Buffer): number {
   if (pack.length < HEADER_BYTES + HASH_BYTES || pack.toString("latin1", 0, 4) !== "PACK")
     throw broken("it is not a pack");
@@ -149,7 +149,7 @@ export function readPack(pack: Buffer): GitObjects {
       throw new PackageFault(`the repository unpacks to more than ${UNPACKED_MAX_BYTES / 2 ** 20} MB`);
   };
   const objects = new Map<string, GitObject>();
-  /** Differences by the hash of their base. */
+  /** Differences whose base is not known yet, by the hash of the base. */
   const waiting = new Map<string, Difference[]>();
   const reader = new Reader(pack.subarray(HEADER_BYTES, pack.length - HASH_BYTES));
   for (let index = 0; index < count; index += 1) {
@@ -173,7 +173,7 @@ export function readPack(pack: Buffer): GitObjects {
   return objects;
 }
 
-/** Adds the objects that the pack has as differences. */
+/** Unpacks the objects that the pack contains as differences. */
 function resolve(
   objects: Map<string, GitObject>,
   waiting: Map<string, Difference[]>,

@@ -1,9 +1,9 @@
-/** The project folder of a commit: the files of a repository that a project can have, and their manifest. Executes nothing. */
+/** Reads the project folder of a commit: the files that a project can have, and their manifest. */
 import { PackageFault, ProjectFault } from "../fault.js";
 import { type GitObjects, type ObjectType, readPack } from "./git-pack.js";
 import { type ProjectFiles, type ProjectManifest, ProjectReader } from "./project-reader.js";
 
-/** The part of a repository to read. */
+/** Describes which part of a repository to read. */
 export interface RepositoryJob {
   /** Hash of the commit, or of a tag that names one. */
   commit: string;
@@ -42,7 +42,7 @@ function contentOf(objects: GitObjects, hash: string, type: ObjectType): Buffer 
   return object.content;
 }
 
-/** Value of a header line of a commit or tag. */
+/** Returns the value of a header line in a commit or tag. */
 function headerOf(content: Buffer, name: string): string {
   const line = content
     .toString("latin1")
@@ -53,7 +53,7 @@ function headerOf(content: Buffer, name: string): string {
   return hash;
 }
 
-/** Entries of a folder. @throws PackageFault */
+/** Returns the entries of a folder object. @throws PackageFault */
 function entriesOf(content: Buffer): TreeEntry[] {
   const entries: TreeEntry[] = [];
   for (let at = 0; at < content.length; ) {
@@ -71,7 +71,7 @@ function entriesOf(content: Buffer): TreeEntry[] {
   return entries;
 }
 
-/** The root folder of the commit. */
+/** Returns the hash of the commit's root folder. */
 function rootOf(objects: GitObjects, commit: string): string {
   let hash = commit;
   for (let tags = 0; objects.get(hash)?.type === "tag" && tags < TAGS_MAX; tags += 1)
@@ -79,7 +79,7 @@ function rootOf(objects: GitObjects, commit: string): string {
   return headerOf(contentOf(objects, hash, "commit"), "tree");
 }
 
-/** Hashes of files by their paths. */
+/** Returns the hashes of the files below a folder, by path. */
 function filesBelow(objects: GitObjects, root: string, folder: string): Map<string, string> {
   const files = new Map<string, string>();
   let visitedEntries = 0;
@@ -108,7 +108,7 @@ function filesBelow(objects: GitObjects, root: string, folder: string): Map<stri
   return files;
 }
 
-/** True for a link or submodule instead of a project's folder or file. */
+/** True if a project's file or folder is a link or a submodule, which is rejected. */
 const isLink = (mode: string, name: string): boolean =>
   (mode === LINK || mode === SUBMODULE) && (FOLDERS.includes(name) || FILES.includes(name));
 
@@ -146,7 +146,7 @@ function projectOf(objects: GitObjects, hashes: ReadonlyMap<string, string>): Pr
   };
 }
 
-/** The manifest of the project, as JSON. @throws PackageFault */
+/** Returns the manifest of the project as JSON. @throws PackageFault */
 export async function readRepository({ commit, folder, entries }: RepositoryJob, pack: Buffer): Promise<string> {
   const objects = readPack(pack);
   const hashes = filesBelow(objects, rootOf(objects, commit), folder);

@@ -1,4 +1,4 @@
-/** Reads a project folder into a manifest. The command line reads files of a disk, the service those of a git repository. Writes nothing. */
+/** Reads a project folder as a manifest. The command line passes files of a disk, the service those of a git repository. */
 import { ProjectFault } from "../fault.js";
 import { type Item, readActionConfig } from "./action-config.js";
 import { bodyOf } from "./action-file.js";
@@ -13,7 +13,7 @@ export interface ProjectFiles {
   list(folder: string): string[];
 }
 
-/** The definitions that a project folder has. The service checks the rest. */
+/** Definitions that a project folder contains. The service checks the rest. */
 export interface ProjectManifest {
   version: number;
   app?: Item;
@@ -32,7 +32,7 @@ const nameOfFile = (file: string): string => {
   }
 };
 
-/** The `config` of an action's file. @throws ProjectFault */
+/** Reads the `config` of an action's file. @throws ProjectFault */
 export async function readConfigOf(folder: string, file: string, read: ReadFile): Promise<Item> {
   const finder = new ModuleFinder(folder, read);
   return readActionConfig(file, finder, finder.follow(file));
@@ -58,12 +58,12 @@ export class ProjectReader {
     }
   }
 
-  /** Names of the folders below actions/ that hold an action. */
+  /** Returns the names of the folders in actions/ that contain an action. */
   actionFolders(): string[] {
     return this.#files.list("actions").filter((folder) => this.actionFile(folder) !== null);
   }
 
-  /** Path of an action's file from the root; null if the folder has none. */
+  /** Returns the path of an action's file; null if the folder contains none. */
   actionFile(folder: string): string | null {
     const paths = this.#entries.map((file) => `actions/${folder}/${file}`);
     return paths.find((path) => this.#files.read(path) !== null) ?? null;
@@ -92,7 +92,7 @@ export class ProjectReader {
     return { ...this.readDefinitions(), actions };
   }
 
-  /** The manifest without actions. */
+  /** Returns the manifest without actions. */
   readDefinitions(): ProjectManifest {
     const sources = this.#files.list("data").filter((file) => file.endsWith(".json"));
     const app = this.#readJson<Item>("app.json");
