@@ -119,7 +119,7 @@ describe("webhooks of git servers", () => {
     let level = "enough";
     const window = {
       count: async () => 0,
-      take: async (_app: number, name: string, { limit }: { limit: number }) => {
+      takeTokens: async (_app: number, name: string, { limit }: { limit: number }) => {
         taken.push([name, limit]);
         return { accepted, remaining: accepted ? 1 : 0, freesAt: new Date(Date.now() + 1_000) };
       },
