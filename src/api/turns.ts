@@ -121,7 +121,7 @@ export function createTurns(clock: TurnsClock = REAL_CLOCK): Turns {
       const isFree = sender.waiting.length === 0 && sender.restsUntil <= now && allRestUntil <= now;
       if (isFree && plannedFor > now) return measureWork(sender, work, most);
       if (sender.waiting.length >= WAITING_MAX) {
-        throw tooOften("too much work of this sender waits already", RETRY_SECONDS);
+        throw tooOften("too much work from this sender is already waiting", RETRY_SECONDS);
       }
       return new Promise((resolve, reject) => {
         sender.waiting.push(() => {

@@ -96,7 +96,7 @@ async function addressesOf(host: string, resolve: CheckedOptions["resolve"]): Pr
   try {
     return await resolve(host);
   } catch (error) {
-    const { code = "no reason is known" } = error as NodeJS.ErrnoException;
+    const { code = "unknown reason" } = error as NodeJS.ErrnoException;
     throw new NotConnectedError(`the name of the host could not be looked up (${code})`, false, code);
   }
 }

@@ -18,7 +18,7 @@ const TIME_LIMIT_MS = 60_000;
 const CPU_LIMIT_SECONDS = 12;
 const DATA_LIMIT_KB = 1_048_576;
 const HEADER_MAX_BYTES = 4_096;
-const LIMIT_REASON = "it asks for more time, memory or pixels than it may";
+const LIMIT_REASON = "it needs more time, memory or pixels than are allowed";
 /** Niceness of the process, so that runs have priority. */
 const PRIORITY = 10;
 /** Unprivileged user ID of the process if the service is root. Browsers have other user IDs. */

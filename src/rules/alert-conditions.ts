@@ -36,7 +36,7 @@ type Rule = Pick<AlertInput, "condition" | "failures" | "of" | "minutes">;
 
 export const NEW_STATE: AlertState = { outcomes: "", lastSuccess: null, firing: false, reason: null, runId: null };
 
-const OVERDUE_REASON = "its schedule does not run: nothing claims the tick that is due";
+const OVERDUE_REASON = "its schedule does not run: no process claims the due tick";
 const MINUTE_MS = 60_000;
 
 const toFiring = (standing: AlertState, reason: string, runId: number | null): AlertState =>

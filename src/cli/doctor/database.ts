@@ -55,8 +55,8 @@ function ofServer({ version, named, mayCreate, isReadOnly, isStandby }: Facts): 
       ? noProblem("database", `PostgreSQL ${named} answers`)
       : ill("database", `PostgreSQL ${named}`, "use PostgreSQL 14 or later");
   if (isStandby || isReadOnly)
-    return [server, ill("rights", "the database takes no writes", "DATABASE_URL must name the primary")];
-  if (mayCreate) return [server, noProblem("rights", "the schema may be made and changed")];
+    return [server, ill("rights", "the database is read-only", "DATABASE_URL must name the primary")];
+  if (mayCreate) return [server, noProblem("rights", "the user may create and change tables and schemas")];
   const advice =
     "GRANT CREATE ON DATABASE and ON SCHEMA public to the user of DATABASE_URL: migrations and restores need it";
   return [server, ill("rights", "the user may not create tables and schemas", advice)];
@@ -95,7 +95,7 @@ async function ofSchema(client: Client): Promise<Finding> {
     return ill("schema", fault, "start the newer release, or restore a backup that this release can read");
   const missing = migrationNames.filter((name) => !applied.includes(name)).length;
   const newer = applied.filter((name) => !migrationNames.includes(name)).length;
-  if (newer > 0) return noProblem("schema", `is the next release's, which this release runs with`);
+  if (newer > 0) return noProblem("schema", `belongs to the next release, and this release can run with it`);
   return noProblem("schema", missing === 0 ? "is this release's" : `${missing} migrations run at the next start`);
 }
 
@@ -117,7 +117,7 @@ async function ofKeys(client: Client, { settingsKeys, dataDir }: Config): Promis
 async function ofLife(client: Client): Promise<Finding[]> {
   const { rows } = await client.query<{ living: number; schedulers: number; lagSeconds: number }>(LIFE);
   const { living, schedulers, lagSeconds } = rows[0]!;
-  const lives = noProblem("processes", `${living} live on it, ${schedulers} of them schedulers`);
+  const lives = noProblem("processes", `${living} use the database, ${schedulers} of them as schedulers`);
   if (living === 0 || lagSeconds < LAG_MAX_SECONDS) return [lives];
   return [
     lives,
@@ -160,7 +160,7 @@ async function ofProxy(client: Client): Promise<Finding> {
   const proxies = rows.map(({ proxy }) => proxy).join(", ");
   return ill(
     "proxy",
-    `requests from ${proxies} have an X-Forwarded-For that TRUST_PROXY does not trust: limits by address take all visitors for one`,
+    `requests from ${proxies} have an X-Forwarded-For that TRUST_PROXY does not trust: limits by address treat all visitors as one`,
     "set TRUST_PROXY to the address of the proxy, or to the number of proxies before the service (docs/operate/proxy.md)",
   );
 }
@@ -237,7 +237,8 @@ async function examine(client: Client, config: Config): Promise<Finding[]> {
 export async function database(config: Config): Promise<Finding[]> {
   const databaseUrl = config.databaseDirectUrl ?? config.databaseUrl;
   const url = databaseUrl ?? (await attachEmbeddedPostgres(config.dataDir));
-  if (url === null) return [noProblem("database", "embedded: starts with the service, and is looked at while it runs")];
+  if (url === null)
+    return [noProblem("database", "embedded: it starts with the service, and can only be checked while it runs")];
   const client = createClient(url, "svc-app-actions doctor");
   try {
     await client.connect();

@@ -14,7 +14,9 @@ function settings(environment: Environment | undefined): { config: Config | null
     if (!(error instanceof ConfigError)) throw error;
     return {
       config: null,
-      findings: [ill("settings", error.message, "docs/reference/variables.md says what each variable may be")],
+      findings: [
+        ill("settings", error.message, "docs/reference/variables.md lists the allowed values of each variable"),
+      ],
     };
   }
 }

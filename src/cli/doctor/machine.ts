@@ -119,7 +119,12 @@ export async function browser({
 }: Config): Promise<Finding[]> {
   if (!roles.has("runner")) return [noProblem("browser", "not needed: ROLES names no runner")];
   if (browserWsEndpoints.length > 0)
-    return [noProblem("browser", `${browserWsEndpoints.length} of others; their start says whether they can be used`)];
+    return [
+      noProblem(
+        "browser",
+        `${browserWsEndpoints.length} remote browsers; the start of the service shows if they can be used`,
+      ),
+    ];
   const path = findChromium(chromePath, usualPaths(puppeteerCacheDir));
   if (!path)
     return [ill("browser", "no Chromium was found", "apt-get install chromium-headless-shell, or set CHROME_PATH")];
@@ -134,7 +139,7 @@ export async function browser({
     await browsers.start();
     const proof = await browsers.sandbox();
     const started = noProblem("browser", `${path} starts`);
-    if (proof?.sandboxed) return [started, noProblem("sandbox", `holds, for ${proof.processes.length} processes`)];
+    if (proof?.sandboxed) return [started, noProblem("sandbox", `is active for ${proof.processes.length} processes`)];
     const advice =
       "allow user namespaces (kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), and leave CHROME_SANDBOX on";
     return [started, ill("sandbox", "untrusted code would run without it", advice)];
@@ -143,7 +148,7 @@ export async function browser({
       ill(
         "browser",
         (error as Error).message.split("\n")[0]!,
-        "see what its start says; user namespaces must be allowed for its sandbox",
+        "read its error at the start; its sandbox needs user namespaces",
       ),
     ];
   } finally {

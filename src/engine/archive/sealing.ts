@@ -115,7 +115,7 @@ export async function* unseal(
   const { keys, head } = await openHeader(header, secret);
   let number = 0;
   for await (const { piece, last } of pieces(sealed, SEALED_BYTES)) {
-    if (piece.length < TAG_BYTES) throw damaged("it ends before its end");
+    if (piece.length < TAG_BYTES) throw damaged("it is incomplete");
     const body = piece.subarray(0, -TAG_BYTES);
     const decipher = createDecipheriv("aes-256-gcm", keys.chunks, nonce(number, last)).setAAD(head);
     decipher.setAuthTag(piece.subarray(-TAG_BYTES));

@@ -91,7 +91,7 @@ class Bytes {
 /** Returns the next part; null at the two empty blocks that end a tar file. */
 async function nextPart(bytes: Bytes): Promise<Part | null> {
   const block = await bytes.takeBytes(BLOCK);
-  if (block.length < BLOCK) throw damaged("it ends before its end");
+  if (block.length < BLOCK) throw damaged("it is incomplete");
   const header = new Header(block, 0);
   if (header.nullBlock) return null;
   const { path = "", size = -1, type, cksumValid, linkpath } = header;
@@ -101,14 +101,14 @@ async function nextPart(bytes: Bytes): Promise<Part | null> {
     throw damaged(`its part ${path} has no possible size`);
   const padded = Math.ceil(size / BLOCK) * BLOCK;
   const content = await bytes.takeBytes(padded);
-  if (content.length < padded) throw damaged("it ends before its end");
+  if (content.length < padded) throw damaged("it is incomplete");
   return { name: path, content: content.subarray(0, size) };
 }
 
 function isEnd({ name, content }: Part, count: number, sha256: string): boolean {
   if (name !== END) return false;
   const expected = `${JSON.stringify({ parts: count, sha256 })}\n`;
-  if (content.toString() !== expected) throw damaged("its parts are not those that it was made of");
+  if (content.toString() !== expected) throw damaged("its parts differ from those that were written");
   return true;
 }
 
@@ -119,7 +119,7 @@ export async function* replay(stream: AsyncIterable<Buffer>): AsyncGenerator<Par
   try {
     for (let count = 0; ; count += 1) {
       const part = await nextPart(bytes);
-      if (part === null) throw damaged("it ends before its end");
+      if (part === null) throw damaged("it is incomplete");
       if (isEnd(part, count, hash.copy().digest("hex"))) break;
       digest(hash, part);
       yield part;

@@ -42,7 +42,7 @@ const NAMESPACE = "package";
 const REASON_MAX_CHARACTERS = 300;
 
 const NODE_GLOBAL = "process";
-/** Replacements for names that bundlers for browsers define, such as `process.env.NODE_ENV`. */
+/** Replacements for names that bundlers for browsers define, such as the environment in `NODE_ENV`. */
 const DEFINED = {
   [`${NODE_GLOBAL}.env.NODE_ENV`]: '"production"',
   [`${NODE_GLOBAL}.browser`]: "true",

@@ -34,7 +34,7 @@ function reasonOf(error: NodeJS.ErrnoException, timeoutMs: number): string {
     case "ECONNRESET":
       return `the host ended the connection at once (${code})`;
     default:
-      return `the host could not be reached (${code || "no reason is known"})`;
+      return `the host could not be reached (${code || "unknown reason"})`;
   }
 }
 

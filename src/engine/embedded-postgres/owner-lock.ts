@@ -86,5 +86,7 @@ export function acquireOwnerLock(path: string, folder: string): OwnerLock {
     }
     removeStale(path, lockText);
   }
-  throw new EmbeddedPostgresError(`The data folder ${folder} could not be locked: ${path} keeps changing hands.`);
+  throw new EmbeddedPostgresError(
+    `The data folder ${folder} could not be locked: other processes keep locking ${path}.`,
+  );
 }

@@ -107,7 +107,7 @@ export function createAlertDelivery(options: {
       if (error instanceof ActionError) return { status: "failed", detail: error.message };
       if (error instanceof NotConnectedError && error.forbidden) return { status: "failed", detail: error.message };
       // The URL is a secret, and messages of other errors may contain it.
-      const detail = error instanceof NotConnectedError ? error.message : "the host gave no answer";
+      const detail = error instanceof NotConnectedError ? error.message : "the host did not respond";
       return { status: "queued", detail };
     }
   }

@@ -149,7 +149,7 @@ export class ArchiveLoader {
     const { rows } = await client.query<{ space: string }>(
       "UPDATE public.media_store SET space = left(replace(gen_random_uuid()::text, '-', ''), 16) RETURNING space",
     );
-    if (!rows[0]) throw foreignArchive("it has files, and no place for them");
+    if (!rows[0]) throw foreignArchive("it has files, but the table media_store is empty");
     await mkdir(incoming, { recursive: true, mode: 0o700 });
     const store = await openStore(rows[0].space);
     await store.check();
@@ -158,7 +158,7 @@ export class ArchiveLoader {
 
   private async putBlob(run: Run): Promise<void> {
     const key = run.name.slice("blobs/".length);
-    if (!isBlobKey(key)) throw foreignArchive("one of its files has no possible key");
+    if (!isBlobKey(key)) throw foreignArchive("one of its files has an invalid key");
     this.store ??= await this.openStore();
     const temporaryPath = join(this.options.incoming, `restore-${randomBytes(8).toString("hex")}`);
     const file = await open(temporaryPath, "wx", 0o600);
@@ -184,7 +184,7 @@ export class ArchiveLoader {
       else throw foreignArchive(`it has a part ${part.name}`);
       part = run.next;
     }
-    throw foreignArchive("it says nothing of its end");
+    throw foreignArchive("it has no summary");
   }
 
   /** Checks that the counts in the summary match the loaded rows, and that no media file is missing. */

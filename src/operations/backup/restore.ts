@@ -189,7 +189,9 @@ async function fillDatabase(
     return summary;
   } catch (error) {
     await loader.removeFiles();
-    await undoRestore(client).catch(({ message }: Error) => warn(`what was begun could not be taken back: ${message}`));
+    await undoRestore(client).catch(({ message }: Error) =>
+      warn(`the unfinished restore could not be undone: ${message}`),
+    );
     throw error;
   } finally {
     loader.stop();

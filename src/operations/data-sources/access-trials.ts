@@ -90,7 +90,7 @@ export function createAccessTrials(options: {
       const columns = source.columns.filter((column) => mayTouch(column) && !hiddenColumns.has(column));
       return { verb, allowed: true, rule, columns, required, reason: null };
     } catch {
-      const reason = rule === null ? null : "the user has not what the rule asks for";
+      const reason = rule === null ? null : "the user lacks what the rule requires";
       return { verb, allowed: false, rule, columns: [], required: [], reason };
     }
   }

@@ -37,9 +37,9 @@ const TOO_LONG = `the query took longer than ${QUERY_TIMEOUT_MS / 1000} s: name 
 function refusalOf({ code = "" }: Partial<pg.DatabaseError>): string | undefined {
   if (code === "57014") return TOO_LONG;
   if (code === "22012") return "the query gathers more than 8 MB in $push or in one document";
-  if (code === "2201B") return "a regular expression is more than can be searched for";
-  if (code === "53400" || code === "53200") return "the query sorts or groups more than there is room for";
-  return /^(22|54)/.test(code) ? "the query asks for a value that cannot be computed" : undefined;
+  if (code === "2201B") return "a regular expression is too complex";
+  if (code === "53400" || code === "53200") return "the query sorts or groups too much data";
+  return /^(22|54)/.test(code) ? "the query contains a value that cannot be computed" : undefined;
 }
 
 /** Runs the statements of one query with one common time limit. */

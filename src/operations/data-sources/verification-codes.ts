@@ -123,7 +123,7 @@ export function createVerificationCodes({ db }: { db: Database }) {
       await db.transaction(async (manager) => {
         await rows(manager, LOCK_SUBJECTS, [subjects]);
         const [full] = await rows<{ wait: number | null }>(manager, SELECT_WAIT_SECONDS, limitColumns);
-        if (full?.wait != null) throw tooOften("too many codes were asked for", Math.max(1, Math.ceil(full.wait)));
+        if (full?.wait != null) throw tooOften("too many codes were requested", Math.max(1, Math.ceil(full.wait)));
         await rows(manager, ASK, [subjects]);
       });
     },

@@ -199,7 +199,7 @@ export class OAuthServer {
   async #byDevice(client: OauthClient, input: Parameters): Promise<TokenAnswer> {
     const grantId = await this.devices.redeem(input["device_code"] ?? "", client.id);
     const grant = await this.grants.find(grantId);
-    if (!grant) throw new OauthFailure("invalid_grant", "the access was ended");
+    if (!grant) throw new OauthFailure("invalid_grant", "the access was revoked");
     return this.#issue(client, grant);
   }
 

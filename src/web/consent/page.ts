@@ -182,7 +182,7 @@ async function listPrograms(): Promise<void> {
   });
   showContent(
     element("h2", {}, "Programs with access"),
-    items.length > 0 ? element("ul", {}, ...items) : element("p", {}, "You let in no program."),
+    items.length > 0 ? element("ul", {}, ...items) : element("p", {}, "No program has access to your apps."),
   );
 }
 

@@ -165,7 +165,7 @@ export function addRun(program: Command, run: Run): void {
   program
     .command("logs")
     .description("print the newest runs")
-    .option("-f, --follow", "go on and print each change")
+    .option("-f, --follow", "keep running and print each change")
     .addOption(new Option("--limit <count>", "number of runs").default(20).argParser(Number))
     .action(({ follow: goesOn, limit }: { follow?: boolean; limit: number }) =>
       run(async (session) => {

@@ -54,7 +54,7 @@ function addPromotions(stage: Command, run: Run): void {
   stage
     .command("rollback")
     .argument("<promotion>", "ID of a promotion; the newest is undone, an earlier one is restored")
-    .description("restore the definitions that a promotion left, whole or not at all")
+    .description("restore the definitions as they were after a promotion, all or none")
     .action((promotion: string) =>
       run(async (session) => {
         if (!/^[1-9]\d{0,14}$/.test(promotion)) throw wrongUse("the promotion must be an ID, a positive integer");

@@ -22,11 +22,11 @@ function reasonOf(
   if (corsErrorStatus) {
     return `blocked by CORS, this host does not allow requests from ${origin} (${corsErrorStatus.corsError})`;
   }
-  if (blockedReason === "mixed-content") return "blocked, a page of https may not request what is not https";
+  if (blockedReason === "mixed-content") return "blocked, a page from https may only request https addresses";
   const code = errorText.replace(/^net::/, "");
   if (/^ERR_CERT_/.test(code)) return `the certificate of the host is not trusted (${code})`;
   if (/^ERR_(SSL|TLS|BAD_SSL|ECH)_/.test(code)) return `TLS with the host failed (${code})`;
-  return errorText || blockedReason || "no reason is known";
+  return errorText || blockedReason || "unknown reason";
 }
 
 export class RequestFaults {

@@ -63,7 +63,7 @@ export function localBrowser({ log, ...options }: ChromiumOptions & { log: Logge
       if (open.length === 0) return { pid, sandbox: true };
       throw new StartError(
         `Chromium's processes are not sandboxed here (${[...new Set(open)].join(", ")}); set CHROME_SANDBOX=off to run ` +
-          "actions all the same",
+          "actions without a sandbox",
       );
     },
 

@@ -31,7 +31,7 @@ export function reasonOf(error: unknown, endpoint: URL): string {
   return [...parts, ...parts.map(decoded)]
     .filter((part) => part.length >= SECRET_MIN_CHARACTERS)
     .sort((a, b) => b.length - a.length)
-    .reduce((text, part) => text.replaceAll(part, "…"), message || code || "no reason is known");
+    .reduce((text, part) => text.replaceAll(part, "…"), message || code || "unknown reason");
 }
 
 /**

@@ -21,7 +21,7 @@ interface VersionPanelProps {
   onRestored: () => Promise<void>;
 }
 
-/** Each save makes another version. */
+/** Hook for the version history. Each save adds a version, so the history is read again after it. */
 function useHistory({ api, appId, saved: { id, updatedAt } }: VersionPanelProps) {
   return useInfiniteQuery({
     queryKey: [ListVersions, appId, id, updatedAt],

@@ -8,7 +8,7 @@ import type { PageProps } from "../shell/page-props.js";
 
 const PAGE = 100;
 
-/** Entries that were written after the first page move the others, so that pages may overlap. */
+/** Hook for the pages of the audit log. Entries that are written after the first page was read move the others, so pages may overlap. */
 function useAuditLog({ api, appId }: Pick<PageProps, "api" | "appId">) {
   const { data, error, fetchNextPage, hasNextPage, refetch } = useInfiniteQuery({
     queryKey: [ReadAudit, appId],

@@ -192,7 +192,7 @@ function Webhook({ url, secret, busy, renew }: WebhookProps) {
   );
 }
 
-/** Data of the page, with the function that changes it. */
+/** Hook for the page's data, with the function that changes the connection. */
 function useGit({ api, appId, confirm, actions, reloadApps }: PageProps) {
   const { value, fault, busy, change } = useResource(queryOf(ReadGit, { appId }));
   const [secret, setSecret] = useState<string | null>(null);

@@ -1,4 +1,4 @@
-/** Entries as a grid: of a hundred thousand rows those in sight are drawn, and the one that is typed in. */
+/** Grid of entries. Of up to a hundred thousand rows, it renders only the visible ones and the row that is edited. */
 // biome-ignore-all lint/a11y/useSemanticElements: browsers drop the roles of table elements that are laid out as grids
 // biome-ignore-all lint/a11y/useFocusableInteractive: rows and cells of a table take no focus, what is in them does
 import { defaultRangeExtractor, type Range, useVirtualizer, type Virtualizer } from "@tanstack/react-virtual";
@@ -19,7 +19,7 @@ interface EntryGridProps {
   order: EntryOrder | null;
   setOrder: (order: EntryOrder | null) => void;
   remove: (entry: Entry) => Promise<void>;
-  /** Number of entries that were added in this page. */
+  /** Number of entries that the person has added since the grid was opened. */
   insertedCount: number;
 }
 

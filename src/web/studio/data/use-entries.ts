@@ -25,11 +25,11 @@ export interface LoadedEntry {
 }
 
 export interface Entries {
-  /** null while they are counted for the first time. */
+  /** Number of entries; null while they are counted for the first time. */
   total: number | null;
-  /** undefined while it is read. */
+  /** Returns the entry at this position; undefined while its page is loaded. */
   at(index: number): Entry | undefined;
-  /** The entry as it was read last, if its page is loaded. */
+  /** Returns the last loaded state of the entry, if its page is loaded. */
   find(id: number): LoadedEntry | undefined;
   /** Loads the entries of this range that are not loaded yet. */
   show(from: number, to: number): void;
@@ -48,7 +48,7 @@ interface Options {
   order: EntryOrder | null;
 }
 
-/** A column's name as a path: a dot in it is no step. */
+/** Returns the path of a column. A dot in the column's name does not separate two steps of the path. */
 export const pathOf = (column: string): string => `data.${column.replaceAll(".", "\\.")}`;
 
 interface FoundEntries {
@@ -66,7 +66,7 @@ function createPages(
   const here = new Map<number, Entry[]>();
   /** Pages requested since the last change. Other loaded pages may be outdated; they are shown until they are read again. */
   const requestedPages = new Set<number>();
-  /** Requested again when they are scrolled to. */
+  /** Pages whose request failed. They are requested again when the person scrolls to them. */
   const refused = new Set<number>();
   let pendingPages = 0;
   let turn = 0;

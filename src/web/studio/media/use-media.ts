@@ -27,20 +27,20 @@ export interface PendingUpload {
   name: string;
   /** From 0 to 1. */
   part: number;
-  /** Why it was refused; null while it is under way. */
+  /** Reason why the upload was refused; null while it is in progress. */
   fault: string | null;
   /** Cancels the upload, or removes a failed upload from the list. */
   cancelUpload(): void;
 }
 
 export interface MediaState {
-  /** null while it is loaded for the first time. */
+  /** The listed folder; null while it is loaded for the first time. */
   listing: MediaListing | null;
   fault: string | null;
   sending: PendingUpload[];
   send(files: readonly File[]): void;
   createFolder(name: string): Promise<string | null>;
-  /** Each answers why it was refused, null when it was not. */
+  /** The functions that change an item return the reason why the change was refused, or null. */
   rename(item: MediaItem, name: string): Promise<string | null>;
   move(item: MediaItem, folderId: number | null): Promise<string | null>;
   remove(item: MediaItem): Promise<string | null>;
@@ -50,7 +50,7 @@ export interface MediaState {
 
 let keys = 0;
 
-/** @param search a part of a name, anywhere in the app; "" lists the folder */
+/** @param search part of a name, which is searched in all folders of the app; "" lists the folder */
 export function useMedia(api: Api, appId: number, folderId: number | null, search: string): MediaState {
   const { value, fault, reload } = useResource({
     ...queryOf(ListMedia, { appId, folderId: search ? null : folderId, name: search || null }),
@@ -111,7 +111,7 @@ export function useMedia(api: Api, appId: number, folderId: number | null, searc
     [sendOne],
   );
 
-  /** Returns the item as the page shows it. */
+  /** True if the page still lists the item. */
   const isListed = ({ kind, id }: MediaItem) => {
     const mediaItem = (kind === "file" ? listing?.files : [...(listing?.folders ?? []), listing?.folder])?.find(
       (item) => item?.id === id,

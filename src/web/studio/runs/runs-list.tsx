@@ -1,4 +1,4 @@
-/** Table of runs, which may have 100,000 rows: draws the rows in sight and loads older runs when they are scrolled to. */
+/** Table of up to 100,000 runs. Renders only the visible rows, and loads older runs when the person scrolls to them. */
 // biome-ignore-all lint/a11y/useSemanticElements: browsers drop the roles of table elements that are laid out as grids
 // biome-ignore-all lint/a11y/useFocusableInteractive: rows and cells of a table take no focus, what is in them does
 import { useVirtualizer } from "@tanstack/react-virtual";
@@ -27,7 +27,7 @@ interface RowProps {
   size: number;
 }
 
-/** Memoized: a change of one row does not draw the others. The link of the action's name covers the row. */
+/** Memoized: a changed row does not render the other rows again. The link of the action's name covers the whole row. */
 const RunItem = memo(function RunItem({ run, index, start, size, columns, ...context }: RowProps) {
   return (
     <div
@@ -53,11 +53,11 @@ interface RunsListProps {
   appId: number;
   filters: Place["query"];
   columns: readonly RunColumn[];
-  /** Content above the list, which scrolls with it. */
+  /** Content above the table, which scrolls with it. */
   children: ReactNode;
 }
 
-/** Height of the content above the list, in pixels. The rows begin below it. */
+/** Returns the height of the content above the list, in pixels. The rows begin below it. */
 function useElementHeight(element: RefObject<HTMLElement | null>): number {
   const [height, setHeight] = useState(0);
   useEffect(() => {

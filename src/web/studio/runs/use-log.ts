@@ -56,14 +56,14 @@ export function useLog({ api, appId, tail: { live, onEntry }, ids, failuresOnly 
   const [isLoading, setLoading] = useState(true);
   const knownEntries = useRef<LogEntry[]>([]);
   knownEntries.current = entries ?? [];
-  /** Cursor of the next page for each ID; null at its end. */
+  /** Cursor of the next page for each ID; null after the last page. */
   const cursors = useRef(new Map<number | null, string | null>());
   const wantedIds = JSON.stringify(ids);
 
   const latestRequest = useRef("");
   latestRequest.current = `${wantedIds} ${failuresOnly}`;
 
-  /** Reads one page for each ID: the newest entries, or the ones after the cursor. */
+  /** Reads one page for each ID: the newest entries, or the entries after the cursor. */
   const load = useCallback(
     async (isFollowing: boolean) => {
       const versionIds = (JSON.parse(wantedIds) as number[] | null) ?? [null];

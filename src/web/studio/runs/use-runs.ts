@@ -8,7 +8,7 @@ import { useReloadAfter } from "../shared/use-reload-after.js";
 import { useResource } from "../shared/use-resource.js";
 
 const PAGE = 100;
-/** Runs that end together cause one read. */
+/** Runs that end within this time cause one read. */
 const GATHER_MS = 400;
 /** Interval of reading while runs are queued or running. */
 const REFRESH_WAITING_MS = 3_000;
@@ -23,7 +23,7 @@ export interface RunsFound {
   /** Runs, newest first; null while they are loaded for the first time. */
   runs: RunRow[] | null;
   total: { count: number; isExact: boolean } | null;
-  /** Older runs are left to look at. */
+  /** True if there are older runs. */
   hasMore: boolean;
   isLoading: boolean;
   fault: ApiError | null;
@@ -74,7 +74,7 @@ export function useRuns({
     [api, appId, key],
   );
 
-  /** Pages from `before` on until one has a run. */
+  /** Reads pages, from the run `before` backwards, until a page contains a run that matches. */
   const load = useCallback(
     async (before: number | null, mine: number) => {
       if (loading.current) return;
