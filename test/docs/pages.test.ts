@@ -77,6 +77,13 @@ describe("the documentation", () => {
     expect(skipped.filter((fate) => !triggers.includes(` | \`${fate}\` | `))).to.deep.equal([]);
   });
 
+  it("has each page that the help of Studio opens", () => {
+    const help = readFileSync(join(ROOT, "src/web/studio/docs/help-pages.ts"), "utf8");
+    const paths = [...help.matchAll(/: "([a-z]+\/[a-z-]+)"/g)].map(([, path]) => `docs/${path}.md`);
+    expect(paths.length).to.be.above(20);
+    expect(paths.filter((path) => !PAGES.includes(path))).to.deep.equal([]);
+  });
+
   it("has unique file names, because addresses without a section redirect to them", () => {
     const names = PAGES.map((page) => page.split("/").at(-1)!).filter((name) => name !== "README.md");
     expect(names.filter((name, at) => names.indexOf(name) !== at)).to.deep.equal([]);

@@ -13,14 +13,14 @@ const VIEW_HELP_PATHS: Readonly<Record<Exclude<View, "app">, string>> = {
   alerts: "reference/alerts",
   settings: "reference/settings",
   account: "operate/people",
-  apps: "start/concepts",
+  apps: "guides/manage-apps",
   people: "operate/people",
   access: "operate/people",
   service: "operate/operating",
 };
 
 const APP_PART_HELP_PATHS: Readonly<Record<AppPart, string>> = {
-  general: "start/concepts",
+  general: "guides/manage-apps",
   tokens: "guides/api-token",
   people: "operate/people",
   connections: "reference/requests",
