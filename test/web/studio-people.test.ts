@@ -188,12 +188,12 @@ describe("Studio's pages of people", () => {
       };
       await studio.open(`${service.appId}/apps`);
       await studio.button("Administrators of the service, and people");
-      await press("Make Bob Lovelace an administrator", "Make administrator");
+      await press("Make administrator: Bob Lovelace", "Make administrator");
       await page.waitForSelector('[aria-label="Remove the administrator Bob Lovelace"]');
       expect(await administrators()).to.include(other.user.id);
       await checkWidths(page, "service");
       await press("Remove the administrator Bob Lovelace", "Remove");
-      await page.waitForSelector('[aria-label="Make Bob Lovelace an administrator"]');
+      await page.waitForSelector('[aria-label="Make administrator: Bob Lovelace"]');
       expect(await administrators()).to.not.include(other.user.id);
 
       await (await page.waitForSelector('[aria-label="Audit log of First organization"]'))!.click();

@@ -79,7 +79,7 @@ function MemberRow({
       {isAdministrator ? (
         <span className="chip">administrator</span>
       ) : (
-        <button type="button" className="quiet" aria-label={`Make ${name} an administrator`} onClick={raise}>
+        <button type="button" className="quiet" aria-label={`Make administrator: ${name}`} onClick={raise}>
           Make administrator
         </button>
       )}
