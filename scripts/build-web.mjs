@@ -13,8 +13,8 @@ const OUT_FOLDER = join(ROOT, "dist/web");
 const ASSETS_FOLDER = "assets";
 
 /**
- * Pages of the service, by name. `entry` is the page's script. `asks` lists the routes that it requests first: for all callers, and for
- * signed-in callers. `next` lists the modules that signed-in callers load first. `parts` lists modules that are loaded later; the page
+ * Pages of the service, by name. `entry` is the page's script. `asks` lists the routes that the page requests first: for all callers, and
+ * for signed-in callers. `next` lists the modules that it loads first for signed-in callers. `parts` names modules that it loads later; it
  * requests all files of a part at once. All parts share the loaded `core`.
  */
 const WEB_PAGES = {
@@ -63,9 +63,7 @@ const HASHED_OPTIONS = {
   chunkNames: "[name]-[hash]",
 };
 
-/**
- * Leaves out styles that would be bundled twice: GraphiQL's style sheet contains Monaco's, and Studio loads Monaco's complete style sheet.
- */
+/** Removes styles that would be bundled twice: GraphiQL's style sheet contains Monaco's, and Studio loads Monaco's complete style sheet. */
 const leaveOutMonacoStyles = {
   name: "monaco-styles-once",
   setup(bundler) {
@@ -75,7 +73,8 @@ const leaveOutMonacoStyles = {
 
 const TEXT_LITERAL = String.raw`(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')`;
 /**
- * Matches a Monaco text's key and its notes for translators. Without a translation, Monaco shows the text itself, so both can be removed.
+ * Matches the key of a text of Monaco, and notes for translators. Without a translation, Monaco shows the text itself, so both can be
+ * removed.
  */
 const LOCALIZE_KEY_PATTERN = new RegExp(String.raw`\b(localize2?)\(\s*(?:\{[^{}]*\}|${TEXT_LITERAL})\s*,`, "g");
 const LOCALIZE_TEXT_PATTERN = new RegExp(String.raw`\blocalize\(0,\s*${TEXT_LITERAL}`, "g");
@@ -108,8 +107,8 @@ const shrinkMonaco = {
 };
 
 /**
- * Groups modules into one core file per page, which all parts of the page import. Otherwise each set of parts that share a module would get
- * its own file, and a browser requests only six of twenty files at once.
+ * Puts modules that all parts of a page use into one core file, which each part imports. Otherwise each set of parts that share a module
+ * would get its own file, and a browser requests only six of twenty files at once.
  */
 const PART_NAMESPACE = "part-of-a-page";
 const partsImportTheCore = {
@@ -148,7 +147,7 @@ const moveUseStrict = {
   },
 };
 
-/** Files that other sites embed. They have fixed names and are served with ETags. */
+/** Output options of files that other sites embed. The files have fixed names and are served with ETags. */
 const CLIENT_OPTIONS = { ...COMMON_OPTIONS, outdir: join(OUT_FOLDER, "client") };
 const SCRIPT_OPTIONS = { ...CLIENT_OPTIONS, format: "iife", plugins: [moveUseStrict] };
 const PACKAGE_NAMES = [
@@ -312,7 +311,7 @@ async function compress(pages, monacoStyle) {
   ]);
 }
 
-/** Inputs of the output: the sources by content, including files shared with the server, and the libraries by lock file. */
+/** Returns a hash of the inputs of the bundles: the content of the sources, of files shared with the server, and of the lock file. */
 async function hashInputs() {
   const sharedFiles = [
     "src/limits.ts",

@@ -16,7 +16,7 @@ import { ROOT, SetupError } from "./setup/steps.mjs";
 const BUILD_DELAY_MS = 100;
 const WATCHED_FOLDERS = ["src", "migrations"];
 const SERVICE_ARGUMENTS = ["--no-node-snapshot", "--enable-source-maps", "dist/src/main.js"];
-/** Maximum wait for running actions when the service restarts. */
+/** Maximum time in milliseconds in which running actions can end when the service restarts. */
 const SHUTDOWN_GRACE_MS = "500";
 
 function exitWithError(error) {
@@ -55,7 +55,7 @@ class Service {
   }
 }
 
-/** Builds the changes. Returns false if they do not compile; the terminal then shows the compiler's output. */
+/** Compiles the changed files. Returns false if they do not compile; the terminal then shows the compiler's output. */
 async function buildChangedFiles() {
   try {
     await withLock(ROOT, () => build(ROOT));

@@ -1,13 +1,16 @@
-/** A folder in memory for the temporary files of tests: databases above all. On a disk, copies of databases take a third of the time. */
+/**
+ * Creates a folder in memory for the temporary files of tests, above all databases. On a disk, copying databases takes a third of the
+ * tests' time.
+ */
 import { spawnSync } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 const MEMORY = "/dev/shm";
-/** The type that statfs(2) reports for a tmpfs. */
+/** Type number that statfs(2) reports for a tmpfs. */
 const TMPFS = 0x01021994;
 const FREE_BYTES_MIN = 4 * 2 ** 30;
-/** Files in memory count as used memory, also in a container with a limit. */
+/** Minimum available memory in bytes. Files in memory count as used memory, also against the limit of a container. */
 const MEMORY_BYTES_MIN = 6 * 2 ** 30;
 
 function hasRoom() {
@@ -15,7 +18,7 @@ function hasRoom() {
   return type === TMPFS && bsize * bavail >= FREE_BYTES_MIN && process.availableMemory() >= MEMORY_BYTES_MIN;
 }
 
-/** False in containers that mount it with noexec. Tests write programs there. */
+/** True if programs in the folder can run, which tests need. In containers that mount it with noexec, they cannot. */
 function runsPrograms(folder) {
   const program = join(folder, "program");
   writeFileSync(program, "#!/bin/sh\n", { mode: 0o755 });
@@ -30,13 +33,13 @@ function removeAtEnd(folder) {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, () => process.exit(1));
 }
 
-/** Returns a new folder, or null if this machine has too little memory or no such file system. */
+/** Creates the folder and returns its path. Returns null if this machine has too little memory, or no such file system. */
 export function memoryFolder() {
   try {
     if (!hasRoom()) return null;
     const folder = mkdtempSync(join(MEMORY, "svc-tests-"));
     removeAtEnd(folder);
-    // Like /tmp: PostgreSQL and Chromium run as other accounts.
+    // Has the mode of /tmp, because PostgreSQL and Chromium run as other accounts.
     chmodSync(folder, 0o1777);
     return runsPrograms(folder) ? folder : null;
   } catch {

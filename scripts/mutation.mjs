@@ -16,7 +16,7 @@ const SAMPLE_SIZE = Number(process.env.MUTANTS ?? 80);
 const SEED = Number(process.env.SEED ?? 1);
 const PROCESSES = 2;
 const { MODULE } = process.env;
-/** Time limit of the tests. A fault that makes them wait forever counts as detected. */
+/** Time limit of the tests in milliseconds. A fault that makes them wait forever counts as detected. */
 const TEST_TIMEOUT_MS = 120_000;
 
 /** Describes a module of src/rules that has a test file with the same name. */

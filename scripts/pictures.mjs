@@ -88,7 +88,7 @@ async function takeAllPictures(browser, service) {
   await studio.keyboard.press("a");
   await studio.keyboard.up("Control");
   await studio.keyboard.sendCharacter('{ "seat": "A1" }');
-  // Studio's editor is not a guest, so this seat stays unsold.
+  // This seat remains unsold, because Studio's editor is not a guest.
   await studio.click(".payload .primary");
   await studio.waitForSelector('.outcome[data-state="completed"]');
   await studio.waitForNetworkIdle({ idleTime: 500 });

@@ -19,7 +19,7 @@ const PROCESSES = 6;
 /** Folders with the longest test files, longest first. Short files then fill the gaps at the end. */
 const LONG_FOLDERS = ["service", "docs", "cli", "web", "engine", "attacks", "backup", "packages"];
 
-/** Returns the Node of node_modules. npm has put its folder first in PATH, but the folder was empty at that time. */
+/** Returns the path of Node in node_modules. npm puts this folder first in PATH, but it may have been empty when npm started. */
 function ownNode() {
   const path = join(ROOT, "node_modules/.bin/node");
   return existsSync(path) ? path : process.execPath;
@@ -47,7 +47,7 @@ async function run(node, args) {
   child.on("message", (message) => {
     figures = message;
   });
-  // When the process has ended, the channel may still contain the totals.
+  // When the process has ended, the channel may still deliver the totals.
   const [[code]] = await Promise.all([once(child, "close"), once(child, "disconnect")]);
   return { code: code ?? 1, figures };
 }
@@ -99,7 +99,7 @@ async function main() {
   const setUp = await run(process.execPath, ["scripts/setup.mjs"]);
   if (setUp.code !== 0) return { passed: 0, failed: 1 };
   const node = ownNode();
-  // The test processes share V8's compile cache. Its folder is in this checkout, where no other account can write.
+  // The test processes share V8's compile cache. It is in this checkout, where no other account can write.
   process.env["NODE_COMPILE_CACHE"] ??= join(ROOT, "node_modules/.cache/compiled");
   process.env["TMPDIR"] = memoryFolder() ?? tmpdir();
   const checks = [

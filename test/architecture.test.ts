@@ -15,26 +15,26 @@ function read(file: string): string {
 }
 
 /** Files of src/ that every part of the server may import. Each of them imports only files before it in this list. */
-const FOUNDATION = ["limits", "errors", "config", "postgres", "young-garbage", "background", "version"];
+const FOUNDATION_FILES = ["limits", "errors", "config", "postgres", "young-garbage", "background", "version"];
 
 /**
  * Returns the parts that each part may import, from the table of folders in docs/internals/architecture.md. A part is a folder of src/ or a
  * file at its root.
  */
 function allowedByTable(): Record<string, readonly string[]> {
-  const allowed = Object.fromEntries(FOUNDATION.map((part, at) => [part, FOUNDATION.slice(0, at)]));
+  const allowed = Object.fromEntries(FOUNDATION_FILES.map((part, at) => [part, FOUNDATION_FILES.slice(0, at)]));
   for (const [, folders = "", imports = ""] of read("docs/internals/architecture.md").matchAll(
     /^\| (`src\/.*?) \| .* \| ?(.*?) ?\|$/gm,
   )) {
     const parts = [...folders.matchAll(/`src\/([a-z]+)(?:\.ts|\/)`/g)].map(([, part]) => part!);
-    const below = parts.includes("web") ? [] : [...FOUNDATION, ...parts, ...imports.split(", ")];
+    const below = parts.includes("web") ? [] : [...FOUNDATION_FILES, ...parts, ...imports.split(", ")];
     for (const part of parts) allowed[part] = below;
   }
   return allowed;
 }
 
 /** Files that run in the server and in the browser: apart from types, they import only such files. */
-const SHARED_WITH_WEB = [
+const FILES_SHARED_WITH_WEB = [
   "src/limits.ts",
   "src/rules/csv.ts",
   "src/rules/csv-types.ts",
@@ -49,10 +49,10 @@ interface Import {
   typeOnly: boolean;
 }
 
-const STATEMENT = /^[ \t]*(?:import|export)\s+(type\s+)?(?:([^;"'`]*?)\s*from\s*)?["']([^"']+)["']/gm;
+const IMPORT_STATEMENT = /^[ \t]*(?:import|export)\s+(type\s+)?(?:([^;"'`]*?)\s*from\s*)?["']([^"']+)["']/gm;
 const CALL = /\bimport\(\s*["']([^"']+)["']/g;
 
-function onlyTypes(clause: string | undefined): boolean {
+function importsOnlyTypes(clause: string | undefined): boolean {
   const names = /^\{([^}]*)\}$/.exec(clause?.trim() ?? "")?.[1]?.split(",") ?? [];
   const given = names.map((name) => name.trim()).filter((name) => name !== "");
   return given.length > 0 && given.every((name) => name.startsWith("type "));
@@ -75,9 +75,9 @@ function resolveFile(from: string, specifier: string): string | null {
 }
 
 function importsIn(text: string): Array<{ specifier: string; typeOnly: boolean }> {
-  const statements = [...text.matchAll(STATEMENT)].map(([, type, clause, specifier]) => ({
+  const statements = [...text.matchAll(IMPORT_STATEMENT)].map(([, type, clause, specifier]) => ({
     specifier: specifier!,
-    typeOnly: type !== undefined || onlyTypes(clause),
+    typeOnly: type !== undefined || importsOnlyTypes(clause),
   }));
   return [
     ...statements,
@@ -178,7 +178,7 @@ describe("the source code", () => {
     const wrong = imports.filter(({ from, to, typeOnly }) => {
       const [source, target] = [partOf(from), partOf(to)];
       if (source === target || (typeOnly && (source === "web" || target === "web"))) return false;
-      if (source === "web" && SHARED_WITH_WEB.includes(to)) return false;
+      if (source === "web" && FILES_SHARED_WITH_WEB.includes(to)) return false;
       if (target === "migrations") return source !== "data";
       return !allowed[source]?.includes(target);
     });
@@ -186,8 +186,8 @@ describe("the source code", () => {
   });
 
   it("puts no server code into the browser bundles except files that both sides use", () => {
-    const shared = imports.filter(({ from, typeOnly }) => SHARED_WITH_WEB.includes(from) && !typeOnly);
-    const leaving = shared.filter(({ to }) => !SHARED_WITH_WEB.includes(to));
+    const shared = imports.filter(({ from, typeOnly }) => FILES_SHARED_WITH_WEB.includes(from) && !typeOnly);
+    const leaving = shared.filter(({ to }) => !FILES_SHARED_WITH_WEB.includes(to));
     expect(leaving.map(arrow)).to.deep.equal([]);
   });
 

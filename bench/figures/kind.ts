@@ -7,7 +7,7 @@ import { type Figure, type FigureRow, measureAlternating, median, timeCalls } fr
 import { type ActionKind, createActionBody, LANGUAGE_KIND, RUN_PAYLOAD, runWithResultPath } from "../harness/kinds.js";
 import { type BenchService, startBenchService } from "../harness/service.js";
 
-/** Few callers: as many as one app can run at the same time on two cores. Many callers: more than that. */
+/** Number of callers: few are as many as one app can run at the same time on two cores, many are more. */
 const FEW_CALLERS = 3;
 const MANY_CALLERS = 64;
 const CALLER_COUNTS = [1, FEW_CALLERS, 8, MANY_CALLERS];

@@ -15,16 +15,16 @@ export const title = "log entries of one app to 1,000 sockets of one process, be
 
 const SOCKET_COUNT = 1_000;
 const QUERY = "subscription { actionLogAdded(appId: 1) { id type createdAt data } }";
-/** Events in flight while throughput is measured: so many that the server never waits for the next event. */
+/** Number of events in flight while throughput is measured: so many that the server never waits for the next event. */
 const EVENTS_IN_FLIGHT = 8;
 const ROUND_MS = 2_000;
-/** Events per round while the delay is measured, at a rate that both servers sustain. */
+/** Number of events in a round that measures the delay, at a rate that both servers sustain. */
 const PACED_EVENTS = 20;
 const PACED_INTERVAL_MS = 100;
 const WARM_UP_INTERVAL_MS = 50;
 const QUIET_MS = 300;
 
-/** Payload of an event: the time when it is sent, in milliseconds. */
+/** Creates the payload of an event: the time when it is sent, in milliseconds. */
 const createPayload = () => ({ sentAt: performance.timeOrigin + performance.now() });
 
 /** One of the two compared servers, with the process that subscribes to it. */
@@ -70,7 +70,7 @@ async function subscribe(
   };
 }
 
-/** Measures deliveries per second, with `WINDOW` events in flight at any time. */
+/** Measures deliveries per second, with EVENTS_IN_FLIGHT events in flight at any time. */
 async function measureThroughput({ emit, delivered, progress }: SubscribedServer): Promise<number> {
   const before = delivered();
   const startedAt = performance.now();

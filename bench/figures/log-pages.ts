@@ -12,7 +12,7 @@ const PAGE_LIMIT = 50;
 const BASELINE_NAME = "the same rows by bare pg";
 const ENTRY_DATA = JSON.stringify({ payload: null, result: { data: { order: 1 }, success: true } });
 
-/** Inserts the log entries `from` to `to` of one app, a second apart. The entries have no rows in the table of runs. */
+/** Inserts log entries with the IDs `from` to `to` for one app, a second apart. They have no runs. */
 async function insertEntries(db: Client, appId: number, from: number, to: number): Promise<void> {
   await db.query("SET statement_timeout = 0; SET synchronous_commit = off");
   await db.query(
@@ -36,7 +36,7 @@ async function measure({ call, first }: BenchService, db: Client, size: number):
     call("POST", `/v3/apps/${appId}/actions/logs`, { limit: PAGE_LIMIT, ...options });
   const text = `SELECT * FROM execution_log WHERE app_id = $1 ORDER BY id DESC LIMIT ${PAGE_LIMIT}`;
   const bareDuration = await medianDuration(() => db.query({ name: "bare", text, values: [appId] }));
-  // This cursor is in the middle of the log: half of the entries are older.
+  // With this cursor, the page is in the middle of the log: half of the entries are older.
   const { nextCursor } = await readPage({ offset: size / 2 });
   const floor = { name: BASELINE_NAME, value: bareDuration };
   const pageVariants: [string, object][] = [

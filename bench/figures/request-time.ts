@@ -7,7 +7,7 @@ import { startBenchService } from "../harness/service.js";
 
 export const title = "request() within a run, one after the other";
 
-/** Requests that one run sends; the service allows 100. */
+/** Number of requests that one run sends; the service allows 100. */
 const REQUESTS_PER_RUN = 60;
 const TIMED_REQUESTS: ActionKind = {
   name: "timed-requests",

@@ -11,22 +11,22 @@ const PAGE_ORIGIN = "https://floor.actions.internal";
 const PAGE_BODY = Buffer.from("<!doctype html>").toString("base64");
 const EVALUATED_SCRIPT = "(async () => 1)()";
 
-/** Number of concurrent loops: this many have the best throughput on few cores. */
+/** Number of loops that run at once: so many have the best throughput on few cores. */
 const LOOP_COUNT = 2;
 const RATE_MS = 800;
 const PACE_MS = 200;
 
 export interface BrowserBaseline {
-  /** Median duration in milliseconds of an evaluate in an open page, with one call every 200 ms. No run can be faster. */
+  /** Measures the median duration of an evaluate in an open page in milliseconds, with one call every 200 ms. No run can be faster. */
   pacedEvaluate(count?: number): Promise<number>;
-  /** Rounds per second; each round navigates to a new document and evaluates a script there. */
+  /** Measures rounds per second. Each round navigates to a new document and evaluates a script there. */
   navigatingLoop(): Promise<number>;
-  /** Rounds per second; each round creates a browser context with a document, evaluates a script, and disposes of the context. */
+  /** Measures rounds per second. Each round creates a browser context with a document, evaluates a script, and disposes of the context. */
   contextLoop(): Promise<number>;
   stop(): Promise<void>;
 }
 
-/** Runs all `turns` concurrently, each in a loop, for `RATE_MS`. Returns the total rounds per second. */
+/** Repeats all `loops` concurrently for `RATE_MS`. Returns the total rounds per second. */
 async function measureRate(loops: readonly (() => Promise<unknown>)[]): Promise<number> {
   const startedAt = performance.now();
   let count = 0;
@@ -68,7 +68,7 @@ export async function startBrowserBaseline(): Promise<BrowserBaseline> {
   const chromium = await startChromium({ chromePath, sandbox });
   const disposeContext = (browserContextId: string) =>
     chromium.connection.send("Target.disposeBrowserContext", { browserContextId });
-  // The pages stay open between measurements: an idle page costs nothing.
+  // The pages stay open between measurements, because an idle page costs no processor time.
   const pages = await Promise.all(Array.from({ length: LOOP_COUNT }, () => openPage(chromium)));
 
   return {

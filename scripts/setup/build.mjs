@@ -74,7 +74,7 @@ async function compile(root, isService) {
 
 export async function build(root, isService = false) {
   if (!buildIsStale(root, isService)) return;
-  // Recorded before the build, so that files that change during the build are built next time.
+  // The fingerprint is from before the build, so that files that change during the build are compiled the next time.
   const stamp = fingerprint(root, isService);
   await step("building", () => compile(root, isService));
   removeOrphans(root);

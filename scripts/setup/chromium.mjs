@@ -48,7 +48,7 @@ async function installByPuppeteer(root, cache) {
   );
 }
 
-/** Returns the folder for the browser. As root, it must be readable for the account that runs the browser. */
+/** Returns the folder for the browser. If the set-up runs as root, the account that runs the browser must be able to read it. */
 function cacheFor(environment, publicCache) {
   if (environment.PUPPETEER_CACHE_DIR) return environment.PUPPETEER_CACHE_DIR;
   return process.getuid?.() === 0 ? publicCache : join(homedir(), ".cache/puppeteer");
@@ -66,9 +66,9 @@ export async function installUntilFound(find, installers) {
 }
 
 export async function ensureChromium(root, environment) {
-  // The service connects to the browsers at these endpoints, so it needs no Chromium on this machine.
+  // With these endpoints, the service uses remote browsers, so this machine needs no Chromium.
   if (environment.BROWSER_WS_ENDPOINTS?.trim()) return;
-  // The service's own search, so that both find the same browser.
+  // Uses the service's own search, so that both find the same browser.
   const finder = await import(pathToFileURL(join(root, "dist/src/engine/chromium-path.js")).href);
   const explicit = environment.CHROME_PATH || null;
   const find = () => finder.findChromium(explicit, finder.usualPaths(environment.PUPPETEER_CACHE_DIR || null));

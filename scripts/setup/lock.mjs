@@ -1,4 +1,4 @@
-/** Lock that allows only one set-up at a time in a checkout. The lock is a folder; the lock of a dead process is released. */
+/** Lock that allows only one set-up at a time in a checkout. It is a folder. The lock of a process that has ended is released. */
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -6,7 +6,10 @@ import { SetupError, say } from "./steps.mjs";
 
 const POLL_MS = 100;
 const LIMIT_MS = 15 * 60_000;
-/** Time after which a lock without a pid file counts as dead. The holder writes the file shortly after it creates the folder. */
+/**
+ * Time in milliseconds after which a lock without a pid file counts as released. Its holder writes the file right after it has created the
+ * folder.
+ */
 const ANONYMOUS_LIMIT_MS = 5_000;
 
 function holderOf(folder) {
@@ -38,8 +41,8 @@ function tryTake(folder) {
 }
 
 /**
- * Releases the lock of a dead process. The folder is renamed first: only one of several processes succeeds, so none can remove the next
- * holder's lock.
+ * Releases the lock of a process that has ended. Renames the folder first: of several processes only one succeeds, so none can remove the
+ * lock of the next holder.
  */
 function breakLock(folder) {
   const aside = `${folder}.${process.pid}`;

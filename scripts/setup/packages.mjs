@@ -29,8 +29,8 @@ function mayBeAbsent(entry, machine) {
 }
 
 /**
- * True if node_modules differs from the lock file, by npm's own record of the installation. An interrupted installation has no record. With
- * `isService`, development packages may be missing.
+ * True if node_modules differs from the lock file, according to npm's record of the installation, which an interrupted installation lacks.
+ * With `isService`, development packages may be missing.
  */
 export function packagesAreStale(root, machine = process, isService = false) {
   const wanted = readPackages(join(root, "package-lock.json"));
@@ -56,7 +56,10 @@ export async function ensurePackages(root, isService = false) {
   });
 }
 
-/** Returns the path of Node in node_modules. If npm has no Node for the platform, returns the current Node if its version is right. */
+/**
+ * Returns the path of Node in node_modules. If npm has no Node for the platform, returns the current Node, whose version must then be
+ * right.
+ */
 export function ensureNode(root, version = process.versions.node) {
   if (existsSync(join(root, "node_modules/.bin/node"))) return;
   const [major, minor] = version.split(".").map(Number);

@@ -280,24 +280,27 @@ describe("Sign-in at an OpenID provider", () => {
     account();
     const browser = new Browser();
     const callback = await browser.follow(startOf("oidc"), (address) => address.includes("/callback?"));
-    const land = async (who: Browser, address: string) => (await who.request(address)).headers.get("location");
+    const followAddress = async (who: Browser, address: string) => (await who.request(address)).headers.get("location");
     const refused = "/studio?sign-in=failed";
-    expect(await land(new Browser(), callback), "another browser").to.equal(refused);
+    expect(await followAddress(new Browser(), callback), "another browser").to.equal(refused);
     const stolen = new Browser();
     await stolen.follow(startOf("oidc"), (address) => address.startsWith(provider.issuer));
-    expect(await land(stolen, callback), "another flow").to.equal(refused);
+    expect(await followAddress(stolen, callback), "another flow").to.equal(refused);
     const flows = new Map(browser.cookies);
-    const withFlow = () => {
+    const setFlowCookies = () => {
       const copy = new Browser();
       for (const entry of flows) copy.cookies.set(...entry);
       return copy;
     };
-    expect(await land(withFlow(), callback.replace(/state=[^&]+/, "state=x")), "another state").to.equal(refused);
-    expect(await land(withFlow(), callback.replace("/oidc/oidc/", "/oidc/closed/")), "another provider").to.equal(
+    expect(await followAddress(setFlowCookies(), callback.replace(/state=[^&]+/, "state=x")), "another state").to.equal(
       refused,
     );
-    expect(await land(withFlow(), callback), "the right one").to.equal("/studio");
-    expect(await land(withFlow(), callback), "a second time").to.equal(refused);
+    expect(
+      await followAddress(setFlowCookies(), callback.replace("/oidc/oidc/", "/oidc/closed/")),
+      "another provider",
+    ).to.equal(refused);
+    expect(await followAddress(setFlowCookies(), callback), "the right one").to.equal("/studio");
+    expect(await followAddress(setFlowCookies(), callback), "a second time").to.equal(refused);
   });
 
   it("replaces the session of the browser, so that a session from before the sign-in is not valid", async () => {

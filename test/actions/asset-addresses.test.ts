@@ -6,7 +6,7 @@ import { type Service, startService } from "../../src/service.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const PATH = "/client/packages/svc-csv.js";
-const MOVED = "https://moved.example.com/actions";
+const MOVED_PUBLIC_URL = "https://moved.example.com/actions";
 const SETTINGS_KEY = randomBytes(32).toString("base64");
 
 describe("The address of an asset", () => {
@@ -27,7 +27,7 @@ describe("The address of an asset", () => {
     production = (await service.rest("POST", `${actions}/${master}/publish`)).body.action.id;
     const own = { DATABASE_URL: service.databaseUrl, DATA_DIR: service.dataDir };
     const environment = { PORT: "0", ROLES: "api", LOG_LEVEL: "silent", ...own };
-    moved = await startService(readConfig({ ...environment, SETTINGS_KEY, PUBLIC_URL: `${MOVED}/` }));
+    moved = await startService(readConfig({ ...environment, SETTINGS_KEY, PUBLIC_URL: `${MOVED_PUBLIC_URL}/` }));
   });
   after(async () => {
     await moved?.stop();
@@ -42,9 +42,9 @@ describe("The address of an asset", () => {
     return (await answer.json()) as any;
   }
 
-  const here = [{ name: "svc-csv", url: MOVED + PATH, path: PATH }];
+  const here = [{ name: "svc-csv", url: MOVED_PUBLIC_URL + PATH, path: PATH }];
 
-  async function expectHere(): Promise<void> {
+  async function expectCurrentAddress(): Promise<void> {
     expect((await answerTo("")).actions[0].assets).to.deep.equal(here);
     for (const id of [master, production]) expect((await answerTo(`/${id}`)).action.assets).to.deep.equal(here);
     const { versions } = await answerTo(`/${master}/versions`);
@@ -59,14 +59,17 @@ describe("The address of an asset", () => {
     });
   }
 
-  it("has the service's current address in each draft, live version, stored version and response", expectHere);
+  it(
+    "has the service's current address in each draft, live version, stored version and response",
+    expectCurrentAddress,
+  );
 
   it("has the current address also in rows that were stored with an earlier one", async () => {
-    const frozen = JSON.stringify([{ name: "svc-csv", url: `https://before.example.com${PATH}`, path: PATH }]);
-    await service.db.query("UPDATE action SET assets = $1", [frozen]);
+    const storedAssets = JSON.stringify([{ name: "svc-csv", url: `https://before.example.com${PATH}`, path: PATH }]);
+    await service.db.query("UPDATE action SET assets = $1", [storedAssets]);
     await service.db.query("UPDATE action_version SET data = jsonb_set(data::jsonb, '{assets}', $1::jsonb)::json", [
-      frozen,
+      storedAssets,
     ]);
-    await expectHere();
+    await expectCurrentAddress();
   });
 });

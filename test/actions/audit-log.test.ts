@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 import { EXITS } from "./exits.js";
-import { count, make, newName, publishApp, valid } from "./support.js";
+import { count, make, newName, publishApp, validAction } from "./support.js";
 
 describe("the audit log of actions", () => {
   let service: TestService;
@@ -49,7 +49,7 @@ describe("the audit log of actions", () => {
     it(`has each action of an import over ${name}, and nothing of a dry run`, async () => {
       const exit = exitOf(service);
       const known = await make(exit);
-      const actions = [valid(), { name: known.name, active: true }];
+      const actions = [validAction(), { name: known.name, active: true }];
       const before = await count(service, "audit_entry", "true", []);
       await exit.import({ format: "svc-app-actions/1", actions }, true);
       expect(await count(service, "audit_entry", "true", [])).to.equal(before);
@@ -63,7 +63,7 @@ describe("the audit log of actions", () => {
       const exit = exitOf(service);
       const { id } = await make(exit);
       const before = await count(service, "audit_entry", "true", []);
-      await exit.create(valid({ code: "" }));
+      await exit.create(validAction({ code: "" }));
       await exit.update(id, { name: "" });
       await exit.unpublish(id);
       await exit.restore(id, 2_000_000_000);

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 import { EXITS, type Exit, type Outcome, restExit } from "./exits.js";
-import { count, make, newName, publishApp, valid } from "./support.js";
+import { count, make, newName, publishApp, validAction } from "./support.js";
 
 const WRITERS = 12;
 const sorted = (outcomes: Outcome[]) => outcomes.map(({ status }) => status).sort();
@@ -20,7 +20,7 @@ describe("concurrent changes of actions", () => {
   after(() => service.stop());
 
   it("create only one action of a name; all others get NAME_ALREADY_EXISTS", async () => {
-    const data = valid();
+    const data = validAction();
     const outcomes = await Promise.all(Array.from({ length: WRITERS }, () => exit.create(data)));
     expect(sorted(outcomes)).to.deep.equal([...times("NAME_ALREADY_EXISTS", WRITERS - 1), "OK"]);
     expect(await count(service, "action", "name = $1", [data["name"]])).to.equal(1);
@@ -35,29 +35,29 @@ describe("concurrent changes of actions", () => {
 
   it("swap names; a change that conflicts gets NAME_ALREADY_EXISTS", async () => {
     const [one, other] = [await make(exit), await make(exit)];
-    const rival = service.db.createQueryRunner();
-    await rival.startTransaction();
-    await rival.query("UPDATE action SET name = $2 WHERE id = $1", [other.id, newName("left")]);
-    const [{ pid }] = await rival.query("SELECT pg_backend_pid() AS pid");
+    const rivalRunner = service.db.createQueryRunner();
+    await rivalRunner.startTransaction();
+    await rivalRunner.query("UPDATE action SET name = $2 WHERE id = $1", [other.id, newName("left")]);
+    const [{ pid }] = await rivalRunner.query("SELECT pg_backend_pid() AS pid");
     // PostgreSQL looks for a deadlock once for each waiting transaction, after its own deadlock_timeout. The long timeout lets only the
     // service's transaction find the deadlock.
-    await rival.query("SET LOCAL deadlock_timeout = '1min'");
+    await rivalRunner.query("SET LOCAL deadlock_timeout = '1min'");
     const refused = exit.update(one.id, { name: other.name });
     // The statement both waits for the service and takes the lock, so that no time passes in between.
-    await rival.query(`DO $$ BEGIN
+    await rivalRunner.query(`DO $$ BEGIN
       WHILE NOT EXISTS (SELECT FROM pg_stat_activity WHERE ${pid} = ANY (pg_blocking_pids(pid))) LOOP
         PERFORM pg_sleep(0.01), pg_stat_clear_snapshot();
       END LOOP;
       PERFORM 1 FROM action WHERE id = ${one.id} FOR UPDATE;
     END $$`);
     expect((await refused).status).to.equal("NAME_ALREADY_EXISTS");
-    await rival.rollbackTransaction();
-    await rival.release();
+    await rivalRunner.rollbackTransaction();
+    await rivalRunner.release();
     expect((await exit.get(one.id)).value).to.deep.equal(one);
   });
 
   it("import documents in opposite orders: one creates all actions, the other updates them or is rejected", async () => {
-    const actions = Array.from({ length: 20 }, () => valid());
+    const actions = Array.from({ length: 20 }, () => validAction());
     const documents = [actions, actions.toReversed()].map((order) => ({ format: "svc-app-actions/1", actions: order }));
     const outcomes = await Promise.all(documents.map((document) => exit.import(document)));
     for (const { status } of outcomes) expect(status).to.be.oneOf(["OK", "NAME_ALREADY_EXISTS"]);
@@ -87,11 +87,11 @@ describe("concurrent changes of actions", () => {
   });
 
   for (const [name, exitOf] of EXITS) {
-    const keyed = (key: string, as = "editor") => ({ as, headers: { "idempotency-key": key } });
+    const callWithKey = (key: string, as = "editor") => ({ as, headers: { "idempotency-key": key } });
 
     it(`create with one Idempotency-Key over ${name}: one action, and the first response for all`, async () => {
-      const data = valid();
-      const call = keyed(newName("key"));
+      const data = validAction();
+      const call = callWithKey(newName("key"));
       const outcomes = await Promise.all(Array.from({ length: WRITERS }, () => exitOf(service).create(data, call)));
       outcomes.push(await exitOf(service).create(data, call));
       expect(sorted(outcomes)).to.deep.equal(times("OK", WRITERS + 1));
@@ -104,33 +104,33 @@ describe("concurrent changes of actions", () => {
       const { id } = await make(exit, { active: true, triggers: [{ trigger: "manual" }] });
       const key = newName("key");
       const outcomes = await Promise.all(
-        Array.from({ length: WRITERS }, () => exitOf(service).run(id, {}, keyed(key))),
+        Array.from({ length: WRITERS }, () => exitOf(service).run(id, {}, callWithKey(key))),
       );
       expect(sorted(outcomes)).to.deep.equal(times("OK", WRITERS));
       expect(new Set(outcomes.map(({ value }) => value.runId)).size).to.equal(1);
-      await exitOf(service).run(id, {}, keyed(key, "admin"));
+      await exitOf(service).run(id, {}, callWithKey(key, "admin"));
       expect(await count(service, "run", "action_id = $1", [id])).to.equal(2);
     });
 
     it(`an Idempotency-Key over ${name} belongs to the credential that sent it`, async () => {
       const key = newName("key");
-      const data = valid();
-      expect((await exitOf(service).create(data, keyed(key))).status).to.equal("OK");
-      expect((await exitOf(service).create(data, keyed(key, "admin"))).status).to.equal("NAME_ALREADY_EXISTS");
+      const data = validAction();
+      expect((await exitOf(service).create(data, callWithKey(key))).status).to.equal("OK");
+      expect((await exitOf(service).create(data, callWithKey(key, "admin"))).status).to.equal("NAME_ALREADY_EXISTS");
     });
 
     it(`an Idempotency-Key over ${name} applies to one request, and not to a failed one`, async () => {
-      const call = keyed(newName("key"));
+      const call = callWithKey(newName("key"));
       const taken = await make(exit);
-      const data = valid({ name: taken.name });
+      const data = validAction({ name: taken.name });
       expect((await exitOf(service).create(data, call)).status).to.equal("NAME_ALREADY_EXISTS");
-      expect((await exitOf(service).create(valid(), call)).status).to.equal("OK");
-      expect((await exitOf(service).create(valid(), call)).status).to.equal("REQUEST_INVALID");
+      expect((await exitOf(service).create(validAction(), call)).status).to.equal("OK");
+      expect((await exitOf(service).create(validAction(), call)).status).to.equal("REQUEST_INVALID");
     });
 
     it(`an Idempotency-Key over ${name} is forgotten after 24 hours`, async () => {
-      const call = keyed(newName("key"));
-      const data = valid();
+      const call = callWithKey(newName("key"));
+      const data = validAction();
       await exitOf(service).create(data, call);
       const age = (hours: number, minutes: number) =>
         service.db.query("UPDATE idempotency SET created_at = now() - make_interval(hours => $1, mins => $2)", [
@@ -141,7 +141,7 @@ describe("concurrent changes of actions", () => {
       expect((await exitOf(service).create(data, call)).status).to.equal("OK");
       await age(24, 1);
       expect((await exitOf(service).create(data, call)).status).to.equal("NAME_ALREADY_EXISTS");
-      await exitOf(service).create(valid(), keyed(newName("key")));
+      await exitOf(service).create(validAction(), callWithKey(newName("key")));
       expect(await count(service, "idempotency", "created_at < now() - interval '24 hours'", [])).to.equal(0);
     });
   }

@@ -3,10 +3,10 @@ import { expect } from "chai";
 import { STATUS, type Status } from "../../src/errors.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { EXITS, type Exit, type Outcome, restExit } from "./exits.js";
-import { CODE, insertLegacy, make, newName, publishApp, valid } from "./support.js";
+import { CODE, insertLegacy, make, newName, publishApp, validAction } from "./support.js";
 
 /** Errors of validation: status, condition, and the invalid fields. A test merges these fields into a valid action. */
-const VALIDATION: [Status, string, Record<string, unknown>][] = [
+const VALIDATION_ERRORS: [Status, string, Record<string, unknown>][] = [
   ["NAME_REQUIRED", "name missing", { name: null }],
   ["NAME_EMPTY", "name empty", { name: "" }],
   ["NAME_TOO_LONG", "name over 255 characters", { name: "a".repeat(256) }],
@@ -49,7 +49,7 @@ const VALIDATION: [Status, string, Record<string, unknown>][] = [
 ];
 
 /** Status of the conditions whose invalid field has the wrong GraphQL type: GraphQL rejects them before a rule of the service runs. */
-const BY_TYPE: Record<string, Status> = {
+const STATUS_OF_TYPE_FAULTS: Record<string, Status> = {
   "description not a string": "REQUEST_INVALID",
   "no environment of the three": "REQUEST_INVALID",
   "triggers not an array": "TRIGGER_TYPE_INVALID",
@@ -58,10 +58,10 @@ const BY_TYPE: Record<string, Status> = {
 };
 
 const UNKNOWN_ID = 2_000_000_000;
-const MANUAL = [{ trigger: "manual" }];
+const MANUAL_TRIGGERS = [{ trigger: "manual" }];
 
 /** All operations that take the ID of one action. */
-const ON_ONE: Record<string, (exit: Exit, id: number) => Promise<Outcome>> = {
+const OPERATIONS_ON_ONE_ACTION: Record<string, (exit: Exit, id: number) => Promise<Outcome>> = {
   getById: (exit, id) => exit.get(id),
   update: (exit, id) => exit.update(id, { active: true }),
   remove: (exit, id) => exit.remove(id),
@@ -76,8 +76,8 @@ const ON_ONE: Record<string, (exit: Exit, id: number) => Promise<Outcome>> = {
   runWithResult: (exit, id) => exit.runWithResult(id),
 };
 
-const OPERATIONAL: [Status, string, (exit: Exit, service: TestService) => Promise<Outcome>][] = [
-  ...Object.entries(ON_ONE).flatMap(([verb, ask]): typeof OPERATIONAL => [
+const OPERATIONAL_ERRORS: [Status, string, (exit: Exit, service: TestService) => Promise<Outcome>][] = [
+  ...Object.entries(OPERATIONS_ON_ONE_ACTION).flatMap(([verb, ask]): typeof OPERATIONAL_ERRORS => [
     ["ACTION_NOT_FOUND", `${verb} of an id that no action has`, (exit) => ask(exit, UNKNOWN_ID)],
     ["ACTION_NOT_V3", `${verb} of a legacy V2 action`, async (exit, service) => ask(exit, await insertLegacy(service))],
   ]),
@@ -116,22 +116,22 @@ const OPERATIONAL: [Status, string, (exit: Exit, service: TestService) => Promis
   [
     "CLIENT_ACTION_NOT_RUNNABLE",
     "run on a client-only action",
-    async (exit) => exit.run((await make(exit, { environment: "client", active: true, triggers: MANUAL })).id),
+    async (exit) => exit.run((await make(exit, { environment: "client", active: true, triggers: MANUAL_TRIGGERS })).id),
   ],
   [
     "CLIENT_ACTION_NOT_RUNNABLE",
     "runWithResult on a client-only action",
-    async (exit) => exit.runWithResult((await make(exit, { environment: "client", triggers: MANUAL })).id),
+    async (exit) => exit.runWithResult((await make(exit, { environment: "client", triggers: MANUAL_TRIGGERS })).id),
   ],
   [
     "ACTION_INACTIVE",
     "run on an inactive action",
-    async (exit) => exit.run((await make(exit, { triggers: MANUAL })).id),
+    async (exit) => exit.run((await make(exit, { triggers: MANUAL_TRIGGERS })).id),
   ],
   [
     "ACTION_INACTIVE",
     "runWithResult on an inactive action",
-    async (exit) => exit.runWithResult((await make(exit, { triggers: MANUAL })).name),
+    async (exit) => exit.runWithResult((await make(exit, { triggers: MANUAL_TRIGGERS })).name),
   ],
   [
     "TRIGGER_NOT_ALLOWED",
@@ -167,7 +167,7 @@ const OPERATIONAL: [Status, string, (exit: Exit, service: TestService) => Promis
     "runtime error in execute",
     async (exit) => {
       const code = "async function execute(context) { throw new TypeError('no such thing'); }";
-      return exit.runWithResult((await make(exit, { code, active: true, triggers: MANUAL })).id);
+      return exit.runWithResult((await make(exit, { code, active: true, triggers: MANUAL_TRIGGERS })).id);
     },
   ],
   [
@@ -224,13 +224,13 @@ describe("the specification's tables of errors", () => {
 
   before(async () => {
     service = await startTestService({ RUNNER_CONCURRENCY: "2" });
-    await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: valid({ name: "taken" }) });
+    await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: validAction({ name: "taken" }) });
   });
   after(() => service.stop());
 
   beforeEach(() => publishApp(service));
 
-  function holds(exit: Exit, status: Status, { status: received, error, http, value }: Outcome): void {
+  function expectRefused(exit: Exit, status: Status, { status: received, error, http, value }: Outcome): void {
     expect(received).to.equal(status);
     expect(error)
       .to.be.a("string")
@@ -241,25 +241,25 @@ describe("the specification's tables of errors", () => {
   }
 
   for (const [name, exitOf] of EXITS) {
-    for (const [specified, condition, fault] of VALIDATION) {
-      const status = (name === "GraphQL" && BY_TYPE[condition]) || specified;
+    for (const [specified, condition, fault] of VALIDATION_ERRORS) {
+      const status = (name === "GraphQL" && STATUS_OF_TYPE_FAULTS[condition]) || specified;
       it(`create over ${name}: ${status} for ${condition}`, async () => {
         const exit = exitOf(service);
-        holds(exit, status, await exit.create(valid(fault)));
+        expectRefused(exit, status, await exit.create(validAction(fault)));
       });
 
       it(`update over ${name}: ${status} for ${condition}, unchanged`, async () => {
         const exit = exitOf(service);
         const made = await make(exit);
-        holds(exit, status, await exit.update(made.id, fault));
+        expectRefused(exit, status, await exit.update(made.id, fault));
         expect((await exit.get(made.id)).value).to.deep.equal(made);
       });
     }
 
-    for (const [status, condition, attempt] of OPERATIONAL) {
+    for (const [status, condition, attempt] of OPERATIONAL_ERRORS) {
       it(`over ${name}: ${status} for ${condition}`, async () => {
         const exit = exitOf(service);
-        holds(exit, status, await attempt(exit, service));
+        expectRefused(exit, status, await attempt(exit, service));
       });
     }
   }
@@ -292,7 +292,7 @@ describe("the specification's tables of errors", () => {
       ...["CANNOT_DELETE_PRODUCTION", "CANNOT_RESTORE_PRODUCTION", "CLIENT_ACTION_NOT_RUNNABLE", "ACTION_INACTIVE"],
       ...["APP_NOT_PUBLISHED", "ACTION_NOT_PUBLISHED", "EXECUTION_FAILED", "PUBLISH_FAILED", "RESTORE_FAILED"],
     ];
-    expect(VALIDATION.map(([status]) => status)).to.include.members(validation);
-    expect(OPERATIONAL.map(([status]) => status)).to.include.members(operational);
+    expect(VALIDATION_ERRORS.map(([status]) => status)).to.include.members(validation);
+    expect(OPERATIONAL_ERRORS.map(([status]) => status)).to.include.members(operational);
   });
 });

@@ -76,13 +76,13 @@ export function restExit({ rest, appId }: TestService): Exit {
 }
 
 const TRIGGERS = "triggers { trigger where { type dataSourceId data } }";
-const CONFIGURATION = `name description code active environment ${TRIGGERS} dependencies frequency timezone integrationOrigins access`;
-const ASSETS = "assets { name url path }";
+const CONFIGURATION_FIELDS = `name description code active environment ${TRIGGERS} dependencies frequency timezone integrationOrigins access`;
+const ASSET_FIELDS = "assets { name url path }";
 const LIMITS = "concurrency { policy limit key } debounce { delayMs maxWaitMs manual } timeoutMs jitterSeconds";
-const ACTION = `{ id appId ${CONFIGURATION} actionVersion ${ASSETS} lastRunAt createdAt updatedAt }`;
+const ACTION = `{ id appId ${CONFIGURATION_FIELDS} actionVersion ${ASSET_FIELDS} lastRunAt createdAt updatedAt }`;
 const HEAD = "id createdAt userId user { id firstName lastName email }";
-const SNAPSHOT = `{ ${CONFIGURATION} ${ASSETS} action functions widgetInstanceIds masterTaskId productionTaskId actionVersion }`;
-const DIFF = `{ from to fields before { ${CONFIGURATION} } after { ${CONFIGURATION} } code }`;
+const SNAPSHOT_FIELDS = `{ ${CONFIGURATION_FIELDS} ${ASSET_FIELDS} action functions widgetInstanceIds masterTaskId productionTaskId actionVersion }`;
+const DIFF_FIELDS = `{ from to fields before { ${CONFIGURATION_FIELDS} } after { ${CONFIGURATION_FIELDS} } code }`;
 
 interface TypedTrigger {
   trigger: string;
@@ -90,7 +90,7 @@ interface TypedTrigger {
 }
 
 /** Converts a trigger from GraphQL's form, which has null for absent fields, to REST's form. */
-function plainTrigger({ trigger, where }: TypedTrigger): object {
+function toRestTrigger({ trigger, where }: TypedTrigger): object {
   if (!where) return { trigger };
   return { trigger, where: Object.fromEntries(Object.entries(where).filter(([, value]) => value !== null)) };
 }
@@ -101,7 +101,7 @@ function plain<T>(answer: T): T {
   if (Array.isArray(answer)) return answer.map(plain) as T;
   const entries = Object.entries(answer).map(([key, value]) => [
     key,
-    key === "triggers" && Array.isArray(value) ? (value as TypedTrigger[]).map(plainTrigger) : plain(value),
+    key === "triggers" && Array.isArray(value) ? (value as TypedTrigger[]).map(toRestTrigger) : plain(value),
   ]);
   return Object.fromEntries(entries) as T;
 }
@@ -169,7 +169,7 @@ export function graphqlExit({ graphql, appId }: TestService): Exit {
         { actionId: id(actionId), published: ["Boolean", true] },
       ),
     version: (actionId, versionId) =>
-      ask("query", "actionVersion", `{ ${HEAD} data ${SNAPSHOT} }`, {
+      ask("query", "actionVersion", `{ ${HEAD} data ${SNAPSHOT_FIELDS} }`, {
         actionId: id(actionId),
         versionId: id(versionId),
       }),
@@ -182,14 +182,14 @@ export function graphqlExit({ graphql, appId }: TestService): Exit {
       ),
     versionDiff: (actionId, versionId, against) =>
       compared(
-        ask("query", "actionVersionDiff", DIFF, {
+        ask("query", "actionVersionDiff", DIFF_FIELDS, {
           actionId: id(actionId),
           versionId: id(versionId),
           against: ["ID", against],
         }),
       ),
-    diff: (actionId) => compared(ask("query", "actionDiff", DIFF, { actionId: id(actionId) })),
-    export: () => ask("query", "exportActions", `{ format actions { ${CONFIGURATION} ${LIMITS} } }`, {}),
+    diff: (actionId) => compared(ask("query", "actionDiff", DIFF_FIELDS, { actionId: id(actionId) })),
+    export: () => ask("query", "exportActions", `{ format actions { ${CONFIGURATION_FIELDS} ${LIMITS} } }`, {}),
     import: (document, dryRun) =>
       ask(
         "mutation",

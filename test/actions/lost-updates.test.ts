@@ -27,7 +27,7 @@ describe("a change of an action with If-Match or ifUpdatedAt", () => {
     body?: object;
     mutation: string;
   }
-  const CHANGES: Record<string, Change> = {
+  const CHANGE_CALLS: Record<string, Change> = {
     update: {
       method: "PUT",
       body: { description: "mine" },
@@ -52,7 +52,7 @@ describe("a change of an action with If-Match or ifUpdatedAt", () => {
   /** Sends an update over REST or GraphQL. Returns the status of a refusal with the current action, or null if the update succeeded. */
   const EXITS = {
     async REST(name: string, id: number, versionId: number, updatedAt: string) {
-      const { method, rest = "", body } = CHANGES[name]!;
+      const { method, rest = "", body } = CHANGE_CALLS[name]!;
       const call = { headers: { "if-match": `"${updatedAt}"` }, ...(body && { body }) };
       const answer = await service.rest(method, path(id, rest.replace("VERSION", String(versionId))), call);
       return answer.http < 300 ? null : { http: answer.http, status: answer.body.status, action: answer.body.action };
@@ -60,30 +60,30 @@ describe("a change of an action with If-Match or ifUpdatedAt", () => {
     async GraphQL(name: string, id: number, versionId: number, updatedAt: string) {
       const key = name === "restore" ? "actionId" : "id";
       const args = `appId: ${service.appId}, ${key}: ${id}, ifUpdatedAt: "${updatedAt}"`;
-      const mutation = CHANGES[name]!.mutation.replace("ARGS", args).replace("VERSION", String(versionId));
+      const mutation = CHANGE_CALLS[name]!.mutation.replace("ARGS", args).replace("VERSION", String(versionId));
       const { errors } = await service.graphql(`mutation { ${mutation}${fields[name] ?? ""} }`);
       return errors ? { http: 409, status: errors[0].extensions.status, action: errors[0].extensions.action } : null;
     },
   };
 
   for (const [exit, send] of Object.entries(EXITS)) {
-    for (const name of Object.keys(CHANGES)) {
+    for (const name of Object.keys(CHANGE_CALLS)) {
       it(`${name} over ${exit}: is rejected with the current state, changes nothing, and succeeds from that state`, async () => {
         const { id, updatedAt } = await make(restExit(service));
         if (name === "unpublish") await service.rest("POST", path(id, "/publish"));
         await service.rest("PUT", path(id), { body: { code: OTHER_CODE } });
         const { body } = await service.rest("GET", path(id, "/versions"));
         const versionId = body.versions.at(-1).id as number;
-        const stands = (await read(id)).action;
+        const storedAction = (await read(id)).action;
         const copies = () => service.db.query("SELECT * FROM action WHERE id = $1 OR master_id = $1 ORDER BY id", [id]);
         const before = await copies();
         expect(await send(name, id, versionId, updatedAt)).to.deep.equal({
           http: 409,
           status: "ACTION_CHANGED",
-          action: stands,
+          action: storedAction,
         });
         expect(await copies()).to.deep.equal(before);
-        expect(await send(name, id, versionId, stands.updatedAt)).to.equal(null);
+        expect(await send(name, id, versionId, storedAction.updatedAt)).to.equal(null);
         expect(await copies()).to.not.deep.equal(before);
       });
     }

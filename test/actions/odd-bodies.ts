@@ -25,7 +25,7 @@ const oddText = fc.oneof(
 );
 
 /** Usually a valid value for the field, otherwise any value. */
-const mostly = (right: fc.Arbitrary<unknown>) =>
+const mostlyValid = (right: fc.Arbitrary<unknown>) =>
   fc.oneof({ weight: 8, arbitrary: right }, { weight: 1, arbitrary: oddText }, { weight: 1, arbitrary: json });
 
 const name = fc.stringMatching(/^[A-Za-z0-9_-]{8,30}$/);
@@ -75,20 +75,20 @@ const dependency = fc.constantFrom(
 );
 
 const FIELDS = {
-  name: mostly(name),
-  code: mostly(code),
-  description: mostly(fc.oneof(fc.constant(null), fc.string({ maxLength: 60 }))),
-  active: mostly(fc.boolean()),
-  environment: mostly(fc.constantFrom("server", "any", "client")),
-  triggers: mostly(fc.array(trigger, { maxLength: 3 })),
-  dependencies: mostly(fc.array(dependency, { maxLength: 3 })),
-  frequency: mostly(frequency),
-  timezone: mostly(fc.constantFrom(null, "Europe/Paris", "UTC", "utc", "EST", "+05:00")),
+  name: mostlyValid(name),
+  code: mostlyValid(code),
+  description: mostlyValid(fc.oneof(fc.constant(null), fc.string({ maxLength: 60 }))),
+  active: mostlyValid(fc.boolean()),
+  environment: mostlyValid(fc.constantFrom("server", "any", "client")),
+  triggers: mostlyValid(fc.array(trigger, { maxLength: 3 })),
+  dependencies: mostlyValid(fc.array(dependency, { maxLength: 3 })),
+  frequency: mostlyValid(frequency),
+  timezone: mostlyValid(fc.constantFrom(null, "Europe/Paris", "UTC", "utc", "EST", "+05:00")),
 };
 
 /** Any value as a filter. Its JSON may contain characters that a text column cannot store. */
 const filter = fc.dictionary(fc.string({ unit: "binary", maxLength: 10 }), json, { maxKeys: 3 });
-const tame = fc.record(
+const validBody = fc.record(
   {
     name,
     code: fc.constantFrom(CODE, "const execute = async (context) => `{{ x }}`;"),
@@ -109,7 +109,7 @@ const tame = fc.record(
 );
 
 const body = fc.oneof(
-  { weight: 10, arbitrary: tame },
+  { weight: 10, arbitrary: validBody },
   { weight: 12, arbitrary: fc.record(FIELDS, { requiredKeys: ["name", "code"] }) },
   { weight: 4, arbitrary: fc.record({ ...FIELDS, name, code: fc.constant(CODE) }, { requiredKeys: ["name", "code"] }) },
   {
@@ -138,35 +138,35 @@ function kept(sent: Record<string, unknown>, received: Record<string, unknown>):
   }
 }
 
-function noFault({ status, error }: Outcome, sent: unknown): void {
+function expectNoServerError({ status, error }: Outcome, sent: unknown): void {
   const received = `${status} (${error}) for ${JSON.stringify(sent)?.slice(0, 400)}`;
   expect(["INTERNAL_ERROR", "PUBLISH_FAILED", "RESTORE_FAILED", undefined], received).to.not.include(status);
 }
 
-async function succeeds(step: string, outcome: Promise<Outcome>): Promise<Outcome> {
+async function expectSuccess(step: string, outcome: Promise<Outcome>): Promise<Outcome> {
   const settled = await outcome;
   expect(settled.status, `${step}: ${settled.error}`).to.equal("OK");
   return settled;
 }
 
-async function liveWith(exit: Exit, first: unknown, second: unknown): Promise<boolean> {
+async function publishInOrder(exit: Exit, first: unknown, second: unknown): Promise<boolean> {
   const created = await exit.create(first);
-  noFault(created, first);
+  expectNoServerError(created, first);
   if (created.status !== "OK") return false;
   const { id } = created.value;
   kept(first as Record<string, unknown>, created.value);
-  expect((await succeeds("read", exit.get(id))).value).to.deep.equal(created.value);
+  expect((await expectSuccess("read", exit.get(id))).value).to.deep.equal(created.value);
   const updated = await exit.update(id, second);
-  noFault(updated, second);
-  const now = (await succeeds("read again", exit.get(id))).value;
+  expectNoServerError(updated, second);
+  const now = (await expectSuccess("read again", exit.get(id))).value;
   expect(now).to.deep.equal(updated.status === "OK" ? updated.value : created.value);
-  const { action } = (await succeeds("publish", exit.publish(id))).value;
+  const { action } = (await expectSuccess("publish", exit.publish(id))).value;
   expect(action.code).to.equal(now.code);
-  const { versions } = (await succeeds("list versions", exit.versions(id))).value;
-  const restored = (await succeeds("restore", exit.restore(id, versions.at(-1).id))).value.action;
+  const { versions } = (await expectSuccess("list versions", exit.versions(id))).value;
+  const restored = (await expectSuccess("restore", exit.restore(id, versions.at(-1).id))).value.action;
   expect(restored).to.deep.equal({ ...created.value, updatedAt: restored.updatedAt, isPublished: true });
-  await succeeds("compare", exit.diff(id));
-  await succeeds("remove", exit.remove(id));
+  await expectSuccess("compare", exit.diff(id));
+  await expectSuccess("remove", exit.remove(id));
   return true;
 }
 
@@ -174,11 +174,11 @@ async function liveWith(exit: Exit, first: unknown, second: unknown): Promise<bo
  * Creates actions from `times` unusual bodies and updates each, over REST and GraphQL. Expects no 5xx. Expects that each accepted action
  * can be read, updated, published, restored, compared and removed.
  */
-export async function holdOddBodies(service: TestService, times: number): Promise<void> {
+export async function expectNoServerErrors(service: TestService, times: number): Promise<void> {
   const exits = [restExit(service), graphqlExit(service)] as const;
   let accepted = 0;
   const property = fc.asyncProperty(fc.constantFrom(...exits), body, body, async (exit, first, second) => {
-    if (await liveWith(exit, first, second)) accepted += 1;
+    if (await publishInOrder(exit, first, second)) accepted += 1;
   });
   await fc.assert(property, { numRuns: times });
   expect(accepted).to.be.above(times / 10);

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 import { EXITS, type Exit } from "./exits.js";
-import { CODE, count, make, newName, publishApp, valid } from "./support.js";
+import { CODE, count, make, newName, publishApp, validAction } from "./support.js";
 
 const CODE_2 = "const execute = async (context) => 2;";
 
@@ -19,7 +19,7 @@ for (const [name, exitOf] of EXITS) {
 
     const setAppPublished = (published: boolean) =>
       service.rest("POST", `/v1/apps/${service.appId}/${published ? "publish" : "unpublish"}`);
-    const occasions = async (id: number) => {
+    const auditOccasions = async (id: number) => {
       const { value } = await exit.versions(id);
       return value.versions.map(({ action }: { action: string }) => action);
     };
@@ -45,7 +45,7 @@ for (const [name, exitOf] of EXITS) {
       expect(action).to.not.have.property("masterId");
       expect((await make(exit, { active: true })).active).to.equal(true);
       expect((await exit.unpublish(action.id)).status).to.equal("ACTION_NOT_PUBLISHED");
-      expect(await occasions(action.id)).to.deep.equal(["create"]);
+      expect(await auditOccasions(action.id)).to.deep.equal(["create"]);
     });
 
     it("update: the draft changes, omitted properties and the live version stay, with a snapshot `update`", async () => {
@@ -58,7 +58,7 @@ for (const [name, exitOf] of EXITS) {
       const { value: updated } = await exit.update(made.id, { code: CODE_2 });
       expect(updated).to.deep.equal({ ...made, code: CODE_2, updatedAt: updated.updatedAt });
       expect((await exit.get(published.action.id)).value.code).to.equal(CODE);
-      expect(await occasions(made.id)).to.deep.equal(["update", "create"]);
+      expect(await auditOccasions(made.id)).to.deep.equal(["update", "create"]);
     });
 
     for (const [said, description] of [
@@ -194,14 +194,14 @@ for (const [name, exitOf] of EXITS) {
     it("restore: the snapshot's configuration, with a snapshot `pre-restore` of the former one; the links stay", async () => {
       const before = await make(exit, { description: "one", dependencies: ["svc-csv"] });
       const { value: production } = await exit.publish(before.id);
-      await exit.update(before.id, { ...valid(), code: CODE_2, description: null, dependencies: [] });
+      await exit.update(before.id, { ...validAction(), code: CODE_2, description: null, dependencies: [] });
       const [, first] = (await exit.versions(before.id)).value.versions;
       const { status, value } = await exit.restore(before.id, first.id);
       expect(status).to.equal("OK");
       const { updatedAt } = value.action;
       expect(value.action).to.deep.equal({ ...before, updatedAt, isPublished: true });
       expect(value.restoredFromVersionId).to.equal(first.id);
-      expect(await occasions(before.id)).to.deep.equal(["pre-restore", "update", "create"]);
+      expect(await auditOccasions(before.id)).to.deep.equal(["pre-restore", "update", "create"]);
       const { value: preRestore } = await exit.version(before.id, value.preRestoreVersionId);
       expect(preRestore.data).to.deep.include({ action: "pre-restore", code: CODE_2, description: null });
       expect((await exit.publish(before.id)).value.action.id).to.equal(production.action.id);
@@ -217,7 +217,7 @@ for (const [name, exitOf] of EXITS) {
       expect(refused.status).to.equal("NAME_ALREADY_EXISTS");
       if (exit.name === "REST") expect(refused.http).to.equal(409);
       expect((await exit.get(made.id)).value).to.deep.equal(was);
-      expect(await occasions(made.id)).to.deep.equal(["update", "create"]);
+      expect(await auditOccasions(made.id)).to.deep.equal(["update", "create"]);
     });
 
     it("schedules only the live version: from publish to unpublish, unaffected by update and restore", async () => {
@@ -244,14 +244,18 @@ for (const [name, exitOf] of EXITS) {
       expect(await frequencies()).to.deep.equal([]);
     });
 
-    const ON_PRODUCTION: [string, string, (id: number, versionId: number) => Promise<{ status: string }>][] = [
+    const OPERATIONS_ON_LIVE_VERSION: [
+      string,
+      string,
+      (id: number, versionId: number) => Promise<{ status: string }>,
+    ][] = [
       ["update", "CANNOT_UPDATE_PRODUCTION", (id) => exit.update(id, { active: true })],
       ["remove", "CANNOT_DELETE_PRODUCTION", (id) => exit.remove(id)],
       ["restore", "CANNOT_RESTORE_PRODUCTION", (id, versionId) => exit.restore(id, versionId)],
       ["publish", "CANNOT_UPDATE_PRODUCTION", (id) => exit.publish(id)],
       ["unpublish", "CANNOT_UPDATE_PRODUCTION", (id) => exit.unpublish(id)],
     ];
-    for (const [verb, status, attempt] of ON_PRODUCTION) {
+    for (const [verb, status, attempt] of OPERATIONS_ON_LIVE_VERSION) {
       it(`${verb} of a live version: ${status}, unchanged`, async () => {
         const { id } = await make(exit);
         const { value } = await exit.publish(id);

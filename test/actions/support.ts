@@ -13,12 +13,16 @@ export function newName(stem = "action"): string {
   return `${stem}-${names}`;
 }
 
-export const valid = (changes: object = {}): Record<string, unknown> => ({ name: newName(), code: CODE, ...changes });
+export const validAction = (changes: object = {}): Record<string, unknown> => ({
+  name: newName(),
+  code: CODE,
+  ...changes,
+});
 
 /** Creates an action and returns it. @throws AssertionError if the service refuses it */
 // biome-ignore lint/suspicious/noExplicitAny: an action as the exit answers it
 export async function make(exit: Exit, changes: object = {}): Promise<any> {
-  const { status, error, value } = await exit.create(valid(changes));
+  const { status, error, value } = await exit.create(validAction(changes));
   if (status !== "OK") throw new Error(`${status}: ${error}`);
   return value;
 }

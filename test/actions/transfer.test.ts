@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { NO_LIMITS } from "../../src/rules/action-input.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { EXITS, type Exit } from "./exits.js";
-import { CODE, insertLegacy, publishApp, valid } from "./support.js";
+import { CODE, insertLegacy, publishApp, validAction } from "./support.js";
 
 const FORMAT = "svc-app-actions/1";
 
@@ -58,7 +58,7 @@ for (const [name, exitOf] of EXITS) {
       faults: [],
       ...changes,
     });
-    const reported = async (document: unknown, dryRun?: boolean) => {
+    const importReport = async (document: unknown, dryRun?: boolean) => {
       const { status: _, ...told } = (await exit.import(document, dryRun)).value;
       return told;
     };
@@ -73,11 +73,11 @@ for (const [name, exitOf] of EXITS) {
 
     it("imports an export completely into an empty app, and changes nothing the second time", async () => {
       const document = { format: FORMAT, actions: [nightly, plain] };
-      expect(await reported(document)).to.deep.equal(report({ created: ["nightly", "plain"] }));
+      expect(await importReport(document)).to.deep.equal(report({ created: ["nightly", "plain"] }));
       const { value: exported } = await exit.export();
       expect(exported).to.deep.equal(document);
       const before = (await exit.list()).value;
-      expect(await reported(exported)).to.deep.equal(report({ unchanged: ["nightly", "plain"] }));
+      expect(await importReport(exported)).to.deep.equal(report({ unchanged: ["nightly", "plain"] }));
       expect((await exit.list()).value).to.deep.equal(before);
     });
 
@@ -85,7 +85,7 @@ for (const [name, exitOf] of EXITS) {
       for (const action of [nightly, plain]) await exit.create(action);
       await exit.create({ ...plain, name: "other" });
       const document = { format: FORMAT, actions: [{ name: "nightly", active: false, description: "" }, plain] };
-      expect(await reported(document)).to.deep.equal(
+      expect(await importReport(document)).to.deep.equal(
         report({ updated: [{ name: "nightly", fields: ["description", "active"] }], unchanged: ["plain"] }),
       );
       const { actions } = (await exit.export()).value;
@@ -109,7 +109,7 @@ for (const [name, exitOf] of EXITS) {
         null,
         plain,
       ];
-      const { faults, ...rest } = await reported({ format: FORMAT, actions }, true);
+      const { faults, ...rest } = await importReport({ format: FORMAT, actions }, true);
       expect(rest).to.deep.equal({
         dryRun: true,
         created: ["nightly"],
@@ -133,7 +133,7 @@ for (const [name, exitOf] of EXITS) {
         nightly,
         { ...plain, active: true },
         { name: "a b", code: CODE },
-        { ...valid(), timezone: "Mars" },
+        { ...validAction(), timezone: "Mars" },
       ];
       const { status, error, value } = await exit.import({ format: FORMAT, actions });
       expect(status).to.equal("REQUEST_INVALID");
@@ -170,8 +170,8 @@ describe("the dryRun parameter over REST", () => {
 
   it("must be true or false: any other value imports nothing", async () => {
     const path = `/v3/apps/${service.appId}/actions/import?dryRun=`;
-    for (const said of ["yes", "1", "TRUE", ""]) {
-      const { body } = await service.rest("POST", path + said, { body: { format: FORMAT, actions: [plain] } });
+    for (const dryRunText of ["yes", "1", "TRUE", ""]) {
+      const { body } = await service.rest("POST", path + dryRunText, { body: { format: FORMAT, actions: [plain] } });
       expect(body.status).to.equal("REQUEST_INVALID");
     }
     const { body } = await service.rest("GET", `/v3/apps/${service.appId}/actions`);

@@ -188,7 +188,7 @@ for (const [name, exitOf] of EXITS) {
     it("does not block changes: create, update and restore succeed if no snapshot can be stored", async () => {
       const { id } = await make(exit);
       const [first] = (await exit.versions(id)).value.versions;
-      const allowAgain = await refuseSnapshots(service);
+      const allowSnapshots = await refuseSnapshots(service);
       try {
         const created = await exit.create({ name: newName(), code: CODE });
         expect(created.status).to.equal("OK");
@@ -199,7 +199,7 @@ for (const [name, exitOf] of EXITS) {
         expect(value).to.deep.include({ restoredFromVersionId: first.id, preRestoreVersionId: null });
         expect(value.action.code).to.equal(CODE);
       } finally {
-        await allowAgain();
+        await allowSnapshots();
       }
       expect((await exit.get(id)).value.code).to.equal(CODE);
     });

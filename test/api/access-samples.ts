@@ -17,10 +17,10 @@ export interface OperationCaller {
 type Sample = (service: TestService, asker: OperationCaller) => Promise<string | null>;
 
 /** Hash of a script that no page contains. */
-const NO_SCRIPT = `sha256-${"A".repeat(43)}=`;
+const UNKNOWN_SCRIPT_HASH = `sha256-${"A".repeat(43)}=`;
 
 /** ID of no row: a permitted caller gets a not-found error, and nothing changes. */
-const NOTHING = 2_000_000_000;
+const UNKNOWN_ID = 2_000_000_000;
 
 const rest =
   (method: string, path: string, body?: unknown): Sample =>
@@ -123,14 +123,14 @@ export function peopleSample(route: string): Sample {
     const filled = path
       .replace(":appId", String(appId))
       .replace(":organizationId", String(organizationId))
-      .replace(/:\w+/g, String(NOTHING));
+      .replace(/:\w+/g, String(UNKNOWN_ID));
     const body = method === "GET" || path.includes(":sessionId") ? undefined : { organizationId };
     const answer = await service.rest(method, filled, { as: token, ...(body && { body }) });
     return answer.http < 400 ? null : answer.body.status;
   };
 }
 
-const ACTION = `/v3/apps/:app/actions/${NOTHING}`;
+const ACTION = `/v3/apps/:app/actions/${UNKNOWN_ID}`;
 
 export const SAMPLES: Record<Operation, Sample> = {
   readSettings: rest("GET", "/v1/apps/:app/settings"),
@@ -149,12 +149,12 @@ export const SAMPLES: Record<Operation, Sample> = {
   manageAdministrators: rest("GET", "/v1/admin/administrators"),
   listOrganizations: rest("GET", "/v1/organizations"),
   readOrganization: rest("GET", "/v1/organizations/:organization/members"),
-  manageOrganization: rest("PUT", `/v1/organizations/:organization/members/${NOTHING}`, {}),
+  manageOrganization: rest("PUT", `/v1/organizations/:organization/members/${UNKNOWN_ID}`, {}),
   readMembers: rest("GET", "/v1/apps/:app/members"),
-  manageMembers: rest("PUT", `/v1/apps/:app/members/${NOTHING}`, {}),
+  manageMembers: rest("PUT", `/v1/apps/:app/members/${UNKNOWN_ID}`, {}),
   ownAccount: rest("GET", "/v1/auth/session"),
   publishApp: rest("POST", "/v1/apps/:app/publish"),
-  manageEditors: rest("DELETE", "/v1/apps/:app/editors", { userId: NOTHING }),
+  manageEditors: rest("DELETE", "/v1/apps/:app/editors", { userId: UNKNOWN_ID }),
   manageTokens: rest("GET", "/v1/apps/:app/tokens"),
   appVersions: rest("GET", "/v1/apps/:app/versions"),
   listActions: rest("GET", "/v3/apps/:app/actions"),
@@ -171,7 +171,7 @@ export const SAMPLES: Record<Operation, Sample> = {
   readManifest: rest("GET", "/v1/apps/:app/manifest"),
   readStages: rest("GET", "/v1/apps/:app/stages"),
   writeStages: rest("POST", "/v1/apps/:app/stages", {}),
-  promote: rest("POST", `/v1/apps/:app/promotions/${NOTHING}/rollback`),
+  promote: rest("POST", `/v1/apps/:app/promotions/${UNKNOWN_ID}/rollback`),
   readGit: rest("GET", "/v1/apps/:app/git"),
   writeGit: rest("PUT", "/v1/apps/:app/git", {}),
   pullGit: rest("POST", "/v1/apps/:app/git/pull"),
@@ -183,11 +183,14 @@ export const SAMPLES: Record<Operation, Sample> = {
   runLive: rest("POST", `${ACTION}/run?copy=live`),
   readLogs: rest("POST", "/v3/apps/:app/actions/logs"),
   listRuns: rest("GET", "/v3/apps/:app/runs"),
-  replayRun: rest("POST", `/v3/apps/:app/runs/${NOTHING}/replay`),
+  replayRun: rest("POST", `/v3/apps/:app/runs/${UNKNOWN_ID}/replay`),
   readPresets: rest("GET", `${ACTION}/presets`),
   writePresets: rest("PUT", `${ACTION}/presets/one`, {}),
   checkCode: rest("POST", "/v3/apps/:app/actions/problems", { code: "" }),
-  readDeclarations: rest("GET", `/v3/apps/:app/packages/declarations?integrity=${encodeURIComponent(NO_SCRIPT)}`),
+  readDeclarations: rest(
+    "GET",
+    `/v3/apps/:app/packages/declarations?integrity=${encodeURIComponent(UNKNOWN_SCRIPT_HASH)}`,
+  ),
   addLogEvent: rest("POST", "/v1/apps/:app/logs", {}),
   backtestTrigger: rest("POST", "/v3/apps/:app/triggers/backtest", {}),
   previewSchedule: rest("GET", "/v3/apps/:app/schedule/preview"),
@@ -195,34 +198,34 @@ export const SAMPLES: Record<Operation, Sample> = {
   recordAnalytics: rest("POST", "/v1/apps/:app/analytics", { events: [] }),
   clientTriggers: subscription("clientTriggers(appId: $app) { __typename }"),
   followActions: subscription("actionChanged(appId: $app) { __typename }"),
-  compileAction: query(`compiledAction(appId: $app, id: ${NOTHING}) { id }`),
+  compileAction: query(`compiledAction(appId: $app, id: ${UNKNOWN_ID}) { id }`),
   reportClientRun: rest("POST", `${ACTION}/clientRuns`, {}),
   readDataSources: rest("GET", "/v1/apps/:app/data-sources"),
   writeDataSources: rest("POST", "/v1/apps/:app/data-sources", {}),
-  removeDataSources: rest("DELETE", `/v1/apps/:app/data-sources/${NOTHING}`),
-  readEntries: rest("GET", `/v1/apps/:app/data-sources/${NOTHING}/entries/1`),
-  writeEntries: rest("POST", `/v1/apps/:app/data-sources/${NOTHING}/entries`, {}),
-  removeEntries: rest("DELETE", `/v1/apps/:app/data-sources/${NOTHING}/entries/1`),
+  removeDataSources: rest("DELETE", `/v1/apps/:app/data-sources/${UNKNOWN_ID}`),
+  readEntries: rest("GET", `/v1/apps/:app/data-sources/${UNKNOWN_ID}/entries/1`),
+  writeEntries: rest("POST", `/v1/apps/:app/data-sources/${UNKNOWN_ID}/entries`, {}),
+  removeEntries: rest("DELETE", `/v1/apps/:app/data-sources/${UNKNOWN_ID}/entries/1`),
   signInAppUser: rest("DELETE", "/v1/apps/:app/session"),
   verifyAppUser: rest("POST", "/v1/apps/:app/session/verify", {}),
   readSession: rest("GET", "/v1/apps/:app/session"),
-  readMedia: rest("GET", `/v1/apps/:app/media/files/${NOTHING}`),
-  writeMedia: rest("PUT", `/v1/apps/:app/media/folders/${NOTHING}`, {}),
-  removeMedia: rest("DELETE", `/v1/apps/:app/media/files/${NOTHING}`),
+  readMedia: rest("GET", `/v1/apps/:app/media/files/${UNKNOWN_ID}`),
+  writeMedia: rest("PUT", `/v1/apps/:app/media/folders/${UNKNOWN_ID}`, {}),
+  removeMedia: rest("DELETE", `/v1/apps/:app/media/files/${UNKNOWN_ID}`),
   useAi: rest("POST", "/v1/apps/:app/ai/completions", {}),
   sendMessage: rest("POST", "/v1/apps/:app/communicate/email", {}),
   readMessages: rest("GET", "/v1/apps/:app/communicate/messages"),
-  decideMessage: rest("POST", `/v1/apps/:app/communicate/messages/${NOTHING}/decide`, { decision: "sent" }),
+  decideMessage: rest("POST", `/v1/apps/:app/communicate/messages/${UNKNOWN_ID}/decide`, { decision: "sent" }),
   readSecretBindings: rest("GET", "/v1/apps/:app/secret-bindings"),
   writeSecretBindings: rest("PUT", "/v1/apps/:app/secret-bindings", {}),
   testSecretBinding: rest("POST", "/v1/apps/:app/secret-bindings/test", {}),
   readAlerts: rest("GET", "/v1/apps/:app/alerts"),
   manageAlerts: rest("POST", "/v1/apps/:app/alerts", {}),
-  removeAlerts: rest("DELETE", `/v1/apps/:app/alerts/${NOTHING}`),
-  manageNotifications: rest("DELETE", `/v1/apps/:app/notifications/${NOTHING}`),
+  removeAlerts: rest("DELETE", `/v1/apps/:app/alerts/${UNKNOWN_ID}`),
+  manageNotifications: rest("DELETE", `/v1/apps/:app/notifications/${UNKNOWN_ID}`),
   readNotifications: rest("GET", "/v1/apps/:app/notifications/unread"),
   markNotifications: rest("POST", "/v1/apps/:app/notifications/read", { ids: [] }),
-  pushDevices: rest("DELETE", "/v1/apps/:app/push/subscriptions", { id: NOTHING }),
+  pushDevices: rest("DELETE", "/v1/apps/:app/push/subscriptions", { id: UNKNOWN_ID }),
   addPushDevice: rest("POST", "/v1/apps/:app/push/subscriptions", {}),
   cancelRun: rest("POST", "/v3/apps/:app/runs/:run/cancel"),
   pauseSchedules: rest("POST", "/v1/apps/:app/schedules/pause"),

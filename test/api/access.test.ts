@@ -26,7 +26,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { PEOPLE_ROUTES, peopleSample, SAMPLES } from "./access-samples.js";
 
 /** Operations without an app. */
-const OF_NO_APP: readonly Operation[] = [
+const OPERATIONS_WITHOUT_APP: readonly Operation[] = [
   "listApps",
   "ownAccount",
   "listOrganizations",
@@ -34,14 +34,14 @@ const OF_NO_APP: readonly Operation[] = [
   "manageAdministrators",
 ];
 /** Operations of an organization. A role on one of its apps gives no right to them. */
-const OF_ORGANIZATION: readonly Operation[] = ["readOrganization", "manageOrganization"];
+const ORGANIZATION_OPERATIONS: readonly Operation[] = ["readOrganization", "manageOrganization"];
 
 const OPERATIONS = Object.keys(ACCESS_TABLE) as Operation[];
 const REFUSALS = ["UNAUTHORIZED", "FORBIDDEN"];
 
 type CallerScope = "own" | "another" | "foreign" | "missing";
 
-const PLACES: Record<CallerScope, string> = {
+const SCOPE_TITLES: Record<CallerScope, string> = {
   own: "the app",
   another: "another app of the organization",
   foreign: "another organization's app",
@@ -71,7 +71,7 @@ describe("the access matrix", () => {
   const callers: TestCaller[] = [];
   const apps: Record<CallerScope, number> = { own: 0, another: 0, foreign: 0, missing: 2_000_000_000 };
   const organizations: Record<CallerScope, number> = { ...apps };
-  const placeOf = (appId: number) => (Object.keys(apps) as CallerScope[]).find((place) => apps[place] === appId)!;
+  const scopeOfApp = (appId: number) => (Object.keys(apps) as CallerScope[]).find((place) => apps[place] === appId)!;
 
   async function insert(sql: string, parameters: unknown[]): Promise<number> {
     const [row] = await rows<{ id: number }>(service.db, `${sql} RETURNING id`, parameters);
@@ -110,7 +110,7 @@ describe("the access matrix", () => {
   /** Returns "passed" if the caller passed the access check, or the status of the refusal. */
   async function outcome(operation: Operation, token: string | null, appId: number): Promise<string> {
     const runId = token && operation === "cancelRun" ? await queuedRun(token) : 1;
-    const organizationId = organizations[placeOf(appId)];
+    const organizationId = organizations[scopeOfApp(appId)];
     const status = await SAMPLES[operation](service, { token, organizationId, appId, runId });
     expect(status, "no fault of the service").to.not.equal("INTERNAL_ERROR");
     // For callers that the access table refuses, the app's access rules decide. In this test, these rules grant nothing.
@@ -120,11 +120,11 @@ describe("the access matrix", () => {
   }
 
   function expected(operation: Operation, { standing, scopes, reaches, name }: TestCaller, place: CallerScope): string {
-    if (OF_NO_APP.includes(operation)) {
+    if (OPERATIONS_WITHOUT_APP.includes(operation)) {
       return allowsOperation(operation, standing ?? "reader", scopes) ? "passed" : "FORBIDDEN";
     }
     if (standing === null || !allowsOperation(operation, standing, scopes)) return "FORBIDDEN";
-    if (OF_ORGANIZATION.includes(operation)) {
+    if (ORGANIZATION_OPERATIONS.includes(operation)) {
       if (name === "administrator") return "passed";
       return reaches.includes("another") && reaches.includes(place) ? "passed" : "FORBIDDEN";
     }
@@ -192,8 +192,8 @@ describe("the access matrix", () => {
     });
 
     for (const place of ["own", "another", "foreign", "missing"] as const) {
-      if (OF_NO_APP.includes(operation) && place !== "own") continue;
-      it(`${operation} of ${PLACES[place]} is only for the callers of its row`, async () => {
+      if (OPERATIONS_WITHOUT_APP.includes(operation) && place !== "own") continue;
+      it(`${operation} of ${SCOPE_TITLES[place]} is only for the callers of its row`, async () => {
         const outcomes = callers.map(async ({ name, token }) => [name, await outcome(operation, token, apps[place])]);
         const found = Object.fromEntries(await Promise.all(outcomes));
         const wanted = callers.map((caller) => [caller.name, expected(operation, caller, place)]);
@@ -214,7 +214,7 @@ describe("the access matrix", () => {
    * Returns the expected outcome of a people route. A right on the organization gives no right on an app, and only a session can manage an
    * account.
    */
-  function expectedOf(route: string, caller: TestCaller, place: CallerScope): string {
+  function expectedOutcome(route: string, caller: TestCaller, place: CallerScope): string {
     const [operation, on] = PEOPLE_ROUTES[route]!;
     if (on === "session") return caller.isSession ? "passed" : "FORBIDDEN";
     if (on !== "organization") return expected(operation, caller, place);
@@ -235,7 +235,7 @@ describe("the access matrix", () => {
           return [name, status !== null && REFUSALS.includes(status) ? status : "passed"];
         };
         const found = Object.fromEntries(await Promise.all(callers.map(ask)));
-        const wanted = callers.map((caller) => [caller.name, expectedOf(route, caller, place)]);
+        const wanted = callers.map((caller) => [caller.name, expectedOutcome(route, caller, place)]);
         expect(found, place).to.deep.equal(Object.fromEntries(wanted));
       }
     });

@@ -13,10 +13,10 @@ const SIGNED_IN: readonly Caller[] = ["london", "paris", "viewer in London"];
 const VIEWERS: readonly Caller[] = ["viewer", "viewer in London"];
 const CALLERS: readonly Caller[] = [...TRUSTED, "live", "london", "paris", ...VIEWERS];
 /** Callers whose runs use the draft. */
-const OF_DRAFTS: readonly Caller[] = ["editor", "admin", ...VIEWERS];
+const CALLERS_OF_DRAFTS: readonly Caller[] = ["editor", "admin", ...VIEWERS];
 
 /** Kinds of `access`, each with the pages that it allows. */
-const ACCESS: readonly { name: string; access: unknown; admits: readonly Caller[] }[] = [
+const ACCESS_KINDS: readonly { name: string; access: unknown; admits: readonly Caller[] }[] = [
   { name: "everyone", access: "everyone", admits: ["live", "viewer", ...SIGNED_IN] },
   { name: "editors", access: "editors", admits: VIEWERS },
   { name: "signedIn", access: "signedIn", admits: SIGNED_IN },
@@ -155,7 +155,7 @@ describe("access of an action", () => {
   });
 
   /** Ways to start a run. Each returns the status of the refusal, or undefined in its place if the run started. */
-  const WAYS: Record<string, (as: string, name: string | number) => Promise<(string | undefined)[]>> = {
+  const RUN_STARTS: Record<string, (as: string, name: string | number) => Promise<(string | undefined)[]>> = {
     run: async (as, name) => {
       const { http, body } = await service.rest("POST", `${actions}/${name}/run`, { as, body: {} });
       return [http === 202 ? undefined : body.status];
@@ -186,17 +186,17 @@ describe("access of an action", () => {
     },
   };
 
-  for (const [at, draft] of ACCESS.entries()) {
-    const live = ACCESS[(at + 1) % ACCESS.length]!;
+  for (const [at, draft] of ACCESS_KINDS.entries()) {
+    const live = ACCESS_KINDS[(at + 1) % ACCESS_KINDS.length]!;
     it(`uses the caller's version: draft ${draft.name}, live ${live.name}`, async () => {
       const name = `pair-${at}`;
       const id = await create(name, { access: live.access });
       const liveId = await publish(id);
       await update(id, { access: draft.access });
       for (const caller of CALLERS) {
-        const { admits } = OF_DRAFTS.includes(caller) ? draft : live;
+        const { admits } = CALLERS_OF_DRAFTS.includes(caller) ? draft : live;
         const expected = TRUSTED.includes(caller) || admits.includes(caller) ? undefined : "ACTION_ACCESS_DENIED";
-        for (const [way, ask] of Object.entries(WAYS)) {
+        for (const [way, ask] of Object.entries(RUN_STARTS)) {
           for (const ref of way === "run" ? [name, id, liveId] : [name]) {
             const statuses = await ask(tokens[caller]!, ref);
             expect(new Set(statuses), `${caller} by ${way} of ${ref}`).to.deep.equal(new Set([expected]));
@@ -249,9 +249,11 @@ describe("access of an action", () => {
 
   it("restricts calls from a page (script and report), but not an action with an analytics trigger", async () => {
     const page = { environment: "client", access: "editors" } as const;
-    const byHand = await publish(await create("by-hand", page));
+    const manualActionId = await publish(await create("by-hand", page));
     const where = { type: "analytics.pageView" };
-    const onView = await publish(await create("on-view", { ...page, triggers: [{ trigger: "analytics", where }] }));
+    const pageViewActionId = await publish(
+      await create("on-view", { ...page, triggers: [{ trigger: "analytics", where }] }),
+    );
     const answers = async (as: string, id: number) => {
       const at = `${actions}/${id}`;
       const report = await service.rest("POST", `${at}/clientRuns`, { as, body: { result: 1, duration: 1 } });
@@ -260,8 +262,10 @@ describe("access of an action", () => {
       const script = await service.rest("GET", `${at}/compile`, { as });
       return [report, started, script].map(({ http, body }) => body.status ?? http);
     };
-    expect(await answers("live", byHand)).to.deep.equal(Array.from({ length: 3 }, () => "ACTION_ACCESS_DENIED"));
-    expect(await answers("live", onView)).to.deep.equal(["RUN_RECORDED", "RUN_STARTED", 200]);
+    expect(await answers("live", manualActionId)).to.deep.equal(
+      Array.from({ length: 3 }, () => "ACTION_ACCESS_DENIED"),
+    );
+    expect(await answers("live", pageViewActionId)).to.deep.equal(["RUN_RECORDED", "RUN_STARTED", 200]);
   });
 
   it("lets a run in a page end, even if the access has changed since", async () => {

@@ -4,7 +4,7 @@ import { taskToken } from "../harness/task-token.js";
 import { OPENAI_ANSWER, OPENAI_CALLS } from "./ai-answers.js";
 import type { TestProvider } from "./ai-streams.js";
 
-const CALLS = `mutation ($app: Int!, $messages: [AiMessageInput!]!) {
+const AI_MUTATION = `mutation ($app: Int!, $messages: [AiMessageInput!]!) {
   completed: createAiCompletion(appId: $app, options: { messages: $messages, maxTokens: 50 }) {
     answer {
       message { role content } toolCalls { id name arguments } usage { inputTokens outputTokens } model finishReason
@@ -21,7 +21,7 @@ const OTHERS = `mutation ($app: Int!) {
   }
 }`;
 
-export function itAnswersOverGraphql(provider: TestProvider): void {
+export function testAiOverGraphql(provider: TestProvider): void {
   it("gives typed answers and failures over GraphQL to the run of a server action, and to no other caller", async () => {
     const { service } = provider;
     await provider.run("return 1");
@@ -29,7 +29,7 @@ export function itAnswersOverGraphql(provider: TestProvider): void {
     const as = await taskToken(service.db, service.appId, id);
     const variables = { app: service.appId, messages: [{ role: "user", content: "Hello" }] };
     provider.answer = { text: JSON.stringify(OPENAI_ANSWER) };
-    const { data, errors } = await service.graphql(CALLS, variables, { as });
+    const { data, errors } = await service.graphql(AI_MUTATION, variables, { as });
     expect(errors).to.equal(undefined);
     expect(data.completed).to.deep.equal({
       answer: {
@@ -48,7 +48,7 @@ export function itAnswersOverGraphql(provider: TestProvider): void {
     expect(provider.asked).to.have.length(1);
     expect(provider.asked[0]!.body).to.deep.include({ max_tokens: 50, messages: variables.messages });
     provider.answer = { text: JSON.stringify(OPENAI_CALLS) };
-    const called = await service.graphql(CALLS, variables, { as });
+    const called = await service.graphql(AI_MUTATION, variables, { as });
     expect(called.data.completed.answer.toolCalls).to.deep.equal([
       { id: "call_1", name: "weather", arguments: { place: "Bern" } },
     ]);
@@ -67,7 +67,7 @@ export function itAnswersOverGraphql(provider: TestProvider): void {
       drawn: { answer: { images: [{ contentType: "image/png", data: "AAAA" }] }, failure: null },
       heard: { answer: { text: "Hi" }, failure: null },
     });
-    const refused = await service.graphql(CALLS, variables, { as: "editor" });
+    const refused = await service.graphql(AI_MUTATION, variables, { as: "editor" });
     expect(refused.errors!.map(({ extensions }) => extensions.status)).to.deep.equal(["FORBIDDEN", "FORBIDDEN"]);
   });
 }

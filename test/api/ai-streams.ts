@@ -25,7 +25,7 @@ export interface TestProvider {
 const HELLO = { messages: [{ role: "user" as const, content: "Hello" }] };
 const ask = (options: object) => `Svc.AI.completions(${JSON.stringify(options)})`;
 
-export function itStreams(provider: TestProvider): void {
+export function testAiStreams(provider: TestProvider): void {
   it("streams text and tool calls", async () => {
     provider.answer = { text: OPENAI_STREAM };
     const parts = await provider.run(
@@ -158,13 +158,13 @@ export function itStreams(provider: TestProvider): void {
   });
 
   it("counts the tokens of a stream that ends without text: those of the question and of tool arguments", async () => {
-    const inTool = OPENAI_STREAM.split("\n\n")
+    const toolEvents = OPENAI_STREAM.split("\n\n")
       .filter((event) => event.includes("arguments"))
       .join("\n\n");
     for (const [text, tokens] of [
       ['data: {"choices":[]}\n\n', 2],
       // The two pieces of tool arguments have ten and six characters: four tokens.
-      [`${inTool}\n\n`, 2 + 4],
+      [`${toolEvents}\n\n`, 2 + 4],
       ["data: no JSON\n\n", 2],
     ] as const) {
       await provider.service.db.query("DELETE FROM ai_usage");

@@ -17,8 +17,8 @@ import {
   type ProviderCall,
   WEATHER,
 } from "./ai-answers.js";
-import { itAnswersOverGraphql } from "./ai-over-graphql.js";
-import { itStreams, type ProviderAnswer } from "./ai-streams.js";
+import { testAiOverGraphql } from "./ai-over-graphql.js";
+import { type ProviderAnswer, testAiStreams } from "./ai-streams.js";
 
 describe("Svc.AI", () => {
   let service: TestService;
@@ -151,8 +151,8 @@ describe("Svc.AI", () => {
         answer = next;
       },
     };
-    itStreams(testProvider);
-    itAnswersOverGraphql(testProvider);
+    testAiStreams(testProvider);
+    testAiOverGraphql(testProvider);
 
     it("computes embeddings, images and transcripts, each with its log event", async () => {
       await setAi({ models: null });

@@ -59,10 +59,13 @@ describe("app versions", () => {
   it("can undo a restore: it first stores the current state as a version", async () => {
     const before = await newest();
     expect(before.action).to.equal("pre-restore");
-    const undone = await service.graphql("mutation($v: Int!) { restoreAppVersion(appId: 1, versionId: $v) { name } }", {
-      v: before.id,
-    });
-    expect(undone.data.restoreAppVersion.name).to.equal("Two");
+    const restoredByGraphql = await service.graphql(
+      "mutation($v: Int!) { restoreAppVersion(appId: 1, versionId: $v) { name } }",
+      {
+        v: before.id,
+      },
+    );
+    expect(restoredByGraphql.data.restoreAppVersion.name).to.equal("Two");
     expect(await settings()).to.deep.equal({ a: 2, c: "later", _b: "private", _d: "later" });
   });
 

@@ -11,7 +11,7 @@ export interface BodySample {
 }
 
 const CODE = "async function execute() { return 1; }";
-const COLUMN_FREE = ["data", "where", "payload"];
+const FREE_COLUMN_PATHS = ["data", "where", "payload"];
 
 /** IDs that the samples refer to, by the names of path parameters. */
 export type Ids = Record<string, string | number>;
@@ -25,8 +25,8 @@ export async function prepareSamples(service: TestService): Promise<Ids> {
   };
   const manual = { active: true, triggers: [{ trigger: "manual" }], code: CODE };
   const { action } = await ask("POST", "/v3/apps/1/actions", { name: "bodySample", ...manual });
-  const inBrowser = { ...manual, name: "bodySampleClient", environment: "any" };
-  const client = (await ask("POST", "/v3/apps/1/actions", inBrowser)).action;
+  const clientAction = { ...manual, name: "bodySampleClient", environment: "any" };
+  const client = (await ask("POST", "/v3/apps/1/actions", clientAction)).action;
   const { runId } = await ask("POST", `/v3/apps/1/actions/${action.id}/run`, {});
   const users = await ask("POST", "/v1/apps/1/data-sources", {
     name: "users",
@@ -82,9 +82,9 @@ const HOOKS = [
   { type: "email", runOn: ["insert"], to: [{ email: "a@example.com" }], subject: "a", text: "b", headers: {} },
   { type: "sms", runOn: ["insert"], to: "+41790000000", body: "a" },
 ];
-const HOOKS_FREE = ["hooks[0].fields", "hooks[1].headers"];
+const FREE_HOOK_PATHS = ["hooks[0].fields", "hooks[1].headers"];
 const SOURCE = { columns: ["Name"], accessRules: [RULE], hooks: HOOKS, indexes: [{ columns: ["Name"] }] };
-const SOURCE_FREE = [...HOOKS_FREE, "accessRules[0].allow.user", "accessRules[0].require[0]"];
+const FREE_SOURCE_PATHS = [...FREE_HOOK_PATHS, "accessRules[0].allow.user", "accessRules[0].require[0]"];
 const EMAIL = {
   to: [{ email: "a@example.com", type: "cc" }],
   subject: "a",
@@ -94,7 +94,7 @@ const EMAIL = {
 };
 const SMS = { to: "+41790000000", body: "a" };
 const NOTIFICATION = { data: {}, pushNotification: { payload: {} } };
-const NOTIFICATION_FREE = ["data", "pushNotification.payload"];
+const FREE_NOTIFICATION_PATHS = ["data", "pushNotification.payload"];
 const MEDIA_RULES = { accessRules: [{ type: ["read"], allow: { user: { Role: { equals: "a" } } } }] };
 const PUSH = {
   endpoint: "https://push.example/1",
@@ -103,7 +103,7 @@ const PUSH = {
 };
 
 /** Sample of a route whose whole body is the caller's data, without fields of the service. */
-const FREE: BodySample = { body: { any: 1 }, free: [""] };
+const FREE_BODY: BodySample = { body: { any: 1 }, free: [""] };
 
 const APP = "/v1/apps/{appId}";
 const V3 = "/v3/apps/{appId}";
@@ -125,13 +125,13 @@ export const BODY_SAMPLES: Record<string, BodySample> = {
   },
   [`POST ${V3}/actions/logs`]: { body: { where: { type: "app.task.failed", data: { taskId: 1 } }, limit: 1 } },
   [`POST ${V3}/actions/import`]: { body: { format: "svc-app-actions/1", actions: [{ name: "imported", code: CODE }] } },
-  [`POST ${V3}/actions/{nameOrId}/run`]: FREE,
-  [`POST ${V3}/actions/{nameOrId}/runWithResult`]: FREE,
+  [`POST ${V3}/actions/{nameOrId}/run`]: FREE_BODY,
+  [`POST ${V3}/actions/{nameOrId}/runWithResult`]: FREE_BODY,
   [`POST ${V3}/backlog/cancel`]: { body: { actionId: 1 } },
-  [`POST ${V3}/actions/{id}/clientRuns/started`]: { body: { payload: {} }, free: COLUMN_FREE },
+  [`POST ${V3}/actions/{id}/clientRuns/started`]: { body: { payload: {} }, free: FREE_COLUMN_PATHS },
   [`POST ${V3}/actions/{id}/clientRuns`]: {
     body: { payload: {}, duration: 1, error: { name: "a", message: "b", stack: "c" } },
-    free: COLUMN_FREE,
+    free: FREE_COLUMN_PATHS,
   },
   [`POST ${APP}/analytics`]: {
     body: { events: [{ createdAt: 1, type: "analytics.event", data: {} }] },
@@ -140,9 +140,9 @@ export const BODY_SAMPLES: Record<string, BodySample> = {
   [`POST ${APP}/logs`]: { body: { type: "app.view", data: {} }, free: ["data"] },
   [`POST ${V3}/triggers/backtest`]: { body: { where: { type: "app.view" } } },
   [`POST ${V3}/runs/{runId}/replay`]: { body: { copy: "master", payload: {} }, free: ["payload"] },
-  [`PUT ${V3}/actions/{actionId}/presets/{name}`]: FREE,
+  [`PUT ${V3}/actions/{actionId}/presets/{name}`]: FREE_BODY,
   [`POST ${V3}/actions/problems`]: { body: { code: CODE, dependencies: [] } },
-  [`POST ${APP}/settings`]: FREE,
+  [`POST ${APP}/settings`]: FREE_BODY,
   [`DELETE ${APP}/settings`]: { body: { keys: ["a"] } },
   [`POST ${APP}/settings/secure`]: { body: { settingKey: "a", value: {} }, free: ["value"] },
   [`PUT ${APP}/secret-bindings`]: {
@@ -156,7 +156,7 @@ export const BODY_SAMPLES: Record<string, BodySample> = {
   "POST /v1/admin/apps": { body: { name: "Other" } },
   "POST /v1/admin/users": { body: { firstName: "A", lastName: "B", email: "made@example.com" } },
   // The AI operation validates the options of a model, and its error names the faulty field.
-  ...Object.fromEntries(AI_CALLS.map((call) => [`POST ${APP}/ai/${call}`, FREE])),
+  ...Object.fromEntries(AI_CALLS.map((call) => [`POST ${APP}/ai/${call}`, FREE_BODY])),
   [`PUT ${APP}/origins`]: { body: { origins: ["https://shop.example"] } },
   [`POST ${APP}/editors`]: { body: { userId: 1 } },
   [`DELETE ${APP}/editors`]: { body: { userId: 1 } },
@@ -176,8 +176,8 @@ export const BODY_SAMPLES: Record<string, BodySample> = {
   [`POST ${APP}/git/pull`]: { body: { ref: "refs/heads/main" } },
   [`POST ${APP}/promotions`]: { body: { fromAppId: "{stage}" } },
   // The browser defines this JSON for passkeys (WebAuthn); the OpenAPI document has no schema for its fields.
-  "POST /v1/auth/passkeys": FREE,
-  "POST /v1/auth/passkeys/sign-in": FREE,
+  "POST /v1/auth/passkeys": FREE_BODY,
+  "POST /v1/auth/passkeys/sign-in": FREE_BODY,
   "POST /v1/auth/setup": {
     body: { token: "{setupToken}", email: "c@example.com", firstName: "A", lastName: "B", passphrase: PASSPHRASE },
   },
@@ -187,15 +187,15 @@ export const BODY_SAMPLES: Record<string, BodySample> = {
   "POST /v1/auth/reset/confirm": { body: { token: "{resetToken}", passphrase: PASSPHRASE } },
   [`POST ${APP}/data-sources`]: {
     body: { name: "new", ...SOURCE, entries: [{ a: 1 }] },
-    free: [...SOURCE_FREE, "entries[0]"],
+    free: [...FREE_SOURCE_PATHS, "entries[0]"],
   },
-  [`PUT ${DS}`]: { body: SOURCE, free: SOURCE_FREE },
+  [`PUT ${DS}`]: { body: SOURCE, free: FREE_SOURCE_PATHS },
   [`POST ${DS}/try`]: {
     body: { user: { data: {} }, accessRules: [RULE], where: {} },
     free: ["user.data", "where", "accessRules[0].allow.user", "accessRules[0].require[0]"],
   },
-  [`POST ${DS}/entries`]: FREE,
-  [`PUT ${DS}/entries/{entryId}`]: FREE,
+  [`POST ${DS}/entries`]: FREE_BODY,
+  [`PUT ${DS}/entries/{entryId}`]: FREE_BODY,
   [`POST ${DS}/query`]: {
     body: {
       type: "select",
@@ -225,13 +225,13 @@ export const BODY_SAMPLES: Record<string, BodySample> = {
   [`POST ${APP}/communicate/sms`]: { body: SMS },
   [`POST ${APP}/communicate/sms/batch`]: { body: [{ data: SMS, provider: null }] },
   [`POST ${APP}/communicate/messages/{messageId}/decide`]: { body: { decision: "sent" } },
-  [`POST ${APP}/notifications`]: { body: NOTIFICATION, free: NOTIFICATION_FREE },
+  [`POST ${APP}/notifications`]: { body: NOTIFICATION, free: FREE_NOTIFICATION_PATHS },
   [`POST ${APP}/notifications/batch`]: {
     body: [NOTIFICATION],
-    free: NOTIFICATION_FREE.map((path) => `[0].${path}`),
+    free: FREE_NOTIFICATION_PATHS.map((path) => `[0].${path}`),
   },
   [`POST ${APP}/notifications/read`]: { body: { ids: "all" } },
-  [`PUT ${APP}/notifications/{notificationId}`]: { body: NOTIFICATION, free: NOTIFICATION_FREE },
+  [`PUT ${APP}/notifications/{notificationId}`]: { body: NOTIFICATION, free: FREE_NOTIFICATION_PATHS },
   [`POST ${APP}/push/subscriptions`]: { body: PUSH },
   [`DELETE ${APP}/push/subscriptions`]: { body: { endpoint: PUSH.endpoint } },
   [`POST ${APP}/alerts`]: { body: ALERT },
@@ -261,10 +261,10 @@ export function filled(body: unknown, ids: Ids): unknown {
 export const UNKNOWN = "unknwn";
 
 /** Value of a type that no field of the samples accepts. */
-const FAULTY = -1;
+const FAULTY_VALUE = -1;
 
 /** Returns one body for each field with a schema: the field has an invalid value, and an unknown field stands before it. */
-export function withFaults({ body, free = [] }: BodySample): { field: string; body: unknown }[] {
+export function bodiesWithFaults({ body, free = [] }: BodySample): { field: string; body: unknown }[] {
   const isList = Array.isArray(body);
   const object = (isList ? body[0] : body) as Record<string, unknown>;
   const path = (field: string) => (isList ? `[0].${field}` : field);
@@ -272,13 +272,13 @@ export function withFaults({ body, free = [] }: BodySample): { field: string; bo
   return Object.keys(object)
     .filter((field) => !free.includes(path(field)))
     .map((field) => {
-      const faulty = { [UNKNOWN]: 1, ...object, [field]: FAULTY };
+      const faulty = { [UNKNOWN]: 1, ...object, [field]: FAULTY_VALUE };
       return { field, body: isList ? [faulty] : faulty };
     });
 }
 
 /** Returns one body for each object with a schema: the object has an additional unknown field. */
-export function withUnknownField({ body, free = [] }: BodySample): { path: string; body: unknown }[] {
+export function bodiesWithUnknownField({ body, free = [] }: BodySample): { path: string; body: unknown }[] {
   const found: { path: string; body: unknown }[] = [];
   const visit = (value: unknown, path: string, put: (changed: unknown) => unknown) => {
     const isFree = free.includes(path);
@@ -317,8 +317,8 @@ function schemaAt(path: string, schema: Schema, components: Schema): { type: str
 }
 
 /** Returns one body for each field that the schema describes: the field is null, and an unknown field stands behind it. */
-export function withDescribedFields(sample: BodySample, body: Schema, components: Schema) {
-  return withUnknownField(sample).flatMap(({ path, body: unknown }) => {
+export function bodiesWithNullFields(sample: BodySample, body: Schema, components: Schema) {
+  return bodiesWithUnknownField(sample).flatMap(({ path, body: unknown }) => {
     const parent = path.slice(0, -UNKNOWN.length);
     const { type, schema } = schemaAt(parent, body, components);
     const text = JSON.stringify(unknown);

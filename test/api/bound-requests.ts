@@ -11,7 +11,7 @@ export const OTHER = "sk_live_another_value_0123456789";
 const MANUAL = { active: true, triggers: [{ trigger: "manual" }] };
 
 /** Body of `execute` that sends one request with the options in the payload. */
-export const CALL = `try { const { status, headers, body } = await request({ url: payload.origin + "/x", ...payload.options });
+export const REQUEST_CODE = `try { const { status, headers, body } = await request({ url: payload.origin + "/x", ...payload.options });
       return { status, headers, body: typeof body === "string" ? body : [...body] }; } catch (error) { return { code: error.code, message: error.message }; }`;
 
 export class BoundRequests {

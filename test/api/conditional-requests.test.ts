@@ -11,7 +11,7 @@ import { ROUTES } from "../../src/api/rest/routes.js";
 import { signedInPerson } from "../harness/people.js";
 import { sampleOf } from "../harness/samples.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
-import { GRAPHQL_CHANGES, MAKES, REST_CHANGES, STATELESS_MUTATIONS } from "./conditional-samples.js";
+import { CREATING_MUTATION, GRAPHQL_CHANGES, REST_CHANGES, STATELESS_MUTATIONS } from "./conditional-samples.js";
 
 const SCHEMA = fileURLToPath(new URL("../../../schema/schema.graphql", import.meta.url));
 const mutations = () => Object.values(buildSchema(readFileSync(SCHEMA, "utf8")).getMutationType()!.getFields());
@@ -22,7 +22,7 @@ const nameOf = ({ method, path }: { method: string; path: string }) => `${method
 const READS = ROUTES.filter(({ method }) => method === "GET");
 
 /** The error status of a change that is based on an outdated state (contract, section 3). */
-const changedStatus = (path: string): string => {
+const statusOfChanged = (path: string): string => {
   if (
     /^(?:[A-Z]+ )?\/v3\/apps\/:appId\/actions(?!.*\/presets)/.test(path) ||
     /(?:Action|ActionVersion|TriggerSecret)$/.test(path)
@@ -32,7 +32,7 @@ const changedStatus = (path: string): string => {
 };
 
 /** Reads whose ETag is a digest of the content. The tests of manifests cover them. */
-const BY_CONTENT = ["PUT /v1/apps/:appId/manifest"];
+const ROUTES_WITH_CONTENT_ETAG = ["PUT /v1/apps/:appId/manifest"];
 
 describe("conditional requests", () => {
   let service: TestService;
@@ -43,19 +43,20 @@ describe("conditional requests", () => {
   after(() => service.stop());
 
   it("work for every route and mutation that changes something", async () => {
-    const covered = ROUTES.filter((route) => REST_CHANGES[nameOf(route)]).length;
-    expect(covered).to.equal(Object.keys(REST_CHANGES).length);
+    const sampledRoutes = ROUTES.filter((route) => REST_CHANGES[nameOf(route)]).length;
+    expect(sampledRoutes).to.equal(Object.keys(REST_CHANGES).length);
     for (const route of ROUTES) {
       if (!["PUT", "DELETE"].includes(route.method)) continue;
-      if (BY_CONTENT.includes(nameOf(route))) continue;
+      if (ROUTES_WITH_CONTENT_ETAG.includes(nameOf(route))) continue;
       expect(Boolean(REST_CHANGES[nameOf(route)]) !== Boolean(route.stateless), nameOf(route)).to.equal(true);
     }
     for (const { name, args } of mutations()) {
-      const takesCondition = args.some(
+      const hasConditionArgument = args.some(
         (argument) => argument.name === "ifUpdatedAt" && String(argument.type) === "DateTime",
       );
-      expect(Boolean(GRAPHQL_CHANGES[name]), name).to.equal(takesCondition);
-      if (!takesCondition) expect(MAKES.test(name) || STATELESS_MUTATIONS.includes(name), name).to.equal(true);
+      expect(Boolean(GRAPHQL_CHANGES[name]), name).to.equal(hasConditionArgument);
+      if (!hasConditionArgument)
+        expect(CREATING_MUTATION.test(name) || STATELESS_MUTATIONS.includes(name), name).to.equal(true);
     }
   });
 
@@ -71,11 +72,15 @@ describe("conditional requests", () => {
     describe(name, () => {
       async function sample() {
         const { ids, updatedAt, as = "admin" } = await make(service);
-        const fill = (text: string) => text.replace(/:(\w+)/g, (_, id: string) => String(ids[id] ?? 1));
+        const fillPath = (text: string) => text.replace(/:(\w+)/g, (_, id: string) => String(ids[id] ?? 1));
         const sent = typeof body === "function" ? body(ids) : body;
         const send = (tag?: string) =>
-          service.rest(method, fill(path), { as, body: sent, headers: tag === undefined ? {} : { "if-match": tag } });
-        const tagOfList = async () => (await service.rest("GET", fill(list!), { as })).headers.get("etag")!;
+          service.rest(method, fillPath(path), {
+            as,
+            body: sent,
+            headers: tag === undefined ? {} : { "if-match": tag },
+          });
+        const tagOfList = async () => (await service.rest("GET", fillPath(list!), { as })).headers.get("etag")!;
         return { updatedAt, send, tagOfList, as };
       }
 
@@ -91,9 +96,9 @@ describe("conditional requests", () => {
         });
       }
 
-      it(`return ${changedStatus(name)} for a stale If-Match, and change nothing`, async () => {
+      it(`return ${statusOfChanged(name)} for a stale If-Match, and change nothing`, async () => {
         const { updatedAt, send } = await sample();
-        expectChanged(await send(`"${PAST}"`), changedStatus(name));
+        expectChanged(await send(`"${PAST}"`), statusOfChanged(name));
         expect((await send(`"${updatedAt}"`)).http).to.be.within(200, 299);
       });
 
@@ -138,7 +143,7 @@ describe("conditional requests", () => {
           );
         if (state === "stale") {
           const { errors } = await ask(PAST);
-          expect(errors?.[0].extensions.status).to.equal(changedStatus(name));
+          expect(errors?.[0].extensions.status).to.equal(statusOfChanged(name));
           const { action, entry, resource } = errors![0].extensions;
           expect((action ?? entry ?? resource).updatedAt).to.match(/^\d{4}-/);
           for (const faulty of ["yesterday", ""]) {
@@ -182,8 +187,8 @@ describe("conditional requests", () => {
       "/v3/apps/:appId/packages/declarations": `?integrity=sha256-${"A".repeat(43)}=`,
     };
     /** Responses that contain the current time, so that no two reads are equal. */
-    const TIME_DEPENDENT = ["/v3/apps/:appId/schedule/week"];
-    const WITHOUT_SAMPLE = ["/runs/:runId", "/messages/:messageId", "/passkeys/:passkeyId"];
+    const TIME_DEPENDENT_ROUTES = ["/v3/apps/:appId/schedule/week"];
+    const ROUTES_WITHOUT_SAMPLE = ["/runs/:runId", "/messages/:messageId", "/passkeys/:passkeyId"];
 
     function filled(path: string): string {
       return path
@@ -197,18 +202,18 @@ describe("conditional requests", () => {
         .concat(QUERIES[path] ?? "");
     }
 
-    for (const { path } of READS.filter((route) => !WITHOUT_SAMPLE.some((part) => route.path.includes(part)))) {
+    for (const { path } of READS.filter((route) => !ROUTES_WITHOUT_SAMPLE.some((part) => route.path.includes(part)))) {
       it(`GET ${path} returns an ETag, and 304 for the same ETag`, async () => {
         const address = filled(path);
-        const isOfPeople = ["/v1/auth/", "/v1/organizations/", "/v1/admin/"].some((start) => path.startsWith(start));
-        const as = isOfPeople ? (await signedInPerson(service)).token : "editor";
+        const isPeopleRoute = ["/v1/auth/", "/v1/organizations/", "/v1/admin/"].some((start) => path.startsWith(start));
+        const as = isPeopleRoute ? (await signedInPerson(service)).token : "editor";
         const get = (tag?: string) =>
           service.rest("GET", address, tag === undefined ? { as } : { as, headers: { "if-none-match": tag } });
         const { http, headers, body } = await get();
         expect(http, JSON.stringify(body)).to.equal(200);
         const tag = headers.get("etag")!;
         expect(tag).to.match(/^"[^"]+"$/);
-        if (TIME_DEPENDENT.includes(path)) return;
+        if (TIME_DEPENDENT_ROUTES.includes(path)) return;
         for (const known of [tag, `W/${tag}`, `"other", ${tag}`, "*"]) {
           const again = await get(known);
           expect([again.http, again.body, again.headers.get("etag")], known).to.deep.equal([304, "", tag]);

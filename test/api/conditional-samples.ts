@@ -14,17 +14,17 @@ export interface Sample {
   as?: string;
 }
 
-type Make = (service: TestService) => Promise<Sample>;
+type MakeSample = (service: TestService) => Promise<Sample>;
 
 export interface RestChange {
-  make: Make;
+  make: MakeSample;
   body?: object | ((ids: Sample["ids"]) => object);
   /** Path of a list, for items that have no read of their own. The ETag of the list is accepted for each of its items. */
   list?: string;
 }
 
 export interface GraphqlChange {
-  make: Make;
+  make: MakeSample;
   /** The call without `ifUpdatedAt`; `$name` stands for the ids of the sample. */
   call: string;
   /** Name of the argument that identifies the owner; by default the app. */
@@ -48,7 +48,7 @@ async function ask(service: TestService, method: string, path: string, body?: ob
   return answer;
 }
 
-const action: Make = async (service) => {
+const action: MakeSample = async (service) => {
   const { body } = await ask(service, "POST", ACTIONS, { name: nextName(), code: CODE });
   const { versions } = (await ask(service, "GET", `${ACTIONS}/${body.action.id}/versions`)).body;
   const { id, updatedAt } = body.action;
@@ -56,32 +56,32 @@ const action: Make = async (service) => {
 };
 
 /** Creates an action of a published app. */
-const publishable: Make = async (service) => {
+const makePublishable: MakeSample = async (service) => {
   await ask(service, "POST", `${APP}/publish`);
   return action(service);
 };
 
-const published: Make = async (service) => {
-  const sample = await publishable(service);
+const published: MakeSample = async (service) => {
+  const sample = await makePublishable(service);
   await ask(service, "POST", `${ACTIONS}/${sample.ids["id"]}/publish`);
   return sample;
 };
 
 /** Creates an action with an HTTP trigger, whose path contains a secret. */
-const withSecret: Make = async (service) => {
+const makeActionWithSecret: MakeSample = async (service) => {
   const name = nextName();
   const triggers = [{ trigger: "http", where: { path: name, auth: { type: "secret" } } }];
   const { body } = await ask(service, "POST", ACTIONS, { name, code: CODE, triggers });
   return { ids: { id: body.action.id }, updatedAt: body.action.updatedAt };
 };
 
-const preset: Make = async (service) => {
+const preset: MakeSample = async (service) => {
   const { ids } = await action(service);
   const { presets } = (await ask(service, "PUT", `${ACTIONS}/${ids["id"]}/presets/kept`, {})).body;
   return { ids: { ...ids, name: "kept" }, updatedAt: presets[0].updatedAt };
 };
 
-const dataSource: Make = async (service) => {
+const dataSource: MakeSample = async (service) => {
   const data = { name: nextName(), entries: [{ n: 1 }, { n: 2 }] };
   const { id } = (await ask(service, "POST", `${APP}/data-sources`, data)).body.dataSource;
   // An import creates a version of the replaced entries.
@@ -91,18 +91,18 @@ const dataSource: Make = async (service) => {
   return { ids: { ds: id, id, versionId: versions[0].id }, updatedAt };
 };
 
-const entry: Make = async (service) => {
+const entry: MakeSample = async (service) => {
   const { ids } = await dataSource(service);
   const { id, updatedAt } = (await ask(service, "POST", `${APP}/data-sources/${ids["ds"]}/entries`, { n: 1 })).body;
   return { ids: { ds: ids["ds"]!, entryId: id }, updatedAt };
 };
 
-const folder: Make = async (service) => {
+const folder: MakeSample = async (service) => {
   const { id, updatedAt } = (await ask(service, "POST", `${APP}/media/folders`, { name: nextName() })).body.folder;
   return { ids: { id }, updatedAt };
 };
 
-const file: Make = async (service) => {
+const file: MakeSample = async (service) => {
   const form = new FormData();
   form.append("file", new Blob(["text"]), "text.txt");
   const headers = { "auth-token": service.tokens.editor };
@@ -111,37 +111,37 @@ const file: Make = async (service) => {
   return { ids: { id: files[0]!.id }, updatedAt: files[0]!.updatedAt };
 };
 
-const notification: Make = async (service) => {
+const notification: MakeSample = async (service) => {
   const { id, updatedAt } = (await ask(service, "POST", `${APP}/notifications`, { data: { title: "a" } })).body;
   return { ids: { notificationId: id, id }, updatedAt };
 };
 
-const alert: Make = async (service) => {
+const alert: MakeSample = async (service) => {
   const rule = { name: nextName(), condition: "failed", channel: "email", to: ["ann@example.com"] };
   const { id, updatedAt } = (await ask(service, "POST", `${APP}/alerts`, rule)).body.alert;
   return { ids: { alertId: id, id }, updatedAt };
 };
 
 /** Renames the app before its version is stored, so that the version differs from the state that a restore replaces. */
-const app: Make = async (service) => {
+const app: MakeSample = async (service) => {
   const { updatedAt } = (await ask(service, "PUT", APP, { name: nextName() })).body.app;
   const { id } = (await ask(service, "POST", `${APP}/versions`)).body.version;
   return { ids: { versionId: id }, updatedAt };
 };
 
-const settings: Make = async (service) => {
+const settings: MakeSample = async (service) => {
   await ask(service, "POST", `${APP}/settings`, { a: nextName(), _b: nextName() });
   const { headers } = await ask(service, "GET", `${APP}/settings`);
   return { ids: {}, updatedAt: headers.get("etag")!.slice(1, -1) };
 };
 
-const bindings: Make = async (service) => {
+const bindings: MakeSample = async (service) => {
   const list = [{ key: "_b", origin: "https://a.example", in: "header" }];
   const { headers } = await ask(service, "PUT", `${APP}/secret-bindings`, { bindings: list });
   return { ids: {}, updatedAt: headers.get("etag")!.slice(1, -1) };
 };
 
-const git: Make = async (service) => {
+const git: MakeSample = async (service) => {
   const connection = { provider: "github", url: `https://git.example/${nextName()}` };
   const { updatedAt } = (await ask(service, "PUT", `${APP}/git`, connection)).body.git;
   return { ids: {}, updatedAt };
@@ -153,25 +153,25 @@ const person = async (
 ): Promise<{ userId: number; organizationMember: string; appMember: string }> => {
   const names = { firstName: "Ann", lastName: "Lee", email: `${nextName()}@example.com`, organizationId: 1 };
   const { id: userId } = (await ask(service, "POST", "/v1/admin/users", names)).body.user;
-  const give = async (path: string) => {
+  const giveRole = async (path: string) => {
     const { members } = (await ask(service, "PUT", `${path}/members/${userId}`, { role: "editor" })).body;
     return members.find(({ user }: { user: { id: number } }) => user.id === userId).updatedAt;
   };
-  return { userId, organizationMember: await give("/v1/organizations/1"), appMember: await give(APP) };
+  return { userId, organizationMember: await giveRole("/v1/organizations/1"), appMember: await giveRole(APP) };
 };
 
-const organizationMember: Make = async (service) => {
+const makeOrganizationMember: MakeSample = async (service) => {
   const { userId, organizationMember: updatedAt } = await person(service);
   return { ids: { organizationId: 1, userId }, updatedAt };
 };
 
-const appMember: Make = async (service) => {
+const makeAppMember: MakeSample = async (service) => {
   const { userId, appMember: updatedAt } = await person(service);
   return { ids: { userId }, updatedAt };
 };
 
 /** Creates one of several administrators with an account, because the last administrator cannot be removed. */
-const administrator: Make = async (service) => {
+const administrator: MakeSample = async (service) => {
   const path = "/v1/admin/administrators";
   if ((await ask(service, "GET", path)).body.administrators.length === 0) await signedInPerson(service);
   const { user } = await signedInPerson(service);
@@ -180,21 +180,21 @@ const administrator: Make = async (service) => {
   return { ids: { userId: user.id }, updatedAt };
 };
 
-const invitation: Make = async (service) => {
+const invitation: MakeSample = async (service) => {
   const data = { email: `${nextName()}@example.com`, role: "reader", appId: 1 };
   const { id, updatedAt } = (await ask(service, "POST", "/v1/organizations/1/invitations", data)).body.invitation;
   return { ids: { organizationId: 1, invitationId: id, id }, updatedAt };
 };
 
-const token: Make = async (service) => {
+const token: MakeSample = async (service) => {
   const { id } = (await ask(service, "POST", `${APP}/tokens`, { kind: "api", name: nextName() })).body;
   const { tokens } = (await ask(service, "GET", `${APP}/tokens`)).body;
   return { ids: { tokenId: id, id }, updatedAt: tokens.find((one: { id: number }) => one.id === id).updatedAt };
 };
 
 /** Creates an item of a person's account. Its state is read from the person's list, because the item has no read of its own. */
-const owned =
-  (list: string, key: string, make: (service: TestService, personId: number) => Promise<unknown>): Make =>
+const makeAccountItem =
+  (list: string, key: string, make: (service: TestService, personId: number) => Promise<unknown>): MakeSample =>
   async (service) => {
     const { user, token: as } = await signedInPerson(service);
     await make(service, user.id);
@@ -203,7 +203,7 @@ const owned =
     return { ids: { [key]: id, id }, updatedAt, as };
   };
 
-const session = owned("sessions", "sessionId", async (service, personId) => {
+const session = makeAccountItem("sessions", "sessionId", async (service, personId) => {
   const issue = `INSERT INTO credential (kind, hash, name, person_id, expires_at)
     VALUES ('editor', $1, 'session', $2, now() + interval '1 hour') RETURNING id`;
   const [{ id }] = await service.db.query(issue, [randomBytes(32), personId]);
@@ -212,14 +212,14 @@ const session = owned("sessions", "sessionId", async (service, personId) => {
     personId,
   ]);
 });
-const passkey = owned("passkeys", "passkeyId", (service, personId) =>
+const passkey = makeAccountItem("passkeys", "passkeyId", (service, personId) =>
   service.db.query(
     `INSERT INTO passkey (person_id, credential_id, public_key, counter, transports, name)
      VALUES ($1, $2, '\\x00', 0, '[]', 'a key')`,
     [personId, nextName()],
   ),
 );
-const identity = owned("identities", "identityId", (service, personId) =>
+const identity = makeAccountItem("identities", "identityId", (service, personId) =>
   service.db.query(
     `INSERT INTO person_identity (person_id, issuer, subject, provider, manages_roles)
      VALUES ($1, 'https://id.example', $2, 'example', false)`,
@@ -236,9 +236,9 @@ const SOURCE = `${V1}/data-sources/:ds`;
 export const REST_CHANGES: Record<string, RestChange> = {
   [`PUT ${V3}/:id`]: { make: action, body: { description: "changed" } },
   [`DELETE ${V3}/:id`]: { make: action },
-  [`POST ${V3}/:id/publish`]: { make: publishable },
+  [`POST ${V3}/:id/publish`]: { make: makePublishable },
   [`POST ${V3}/:id/unpublish`]: { make: published },
-  [`POST ${V3}/:id/rotate-secret`]: { make: withSecret },
+  [`POST ${V3}/:id/rotate-secret`]: { make: makeActionWithSecret },
   [`POST ${V3}/:actionId/versions/:versionId/restore`]: { make: action },
   [`PUT ${V3}/:actionId/presets/:name`]: { make: preset, body: { a: 1 } },
   [`DELETE ${V3}/:actionId/presets/:name`]: { make: preset },
@@ -269,16 +269,16 @@ export const REST_CHANGES: Record<string, RestChange> = {
   [`PUT ${V1}/git`]: { make: git, body: { provider: "gitea", url: "https://git.example/a/b" } },
   [`DELETE ${V1}/git`]: { make: git },
   [`PUT ${V1}/secret-bindings`]: { make: bindings, body: { bindings: [] } },
-  [`DELETE ${V1}/editors`]: { make: appMember, body: ({ userId }) => ({ userId }), list: `${V1}/editors` },
+  [`DELETE ${V1}/editors`]: { make: makeAppMember, body: ({ userId }) => ({ userId }), list: `${V1}/editors` },
   [`DELETE ${V1}/tokens/:tokenId`]: { make: token, list: `${V1}/tokens` },
-  [`PUT ${V1}/members/:userId`]: { make: appMember, body: { role: "reader" }, list: `${V1}/members` },
-  [`DELETE ${V1}/members/:userId`]: { make: appMember, list: `${V1}/members` },
+  [`PUT ${V1}/members/:userId`]: { make: makeAppMember, body: { role: "reader" }, list: `${V1}/members` },
+  [`DELETE ${V1}/members/:userId`]: { make: makeAppMember, list: `${V1}/members` },
   [`PUT ${ORGANIZATION}/members/:userId`]: {
-    make: organizationMember,
+    make: makeOrganizationMember,
     body: { role: "reader" },
     list: `${ORGANIZATION}/members`,
   },
-  [`DELETE ${ORGANIZATION}/members/:userId`]: { make: organizationMember, list: `${ORGANIZATION}/members` },
+  [`DELETE ${ORGANIZATION}/members/:userId`]: { make: makeOrganizationMember, list: `${ORGANIZATION}/members` },
   [`DELETE ${ORGANIZATION}/invitations/:invitationId`]: { make: invitation, list: `${ORGANIZATION}/invitations` },
   "DELETE /v1/admin/administrators/:userId": { make: administrator, list: "/v1/admin/administrators" },
   "DELETE /v1/auth/sessions/:sessionId": { make: session, list: "/v1/auth/sessions" },
@@ -293,18 +293,18 @@ const OF_ORGANIZATION = "organizationId: 1, ";
 
 /** GraphQL changes by name of the mutation. */
 export const GRAPHQL_CHANGES: Record<string, GraphqlChange> = {
-  removeEditor: { make: appMember, call: "userId: $userId", selection: ID },
+  removeEditor: { make: makeAppMember, call: "userId: $userId", selection: ID },
   revokeToken: { make: token, call: "id: $id" },
-  setAppMember: { make: appMember, call: "userId: $userId, role: reader", selection: MEMBERS },
-  removeAppMember: { make: appMember, call: "userId: $userId", selection: MEMBERS },
+  setAppMember: { make: makeAppMember, call: "userId: $userId, role: reader", selection: MEMBERS },
+  removeAppMember: { make: makeAppMember, call: "userId: $userId", selection: MEMBERS },
   setOrganizationMember: {
-    make: organizationMember,
+    make: makeOrganizationMember,
     owner: OF_ORGANIZATION,
     call: "userId: $userId, role: reader",
     selection: MEMBERS,
   },
   removeOrganizationMember: {
-    make: organizationMember,
+    make: makeOrganizationMember,
     owner: OF_ORGANIZATION,
     call: "userId: $userId",
     selection: MEMBERS,
@@ -323,9 +323,9 @@ export const GRAPHQL_CHANGES: Record<string, GraphqlChange> = {
   setSecretBindings: { make: bindings, call: "bindings: []", selection: " { updatedAt }" },
   updateAction: { make: action, call: 'id: $id, data: { description: "b" }', selection: ID },
   removeAction: { make: action, call: "id: $id" },
-  publishAction: { make: publishable, call: "id: $id", selection: " { action { id } }" },
+  publishAction: { make: makePublishable, call: "id: $id", selection: " { action { id } }" },
   unpublishAction: { make: published, call: "id: $id" },
-  rotateTriggerSecret: { make: withSecret, call: "id: $id", selection: ID },
+  rotateTriggerSecret: { make: makeActionWithSecret, call: "id: $id", selection: ID },
   restoreActionVersion: {
     make: action,
     call: "actionId: $id, versionId: $versionId",
@@ -385,4 +385,4 @@ export const STATELESS_MUTATIONS = [
 ];
 
 /** Mutations that create a resource, which has no earlier state. */
-export const MAKES = /^(create|insert|add|run|replay|report|record|start|send|batchSend|test)[A-Z]/;
+export const CREATING_MUTATION = /^(create|insert|add|run|replay|report|record|start|send|batchSend|test)[A-Z]/;

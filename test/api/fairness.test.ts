@@ -3,7 +3,7 @@ import { hashToken } from "../../src/operations/access/tokens.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
-const WAIT =
+const WAIT_CODE =
   "async function execute({ payload }) { await new Promise((r) => setTimeout(r, payload.ms)); return 'done'; }";
 
 describe("the slots of a runner", () => {
@@ -13,7 +13,7 @@ describe("the slots of a runner", () => {
     service = await startTestService({ RUNNER_CONCURRENCY: "2", QUEUE_MAX_PER_APP: "1000" });
     other = (await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "Other" } })).body.app.id;
     for (const app of [1, other]) {
-      const body = { name: "wait", code: WAIT, active: true, triggers: [{ trigger: "manual" }] };
+      const body = { name: "wait", code: WAIT_CODE, active: true, triggers: [{ trigger: "manual" }] };
       await service.rest("POST", `/v3/apps/${app}/actions`, { as: "admin", body });
     }
   });
@@ -80,8 +80,11 @@ describe("the slots of a runner", () => {
        SELECT 1, 1, 'master', 'manual', '{"ms": 60000}', 'queued', id FROM credential WHERE hash = $1 RETURNING id`,
       [hashToken(one)],
     );
-    const byTwo = await service.rest("POST", `/v3/apps/1/runs/${ofOne}/cancel`, { as: two });
-    expect([byTwo.http, byTwo.body.status], "neither token has a person").to.deep.equal([403, "FORBIDDEN"]);
+    const cancelBySecondApp = await service.rest("POST", `/v3/apps/1/runs/${ofOne}/cancel`, { as: two });
+    expect([cancelBySecondApp.http, cancelBySecondApp.body.status], "neither token has a person").to.deep.equal([
+      403,
+      "FORBIDDEN",
+    ]);
     expect((await service.rest("POST", `/v3/apps/1/runs/${ofOne}/cancel`, { as: one })).http).to.equal(200);
     const unknown = await service.rest("POST", "/v3/apps/1/runs/999999/cancel");
     expect([unknown.http, unknown.body.status]).to.deep.equal([404, "RUN_NOT_FOUND"]);

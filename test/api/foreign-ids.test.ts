@@ -165,7 +165,7 @@ describe("IDs of another app", () => {
   after(() => service.stop());
 
   /** Returns the IDs of the other app to which a path parameter or an argument can refer. */
-  function meanings(parameter: string, where: string): number[] {
+  function idsOfParameter(parameter: string, where: string): number[] {
     const {
       action,
       actionVersion,
@@ -225,10 +225,10 @@ describe("IDs of another app", () => {
   }
 
   /** Returns all combinations of the parameters' values. */
-  function fillings(parameters: readonly string[], where: string): Record<string, number>[] {
+  function parameterValues(parameters: readonly string[], where: string): Record<string, number>[] {
     return parameters.reduce<Record<string, number>[]>(
       (filled, parameter) =>
-        filled.flatMap((one) => meanings(parameter, where).map((id) => ({ ...one, [parameter]: id }))),
+        filled.flatMap((one) => idsOfParameter(parameter, where).map((id) => ({ ...one, [parameter]: id }))),
       [{}],
     );
   }
@@ -239,7 +239,7 @@ describe("IDs of another app", () => {
     if (named.length === 0) continue;
     it(`${method} ${path} neither shows nor changes anything of another app`, async () => {
       const before = await stateOfOther();
-      const all = fillings(named, path);
+      const all = parameterValues(named, path);
       expect(all).to.not.have.length(0);
       for (const filling of all) {
         const filled = path.replace(/:(\w+)/g, (_, name) =>
@@ -266,9 +266,11 @@ describe("IDs of another app", () => {
       ["mutation", schema.getMutationType()!],
     ] as const) {
       for (const field of Object.values(type.getFields())) {
-        const parameters = field.args.map(({ name }) => name).filter((name) => meanings(name, field.name).length > 0);
+        const parameters = field.args
+          .map(({ name }) => name)
+          .filter((name) => idsOfParameter(name, field.name).length > 0);
         if (parameters.length === 0) continue;
-        for (const filling of fillings(parameters, field.name)) {
+        for (const filling of parameterValues(parameters, field.name)) {
           const text = `${operation} { ${callOf(field, service.appId, filling)} }`;
           for (const kind of CALLERS) {
             asked += 1;

@@ -34,15 +34,23 @@ const TEXTS = [
   "x".repeat(600),
   "2026-01-01T00:00:00.000Z",
 ];
-const NUMBERS = [0, -1, 1, 1.5, 2 ** 31, 2 ** 53, -(2 ** 63), 1e308];
+const UNUSUAL_NUMBERS = [0, -1, 1, 1.5, 2 ** 31, 2 ** 53, -(2 ** 63), 1e308];
 
 /** Returns an unusual or a plausible value, chosen by random numbers. */
 export function drawn(draw: () => number): Odd {
-  const pick = <T>(list: readonly T[]): T => list[draw() % list.length]!;
+  const pickFrom = <T>(list: readonly T[]): T => list[draw() % list.length]!;
   return (kind) => {
-    if (kind === "text") return pick(TEXTS);
-    if (kind === "number") return pick(NUMBERS);
-    return pick([null, {}, [], { [pick(TEXTS)]: pick(TEXTS) }, [pick(TEXTS)], pick(TEXTS), pick(NUMBERS)]);
+    if (kind === "text") return pickFrom(TEXTS);
+    if (kind === "number") return pickFrom(UNUSUAL_NUMBERS);
+    return pickFrom([
+      null,
+      {},
+      [],
+      { [pickFrom(TEXTS)]: pickFrom(TEXTS) },
+      [pickFrom(TEXTS)],
+      pickFrom(TEXTS),
+      pickFrom(UNUSUAL_NUMBERS),
+    ]);
   };
 }
 
@@ -93,14 +101,14 @@ export function restCall(document: Schema, path: string, method: string, odd: Od
   return { method: method.toUpperCase(), path: filled + search, ...(body !== undefined && { body }) };
 }
 
-function ofType(type: GraphQLInputType, odd: Odd, depth = 4): unknown {
-  if (isNonNullType(type)) return ofType(type.ofType, odd, depth);
-  if (isListType(type)) return [ofType(type.ofType, odd, depth)];
+function valueOfType(type: GraphQLInputType, odd: Odd, depth = 4): unknown {
+  if (isNonNullType(type)) return valueOfType(type.ofType, odd, depth);
+  if (isListType(type)) return [valueOfType(type.ofType, odd, depth)];
   if (isEnumType(type)) return type.getValues()[0]!.name;
   if (isInputObjectType(type)) {
     if (depth === 0) return {};
     const fields = Object.values(type.getFields());
-    return Object.fromEntries(fields.map((field) => [field.name, ofType(field.type, odd, depth - 1)]));
+    return Object.fromEntries(fields.map((field) => [field.name, valueOfType(field.type, odd, depth - 1)]));
   }
   const { name } = type;
   if (name === "Int" || name === "Float" || name === "SafeInt") return whole(odd("number"));
@@ -121,7 +129,7 @@ export function graphqlCall(schema: GraphQLSchema, kind: "query" | "mutation", n
   const root = kind === "query" ? schema.getQueryType() : schema.getMutationType();
   const field = root!.getFields()[name]!;
   const variables = Object.fromEntries(
-    field.args.map(({ name: argument, type }) => [argument, argument === "appId" ? 1 : ofType(type, odd)]),
+    field.args.map(({ name: argument, type }) => [argument, argument === "appId" ? 1 : valueOfType(type, odd)]),
   );
   const head = field.args.map(({ name: argument, type }) => `$${argument}: ${type}`).join(", ");
   const args = field.args.map(({ name: argument }) => `${argument}: $${argument}`).join(", ");
@@ -135,7 +143,7 @@ const LEFT_OUT = /tokens\/\{|revokeToken|editors|removeEditor|addEditor/;
 /**
  * Sends the REST request and the GraphQL document of each operation. Returns their number, and the calls that failed with a server error.
  */
-export async function fuzz(
+export async function sendFuzzRequests(
   service: TestService,
   document: Schema,
   schema: GraphQLSchema,

@@ -15,7 +15,7 @@ import { until } from "../harness/until.js";
 
 const ACTION = "query Action($id: Int!) { action(appId: 1, id: $id) { id name } }";
 const CODE = "async function execute() { return 1; }";
-const FOLLOW = "subscription { actionLogAdded(appId: 1) { type } }";
+const LOG_SUBSCRIPTION = "subscription { actionLogAdded(appId: 1) { type } }";
 
 describe("GraphQL clients in their released form", () => {
   let service: TestService;
@@ -26,9 +26,9 @@ describe("GraphQL clients in their released form", () => {
     const body = { name: "first", code: CODE, active: true, triggers: [{ trigger: "manual" }] };
     id = (await service.rest("POST", "/v3/apps/1/actions", { body })).body.action.id;
   });
-  const stops: (() => Promise<void>)[] = [];
+  const stopClients: (() => Promise<void>)[] = [];
   after(async () => {
-    for (const stop of stops.reverse()) await stop();
+    for (const stop of stopClients.reverse()) await stop();
     await service.stop();
   });
 
@@ -88,7 +88,7 @@ describe("GraphQL clients in their released form", () => {
       const client = new ApolloClient({ link: new GraphQLWsLink(transport), cache: new InMemoryCache() });
       const type = await firstMessageType((onType) =>
         client
-          .subscribe<{ actionLogAdded: { type: string } }>({ query: gql(FOLLOW) })
+          .subscribe<{ actionLogAdded: { type: string } }>({ query: gql(LOG_SUBSCRIPTION) })
           .subscribe(({ data }) => data && onType(data.actionLogAdded.type)),
       );
       expect(type).to.equal("app.task.completed");
@@ -142,7 +142,7 @@ describe("GraphQL clients in their released form", () => {
         ],
       });
       const type = await firstMessageType((onType) =>
-        client.subscription(FOLLOW, {}).subscribe(({ data }) => data && onType(data.actionLogAdded.type)),
+        client.subscription(LOG_SUBSCRIPTION, {}).subscribe(({ data }) => data && onType(data.actionLogAdded.type)),
       );
       expect(type).to.equal("app.task.completed");
       await transport.dispose();
@@ -163,7 +163,7 @@ describe("GraphQL clients in their released form", () => {
     });
     const types: string[] = [];
     client.subscribe<{ actionLogAdded: { type: string } }>(
-      { query: FOLLOW },
+      { query: LOG_SUBSCRIPTION },
       { next: ({ data }) => types.push(data!.actionLogAdded.type), error: () => undefined, complete: () => undefined },
     );
     while (types.length === 0) await run();
@@ -179,14 +179,14 @@ describe("GraphQL clients in their released form", () => {
     const base = "/v1/apps/1";
     const { dataSource } = (await service.rest("POST", `${base}/data-sources`, { body: { name: "cut" } })).body;
     const proxy = await startCuttingProxy(service.url);
-    stops.push(() => proxy.stop());
+    stopClients.push(() => proxy.stop());
     const client = createClient({
       url: new URL("/graphql", proxy.url.replace("http", "ws")).href,
       webSocketImpl: WebSocket,
       connectionParams: { authToken: service.tokens.editor },
       ...{ retryAttempts: Number.POSITIVE_INFINITY, shouldRetry: () => true, retryWait: () => delay(20) },
     });
-    stops.push(async () => client.dispose());
+    stopClients.push(async () => client.dispose());
     const failures: unknown[] = [];
     /** Variables of the subscription. After a reconnect, the client sends them again, with the position that `take` stored in them. */
     function follow<Data>(query: string, variables: Record<string, unknown>, take: (one: Data) => void): void {

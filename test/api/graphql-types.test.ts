@@ -191,7 +191,7 @@ describe("GraphQL's types", () => {
     organizationAudit: ["organizationId: 1, PAGE", "entries"],
     runs: ["appId: 1, PAGE", "runs"],
   };
-  const BY_CURSOR = ["actionLogs", "audit", "organizationAudit", "runs"];
+  const CURSOR_FIELDS = ["actionLogs", "audit", "organizationAudit", "runs"];
 
   describe("of pages", () => {
     before(async () => {
@@ -250,7 +250,7 @@ describe("GraphQL's types", () => {
           const page = await read(position);
           expect(page.items.length).to.be.at.most(1);
           found.push(...page.items);
-          expect(page.nextCursor !== null).to.equal(BY_CURSOR.includes(name) && page.hasMore);
+          expect(page.nextCursor !== null).to.equal(CURSOR_FIELDS.includes(name) && page.hasMore);
           if (!page.hasMore) break;
           const next = page.nextCursor === null ? `offset: ${found.length}` : `cursor: "${page.nextCursor}"`;
           position = `${next}, limit: 1`;

@@ -41,13 +41,13 @@ describe("the main task", () => {
       query: `subscription { actionLogAdded(appId: ${service.appId}) { id type data } }`,
     });
     /** Returns the next log entry of this test. Entries from before the subscription may still arrive and are skipped. */
-    const tailed = async () => {
+    const nextLogEntry = async () => {
       for (;;) {
         const { value } = await entries.next();
         if (value.data?.actionLogAdded.data.payload.name !== "you") return value;
       }
     };
-    const next = tailed();
+    const next = nextLogEntry();
     let seen = false;
     void next.then(() => (seen = true));
     // The API does not signal that a subscription has started, and sends no entries from before its start. So the test starts runs until

@@ -230,7 +230,7 @@ describe("agents", () => {
   describe("that are hostile", () => {
     /** Texts that no tool result may contain: each is in the other app, or in a protected value. */
     const CANARIES = ["other-code-canary", "other-entry-canary", "other-public-canary", "other-result-canary"];
-    const PROTECTED = ["private-canary-1", "protected-canary-1"];
+    const PROTECTED_CANARIES = ["private-canary-1", "protected-canary-1"];
     let other: { appId: number; actionId: number; runId: number; sourceId: number };
 
     before(async () => {
@@ -261,7 +261,7 @@ describe("agents", () => {
       );
 
     /** Valid arguments of each tool. The test makes one argument after the other invalid. */
-    const ARGUMENTS: Record<string, Record<string, unknown>> = {
+    const VALID_ARGUMENTS: Record<string, Record<string, unknown>> = {
       list_actions: { search: "a", limit: 5, offset: 0 },
       read_action: { action: "greet" },
       check_code: { code: "async function execute() {}", dependencies: [] },
@@ -309,20 +309,20 @@ describe("agents", () => {
     }
 
     it("get nothing of another app and nothing protected, with any argument of any tool", async () => {
-      expect(Object.keys(ARGUMENTS).sort()).to.deep.equal(ALL_TOOLS.map(({ name }) => name).sort());
+      expect(Object.keys(VALID_ARGUMENTS).sort()).to.deep.equal(ALL_TOOLS.map(({ name }) => name).sort());
       const before = await stateOf(other.appId);
       const values = hostileValues();
       let count = 0;
       let turn = 0;
       const nextValues = () => Array.from({ length: 6 }, () => values[turn++ % values.length]);
-      const calls = Object.entries(ARGUMENTS).flatMap(([tool, args]) => {
+      const calls = Object.entries(VALID_ARGUMENTS).flatMap(([tool, args]) => {
         const changed = Object.keys(args).flatMap((name) => nextValues().map((value) => ({ ...args, [name]: value })));
         return [args, { ...args, appId: other.appId }, ...changed].map((given) => ({ tool, given }));
       });
       const faulty: string[] = [];
       const attack = async ({ tool, given }: (typeof calls)[number]) => {
         const { text } = await call(agent, tool, given);
-        const leaked = [...CANARIES, ...PROTECTED].find((canary) => text.includes(canary));
+        const leaked = [...CANARIES, ...PROTECTED_CANARIES].find((canary) => text.includes(canary));
         if (leaked === undefined && !/INTERNAL_ERROR|\bat .*\.js:\d|\/work\/|node_modules/.test(text)) return;
         faulty.push(`${tool} ${JSON.stringify(given).slice(0, 200)}: ${leaked ?? text.slice(0, 200)}`);
       };
@@ -351,7 +351,8 @@ describe("agents", () => {
       expect(run.text.split(id)).to.have.length(3);
       const stolen = await call(agent, "run_live", { action: "thief", payload: { steal: true } });
       expect(stolen.text).to.contain("failed");
-      for (const secret of [...PROTECTED, ...PROTECTED.map(btoa)]) expect(stolen.text).not.to.contain(secret);
+      for (const secret of [...PROTECTED_CANARIES, ...PROTECTED_CANARIES.map(btoa)])
+        expect(stolen.text).not.to.contain(secret);
     });
 
     it("are rejected above the rate limit of their app; those of other apps are not", async () => {

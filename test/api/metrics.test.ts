@@ -107,7 +107,7 @@ describe("the metrics of one process", () => {
     queues: [{ appId: 3, queued: 7, oldestMs: 12_500 }],
     instances: { runner: 1 },
   };
-  const ofRunner = (vitals: () => Promise<VitalSigns>, taking: boolean) =>
+  const createRunnerMetrics = (vitals: () => Promise<VitalSigns>, taking: boolean) =>
     createMetrics({
       vitals,
       database: () => ({ busy: 3, idle: 2, waiting: 1 }),
@@ -126,7 +126,7 @@ describe("the metrics of one process", () => {
     }).read();
 
   it("show that runs wait although the process has free slots and starts none", async () => {
-    const text = await ofRunner(async () => NOW, false);
+    const text = await createRunnerMetrics(async () => NOW, false);
     for (const line of [
       "svc_runs_queued 7",
       "svc_schedule_ticks_due 700",

@@ -5,7 +5,7 @@ import { hashToken } from "../../src/operations/access/tokens.js";
 import { signedInPerson } from "../harness/people.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
-import { DEVICE, oauthCalls } from "./oauth-support.js";
+import { DEVICE_GRANT_TYPE, oauthCalls } from "./oauth-support.js";
 
 describe("access of programs that people allowed", () => {
   let service: TestService;
@@ -117,16 +117,17 @@ describe("access of programs that people allowed", () => {
   });
 
   it("can be given to a program without a browser by a code that its person confirms, once", async () => {
-    const clientId = await newClient({ redirect_uris: [], grant_types: [DEVICE, "refresh_token"] });
-    const begin = async () => (await form("/oauth/device_authorization", { client_id: clientId, scope: "read" })).body;
-    const poll = (deviceCode: string) =>
-      form("/oauth/token", { grant_type: DEVICE, client_id: clientId, device_code: deviceCode });
+    const clientId = await newClient({ redirect_uris: [], grant_types: [DEVICE_GRANT_TYPE, "refresh_token"] });
+    const requestDeviceCode = async () =>
+      (await form("/oauth/device_authorization", { client_id: clientId, scope: "read" })).body;
+    const pollDeviceCode = (deviceCode: string) =>
+      form("/oauth/token", { grant_type: DEVICE_GRANT_TYPE, client_id: clientId, device_code: deviceCode });
     const rest = () => service.db.query("UPDATE oauth_device SET polled_at = now() - interval '1 minute'");
-    const started = await begin();
+    const started = await requestDeviceCode();
     expect(started.user_code).to.match(/^[B-Z]{4}-[B-Z]{4}$/);
     expect(started.verification_uri_complete).to.equal(`${service.url}/oauth/device?user_code=${started.user_code}`);
-    expect((await poll(started.device_code)).body.error).to.equal("authorization_pending");
-    expect((await poll(started.device_code)).body.error).to.equal("slow_down");
+    expect((await pollDeviceCode(started.device_code)).body.error).to.equal("authorization_pending");
+    expect((await pollDeviceCode(started.device_code)).body.error).to.equal("slow_down");
     const path = `/oauth/devices/${started.user_code.toLowerCase().replace("-", "")}`;
     expect((await service.rest("GET", path)).body).to.deep.include({ client: "Test program", scopes: ["read"] });
     const allow = { allow: true, appId: service.appId, scopes: ["read"] };
@@ -135,17 +136,17 @@ describe("access of programs that people allowed", () => {
     expect((await service.rest("POST", path, { body: allow })).http).to.equal(200);
     expect((await service.rest("POST", path, { body: allow })).http).to.equal(404);
     await rest();
-    const answer = await poll(started.device_code);
+    const answer = await pollDeviceCode(started.device_code);
     expect(await may(answer.body.access_token)).to.equal(200);
-    expect((await poll(started.device_code)).body.error).to.equal("invalid_grant");
+    expect((await pollDeviceCode(started.device_code)).body.error).to.equal("invalid_grant");
     expect((await refresh(clientId, answer.body.refresh_token)).http).to.equal(200);
 
-    const denied = await begin();
+    const denied = await requestDeviceCode();
     await service.rest("POST", `/oauth/devices/${denied.user_code}`, { body: { allow: false } });
-    expect((await poll(denied.device_code)).body.error).to.equal("access_denied");
-    const late = await begin();
+    expect((await pollDeviceCode(denied.device_code)).body.error).to.equal("access_denied");
+    const late = await requestDeviceCode();
     await service.db.query("UPDATE oauth_device SET expires_at = now() - interval '1 second'");
-    expect((await poll(late.device_code)).body.error).to.equal("expired_token");
+    expect((await pollDeviceCode(late.device_code)).body.error).to.equal("expired_token");
     expect((await service.rest("GET", `/oauth/devices/${late.user_code}`)).http).to.equal(404);
   });
 

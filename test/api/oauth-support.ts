@@ -4,8 +4,8 @@ import type { OAuthTokens } from "@modelcontextprotocol/sdk/shared/auth.js";
 import { expect } from "chai";
 import type { TestService } from "../harness/service.js";
 
-export const REDIRECT = "http://127.0.0.1:7777/callback";
-export const DEVICE = "urn:ietf:params:oauth:grant-type:device_code";
+export const REDIRECT_URI = "http://127.0.0.1:7777/callback";
+export const DEVICE_GRANT_TYPE = "urn:ietf:params:oauth:grant-type:device_code";
 
 // biome-ignore lint/suspicious/noExplicitAny: answers have the shape of their route
 export type Json = any;
@@ -20,7 +20,7 @@ export function oauthCalls(started: () => TestService) {
   const register = async (more: object = {}) =>
     started().rest("POST", "/oauth/register", {
       as: null,
-      body: { client_name: "Test program", redirect_uris: [REDIRECT], ...more },
+      body: { client_name: "Test program", redirect_uris: [REDIRECT_URI], ...more },
     });
 
   const newClient = async (more: object = {}): Promise<string> => (await register(more)).body.client_id;
@@ -29,7 +29,7 @@ export function oauthCalls(started: () => TestService) {
     const verifier = randomBytes(32).toString("base64url");
     const query = new URLSearchParams({
       client_id: clientId,
-      redirect_uri: REDIRECT,
+      redirect_uri: REDIRECT_URI,
       response_type: "code",
       scope: "read run manage",
       state: "a state",
@@ -56,7 +56,7 @@ export function oauthCalls(started: () => TestService) {
       grant_type: "authorization_code",
       client_id: clientId,
       code,
-      redirect_uri: REDIRECT,
+      redirect_uri: REDIRECT_URI,
       code_verifier: verifier,
     };
     const answer = await form("/oauth/token", exchange);

@@ -6,7 +6,7 @@ import type { OAuthClientInformationMixed, OAuthTokens } from "@modelcontextprot
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, watchPage } from "../web/chromium.js";
-import { oauthCalls, REDIRECT } from "./oauth-support.js";
+import { oauthCalls, REDIRECT_URI } from "./oauth-support.js";
 
 describe("programs that people allow", () => {
   let service: TestService;
@@ -21,10 +21,10 @@ describe("programs that people allow", () => {
   it("sign in with the official MCP client, which needs only the address, and work on drafts", async () => {
     const stored: { client?: OAuthClientInformationMixed; tokens?: OAuthTokens; verifier?: string; url?: URL } = {};
     const provider: OAuthClientProvider = {
-      redirectUrl: REDIRECT,
+      redirectUrl: REDIRECT_URI,
       clientMetadata: {
         client_name: "MCP test",
-        redirect_uris: [REDIRECT],
+        redirect_uris: [REDIRECT_URI],
         grant_types: ["authorization_code", "refresh_token"],
         token_endpoint_auth_method: "none",
       },
@@ -90,7 +90,7 @@ describe("programs that people allow", () => {
     }
     const { body } = await decide(query, { allow: false });
     const address = new URL(body.redirectTo);
-    expect(address.origin + address.pathname).to.equal(REDIRECT);
+    expect(address.origin + address.pathname).to.equal(REDIRECT_URI);
     expect(Object.fromEntries(address.searchParams)).to.deep.equal({
       state: "a state",
       iss: service.url,
@@ -175,7 +175,7 @@ describe("programs that people allow", () => {
     for (const uri of refused) {
       expect((await register({ redirect_uris: [uri] })).body.error, uri).to.equal("invalid_redirect_uri");
     }
-    const clientId = await newClient({ redirect_uris: [REDIRECT, "https://app.example/cb?x=1"] });
+    const clientId = await newClient({ redirect_uris: [REDIRECT_URI, "https://app.example/cb?x=1"] });
     const answer = async (uri: string) => (await decide(newRequest(clientId, { redirect_uri: uri }).query)).http;
     for (const uri of ["http://127.0.0.1:1/callback", "https://app.example/cb?x=1"])
       expect(await answer(uri), uri).to.equal(200);
@@ -225,7 +225,7 @@ describe("programs that people allow", () => {
     for (const wrong of [
       { code_verifier: "x".repeat(43) },
       { code_verifier: "" },
-      { redirect_uri: `${REDIRECT}2` },
+      { redirect_uri: `${REDIRECT_URI}2` },
       { client_id: other },
       { code: `${code}x` },
     ]) {

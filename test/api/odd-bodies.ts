@@ -108,7 +108,7 @@ async function expectKept({ rest, appId }: TestService, text: string): Promise<v
 }
 
 /** Sends `count` unusual requests, one after the other; returns the number of accepted ones. A failure names its seed. */
-export async function throwOddBodies(service: TestService, count: number, seed: number): Promise<number> {
+export async function sendOddBodies(service: TestService, count: number, seed: number): Promise<number> {
   let accepted = 0;
   const clean = async () => {
     const path = `/v1/apps/${service.appId}/settings`;

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 
-const REFUSE = `
+const REFUSE_SESSIONS = `
   CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$;
   CREATE TRIGGER refusal BEFORE INSERT ON credential FOR EACH ROW EXECUTE FUNCTION refuse()`;
 
@@ -16,7 +16,7 @@ describe("a new person", () => {
   it("is not created if the session fails; the same request succeeds later", async () => {
     const body = { email: "new@example.com", firstName: "N", lastName: "P" };
     const ask = () => service.rest("POST", "/v1/admin/users", { as: "admin", body });
-    await service.db.query(REFUSE);
+    await service.db.query(REFUSE_SESSIONS);
     expect((await ask()).http).to.equal(500);
     await service.db.query("DROP TRIGGER refusal ON credential");
     const { http, body: made } = await ask();

@@ -39,7 +39,7 @@ describe("the rate limits", () => {
 
   const actions = () => `/v3/apps/${service.appId}/actions`;
 
-  const atSecond = async (method: string, path: string): Promise<number> =>
+  const statusAtSecondService = async (method: string, path: string): Promise<number> =>
     (await fetch(second.url + path, { method, headers: { "auth-token": service.tokens.editor } })).status;
 
   const CLASSES: [string, number, string, (path: string) => string, number][] = [
@@ -52,7 +52,7 @@ describe("the rate limits", () => {
       const path = pathOf(actions());
       const codes = await Promise.all(
         Array.from({ length: limit + 10 }, async (_, index) =>
-          index % 2 === 0 ? (await service.rest(method, path)).http : atSecond(method, path),
+          index % 2 === 0 ? (await service.rest(method, path)).http : statusAtSecondService(method, path),
         ),
       );
       expect(codes.filter((code) => code === otherwise)).to.have.length(limit);

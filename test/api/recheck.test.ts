@@ -31,7 +31,7 @@ describe("the tokens of open sockets", () => {
       },
     });
   const holder = (token: string): HeldConnection => ({ token, caller: callerOf(token) });
-  const pass = async (ms: number) => {
+  const passTime = async (ms: number) => {
     mock.timers.tick(ms);
     for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate);
   };
@@ -48,11 +48,11 @@ describe("the tokens of open sockets", () => {
   it("are checked again when they expire, and not before; tokens without an expiry never", async () => {
     const recheck = create();
     for (const token of ["long", "short"]) recheck.add(holder(token));
-    await pass(59_999);
+    await passTime(59_999);
     expect(resolved).to.deep.equal([]);
-    await pass(1);
+    await passTime(1);
     expect([resolved, ended]).to.deep.equal([["short"], ["short"]]);
-    await pass(3_600_000);
+    await passTime(3_600_000);
     expect(resolved).to.deep.equal(["short"]);
   });
 
@@ -60,9 +60,9 @@ describe("the tokens of open sockets", () => {
     const recheck = create();
     recheck.add(holder("short"));
     expiresAt["short"] = NOW + 120_000;
-    await pass(60_000);
+    await passTime(60_000);
     expect(ended).to.deep.equal([]);
-    await pass(60_000);
+    await passTime(60_000);
     expect(ended).to.deep.equal(["short"]);
   });
 
@@ -71,7 +71,7 @@ describe("the tokens of open sockets", () => {
     const gone = holder("short");
     recheck.add(gone);
     recheck.remove(gone);
-    await pass(120_000);
+    await passTime(120_000);
     expect(resolved).to.deep.equal([]);
   });
 

@@ -8,7 +8,7 @@ import { ROUTES } from "../../src/api/rest/routes.js";
 import { referenceOf } from "../../src/rules/reference.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
-const TAKES_EITHER = /:(?:ds|nameOrId)\b/;
+const PATH_WITH_ID_OR_NAME = /:(?:ds|nameOrId)\b/;
 
 describe("IDs and names", () => {
   let service: TestService;
@@ -54,7 +54,7 @@ describe("IDs and names", () => {
     }
   });
 
-  for (const route of ROUTES.filter(({ path }) => TAKES_EITHER.test(path))) {
+  for (const route of ROUTES.filter(({ path }) => PATH_WITH_ID_OR_NAME.test(path))) {
     it(`are read in the same way by ${route.method} ${route.path}`, async () => {
       const called = async (query: object): Promise<unknown[]> => {
         const params = { appId: "1", ds: "20", nameOrId: "20", entryId: "3", versionId: "4", columns: "a" };
@@ -67,11 +67,11 @@ describe("IDs and names", () => {
           routeOptions: { url: route.path },
         } as unknown as FastifyRequest;
         let seen: unknown[] = [];
-        const note = async (...values: unknown[]) => {
+        const recordIds = async (...values: unknown[]) => {
           seen = values;
           return {};
         };
-        const take = new Proxy({}, { get: () => note });
+        const take = new Proxy({}, { get: () => recordIds });
         await route.answer(new Proxy({}, { get: () => take }) as never, restRequest(request, {} as never));
         return seen;
       };
@@ -84,9 +84,11 @@ describe("IDs and names", () => {
     const fields = rootFields(await createSchema({} as Resolvers));
     // `against` refers to a version; a version has an ID but no name.
     const isId = ({ name, type }: GraphQLArgument) => getNamedType(type).name === "ID" && name !== "against";
-    const either = fields.filter(({ args }) => args.some(isId));
-    expect(either).to.have.length.greaterThan(15);
-    const without = either.filter(({ args }) => !args.some(({ type }) => getNamedType(type).name === "ReferenceKind"));
+    const fieldsWithReference = fields.filter(({ args }) => args.some(isId));
+    expect(fieldsWithReference).to.have.length.greaterThan(15);
+    const without = fieldsWithReference.filter(
+      ({ args }) => !args.some(({ type }) => getNamedType(type).name === "ReferenceKind"),
+    );
     expect(without.map(({ name }) => name)).to.deep.equal([]);
   });
 

@@ -15,7 +15,7 @@ import {
 } from "graphql";
 import { sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
-import { addressOf, BODY_SAMPLES, type Ids, prepareSamples, withUnknownField } from "./body-samples.js";
+import { addressOf, BODY_SAMPLES, bodiesWithUnknownField, type Ids, prepareSamples } from "./body-samples.js";
 import { graphqlCall, type Odd } from "./fuzz.js";
 
 const SCHEMA = fileURLToPath(new URL("../../../schema/schema.graphql", import.meta.url));
@@ -31,7 +31,7 @@ const OTHERS: Record<string, string[]> = {
   "GET /v3/apps/{appId}/actions/{id}/compile": ["v", "html"],
 };
 
-const REFUSED = / (UNAUTHORIZED|FORBIDDEN|DATA_SOURCE_ACCESS_DENIED)$/;
+const PERMISSION_REFUSAL = / (UNAUTHORIZED|FORBIDDEN|DATA_SOURCE_ACCESS_DENIED)$/;
 
 /** Returns copies of a body. In each, one field has a value of another type. */
 function faulty(body: unknown): unknown[] {
@@ -90,9 +90,9 @@ describe("permission is checked before any other error", function () {
   }
 
   /** Sends a valid request. Returns the refusal, or null if the caller has permission. */
-  async function refusalOfRight(route: string, as: string | null, body?: unknown): Promise<string | null> {
+  async function permissionRefusal(route: string, as: string | null, body?: unknown): Promise<string | null> {
     const found = await refusal(route, as, "", body);
-    return REFUSED.test(found) ? found : null;
+    return PERMISSION_REFUSAL.test(found) ? found : null;
   }
 
   for (const [at, [name, tokenOf]] of CALLERS.entries()) {
@@ -101,10 +101,10 @@ describe("permission is checked before any other error", function () {
     it(`also for invalid bodies from ${name}`, async () => {
       let refused = 0;
       for (const [route, sample] of at < 2 ? sampleOf(routes, at, 2) : routes) {
-        const expected = await refusalOfRight(route, tokenOf(), sample.body);
+        const expected = await permissionRefusal(route, tokenOf(), sample.body);
         if (expected === null) continue;
         refused += 1;
-        for (const body of [...faulty(sample.body), ...withUnknownField(sample).map((one) => one.body)]) {
+        for (const body of [...faulty(sample.body), ...bodiesWithUnknownField(sample).map((one) => one.body)]) {
           expect(await refusal(route, tokenOf(), "", body), `${route} ${JSON.stringify(body)}`).to.equal(expected);
         }
       }
@@ -121,7 +121,7 @@ describe("permission is checked before any other error", function () {
       );
       for (const [route, parameters] of Object.entries({ ...queries, ...OTHERS })) {
         const body = BODY_SAMPLES[route]?.body;
-        const expected = await refusalOfRight(route, tokenOf(), body);
+        const expected = await permissionRefusal(route, tokenOf(), body);
         if (expected === null) continue;
         for (const parameter of parameters) {
           refused += 1;
@@ -134,7 +134,7 @@ describe("permission is checked before any other error", function () {
     });
   }
 
-  const PLAUSIBLE: Odd = (kind) => (kind === "number" ? 1 : kind === "text" ? "1" : {});
+  const PLAUSIBLE_VALUES: Odd = (kind) => (kind === "number" ? 1 : kind === "text" ? "1" : {});
   /** Values that the schema's types accept and operations reject. */
   const FAULTY: Odd[] = [
     (kind) => (kind === "number" ? -1 : kind === "text" ? "" : "a"),
@@ -156,10 +156,10 @@ describe("permission is checked before any other error", function () {
         const root = kind === "query" ? schema.getQueryType()! : schema.getMutationType()!;
         const fields = Object.values(root.getFields());
         for (const { name: field, args } of fields) {
-          const expected = await ask(graphqlCall(schema, kind, field, PLAUSIBLE));
+          const expected = await ask(graphqlCall(schema, kind, field, PLAUSIBLE_VALUES));
           if (expected !== "FORBIDDEN" && expected !== "UNAUTHORIZED") continue;
           refused += 1;
-          const { query, variables } = graphqlCall(schema, kind, field, PLAUSIBLE);
+          const { query, variables } = graphqlCall(schema, kind, field, PLAUSIBLE_VALUES);
           // Enum arguments keep their value: a run without `copy` needs another permission.
           const optional = args.filter(({ type }) => !isNonNullType(type) && !isEnumType(type)).map((one) => one.name);
           const nulls = { ...variables, ...Object.fromEntries(optional.map((one) => [one, null])) };

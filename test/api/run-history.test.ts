@@ -73,8 +73,8 @@ describe("runs over REST and GraphQL", () => {
     const skipped = (await service.rest("GET", `${base}/runs/${queued[0].id}`)).body.run;
     expect(skipped).to.deep.include({ state: "skipped", log: null });
     await service.db.query("DELETE FROM run WHERE id = $1", [skipped.id]);
-    for (const nobody of ["0", "x", "999999"]) {
-      const refused = await service.rest("GET", `${base}/runs/${nobody}`);
+    for (const unknownRunId of ["0", "x", "999999"]) {
+      const refused = await service.rest("GET", `${base}/runs/${unknownRunId}`);
       expect([refused.http, refused.body.status]).to.deep.equal([404, "RUN_NOT_FOUND"]);
     }
   });

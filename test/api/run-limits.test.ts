@@ -5,7 +5,7 @@ import { publishDirectly } from "../harness/production-copies.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
-const SLEEP =
+const SLEEP_CODE =
   "async function execute({ payload }) { await new Promise((done) => setTimeout(done, payload.ms ?? 60_000)); return payload; }";
 const ECHO = "async function execute({ payload }) { return payload; }";
 const MANUAL = { active: true, triggers: [{ trigger: "manual" }] };
@@ -21,7 +21,9 @@ describe("the limits of an action", () => {
   after(() => service.stop());
 
   async function create(name: string, fields: object): Promise<number> {
-    const { http, body } = await service.rest("POST", actions, { body: { name, code: SLEEP, ...MANUAL, ...fields } });
+    const { http, body } = await service.rest("POST", actions, {
+      body: { name, code: SLEEP_CODE, ...MANUAL, ...fields },
+    });
     expect([http, body.status], JSON.stringify(body)).to.deep.equal([201, "ACTION_CREATED"]);
     return body.action.id;
   }
@@ -30,7 +32,7 @@ describe("the limits of an action", () => {
   const result = (name: string, payload: object = {}) =>
     service.rest("POST", `${actions}/${name}/runWithResult`, { body: payload });
   const found = async (id: number) => (await service.rest("GET", `/v3/apps/${service.appId}/runs/${id}`)).body.run;
-  const inState = (id: number, state: string) => until(async () => (await found(id)).state === state);
+  const waitForState = (id: number, state: string) => until(async () => (await found(id)).state === state);
   const cancel = (id: number) => service.rest("POST", `/v3/apps/${service.appId}/runs/${id}/cancel`);
 
   it("are missing in responses if they are not set, and present if they are", async () => {
@@ -109,7 +111,7 @@ describe("the limits of an action", () => {
   it("skip a run while another one executes: its caller and its row get the reason", async () => {
     await create("skipping", { concurrency: { policy: "skip", key: "who" } });
     const first = (await run("skipping", { who: "a" })).body.runId;
-    await inState(first, "running");
+    await waitForState(first, "running");
     const refused = [await run("skipping", { who: "a" }), await result("skipping", { who: "a" })];
     for (const { http, body } of refused) {
       expect([http, body.status]).to.deep.equal([409, "RUN_SKIPPED"]);
@@ -123,14 +125,14 @@ describe("the limits of an action", () => {
   it("skip a tick while a run on demand executes: its row has the reason, and metrics count it", async () => {
     const triggers = [{ trigger: "manual" }, { trigger: "schedule" }];
     const concurrency = { policy: "skip", limit: 1, key: null } as const;
-    const wanted = { name: "ticking", code: SLEEP, triggers, frequency: "0 4 * * *", concurrency };
+    const wanted = { name: "ticking", code: SLEEP_CODE, triggers, frequency: "0 4 * * *", concurrency };
     const [copy] = await publishDirectly(service.db, service.appId, [wanted]);
     const counted = async () => {
       const text = await (await fetch(`${service.url}/metrics`)).text();
       return Number(/^svc_ticks_total\{fate="concurrency"\} (\d+)$/m.exec(text)?.[1] ?? 0);
     };
     const first = (await run("ticking", {}, { as: "live" })).body.runId;
-    await inState(first, "running");
+    await waitForState(first, "running");
     expect(await counted()).to.equal(0);
     await service.db.query("UPDATE schedule SET next_tick = now() - interval '1 second' WHERE action_id = $1", [
       copy!.id,
@@ -154,7 +156,7 @@ describe("the limits of an action", () => {
   it("return the skipped run for a repeated key, and run again if the caller asks for it", async () => {
     await create("keyed", { concurrency: { policy: "skip" } });
     const first = (await run("keyed")).body.runId;
-    await inState(first, "running");
+    await waitForState(first, "running");
     const headers = { "idempotency-key": "k-1" };
     const skipped = await run("keyed", { ms: 1 }, { headers });
     const again = await run("keyed", { ms: 1 }, { headers });
@@ -162,36 +164,36 @@ describe("the limits of an action", () => {
     expect(again.body.runId).to.equal(skipped.body.runId);
     await cancel(first);
     const retried = await run("keyed", { ms: 1 }, { headers: { ...headers, "idempotency-retry": "failed" } });
-    await inState(retried.body.runId, "completed");
+    await waitForState(retried.body.runId, "completed");
   });
 
   it("queue a run behind another one, and return its result to waiting callers", async () => {
     await create("queueing", { concurrency: { policy: "queue" } });
     const first = (await run("queueing")).body.runId;
-    await inState(first, "running");
+    await waitForState(first, "running");
     const waiting = (await run("queueing", { ms: 1 })).body.runId;
     expect(await found(waiting)).to.deep.include({ state: "queued", waitsFor: "concurrency" });
     const answer = result("queueing", { n: 3, ms: 1 });
     await cancel(first);
     expect((await answer).body.result).to.deep.equal({ n: 3, ms: 1 });
-    await inState(waiting, "completed");
+    await waitForState(waiting, "completed");
   });
 
   it("cancel the previous run for the next one, and name it", async () => {
     await create("cancelling", { concurrency: { policy: "cancel" } });
     const first = (await run("cancelling")).body.runId;
-    await inState(first, "running");
+    await waitForState(first, "running");
     expect((await result("cancelling", { ms: 1 })).http).to.equal(200);
-    await inState(first, "cancelled");
+    await waitForState(first, "cancelled");
     expect((await found(first)).log.data.error.message).to.match(/made way for run \d+/);
   });
 
   it("fail a run at once that would wait for a run that waits for it", async () => {
-    const CALLS_ITSELF = `async function execute({ payload }) {
+    const SELF_CALLING_CODE = `async function execute({ payload }) {
       if (payload.inner) return 1;
       return Svc.App.V3.Actions.runWithResult("own", { inner: true }).then(() => "no", ({ error }) => error);
     }`;
-    await create("own", { code: CALLS_ITSELF, concurrency: { policy: "queue" } });
+    await create("own", { code: SELF_CALLING_CODE, concurrency: { policy: "queue" } });
     expect((await result("own")).body.result).to.include("ConcurrencyError");
   });
 
@@ -217,7 +219,7 @@ describe("the limits of an action", () => {
     const concurrency = { policy: "skip", limit: 1, key: "log.data.room" } as const;
     const triggers = [{ trigger: "log", where: { type: "app.update" } }];
     const [copy] = await publishDirectly(service.db, service.appId, [
-      { name: "rooms", code: SLEEP, triggers, concurrency },
+      { name: "rooms", code: SLEEP_CODE, triggers, concurrency },
     ]);
     for (const room of [1, 1, 2, 1]) {
       await service.rest("POST", `/v1/apps/${service.appId}/logs`, {

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 
-const CODES: [code: string, sandbox: string][] = [
+const SAMPLE_CODES: [code: string, sandbox: string][] = [
   ["async function execute() { return 1 }", "isolate"],
   ["async function execute() { return typeof fetch }", "network-isolate"],
   ["async function execute() { return document.title }", "document"],
@@ -19,7 +19,7 @@ describe("the record of a run", () => {
 
   it("has the sandbox of its code, over REST and GraphQL", async () => {
     const actions = `/v3/apps/${service.appId}/actions`;
-    for (const [at, [code, sandbox]] of CODES.entries()) {
+    for (const [at, [code, sandbox]] of SAMPLE_CODES.entries()) {
       const body = { name: `sandbox-${at}`, code, active: true, triggers: [{ trigger: "manual" }] };
       const { id } = (await service.rest("POST", actions, { body })).body.action;
       await service.rest("POST", `${actions}/${id}/runWithResult`, { body: {} });

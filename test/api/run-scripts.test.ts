@@ -30,7 +30,7 @@ describe("the environment of a run's code", () => {
     expect((await run(without, "viewer")).body.result).to.equal("undefined");
   });
 
-  const inRealms = async () => {
+  const countIsolateRuns = async () => {
     const { body } = await service.rest("GET", "/metrics");
     const counts = [...String(body).matchAll(/^svc_runs_total\{.*mode="isolate".*\} (\d+)$/gm)];
     return counts.reduce((sum, [, count]) => sum + Number(count), 0);
@@ -38,14 +38,14 @@ describe("the environment of a run's code", () => {
 
   it("has each user's own session if runs of two users alternate on one thread", async () => {
     const name = await create("return [(await Svc.Session.get()).user, await Svc.Session.user()]", ["svc-session"]);
-    const before = await inRealms();
+    const before = await countIsolateRuns();
     const users = ["viewer", "editor", "viewer", "viewer", "editor"];
     for (const as of users) {
       const [user, same] = (await run(name, as)).body.result;
       expect(user, as).to.deep.equal(same);
       expect(user.lastName === "App User", as).to.equal(as === "viewer");
     }
-    expect(await inRealms()).to.equal(before + users.length);
+    expect(await countIsolateRuns()).to.equal(before + users.length);
   });
 
   it("has Svc.App.V3.Actions for the run's own version, with a token that ends with the run", async () => {
@@ -87,39 +87,41 @@ describe("the environment of a run's code", () => {
       const listing = await create(`return ${look}`, dependencies);
       expect((await run(listing)).body.result, dependencies.join()).to.equal(seen);
     }
-    const withCopies = look.replace("fetch", "fetch + typeof structuredClone");
-    const library = await create(`return [${withCopies}, typeof Svc.App.V3.Actions.run]`);
+    const lookWithClone = look.replace("fetch", "fetch + typeof structuredClone");
+    const library = await create(`return [${lookWithClone}, typeof Svc.App.V3.Actions.run]`);
     expect((await run(library)).body.result).to.deep.equal(["objectfunctionfunction", "function"]);
     for (const name of ["svc-datasources", "svc-communicate", "svc-notifications", "svc-media"]) {
-      const listing = await create(`return ${withCopies}`, [name, "svc-csv", "svc-session"]);
+      const listing = await create(`return ${lookWithClone}`, [name, "svc-csv", "svc-session"]);
       expect((await run(listing)).body.result, name).to.equal("undefinedfunctionundefined");
     }
     const both = await create("return [typeof structuredClone, typeof Svc.DataSources.get]", ["svc-datasources"]);
     expect((await run(both)).body.result).to.deep.equal(["function", "function"]);
-    const bytes = await create(`return [${withCopies}, typeof Svc.Media.Files.upload]`, ["svc-media"]);
+    const bytes = await create(`return [${lookWithClone}, typeof Svc.Media.Files.upload]`, ["svc-media"]);
     expect((await run(bytes)).body.result).to.deep.equal(["objectfunctionfunction", "function"]);
   });
 
   it("draws the same bar codes in an isolate, in a network isolate and in a document", async () => {
     const draw = `Svc.Barcode.svg({ bcid: "ean13", text: "4006381333931", includetext: true })`;
-    const drawnBy = async (code: string) => (await run(await create(code, ["svc-barcode"]))).body.result;
+    const drawnBarcode = async (code: string) => (await run(await create(code, ["svc-barcode"]))).body.result;
     const drawn: string[] = [];
     // On a busy machine, this large script may exceed the isolate's time limit. The service then executes the same code only in a document,
     // so each attempt uses new code.
-    const before = await inRealms();
-    while (drawn.length < 5 && (await inRealms()) === before) {
-      drawn.push(await drawnBy(`const turn = ${drawn.length}; return ${draw}`));
+    const before = await countIsolateRuns();
+    while (drawn.length < 5 && (await countIsolateRuns()) === before) {
+      drawn.push(await drawnBarcode(`const turn = ${drawn.length}; return ${draw}`));
     }
-    expect(await inRealms()).to.equal(before + 1);
-    for (const named of ["document", "fetch"]) drawn.push(await drawnBy(`void ${named}; return ${draw}`));
-    expect(await inRealms()).to.equal(before + 1);
+    expect(await countIsolateRuns()).to.equal(before + 1);
+    for (const named of ["document", "fetch"]) drawn.push(await drawnBarcode(`void ${named}; return ${draw}`));
+    expect(await countIsolateRuns()).to.equal(before + 1);
     expect(drawn[0]).to.match(/^<svg .*<path .*<\/svg>\s*$/s);
     expect(new Set(drawn).size).to.equal(1);
-    const wordless = await drawnBy(`return ${draw.replace("true", "false")}`);
+    const wordless = await drawnBarcode(`return ${draw.replace("true", "false")}`);
     expect(wordless.length).to.be.lessThan(drawn[0]!.length / 2);
-    const png = await drawnBy(`return Svc.Barcode.png({ bcid: "ean13", text: "4006381333931" })`);
+    const png = await drawnBarcode(`return Svc.Barcode.png({ bcid: "ean13", text: "4006381333931" })`);
     expect(png).to.match(/^data:image\/png;base64,iVBOR/);
-    const chosen = await drawnBy(`return Svc.Barcode[["p", "ng"].join("")]({ bcid: "ean13", text: "4006381333931" })`);
+    const chosen = await drawnBarcode(
+      `return Svc.Barcode[["p", "ng"].join("")]({ bcid: "ean13", text: "4006381333931" })`,
+    );
     expect(chosen).to.equal(png);
   });
 

@@ -66,15 +66,15 @@ describe("lists and statistics of runs", () => {
   });
 
   it("lists the first 200 characters of each result, and reads no long log entry for it", async () => {
-    const inPayload = { result: { data: "of the payload" }, success: true };
+    const payloadResult = { result: { data: "of the payload" }, success: true };
     const secret = "hush-hush-2121-hush";
     await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { __secret: secret } });
-    const masked = { told: secret, ...inPayload };
+    const masked = { told: secret, ...payloadResult };
     const wide = `${"a".repeat(198)}😀`;
     const cases: [payload: object, preview: string | null][] = [
-      [{ answer: 7, ...inPayload }, '{"answer":7}'],
+      [{ answer: 7, ...payloadResult }, '{"answer":7}'],
       [{ answer: 8, ...masked }, '{"answer":8}'],
-      [{ ...inPayload, answer: '","success":true}}' }, JSON.stringify({ answer: '","success":true}}' })],
+      [{ ...payloadResult, answer: '","success":true}}' }, JSON.stringify({ answer: '","success":true}}' })],
       [{ answer: "\0" }, '{"answer":"\\u0000"}'],
       [{ plain: true, answer: null }, "null"],
       [{ plain: true, answer: wide }, `"${"a".repeat(198)}\ufffd…`],
@@ -126,22 +126,22 @@ describe("lists and statistics of runs", () => {
 
   it("have pages by the last ID, and show names of people only to authors", async () => {
     const all = await idsOf("");
-    const walked: number[] = [];
+    const pagedIds: number[] = [];
     for (let before: number | null = all[0]! + 1; before !== null; ) {
       const page: ListedRun = await found(`limit=3&before=${before}`);
       expect(page.runs.length).to.be.within(1, 3);
-      walked.push(...page.runs.map(({ id }) => id));
+      pagedIds.push(...page.runs.map(({ id }) => id));
       expect(page.pagination.hasMore).to.equal(page.pagination.nextBefore !== null);
       before = page.pagination.nextBefore;
     }
-    expect(walked).to.deep.equal(all);
+    expect(pagedIds).to.deep.equal(all);
     expect((await found("limit=2")).pagination).to.deep.include({ total: all.length, totalIsExact: true });
     const { body } = await service.rest("GET", `${base}/runs?limit=1`, { as: "api" });
     expect(body.runs[0].person).to.equal(null);
   });
 
   it("read ten thousand runs at a time, and return where to continue", async () => {
-    const needle = await run({ note: "Windhoek" });
+    const searchedRun = await run({ note: "Windhoek" });
     const [{ personId }] = (await found("limit=1")).runs as unknown as [{ personId: number }];
     await service.db.query(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, finished_at)
@@ -151,8 +151,8 @@ describe("lists and statistics of runs", () => {
     const first = await found(`personId=${personId}`);
     expect(first.runs).to.deep.equal([]);
     expect(first.pagination).to.deep.include({ total: 0, totalIsExact: false, hasMore: true });
-    expect((await idsOf(`personId=${personId}&before=${first.pagination.nextBefore}`))[0]).to.equal(needle);
-    expect(await idsOf("search=windhoek")).to.deep.equal([needle]);
+    expect((await idsOf(`personId=${personId}&before=${first.pagination.nextBefore}`))[0]).to.equal(searchedRun);
+    expect(await idsOf("search=windhoek")).to.deep.equal([searchedRun]);
     expect((await found("limit=1")).pagination).to.deep.include({ total: 10_000, totalIsExact: false });
     await service.db.query("DELETE FROM run WHERE action_id = $1 AND started_at IS NULL", [other]);
   });

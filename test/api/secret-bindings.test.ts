@@ -7,7 +7,7 @@ import { rows } from "../../src/data/database.js";
 import { createSecretBindings } from "../../src/operations/requests/secret-bindings.js";
 import { tlsServer } from "../harness/localhost-tls.js";
 import type { TestService } from "../harness/service.js";
-import { BoundRequests, CALL, OTHER, SECRET } from "./bound-requests.js";
+import { BoundRequests, OTHER, REQUEST_CODE, SECRET } from "./bound-requests.js";
 
 describe("secret bindings", () => {
   let bound: BoundRequests;
@@ -161,7 +161,7 @@ describe("secret bindings", () => {
           query: { a: 1 },
           headers: { "x-api-key": "of the code", authorization: "of the code" },
         };
-        const { result, error } = await bound.run(CALL, { options });
+        const { result, error } = await bound.run(REQUEST_CODE, { options });
         expect(result, error).to.include({ status: 200, body: "fine" });
         expect(
           check(bound.received[0]!),
@@ -175,7 +175,9 @@ describe("secret bindings", () => {
         __aws: { accessKeyId: "AKIDEXAMPLE", secretAccessKey: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY" },
       });
       await bound.bind([{ key: "__aws", origin, in: "aws-sigv4", name: "iam/us-east-1" }]);
-      const { result, error } = await bound.run(CALL, { options: { auth: "__aws", method: "POST", body: "a=1" } });
+      const { result, error } = await bound.run(REQUEST_CODE, {
+        options: { auth: "__aws", method: "POST", body: "a=1" },
+      });
       expect(result, error).to.include({ status: 200 });
       expect(bound.received[0]!.headers.authorization).to.match(
         /^AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE\/\d{8}\/us-east-1\/iam\/aws4_request, SignedHeaders=\S*host\S*, Signature=[0-9a-f]{64}$/,
@@ -200,7 +202,7 @@ describe("secret bindings", () => {
       };
       await bound.bind([{ key: "__oauth", origin, in: "oauth2", ...oauth }]);
       const options = { auth: "__oauth" };
-      const first = await bound.run(CALL, { options });
+      const first = await bound.run(REQUEST_CODE, { options });
       expect(first.result, first.error).to.deep.include({ status: 200, body: "Bearer «__oauth»" });
       await bound.run("await Promise.all([1, 2, 3].map(() => request({ url: payload.origin, auth: '__oauth' })));");
       expect(tokens).to.equal(1);
@@ -211,11 +213,11 @@ describe("secret bindings", () => {
       // A changed value makes the cached access token invalid.
       seconds = 20;
       await bound.set({ __oauth: OTHER });
-      await bound.run(CALL, { options });
-      await bound.run(CALL, { options });
+      await bound.run(REQUEST_CODE, { options });
+      await bound.run(REQUEST_CODE, { options });
       expect(tokens).to.equal(3);
       bound.answer = (_request, response) => response.writeHead(400).end(SECRET);
-      const { result } = await bound.run(CALL, { options });
+      const { result } = await bound.run(REQUEST_CODE, { options });
       expect(result.code).to.equal("TRANSPORT");
       expect(result.message).to.include("400").and.not.include(SECRET);
     });
@@ -237,18 +239,18 @@ describe("secret bindings", () => {
       const oauth = { tokenUrl: `${origin}/token`, clientId: "client", grant: "client_credentials" };
       await bound.bind([{ key: "__rejected", origin, in: "oauth2", ...oauth }]);
       const options = { auth: "__rejected", method: "POST", json: { amount: 1 } };
-      expect((await bound.run(CALL, { options })).result).to.deep.include({ status: 200 });
+      expect((await bound.run(REQUEST_CODE, { options })).result).to.deep.include({ status: 200 });
       expect([tokens, bodies]).to.deep.equal([2, ["POST", "POST"]]);
       // After an origin has rejected every token, the service requests no new token for a while.
       accepted = 0;
       for (let turn = 0; turn < 3; turn += 1) {
-        expect((await bound.run(CALL, { options })).result).to.deep.include({ status: 401 });
+        expect((await bound.run(REQUEST_CODE, { options })).result).to.deep.include({ status: 401 });
       }
       expect(tokens).to.equal(2);
       // If no cached token can be replaced, the action receives the 401.
       await bound.bind([{ key: "__rejected", origin, in: "header" }]);
       const before = bodies.length;
-      expect((await bound.run(CALL, { options })).result).to.deep.include({ status: 401 });
+      expect((await bound.run(REQUEST_CODE, { options })).result).to.deep.include({ status: 401 });
       expect(bodies).to.have.length(before + 1);
     });
 
@@ -266,7 +268,7 @@ describe("secret bindings", () => {
       await bound.set({ __refresh: tokenOf(0) });
       const oauth = { tokenUrl: `${origin}/token`, clientId: "client", grant: "refresh_token" };
       await bound.bind([{ key: "__refresh", origin, in: "oauth2", ...oauth }]);
-      for (let turn = 0; turn < 3; turn += 1) await bound.run(CALL, { options: { auth: "__refresh" } });
+      for (let turn = 0; turn < 3; turn += 1) await bound.run(REQUEST_CODE, { options: { auth: "__refresh" } });
       expect(refreshed).to.deep.equal([0, 1, 2].map(tokenOf));
     });
 
@@ -276,7 +278,7 @@ describe("secret bindings", () => {
         { key: "__unset", origin, in: "header" },
       ]);
       for (const auth of ["__key", "__none", "__unset", "constructor"]) {
-        const { result } = await bound.run(CALL, { options: { auth } });
+        const { result } = await bound.run(REQUEST_CODE, { options: { auth } });
         expect(result.code, auth).to.equal("POLICY");
         expect(result.message).to.include(origin).and.not.include(SECRET);
       }
@@ -293,7 +295,7 @@ describe("secret bindings", () => {
       await once(second, "listening");
       const other = `https://localhost:${(second.address() as AddressInfo).port}`;
       bound.answer = (_request, response) => response.writeHead(302, { location: `${other}/` }).end();
-      const { result } = await bound.run(CALL, { options: { auth: "__key" } }, [origin, other]);
+      const { result } = await bound.run(REQUEST_CODE, { options: { auth: "__key" } }, [origin, other]);
       second.closeAllConnections();
       second.close();
       expect(result.code).to.equal("POLICY");
@@ -345,12 +347,12 @@ describe("secret bindings", () => {
         "POLICY",
         `the setting __unset, which is bound to ${origin}, is not set`,
       ]);
-      const inUrl = (await trial({ key: "__key", origin, path: `/${SECRET}` })).body.trial;
-      expect([inUrl.code, JSON.stringify(inUrl).includes(SECRET)]).to.deep.equal(["POLICY", false]);
+      const urlTrial = (await trial({ key: "__key", origin, path: `/${SECRET}` })).body.trial;
+      expect([urlTrial.code, JSON.stringify(urlTrial).includes(SECRET)]).to.deep.equal(["POLICY", false]);
       const inQuery = (await trial({ key: "__short", origin, path: "/?pin=4071" })).body.trial;
       expect([inQuery.code, JSON.stringify(inQuery).includes("4071")]).to.deep.equal(["POLICY", false]);
-      const outside = await trial({ key: "__key", origin, path: "/../..//evil.example/" });
-      expect(outside.http).to.equal(200);
+      const outsideTrial = await trial({ key: "__key", origin, path: "/../..//evil.example/" });
+      expect(outsideTrial.http).to.equal(200);
       expect(bound.received.at(-1)!.headers.host).to.equal(new URL(origin).host);
     });
 

@@ -1,7 +1,7 @@
 /** Tests secret bindings: responses that contain the value, and sealed keys. */
 import { expect } from "chai";
 import type { TestService } from "../harness/service.js";
-import { BoundRequests, CALL, OTHER, SECRET } from "./bound-requests.js";
+import { BoundRequests, OTHER, REQUEST_CODE, SECRET } from "./bound-requests.js";
 import { ECHOES } from "./echo-forms.js";
 
 describe("values of secret bindings", () => {
@@ -31,7 +31,7 @@ describe("values of secret bindings", () => {
       for (const [title, next] of ECHOES) {
         echo = next;
         for (const responseType of ["text", "bytes"]) {
-          const { result, error } = await bound.run(CALL, { options: { auth: "__key", responseType } });
+          const { result, error } = await bound.run(REQUEST_CODE, { options: { auth: "__key", responseType } });
           const { body } = next(SECRET);
           const isCompressed = next(SECRET).headers?.["content-encoding"] !== undefined;
           const seen = responseType === "bytes" ? Buffer.from(result?.body ?? []).toString() : result?.body;
@@ -42,7 +42,7 @@ describe("values of secret bindings", () => {
           if (Buffer.isBuffer(body)) expect(result.body, title).to.not.deep.equal([...body]);
         }
       }
-      const { runId } = await bound.run(CALL, { options: { auth: "__key" } });
+      const { runId } = await bound.run(REQUEST_CODE, { options: { auth: "__key" } });
       const { lines } = (await service.rest("GET", `/v3/apps/${service.appId}/runs/${runId}/console`)).body;
       expect(JSON.stringify(lines)).to.include("held the value of the setting __key").and.not.include(SECRET);
     });
@@ -50,7 +50,7 @@ describe("values of secret bindings", () => {
     it("do not change other responses", async () => {
       const honest = { body: "sk_live is how keys begin; dGVzdA== 00ff «not a key»", headers: { "x-a": "b" } };
       bound.answer = (_request, response) => response.writeHead(200, honest.headers).end(honest.body);
-      const { result } = await bound.run(CALL, { options: { auth: "__key" } });
+      const { result } = await bound.run(REQUEST_CODE, { options: { auth: "__key" } });
       expect(result.body).to.equal(honest.body);
     });
   });
@@ -70,7 +70,7 @@ describe("values of secret bindings", () => {
 
     it("are missing in context.settings, and are still sent", async () => {
       expect(await isVisible()).to.deep.equal([false, false]);
-      await bound.run(CALL, { options: { auth: "__sealed" } });
+      await bound.run(REQUEST_CODE, { options: { auth: "__sealed" } });
       expect(bound.received[0]!.headers["x-key"]).to.equal(SECRET);
     });
 

@@ -14,10 +14,10 @@ const CODE = "async function execute(context) { console.log('at work'); return O
 
 /** Credentials that can read a private setting, and the routes and queries that return it. */
 const READERS = ["editor", "admin", "api", "task"];
-const SHOWS_PRIVATE = /\/settings$|\/versions\/\d+$|\{ settings\(|\{ appVersion\(/;
+const PRIVATE_READ = /\/settings$|\/versions\/\d+$|\{ settings\(|\{ appVersion\(/;
 
 /** Credentials that can subscribe to the app's activity. */
-const FOLLOWERS = ["editor", "admin", "api"];
+const SUBSCRIBING_CREDENTIALS = ["editor", "admin", "api"];
 
 interface SentText {
   kind: string;
@@ -139,7 +139,7 @@ describe("settings in every response", () => {
       // The service sends no events from before the start of a subscription. So the test starts runs until one arrives.
       await until(async () => {
         await service.rest("POST", `/v3/apps/${service.appId}/actions/quiet/runWithResult`);
-        return !FOLLOWERS.includes(kind) || left.some((one) => one.kind === kind && isFrame(one));
+        return !SUBSCRIBING_CREDENTIALS.includes(kind) || left.some((one) => one.kind === kind && isFrame(one));
       });
       await client.dispose();
       await client.terminate();
@@ -156,9 +156,9 @@ describe("settings in every response", () => {
   it("the private test value appears only for editors, admins, API and task tokens, where settings are read", () => {
     const shown = left.filter(({ text }) => holds(text, CANARY.private));
     const places = (list: SentText[]) => [...new Set(list.map(({ kind, exit }) => `${kind} at ${exit}`))];
-    const belongs = ({ kind, exit }: SentText) =>
-      READERS.includes(kind) && (SHOWS_PRIVATE.test(exit) || exit === "setSettings");
-    expect(places(shown.filter((one) => !belongs(one)))).to.deep.equal([]);
+    const isExpectedCanary = ({ kind, exit }: SentText) =>
+      READERS.includes(kind) && (PRIVATE_READ.test(exit) || exit === "setSettings");
+    expect(places(shown.filter((one) => !isExpectedCanary(one)))).to.deep.equal([]);
     for (const kind of READERS) expect(places(shown)).to.include(`${kind} at /v1/apps/${service.appId}/settings`);
     expect(places(shown)).to.include(`editor at /v1/apps/${service.appId}/versions/${ids.versionId}`);
   });
@@ -167,7 +167,7 @@ describe("settings in every response", () => {
     const exit = `/v1/apps/${service.appId}/env.js`;
     const shown = left.filter((one) => one.exit === exit && holds(one.text, CANARY.public)).map(({ kind }) => kind);
     expect(shown).to.have.members(["editor", "admin", "viewer", "live"]);
-    expect(left.filter(isFrame).map(({ kind }) => kind)).to.include.members(FOLLOWERS);
+    expect(left.filter(isFrame).map(({ kind }) => kind)).to.include.members(SUBSCRIBING_CREDENTIALS);
     expect(left.length).to.be.greaterThan(8 * 40);
   });
 });

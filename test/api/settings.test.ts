@@ -12,7 +12,7 @@ describe("settings", () => {
   });
   after(() => service.stop());
 
-  const everything = async (): Promise<Record<string, unknown>> => (await service.rest("GET", path)).body;
+  const readAllSettings = async (): Promise<Record<string, unknown>> => (await service.rest("GET", path)).body;
   const configured = async (...keys: string[]): Promise<Record<string, boolean>> =>
     (await service.rest("GET", `${path}/status?keys=${encodeURIComponent(JSON.stringify(keys))}`)).body.configured;
   it("are returned unchanged in any form, with and without a slash at the end of the URL", async () => {
@@ -35,7 +35,7 @@ describe("settings", () => {
     expect(set.http).to.equal(200);
     expect(set.body).to.deep.equal(body);
     expect(set.headers.get("cache-control")).to.equal("no-store");
-    expect(await everything()).to.deep.equal(body);
+    expect(await readAllSettings()).to.deep.equal(body);
     expect((await service.rest("GET", `${path}/`)).body).to.deep.equal(body);
     const { data } = await service.graphql(`{ settings(appId: ${service.appId}) }`);
     expect(data.settings).to.deep.equal(body);
@@ -52,7 +52,7 @@ describe("settings", () => {
     for (const key of keys) {
       const set = await service.rest("POST", path, { body: { [key]: 1 } });
       expect(set.http, JSON.stringify(key).slice(0, 20)).to.equal(200);
-      expect(await everything()).to.deep.equal({ [key]: 1 });
+      expect(await readAllSettings()).to.deep.equal({ [key]: 1 });
       expect((await service.rest("POST", path, { body: { [`${key}x`]: 1 } })).body.status).to.equal("SETTINGS_INVALID");
       await service.rest("DELETE", path, { body: { keys: [key] } });
     }
@@ -63,7 +63,7 @@ describe("settings", () => {
     const { body } = await service.rest("POST", path, { body: { a: { x: 3 } } });
     expect(body).to.deep.equal({ a: { x: 3 }, b: 1 });
     await service.rest("DELETE", path, { body: { keys: ["a", "b", "unknown"] } });
-    expect(await everything()).to.deep.equal({});
+    expect(await readAllSettings()).to.deep.equal({});
   });
 
   it("never return the value of a protected key, only that it is set, the time and the person", async () => {
@@ -97,7 +97,7 @@ describe("settings", () => {
     expect([write.http, write.body.status]).to.deep.equal([403, "FORBIDDEN"]);
     const removal = await service.rest("DELETE", path, { as, body: { keys: ["fine", "__kept"] } });
     expect(removal.http).to.equal(403);
-    expect(await everything()).to.deep.equal({});
+    expect(await readAllSettings()).to.deep.equal({});
     expect(await configured("__kept")).to.deep.equal({ __kept: true });
     expect((await service.rest("POST", path, { as, body: { _own: 1 } })).http).to.equal(200);
     await service.rest("DELETE", path, { body: { keys: ["_own", "__kept"] } });
@@ -116,13 +116,13 @@ describe("settings", () => {
       expect(answer.status).to.equal("SETTINGS_INVALID");
     }
     expect((await service.rest("POST", path, { body: "{" })).body.status).to.equal("REQUEST_INVALID");
-    expect(await everything()).to.deep.equal({});
+    expect(await readAllSettings()).to.deep.equal({});
   });
 
   it("lose no key with concurrent writers of different keys, or of writers and deleters of the same key", async () => {
     const keys = Array.from({ length: 20 }, (_, index) => `${index % 2 ? "_" : ""}w${index}`);
     await Promise.all(keys.map((key) => service.rest("POST", path, { body: { [key]: key } })));
-    expect(await everything()).to.deep.equal(Object.fromEntries(keys.map((key) => [key, key])));
+    expect(await readAllSettings()).to.deep.equal(Object.fromEntries(keys.map((key) => [key, key])));
     const both = Array.from({ length: 40 }, (_, index) => {
       const some = index % 3 ? keys : keys.toReversed();
       return index % 2
@@ -146,7 +146,7 @@ describe("settings", () => {
     );
     expect((await service.rest("GET", path)).body.status).to.equal("INTERNAL_ERROR");
     await service.rest("DELETE", path, { body: { keys: ["_b"] } }).catch(() => undefined);
-    expect(await everything()).to.deep.equal({ _a: "CANARY-a" });
+    expect(await readAllSettings()).to.deep.equal({ _a: "CANARY-a" });
     await service.rest("DELETE", path, { body: { keys: ["_a", "__c"] } });
   });
 
@@ -161,7 +161,7 @@ describe("settings", () => {
       },
     );
     expect(data.setSecureField).to.equal("_aiartifact_k");
-    expect(await everything()).to.deep.equal({ "_aiartifact_my_key__.v-1": "x", _aiartifact_k: { a: 1 } });
+    expect(await readAllSettings()).to.deep.equal({ "_aiartifact_my_key__.v-1": "x", _aiartifact_k: { a: 1 } });
     for (const settingKey of [undefined, "", 1, null, "x".repeat(501)]) {
       const refused = await service.rest("POST", secure, { body: { settingKey, value: 1 } });
       expect(refused.body.status).to.equal("SETTINGS_INVALID");
@@ -174,10 +174,10 @@ describe("settings", () => {
   });
 
   it("have an audit log of who changed which keys, without values, for editors and admins", async () => {
-    const trail = `/v1/apps/${service.appId}/audit`;
+    const auditPath = `/v1/apps/${service.appId}/audit`;
     await service.rest("POST", path, { body: { __t: "CANARY-t" } });
     await service.rest("DELETE", path, { as: "api", body: { keys: ["__t"] } });
-    const { body } = await service.rest("GET", `${trail}?limit=2`);
+    const { body } = await service.rest("GET", `${auditPath}?limit=2`);
     expect(body.entries.map(({ type, data }: { type: string; data: unknown }) => [type, data])).to.deep.equal([
       ["app.settings.delete", { keys: ["__t"] }],
       ["app.settings.update", { keys: ["__t"] }],
@@ -189,7 +189,7 @@ describe("settings", () => {
     const { data } = await service.graphql(`{ audit(appId: ${service.appId}, limit: 1) { entries { type } } }`);
     expect(data.audit.entries).to.deep.equal([{ type: "app.settings.delete" }]);
     for (const as of ["api", "viewer", "live", await taskToken(service.db, service.appId)]) {
-      expect((await service.rest("GET", trail, { as })).http).to.equal(403);
+      expect((await service.rest("GET", auditPath, { as })).http).to.equal(403);
     }
   });
 
@@ -201,7 +201,7 @@ describe("settings", () => {
       expect(answer.app).to.include({ name: "Renamed", isHidden: false });
       expect(answer.app).not.to.have.property("settings");
       expect(answer.warnings.map(({ path: field }: { path: string }) => field)).to.deep.equal(["isHidden"]);
-      expect(await everything()).to.deep.equal({});
+      expect(await readAllSettings()).to.deep.equal({});
       for (const unchanged of [{ settings: 1 }, { isHidden: false, isSystemTemplate: false }]) {
         const { http: status, body: saved } = await service.rest("PUT", `/v1/apps/${service.appId}`, {
           body: unchanged,
@@ -255,16 +255,16 @@ describe("settings", () => {
       ]) {
         expect((await service.rest("PUT", admin, { as: "admin", body })).http).to.equal(400);
       }
-      expect(await everything()).to.deep.equal({});
+      expect(await readAllSettings()).to.deep.equal({});
       expect(await trail()).to.equal(entries);
       const body = { name: "New", settings: { a: 1, _b: 2, __kept: "new", __proto: 3 } };
       const { http, body: answer } = await service.rest("PUT", admin, { as: "admin", body });
       expect([http, answer.app.name]).to.deep.equal([200, "New"]);
-      expect(await everything()).to.deep.equal({ a: 1, _b: 2 });
+      expect(await readAllSettings()).to.deep.equal({ a: 1, _b: 2 });
       expect(await configured("__kept", "__proto")).to.deep.equal({ __kept: true, __proto: false });
       const ignored = `{"settings": {"__proto__": {"polluted": 1}}}`;
       expect((await service.rest("PUT", admin, { as: "admin", body: ignored })).http).to.equal(200);
-      expect(await everything()).to.deep.equal({ a: 1, _b: 2 });
+      expect(await readAllSettings()).to.deep.equal({ a: 1, _b: 2 });
       await service.rest("DELETE", path, { body: { keys: ["a", "_b", "__kept"] } });
     });
   });

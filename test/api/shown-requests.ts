@@ -16,7 +16,7 @@ const AUTH = "/v1/auth";
 const SESSION = "/v1/apps/{appId}/session";
 
 /** Routes of the page that this test cannot request, by what their requests would need. */
-const NOT_SENT: Readonly<Record<string, readonly string[]>> = {
+const UNSENT_ROUTES: Readonly<Record<string, readonly string[]>> = {
   "a process that runs actions, as in test/docs": [
     "POST /v3/apps/{appId}/actions/{nameOrId}/runWithResult",
     "POST /v3/apps/{appId}/runs/{runId}/replay",
@@ -100,14 +100,19 @@ function readRequests(): ShownRequest[] {
  */
 export function requestsInOrder(): ShownRequest[] {
   const all = readRequests();
-  const excluded = Object.values(NOT_SENT).flat();
+  const excluded = Object.values(UNSENT_ROUTES).flat();
   const unknown = excluded.filter((route) => !all.some((one) => one.route === route));
   if (unknown.length > 0) throw new Error(`the page does not show ${unknown.join(", ")}`);
   const sent = all.filter(({ route }) => !excluded.includes(route));
   return sent.toSorted((a, b) => rankOf(a) - rankOf(b) || (rankOf(a) >= 6 ? depthOf(b) - depthOf(a) : 0));
 }
 
-const NAMED: Readonly<Record<string, string>> = { ds: "Talks", nameOrId: "greet", name: "preset", columns: "Title" };
+const NAMED_PARAMETERS: Readonly<Record<string, string>> = {
+  ds: "Talks",
+  nameOrId: "greet",
+  name: "preset",
+  columns: "Title",
+};
 
 /** IDs from earlier responses, by the path of their collection or by the name of a parameter. */
 export type KnownIds = Map<string, number>;
@@ -115,7 +120,7 @@ export type KnownIds = Map<string, number>;
 /** Returns the address of a request, with IDs of earlier responses in place of its parameters. */
 export const addressOf = ({ path, query }: ShownRequest, ids: KnownIds): string =>
   path.replaceAll(/\{(\w+)\}/g, (_, name: string, at: number) =>
-    String(NAMED[name] ?? ids.get(name) ?? ids.get(path.slice(0, at - 1)) ?? 0),
+    String(NAMED_PARAMETERS[name] ?? ids.get(name) ?? ids.get(path.slice(0, at - 1)) ?? 0),
   ) + query;
 
 /** Stores the first ID of a response, for later addresses below this path. */

@@ -269,15 +269,15 @@ describe("the websocket", () => {
   });
 
   it("closes if the client sends more than 1 MB, or another protocol; other sockets continue", async () => {
-    const large = open();
-    await large.init({ authToken: service.tokens.editor });
-    await large.next();
-    large.send({ id: "1", type: "subscribe", payload: { query: `{ x } # ${"x".repeat(1024 * 1024)}` } });
-    expect((await large.closed).code).to.equal(1009);
-    const garbled = open();
-    await once(garbled.socket, "open");
-    garbled.socket.send("hello");
-    expect(await garbled.closed).to.deep.equal({ code: 4400, reason: "Invalid message received" });
+    const largeSocket = open();
+    await largeSocket.init({ authToken: service.tokens.editor });
+    await largeSocket.next();
+    largeSocket.send({ id: "1", type: "subscribe", payload: { query: `{ x } # ${"x".repeat(1024 * 1024)}` } });
+    expect((await largeSocket.closed).code).to.equal(1009);
+    const garbledSocket = open();
+    await once(garbledSocket.socket, "open");
+    garbledSocket.socket.send("hello");
+    expect(await garbledSocket.closed).to.deep.equal({ code: 4400, reason: "Invalid message received" });
     const other = open();
     await other.init({ authToken: service.tokens.editor });
     expect(await other.next()).to.deep.equal({ type: "connection_ack" });

@@ -9,14 +9,14 @@ import { startTestService, type TestService } from "../harness/service.js";
 import {
   addressOf,
   BODY_SAMPLES,
+  bodiesWithFaults,
+  bodiesWithNullFields,
+  bodiesWithUnknownField,
   filled,
   type Ids,
   prepareSamples,
   type Schema,
   UNKNOWN,
-  withDescribedFields,
-  withFaults,
-  withUnknownField,
 } from "./body-samples.js";
 
 const SCHEMA = fileURLToPath(new URL("../../../schema/schema.graphql", import.meta.url));
@@ -99,7 +99,14 @@ const SAMPLES: Sample[] = [
 ];
 
 /** Columns that every request writes (times of last use, counted requests), or that the service writes in the background. */
-const ALWAYS_WRITTEN = ["credential", "person_session", "person", "sign_in_failure", "instance", "alert_cursor"];
+const ALWAYS_WRITTEN_COLUMNS = [
+  "credential",
+  "person_session",
+  "person",
+  "sign_in_failure",
+  "instance",
+  "alert_cursor",
+];
 
 /** Returns a digest of the rows of each table. */
 async function tableStates({ db }: TestService): Promise<Map<string, string>> {
@@ -108,7 +115,7 @@ async function tableStates({ db }: TestService): Promise<Map<string, string>> {
     "SELECT relname AS name FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace",
   );
   const states = new Map<string, string>();
-  for (const { name } of tables.filter((table) => !ALWAYS_WRITTEN.includes(table.name))) {
+  for (const { name } of tables.filter((table) => !ALWAYS_WRITTEN_COLUMNS.includes(table.name))) {
     const sql = `SELECT coalesce(md5(string_agg(t::text, ' ' ORDER BY t::text)), '') AS state FROM "${name}" t`;
     const [found] = await rows<{ state: string }>(db, sql);
     states.set(name, found!.state);
@@ -162,7 +169,7 @@ describe("unknown fields of a body", () => {
     });
 
     for (const [route, sample] of Object.entries(BODY_SAMPLES)) {
-      for (const { path, body } of withUnknownField(sample)) {
+      for (const { path, body } of bodiesWithUnknownField(sample)) {
         it(`${route} rejects ${path}`, async () => {
           const answer = await send(route, body, path);
           expect([answer.http, answer.body.status], JSON.stringify(answer.body)).to.deep.equal([
@@ -177,7 +184,7 @@ describe("unknown fields of a body", () => {
     }
 
     for (const [route, sample] of Object.entries(BODY_SAMPLES)) {
-      for (const { field, body } of withFaults(sample)) {
+      for (const { field, body } of bodiesWithFaults(sample)) {
         it(`${route} reports an error of ${field} first`, async () => {
           const { http, body: answer } = await send(route, body, `fault-of-${field}`);
           expect(http, JSON.stringify(answer)).to.be.within(400, 499);
@@ -194,7 +201,7 @@ describe("unknown fields of a body", () => {
       for (const [route, sample] of Object.entries(BODY_SAMPLES)) {
         const [method, path] = route.split(" ") as [string, string];
         const [content] = Object.values<{ schema: Schema }>(paths[path][method.toLowerCase()].requestBody.content);
-        for (const { field, ofType, body } of withDescribedFields(sample, content!.schema, components.schemas)) {
+        for (const { field, ofType, body } of bodiesWithNullFields(sample, content!.schema, components.schemas)) {
           const { http, body: answer } = await send(route, body, `described-${field}`);
           expect(http, `${route} ${field}`).to.be.within(400, 499);
           const isRefused = String(answer.error).includes(`${field} is not a known field`);

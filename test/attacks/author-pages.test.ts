@@ -14,12 +14,12 @@ import { until } from "../harness/until.js";
 import { launchChromium } from "../web/chromium.js";
 import { attempts, REFUSED, REPORT } from "./attempts.js";
 
-const ELSEWHERE = "https://evil.example/x.js";
+const FOREIGN_SCRIPT_URL = "https://evil.example/x.js";
 const ON_PAGE_VIEW = [{ trigger: "analytics", where: { type: "analytics.pageView" } }, { trigger: "manual" }];
 
 /** Pages that run authors' code. All other pages, in RUNS_NONE, must not. */
-const RUNS_CODE = ["/apps/:id", "/apps/:id/viewer", "/v3/apps/:appId/actions/:id/compile?html"];
-const RUNS_NONE = [
+const PAGES_WITH_AUTHORS_CODE = ["/apps/:id", "/apps/:id/viewer", "/v3/apps/:appId/actions/:id/compile?html"];
+const PAGES_WITHOUT_AUTHORS_CODE = [
   "/graphql",
   "/studio",
   "/studio/setup",
@@ -52,7 +52,7 @@ async function addresses(): Promise<string[]> {
 }
 
 /** @param runtimeHost host of the pages; null if the pages have the service's own host */
-function attacked(runtimeHost: string | null): void {
+function testAttackedPages(runtimeHost: string | null): void {
   let service: TestService;
   let browser: Browser;
   let page: Page;
@@ -90,13 +90,15 @@ function attacked(runtimeHost: string | null): void {
     const actions = `/v3/apps/${service.appId}/actions`;
     const body = { name: "evil", code: "async function execute() {}", active: true, environment: "any" };
     const made = await service.rest("POST", actions, {
-      body: { ...body, triggers: ON_PAGE_VIEW, dependencies: [ELSEWHERE] },
+      body: { ...body, triggers: ON_PAGE_VIEW, dependencies: [FOREIGN_SCRIPT_URL] },
     });
     actionId = made.body.action.id;
     await service.rest("PUT", `${actions}/${actionId}`, {
       body: { code: `async function execute() { await ${attack()}; return 1; }` },
     });
-    await service.rest("PUT", `/v1/apps/${service.appId}`, { body: { name: `<script src="${ELSEWHERE}"></script>` } });
+    await service.rest("PUT", `/v1/apps/${service.appId}`, {
+      body: { name: `<script src="${FOREIGN_SCRIPT_URL}"></script>` },
+    });
     await service.rest("POST", `/v1/apps/${service.appId}/publish`);
     expect((await service.rest("POST", `${actions}/${actionId}/publish`)).http).to.equal(200);
   });
@@ -118,7 +120,7 @@ function attacked(runtimeHost: string | null): void {
     });
     await page.setRequestInterception(true);
     page.on("request", (request) => {
-      if (request.url() !== ELSEWHERE) return void request.continue();
+      if (request.url() !== FOREIGN_SCRIPT_URL) return void request.continue();
       loads += 1;
       void request.respond({ contentType: "text/javascript", body: attack() });
     });
@@ -140,16 +142,16 @@ function attacked(runtimeHost: string | null): void {
       await reply.body?.cancel();
       if (reply.headers.get("content-type")?.startsWith("text/html")) pages.push(address);
     }
-    const known = [...RUNS_CODE, ...RUNS_NONE];
-    const here = runtimeHost === null ? known : RUNS_NONE;
+    const known = [...PAGES_WITH_AUTHORS_CODE, ...PAGES_WITHOUT_AUTHORS_CODE];
+    const here = runtimeHost === null ? known : PAGES_WITHOUT_AUTHORS_CODE;
     const unknown = pages.filter((one) => !known.includes(one) && !known.includes(one.replace("?html", "")));
     expect(unknown).to.deep.equal([]);
     expect(pages).to.include.members(here);
-    if (runtimeHost !== null) for (const one of RUNS_CODE) expect(pages).not.to.include(one);
+    if (runtimeHost !== null) for (const one of PAGES_WITH_AUTHORS_CODE) expect(pages).not.to.include(one);
   });
 
   // The pages of another origin differ only in their address.
-  for (const address of runtimeHost === null ? RUNS_CODE : sampleOf(RUNS_CODE, 0, 3)) {
+  for (const address of runtimeHost === null ? PAGES_WITH_AUTHORS_CODE : sampleOf(PAGES_WITH_AUTHORS_CODE, 0, 3)) {
     it(`is not used by an author's code in ${address}, nor by scripts that it loads`, async () => {
       const before = await state();
       await page.goto(network.url + fill(address));
@@ -179,7 +181,9 @@ function attacked(runtimeHost: string | null): void {
   }
 
   // Both origins serve the same pages, so each origin tests a sample. All pages of Studio are one program, and so are those of OAuth.
-  for (const address of runtimeHost === null ? sampleOf(RUNS_NONE, 0, 6) : sampleOf(RUNS_NONE, 3, 12)) {
+  for (const address of runtimeHost === null
+    ? sampleOf(PAGES_WITHOUT_AUTHORS_CODE, 0, 6)
+    : sampleOf(PAGES_WITHOUT_AUTHORS_CODE, 3, 12)) {
     it(`runs no author's code in ${address}`, async () => {
       await page.goto(`${network.url}${address}#/${service.appId}/actions/${actionId}`, { waitUntil: "networkidle0" });
       expect([loads, reports.length]).to.deep.equal([0, 0]);
@@ -187,7 +191,7 @@ function attacked(runtimeHost: string | null): void {
   }
 
   it("lets no page frame the others", async () => {
-    for (const address of RUNS_NONE) {
+    for (const address of PAGES_WITHOUT_AUTHORS_CODE) {
       const reply = await fetch(network.url + address, { headers: { accept: "text/html" } });
       await reply.body?.cancel();
       expect(reply.headers.get("content-security-policy"), address).to.contain("frame-ancestors 'none'");
@@ -198,8 +202,8 @@ function attacked(runtimeHost: string | null): void {
 }
 
 describe("the browser of a signed-in administrator", () => {
-  describe("at pages on the origin of the service", () => attacked(null));
+  describe("at pages on the origin of the service", () => testAttackedPages(null));
   describe("at pages on an origin of their own", () => {
-    attacked("localhost");
+    testAttackedPages("localhost");
   });
 });

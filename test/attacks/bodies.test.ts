@@ -12,7 +12,7 @@ import { until } from "../harness/until.js";
 
 const MB = 1_000_000;
 /** Path and content type of a request whose route reads the body itself. */
-const STREAMED: [string, string] = ["/streamed", "application/x-stream"];
+const STREAMED_REQUEST: [string, string] = ["/streamed", "application/x-stream"];
 const settled = () => new Promise(setImmediate);
 
 describe("the memory for request bodies", () => {
@@ -161,7 +161,7 @@ describe("uploads that stall", () => {
 
   it("are ended if they are too slow and the route itself reads them", async () => {
     const port = await listen(60_000, 50);
-    const trickling = upload(port, MB, "some", STREAMED);
+    const trickling = upload(port, MB, "some", STREAMED_REQUEST);
     const sending = setInterval(() => trickling.socket.write("more"), 10);
     // If the service ends the connection while bytes arrive, the system may reset it, and the client then loses the response.
     const answer = await trickling.answer.catch((error: NodeJS.ErrnoException) => error.code);
@@ -173,7 +173,7 @@ describe("uploads that stall", () => {
     // The service ends a body without progress within 1 s here. With 50 ms, a busy machine would be too slow, because the sender shares
     // this process.
     const port = await listen(60_000, 1_000);
-    const whole = upload(port, 20 * MB, "x".repeat(20 * MB), STREAMED);
+    const whole = upload(port, 20 * MB, "x".repeat(20 * MB), STREAMED_REQUEST);
     expect(await whole.answer).to.contain(`"bytes":${20 * MB}`);
   });
 

@@ -10,7 +10,7 @@ import { resultOf, runOf } from "../engine/browser/support.js";
 import { sampleOf } from "../harness/samples.js";
 
 /** Moments after the end of a run at which a document, or something that it started, may still act. */
-const MOMENTS: Record<string, (send: string) => string> = {
+const MOMENTS_AFTER_END: Record<string, (send: string) => string> = {
   "as the page is hidden": (send) => `addEventListener("pagehide", () => { ${send} });`,
   "as the page is unloaded": (send) => `addEventListener("unload", () => { ${send} });`,
   "before the page is unloaded": (send) => `addEventListener("beforeunload", () => { ${send} });`,
@@ -32,7 +32,7 @@ const MOMENTS: Record<string, (send: string) => string> = {
 };
 
 /** APIs that send a request to a host and do not wait for the response. `at` is a URL of the host. */
-const WAYS: Record<string, (at: string) => string> = {
+const REQUEST_APIS: Record<string, (at: string) => string> = {
   "a fetch that outlives the page": (at) => `fetch("${at}", { keepalive: true, mode: "no-cors" }).catch(() => {})`,
   "a fetch that is asked for first": (at) =>
     `fetch("${at}", { keepalive: true, method: "PUT", headers: { a: "b" } }).catch(() => {})`,
@@ -114,9 +114,9 @@ describe("after the end of a run", () => {
     return { before, after: seen, told: received };
   }
 
-  for (const [index, [when, at]] of Object.entries(MOMENTS).entries()) {
+  for (const [index, [when, at]] of Object.entries(MOMENTS_AFTER_END).entries()) {
     it(`nothing is sent ${when}`, async () => {
-      for (const [what, send] of sampleOf(Object.entries(WAYS), index, 3)) {
+      for (const [what, send] of sampleOf(Object.entries(REQUEST_APIS), index, 3)) {
         const { after, before, told } = await late(at(send(`${url}/late`)));
         expect(after, what).to.deep.equal([]);
         // Requests that the host received before the run's end belong to the run.
@@ -128,8 +128,8 @@ describe("after the end of a run", () => {
   const tasks = ["in a task that follows", "in a microtask that follows", "again and again"];
   for (const when of tasks) {
     it(`nothing is sent ${when} from a network isolate`, async () => {
-      for (const [what, send] of Object.entries(WAYS).filter(([, way]) => /^fetch/.test(way("")))) {
-        const { after, before, told } = await late(MOMENTS[when]!(send(`${url}/late`)), "network-isolate");
+      for (const [what, send] of Object.entries(REQUEST_APIS).filter(([, way]) => /^fetch/.test(way("")))) {
+        const { after, before, told } = await late(MOMENTS_AFTER_END[when]!(send(`${url}/late`)), "network-isolate");
         expect(after, what).to.deep.equal([]);
         if (before.length > 0) expect(told, what).to.equal(true);
       }
@@ -138,7 +138,7 @@ describe("after the end of a run", () => {
 
   // Two APIs send nothing during the run: submitting a form leaves the page, and this build of Chromium opens no speculative connections.
   const unseen = ["a form", "a connection ahead of need"];
-  for (const [what, send] of Object.entries(WAYS).filter(([way]) => !unseen.includes(way))) {
+  for (const [what, send] of Object.entries(REQUEST_APIS).filter(([way]) => !unseen.includes(way))) {
     it(`${what} does reach a host while the run lasts, which proves the test`, async () => {
       const arrived = new Promise<void>((resolve) => {
         server.once("connection", () => resolve());

@@ -6,9 +6,9 @@ type Any = any;
 /** Finds the objects that are reachable from a global scope, and marks or reads them. Objects have paths. `mark` is a unique text. */
 export function marks(scope: Any, mark: string) {
   const { ownKeys, getOwnPropertyDescriptor, getPrototypeOf, apply } = Reflect;
-  const DEPTH = 3;
+  const MAX_DEPTH = 3;
   /** Functions that the walk does not call: they wait for a person, or they end the run or the page in ways that other tests cover. */
-  const LEAVING =
+  const UNCALLED_FUNCTIONS =
     /^(close|stop|alert|confirm|prompt|print|assign|replace|reload|navigate|open|write|writeln|debug|leaveMark)$/;
   const READING =
     /^(get|has|is|can|query|entries|keys|databases|estimate|match|toJSON|supports|persisted|features|allowed)/;
@@ -48,7 +48,7 @@ export function marks(scope: Any, mark: string) {
     const found = new Map<string, Any>([["scope", scope]]);
     const seen = new Set([scope]);
     for (const [path, owner] of found) {
-      if (path.split(".").length > DEPTH) continue;
+      if (path.split(".").length > MAX_DEPTH) continue;
       for (const { read, path: at } of describe(owner, path)) {
         let next: Any;
         try {
@@ -100,7 +100,8 @@ export function marks(scope: Any, mark: string) {
   }
 
   /** Of the page's address, only the fragment is changed, because leaving the page ends the run. */
-  const mayMark = ({ key, owner }: Member) => !LEAVING.test(key) && !(owner === scope.location && key !== "hash");
+  const mayMark = ({ key, owner }: Member) =>
+    !UNCALLED_FUNCTIONS.test(key) && !(owner === scope.location && key !== "hash");
 
   function leaveOn(owner: Any, path: string, only: string | undefined): void {
     const members = describe(owner, path).filter(mayMark);

@@ -4,7 +4,7 @@ import { MODES } from "../../src/engine/browser/run.js";
 import { MarkedPage } from "./marked-page.js";
 
 /** Objects whose marks end the page. test/long/browser-marks.test.ts marks their members one by one. */
-const COSTLY = ["document", "history", "indexedDB", "cookieStore", "navigator.serviceWorker"].map(
+const PAGE_ENDING_OBJECTS = ["document", "history", "indexedDB", "cookieStore", "navigator.serviceWorker"].map(
   (path) => `scope.${path}`,
 );
 
@@ -18,7 +18,7 @@ for (const mode of MODES) {
     after(() => page.stop());
 
     it("are not visible to the next run in the same page", async () => {
-      const paths = (await page.objects()).filter((path) => !COSTLY.includes(path));
+      const paths = (await page.objects()).filter((path) => !PAGE_ENDING_OBJECTS.includes(path));
       expect(paths).to.include("scope");
       expect(await page.leftBy(paths)).to.deep.equal([]);
     });

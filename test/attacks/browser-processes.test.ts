@@ -7,7 +7,7 @@ import type { Browsers } from "../../src/engine/browser/browsers.js";
 import { resultOf, testBrowsers } from "../engine/browser/support.js";
 import { chromePath } from "../harness/remote-chromium.js";
 
-const GRAPHICS = `
+const GRAPHICS_CODE = `
   const kinds = ["webgl", "webgl2", "experimental-webgl"];
   const graphics = async (canvas) => {
     const found = kinds.filter((kind) => { try { return canvas().getContext(kind) !== null } catch { return false } });
@@ -54,13 +54,13 @@ describe("the processes of a browser", () => {
   after(() => browsers.stop());
 
   it("render no 3D for a run: neither in its document nor on an offscreen canvas", async () => {
-    const page = `${GRAPHICS} const execute = () => graphics(() => document.createElement("canvas"))`;
-    const offscreen = `${GRAPHICS} const execute = () => graphics(() => new OffscreenCanvas(1, 1))`;
+    const page = `${GRAPHICS_CODE} const execute = () => graphics(() => document.createElement("canvas"))`;
+    const offscreen = `${GRAPHICS_CODE} const execute = () => graphics(() => new OffscreenCanvas(1, 1))`;
     expect([await resultOf(browsers, page), await resultOf(browsers, offscreen)]).to.deep.equal([[], []]);
   });
 
   it("render no 3D for a worker of a run", async () => {
-    const source = `${GRAPHICS} graphics(() => new OffscreenCanvas(1, 1)).then((found) => postMessage(found))`;
+    const source = `${GRAPHICS_CODE} graphics(() => new OffscreenCanvas(1, 1)).then((found) => postMessage(found))`;
     const code = `const execute = () => new Promise((resolve) => {
       new Worker(URL.createObjectURL(new Blob([${JSON.stringify(source)}]))).onmessage = ({ data }) => resolve(data);
     })`;

@@ -10,10 +10,10 @@ import { hasNetwork, MODES, type Mode } from "../../src/engine/browser/run.js";
 import { resultOf, testBrowsers } from "../engine/browser/support.js";
 import { walkSurface } from "./browser-walk.js";
 
-const TABLE = new URL("../../../test/attacks/browser-surface.txt", import.meta.url);
-const LESS = MODES.filter((mode) => mode !== "document");
+const TABLE_FILE = new URL("../../../test/attacks/browser-surface.txt", import.meta.url);
+const ISOLATE_MODES = MODES.filter((mode) => mode !== "document");
 /** True for names that send requests. renewal.test.ts checks that the state of their responses is cleared. */
-const asks = (key: string) =>
+const isRequestName = (key: string) =>
   /^worker: (Request|Response) |(GlobalScope|EventTarget) (fetch|Request|Response)$/.test(key);
 const CLASSES = ["ended", "cleared", "forbidden", "same"];
 
@@ -39,7 +39,7 @@ const keyOf = ({ scope, holder, name }: Omit<Entry, "fate">) =>
 function readTable(): Entry[] {
   const entries: Entry[] = [];
   let fate = "";
-  const text = readFileSync(TABLE, "utf8").replaceAll(/\n {4}/g, " ");
+  const text = readFileSync(TABLE_FILE, "utf8").replaceAll(/\n {4}/g, " ");
   for (const line of text.split("\n").filter((one) => one !== "" && !one.startsWith("#"))) {
     if (line.startsWith("== ")) fate = /^== (\w+):/.exec(line)![1]!;
     else {
@@ -75,11 +75,11 @@ describe("the features of the browser", () => {
       `const execute = async () => { ${walk} return walkSurface(globalThis, "Window") }`,
     )) as Surface;
     const source = `(() => { ${walk} postMessage(walkSurface(globalThis, "DedicatedWorkerGlobalScope")) })()`;
-    const inWorker = `const execute = () => new Promise((resolve) => {
+    const workerCode = `const execute = () => new Promise((resolve) => {
       new Worker(URL.createObjectURL(new Blob([${JSON.stringify(source)}]))).onmessage = ({ data }) => resolve(data) })`;
-    worker = (await resultOf(browsers, inWorker)) as Surface;
+    worker = (await resultOf(browsers, workerCode)) as Surface;
     const cut = `const execute = async () => { ${walk} return walkSurface(globalThis, "DedicatedWorkerGlobalScope") }`;
-    for (const mode of LESS) less[mode] = (await resultOf(browsers, cut, { mode })) as Surface;
+    for (const mode of ISOLATE_MODES) less[mode] = (await resultOf(browsers, cut, { mode })) as Surface;
   });
   after(() => browsers.stop());
 
@@ -103,7 +103,7 @@ describe("the features of the browser", () => {
     expect(new Set(table.map(keyOf)).size).to.equal(table.length);
   });
 
-  for (const mode of LESS)
+  for (const mode of ISOLATE_MODES)
     it(`in mode ${mode} include only those of a worker, without cleared and forbidden ones`, () => {
       const fates = new Map(table.filter(({ scope }) => scope === "w").map((entry) => [keyOf(entry), entry.fate]));
       // If the browser removed the interface, only its instances have the name. In the isolate, one object has all globals.
@@ -115,10 +115,13 @@ describe("the features of the browser", () => {
         ),
       ];
       const outcomeOf = (key: string) => ways(key).flatMap((way) => fates.get(way) ?? [])[0] ?? "unknown";
-      const unlike = entriesOf(less[mode]!, "w").filter(
-        (key) => !key.endsWith(" ") && !["ended", "same"].includes(outcomeOf(key)) && !(hasNetwork(mode) && asks(key)),
+      const unlistedNames = entriesOf(less[mode]!, "w").filter(
+        (key) =>
+          !key.endsWith(" ") &&
+          !["ended", "same"].includes(outcomeOf(key)) &&
+          !(hasNetwork(mode) && isRequestName(key)),
       );
-      expect(unlike).to.deep.equal([]);
+      expect(unlistedNames).to.deep.equal([]);
     });
 
   it("include none of the removed names", () => {
@@ -136,11 +139,11 @@ describe("the features of the browser", () => {
     const made = `const made = (scope) => ${JSON.stringify(names)}.filter((name) => {
       try { return Reflect.construct(scope[name], ["x", {}]) && true } catch { return false }
     });`;
-    const inPage = `${made} const execute = async () => {
+    const pageCode = `${made} const execute = async () => {
       const frame = document.createElement("iframe"); document.body.append(frame);
       return [...made(window), ...made(frame.contentWindow)];
     }`;
-    expect(await resultOf(browsers, inPage)).to.deep.equal([]);
+    expect(await resultOf(browsers, pageCode)).to.deep.equal([]);
   });
 
   it("have a decision for every feature that a document may request", async () => {

@@ -13,7 +13,7 @@ export function walkSurface(scope: Any, global: string): Record<string, string[]
   const found: Record<string, Set<string>> = Object.create(null);
   const seen = new Set<unknown>();
   const walked = new Set<unknown>([scope]);
-  const ofFunctions = ["length", "name", "prototype", "arguments", "caller"];
+  const FUNCTION_MEMBERS = ["length", "name", "prototype", "arguments", "caller"];
   const isObject = (value: Any) => (typeof value === "object" && value !== null) || typeof value === "function";
   const isGlobal = (path: string) => /^(Window|\w+GlobalScope)\.\w+$/.test(path);
   const short = (path: string) => (isGlobal(path) ? path.slice(path.indexOf(".") + 1) : path);
@@ -34,7 +34,7 @@ export function walkSurface(scope: Any, global: string): Record<string, string[]
   /** Adds the names of an interface or of a namespace. */
   function visit(path: string, value: Any): void {
     if (typeof value === "function") {
-      note(path, value, ".", ofFunctions);
+      note(path, value, ".", FUNCTION_MEMBERS);
       if (found[path]?.size === 0) delete found[path];
       if (isObject(value.prototype)) note(path, value.prototype, "", ["constructor"]);
     } else if (getPrototypeOf(value) === Object.prototype || tagOf(value)) note(path, value, ".");

@@ -26,7 +26,7 @@ export interface CallByNumber {
 }
 
 type Operation = CallByNumber["operation"];
-type Given = GraphQLArgument | GraphQLInputField;
+type InputPosition = GraphQLArgument | GraphQLInputField;
 
 /** Placeholder for a number. */
 const NUMBER = "<number>";
@@ -35,7 +35,7 @@ const DEPTH = 4;
 const COUNTS =
   /^(limit|offset|count|expiresIn|failures|of|minutes|delayMs|maxWaitMs|timeoutMs|toleranceSeconds|createdAt|before|after)$/;
 /** Arguments that an operation requires although the schema makes them optional. The operation's error explains more than GraphQL's. */
-const REQUIRED_ANYWAY: readonly string[] = ["TriggerWhereInput.type", "AccessTrialInput.user"];
+const REQUIRED_BY_OPERATION: readonly string[] = ["TriggerWhereInput.type", "AccessTrialInput.user"];
 const TEXTS: Readonly<Record<string, string>> = {
   DateTime: '"2026-01-01T00:00:00Z"',
   JSON: "{}",
@@ -44,27 +44,28 @@ const TEXTS: Readonly<Record<string, string>> = {
 };
 
 /** Returns the texts for an argument's value: one with its required fields only, and one more for each optional reference. */
-function valuesOf(given: Given, type: GraphQLInputType = given.type): string[] {
+function valuesOf(given: InputPosition, type: GraphQLInputType = given.type): string[] {
   if (isNonNullType(type)) return valuesOf(given, type.ofType);
   if (isListType(type)) return valuesOf(given, type.ofType).map((value) => `[${value}]`);
   if (isInputObjectType(type))
-    return choicesOf(Object.values(type.getFields()), type.name).map((all) => `{${all.join(", ")}}`);
+    return argumentLists(Object.values(type.getFields()), type.name).map((all) => `{${all.join(", ")}}`);
   if (isEnumType(type)) return [type.getValues()[0]!.name];
   if (["Int", "SafeInt", "ID"].includes(String(type))) return [COUNTS.test(given.name) ? "1" : NUMBER];
   return [TEXTS[String(type)] ?? '"x"'];
 }
 
 /** Returns lists of arguments: the required ones, the required ones with each optional one, and all arguments with numbers. */
-function choicesOf(all: readonly Given[], inside = ""): string[][] {
-  const isNeeded = ({ name, type }: Given) => isNonNullType(type) || REQUIRED_ANYWAY.includes(`${inside}.${name}`);
+function argumentLists(all: readonly InputPosition[], inside = ""): string[][] {
+  const isNeeded = ({ name, type }: InputPosition) =>
+    isNonNullType(type) || REQUIRED_BY_OPERATION.includes(`${inside}.${name}`);
   const needed = all.filter((given) => isNeeded(given) && given.name !== "appId");
-  const besides = all.filter((given) => !isNeeded(given));
-  const textsOf = (given: Given) => valuesOf(given).map((value) => `${given.name}: ${value}`);
+  const optionalArguments = all.filter((given) => !isNeeded(given));
+  const textsOf = (given: InputPosition) => valuesOf(given).map((value) => `${given.name}: ${value}`);
   const crossed = needed.reduce<string[][]>(
     (made, given) => made.flatMap((before) => textsOf(given).map((text) => [...before, text])),
     [[]],
   );
-  const one = besides.map(textsOf);
+  const one = optionalArguments.map(textsOf);
   const numbers = one.map(([text]) => text!).filter((text) => text.includes(NUMBER));
   return [...crossed, ...one.flat().map((text) => [...crossed[0]!, text]), [...crossed[0]!, ...numbers]];
 }
@@ -85,7 +86,7 @@ function selectionOf(type: GraphQLOutputType, depth = DEPTH): string {
 function callsOf(operation: Operation, field: GraphQLField<unknown, unknown>): CallByNumber[] {
   if (field.args[0]?.name !== "appId") return [];
   const selection = selectionOf(field.type);
-  const texts = choicesOf(field.args).map((given) => given.join(", "));
+  const texts = argumentLists(field.args).map((given) => given.join(", "));
   return texts
     .filter((text) => text.includes(NUMBER))
     .map((text) => {

@@ -125,7 +125,7 @@ describe("the address of a visitor", () => {
     count: { TRUST_PROXY: "1" },
   };
   type Proxy = keyof typeof PROXIES;
-  const FORWARDED = { "x-forwarded-for": "198.51.100.1" };
+  const FORWARDED_HEADERS = { "x-forwarded-for": "198.51.100.1" };
   const services = {} as Record<Proxy, TestService>;
   before(async () => {
     for (const [proxy, environment] of Object.entries(PROXIES)) {
@@ -157,7 +157,7 @@ describe("the address of a visitor", () => {
     };
     expect(await noted("none", {})).to.equal(null);
     const proxies: Proxy[] = ["none", "elsewhere", "address", "count"];
-    const found = await Promise.all(proxies.map((proxy) => noted(proxy, FORWARDED)));
+    const found = await Promise.all(proxies.map((proxy) => noted(proxy, FORWARDED_HEADERS)));
     expect(found).to.deep.equal(["127.0.0.1", "127.0.0.1", null, null]);
   });
 

@@ -11,7 +11,7 @@ import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-
 import { startTestService, type TestService } from "../harness/service.js";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
-const noise = (bytes: number) => randomBytes(bytes / 2).toString("hex");
+const incompressibleText = (bytes: number) => randomBytes(bytes / 2).toString("hex");
 
 it("SECURITY.md has the limit of every table", () => {
   const read = (path: string) => readFileSync(ROOT + path, "utf8");
@@ -54,13 +54,13 @@ describe("the disk space of an app", () => {
          printed AS (INSERT INTO console_line (run_id, seq, level, at, text) SELECT id, 0, 'log', now(), 'x' FROM made)
          INSERT INTO execution_log (app_id, task_id, run_id, type, data)
          SELECT app_id, 1, id, 'app.task.completed', to_json($2::text) FROM made`,
-        [appId, noise(bytes), visitor ? 1 : null],
+        [appId, incompressibleText(bytes), visitor ? 1 : null],
       );
     }
   }
   async function addEvents(appId: number, events: number, bytes: number, type: string): Promise<void> {
     for (let made = 0; made < events; made += 1) {
-      const values = [appId, type, JSON.stringify({ text: noise(bytes) })];
+      const values = [appId, type, JSON.stringify({ text: incompressibleText(bytes) })];
       await db.query(
         "INSERT INTO log_event (app_id, type, data, request_id) VALUES ($1, $2, $3, gen_random_uuid())",
         values,
@@ -164,7 +164,7 @@ describe("data that an app's authors can store", () => {
     const path = `/v1/apps/${service.appId}/settings`;
     const answers = [];
     for (let at = 0; at < 9; at += 1)
-      answers.push(await service.rest("POST", path, { body: { [`k${at}`]: noise(1_000_000) } }));
+      answers.push(await service.rest("POST", path, { body: { [`k${at}`]: incompressibleText(1_000_000) } }));
     expect(answers.map(({ http }) => http)).to.deep.equal([...Array(8).fill(200), 400]);
     const { status, error } = answers.at(-1)!.body;
     expect(status).to.equal("SETTINGS_INVALID");

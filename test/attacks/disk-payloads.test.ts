@@ -9,7 +9,7 @@ import { publishDirectly } from "../harness/production-copies.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
-const MATCHING = 50;
+const MATCHING_ACTIONS = 50;
 const LIMIT = 32 * 1024;
 
 /** Returns data that cannot be compressed. */
@@ -21,7 +21,7 @@ describe("a payload is stored once", () => {
 
   before(async () => {
     service = await startTestService();
-    const wanted = Array.from({ length: MATCHING }, (_, at) => ({
+    const wanted = Array.from({ length: MATCHING_ACTIONS }, (_, at) => ({
       name: `action-${at}`,
       triggers: [{ trigger: "log" as const, where: { type: "many" } }],
     }));
@@ -53,10 +53,10 @@ describe("a payload is stored once", () => {
     const before = await bytesOfLogs();
     const { http, body } = await add({ type: "many", data, dataSourceId: 3 });
     expect(http).to.equal(201);
-    await settled(MATCHING);
+    await settled(MATCHING_ACTIONS);
     expect((await bytesOfLogs()) - before).to.be.below(2 * LIMIT);
-    const logs = await list({ limit: MATCHING });
-    expect(logs).to.have.length(MATCHING);
+    const logs = await list({ limit: MATCHING_ACTIONS });
+    expect(logs).to.have.length(MATCHING_ACTIONS);
     for (const entry of logs) expect(entry.data.payload).to.deep.equal({ trigger: "log", log: body.log });
     expect(Object.keys(logs[0].data).slice(0, 4)).to.deep.equal(["mode", "runOn", "taskId", "payload"]);
   });

@@ -10,7 +10,7 @@ import { createResolvers } from "../../src/api/resolvers.js";
 import { FIRST_VISIT_QUERY } from "../../src/web/graphiql/first-visit.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
-const STUDIO = fileURLToPath(new URL("../../../src/web/studio/documents.graphql", import.meta.url));
+const STUDIO_DOCUMENTS_FILE = fileURLToPath(new URL("../../../src/web/studio/documents.graphql", import.meta.url));
 
 const times = (count: number, write: (at: number) => string): string =>
   Array.from({ length: count }, (_, at) => write(at)).join(" ");
@@ -22,7 +22,7 @@ const bomb = (count: number, type: string, field: string) =>
     return `fragment f${at} on ${type} { name ${next} }`;
   });
 
-const ATTACKS: [what: string, query: string, variables?: object][] = [
+const HOSTILE_DOCUMENTS: [what: string, query: string, variables?: object][] = [
   ["1,600 aliases of a description", `{ __schema { types { ${times(1_600, (at) => `a${at}: description`)} } } }`],
   ["5,000 aliases of __typename", `{ ${times(5_000, (at) => `a${at}: __typename`)} }`],
   ["more fields of its own than a hundred", `{ ${times(101, (at) => `a${at}: __typename`)} }`],
@@ -72,7 +72,7 @@ describe("GraphQL documents that request too much", () => {
   });
   after(() => service.stop());
 
-  for (const [what, query, variables = {}] of ATTACKS) {
+  for (const [what, query, variables = {}] of HOSTILE_DOCUMENTS) {
     it(`are rejected in the same way over HTTP and the websocket, in a short message: ${what}`, async () => {
       const { http, body } = await service.rest("POST", "/graphql", { body: { query, variables } });
       expect(http).to.equal(200);
@@ -111,21 +111,21 @@ describe("GraphQL documents that request too much", () => {
   it("are not cached when they are rejected, so that they cannot replace other documents", async () => {
     const { check, cached: remembered } = await documents();
     const isRemembered = (query: string) => remembered(createHash("sha256").update(query).digest("hex")) !== undefined;
-    const good = "query ($options: ActionLogsInput) { actionLogs(appId: 1, options: $options) { count } }";
-    expect(check({ query: good, variables: {} })).to.have.property("kind");
-    expect(isRemembered(good)).to.equal(true);
-    for (const [, query, variables] of ATTACKS) {
+    const validQuery = "query ($options: ActionLogsInput) { actionLogs(appId: 1, options: $options) { count } }";
+    expect(check({ query: validQuery, variables: {} })).to.have.property("kind");
+    expect(isRemembered(validQuery)).to.equal(true);
+    for (const [, query, variables] of HOSTILE_DOCUMENTS) {
       expect(check({ query, variables: { ...variables } })).to.be.an("array");
       expect(isRemembered(query), query.slice(0, 60)).to.equal(false);
     }
-    const other = `${good} # and other variables`;
+    const other = `${validQuery} # and other variables`;
     expect(check({ query: other, variables: { options: 1 } })).to.be.an("array");
     expect(isRemembered(other)).to.equal(false);
   });
 
   it("do not include any document of Studio and the first page of GraphiQL", async () => {
     const { check } = await documents();
-    const studio = readFileSync(STUDIO, "utf8");
+    const studio = readFileSync(STUDIO_DOCUMENTS_FILE, "utf8");
     const variables = { appId: 1, id: 1, actionId: 1, runId: 1, versionId: 1, limit: 1000, options: { limit: 1000 } };
     const refused: unknown[] = [];
     let seen = 0;

@@ -8,10 +8,10 @@ import { FULL_SCOPE } from "../../src/rules/entry-query/options.js";
 import { answered, type Fixture, startFixture } from "../operations/data-sources/fixture.js";
 
 const ATTEMPTS = 2_000;
-const AT_ONCE = 50;
+const CONCURRENT_ATTEMPTS = 50;
 const CANARY = "what app two keeps to itself";
 
-const FRAGMENTS = [
+const SQL_FRAGMENTS = [
   "'",
   "''",
   '"',
@@ -83,14 +83,14 @@ const FRAGMENTS = [
   "\u02bc;--",
 ];
 const payload = fc
-  .array(fc.oneof({ weight: 4, arbitrary: fc.constantFrom(...FRAGMENTS) }, fc.string({ maxLength: 4 })), {
+  .array(fc.oneof({ weight: 4, arbitrary: fc.constantFrom(...SQL_FRAGMENTS) }, fc.string({ maxLength: 4 })), {
     minLength: 1,
     maxLength: 3,
   })
   .map((parts) => parts.join(""));
 
 /** Functions that put a text into one position of a query each. */
-const PLACES: readonly ((text: string) => object)[] = [
+const QUERY_POSITIONS: readonly ((text: string) => object)[] = [
   (text) => ({ where: { [text]: 1 } }),
   (text) => ({ where: { [`Name.${text}`]: { $exists: true } } }),
   (text) => ({ where: { Name: { [text]: 1 } } }),
@@ -156,7 +156,7 @@ describe("SQL in a query", () => {
     const texts = fc.sample(payload, { seed: 7, numRuns: ATTEMPTS });
     let refused = 0;
     async function attempt(text: string, at: number): Promise<void> {
-      const query = PLACES[at % PLACES.length]!(text);
+      const query = QUERY_POSITIONS[at % QUERY_POSITIONS.length]!(text);
       const answer: unknown = await fixture.reads
         .find(people, query, fixture.reader())
         .catch((error: unknown) => error);
@@ -170,8 +170,8 @@ describe("SQL in a query", () => {
       expect((answer as ActionError).message).not.to.include(CANARY);
       refused += 1;
     }
-    for (let at = 0; at < ATTEMPTS; at += AT_ONCE) {
-      await Promise.all(texts.slice(at, at + AT_ONCE).map((text, n) => attempt(text, at + n)));
+    for (let at = 0; at < ATTEMPTS; at += CONCURRENT_ATTEMPTS) {
+      await Promise.all(texts.slice(at, at + CONCURRENT_ATTEMPTS).map((text, n) => attempt(text, at + n)));
     }
     expect(refused).to.be.within(ATTEMPTS / 10, (ATTEMPTS * 9) / 10);
     expect(await everything()).to.deep.equal(before);

@@ -7,7 +7,7 @@ import type { DataSourceKey } from "../../src/operations/data-sources/entry-rows
 import { type Fixture, startFixture } from "../operations/data-sources/fixture.js";
 
 const MB = 1024 * 1024;
-const HELD_MAX_BYTES = 350 * MB;
+const CONNECTION_MEMORY_MAX_BYTES = 350 * MB;
 
 const names = Array.from({ length: 50 }, (_, n) => `f${n}`);
 const each = <T>(value: (name: string, n: number) => T) =>
@@ -100,7 +100,7 @@ describe("the memory of the database", () => {
       const peak = await held();
       if (process.env["SHOW"])
         console.log(`${Math.round(peak / MB)} MB`, answer instanceof Error ? answer.message : "answered");
-      expect(peak).to.be.within(1, HELD_MAX_BYTES);
+      expect(peak).to.be.within(1, CONNECTION_MEMORY_MAX_BYTES);
     });
   }
 });

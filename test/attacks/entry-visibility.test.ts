@@ -7,22 +7,22 @@ import { type EntryScope, FULL_SCOPE } from "../../src/rules/entry-query/options
 import { answered, type Fixture, startFixture } from "../operations/data-sources/fixture.js";
 import { aggregate, document, path, where } from "../rules/entry-query/generated.js";
 
-const HIDDEN = "a";
+const HIDDEN_COLUMN = "a";
 const RUNS = 150;
 const plain = <T>(value: T): T => JSON.parse(JSON.stringify(value));
-const withoutIt = ({ [HIDDEN]: _, ...rest }: Record<string, unknown>) => rest;
+const withoutHiddenColumn = ({ [HIDDEN_COLUMN]: _, ...rest }: Record<string, unknown>) => rest;
 
 describe("a column that the caller may not read", () => {
   let fixture: Fixture;
   let whole: DataSourceKey;
   let without: DataSourceKey;
-  const scope: EntryScope = { sees: (column) => column !== HIDDEN, filter: null };
+  const scope: EntryScope = { sees: (column) => column !== HIDDEN_COLUMN, filter: null };
 
   before(async () => {
     fixture = await startFixture();
     const documents = plain(fc.sample(document, { seed: 41, numRuns: 60 })).map((one) => ({ ...one, k: "same" }));
     whole = await fixture.fill("Whole", documents);
-    without = await fixture.fill("Without", documents.map(withoutIt));
+    without = await fixture.fill("Without", documents.map(withoutHiddenColumn));
   });
   after(() => fixture.stop());
 
@@ -36,11 +36,11 @@ describe("a column that the caller may not read", () => {
         (found) => plain(answered(found)),
         (error: Error) => error.message,
       );
-    return [strip(await answer(whole, scope)), strip(await answer(without, FULL_SCOPE))];
+    return [stripVolatileValues(await answer(whole, scope)), stripVolatileValues(await answer(without, FULL_SCOPE))];
   }
 
   /** Replaces IDs, times, positions and cursors by the names of their types, because they differ between the two data sources. */
-  function strip(found: unknown): unknown {
+  function stripVolatileValues(found: unknown): unknown {
     return JSON.parse(
       JSON.stringify(found, (key, value) =>
         ["id", "dataSourceId", "createdAt", "updatedAt", "order", "next", "prev"].includes(key) ? typeof value : value,
@@ -86,14 +86,14 @@ describe("a column that the caller may not read", () => {
       const options = { on: { [left]: right }, required, ...shown };
       const ask = (dataSourceName: string) => ({ join: { J: { dataSourceName, ...options } }, limit: 20 });
       const answer = async (key: DataSourceKey, name: string, seen: EntryScope) =>
-        strip(plain(answered(await fixture.reads.find(key, ask(name), fixture.reader(seen)))));
+        stripVolatileValues(plain(answered(await fixture.reads.find(key, ask(name), fixture.reader(seen)))));
       const hidden = await answer(whole, "Whole", scope);
       expect(hidden, JSON.stringify(options)).to.deep.equal(await answer(without, "Without", FULL_SCOPE));
     }
   });
 
   it("has no distinct values, and is in no export", async () => {
-    const values = await fixture.reads.distinct(whole, [HIDDEN, "a.b", "data.a", "k"], scope);
+    const values = await fixture.reads.distinct(whole, [HIDDEN_COLUMN, "a.b", "data.a", "k"], scope);
     expect(answered(values)).to.deep.equal({ a: [], "a.b": [], "data.a": [], k: ["same"] });
     const { exportRows } = createEntryExport(fixture.pool);
     for (const format of ["csv", "json", "jsonl"] as const) {
@@ -109,9 +109,12 @@ describe("a column that the caller may not read", () => {
   });
 
   it("is still available to the filter of a rule, which the caller does not write", async () => {
-    const ofRule: EntryScope = { ...scope, filter: { a: { $exists: true } } };
-    const [seen, all] = [await fixture.reads.count(whole, null, ofRule), await fixture.reads.count(whole, null, scope)];
+    const filteredScope: EntryScope = { ...scope, filter: { a: { $exists: true } } };
+    const [seen, all] = [
+      await fixture.reads.count(whole, null, filteredScope),
+      await fixture.reads.count(whole, null, scope),
+    ];
     expect(seen.total).to.be.within(1, all.total - 1);
-    expect((await fixture.reads.count(without, null, ofRule)).total).to.equal(0);
+    expect((await fixture.reads.count(without, null, filteredScope)).total).to.equal(0);
   });
 });

@@ -10,9 +10,9 @@ import { fetchRealm } from "./fetch-realm.js";
 import { tryNatives } from "./realm-natives.js";
 
 /** Number of runs: more than one thread serves, so that several threads take part. */
-const RUNS = 120;
+const RUN_COUNT = 120;
 /** Number of platform functions that one run calls. */
-const AT_ONCE = 30;
+const CALLS_PER_RUN = 30;
 describe("consecutive runs on a thread with fetch", () => {
   const { browsers, here, execute, service, ASK, next, lost, arrived } = fetchRealm();
 
@@ -26,7 +26,8 @@ describe("consecutive runs on a thread with fetch", () => {
        setInterval(() => fetch(url + "/left"), 1); setTimeout(() => console.log("left"), 5); new Response("left").text().then(() => fetch(url + "/left"));
        new ReadableStream({ type: "bytes", pull(controller) { controller.enqueue(new Uint8Array(1)) } }).getReader().read()`,
     );
-    for (let count = 0; count < RUNS; count += 1) expect(await resultOf(browsers(), source, here)).to.deep.equal([]);
+    for (let count = 0; count < RUN_COUNT; count += 1)
+      expect(await resultOf(browsers(), source, here)).to.deep.equal([]);
     expect(lost).to.deep.equal([]);
   });
 
@@ -83,7 +84,7 @@ describe("consecutive runs on a thread with fetch", () => {
 
   it("cannot crash their page by any platform function, arguments or exceptions in callbacks", async () => {
     const tried = (from: number | null) =>
-      resultOf(browsers(), execute(`return (${tryNatives})(url, ${from}, ${AT_ONCE})`), here);
+      resultOf(browsers(), execute(`return (${tryNatives})(url, ${from}, ${CALLS_PER_RUN})`), here);
     const names = (await tried(null)) as string[];
     expect(names).to.include.members([
       "fetch",
@@ -91,10 +92,10 @@ describe("consecutive runs on a thread with fetch", () => {
       "AbortSignal.any",
       "AbortSignal.prototype.onabort(set)",
     ]);
-    const starts = names.map((_name, at) => at).filter((at) => at % AT_ONCE === 0);
+    const starts = names.map((_name, at) => at).filter((at) => at % CALLS_PER_RUN === 0);
     for (const from of sampleOf(starts, 0, 4)) {
-      expect(await tried(from), names.slice(from, from + AT_ONCE).join(" ")).to.be.above(AT_ONCE);
-      expect(lost, names.slice(from, from + AT_ONCE).join(" ")).to.deep.equal([]);
+      expect(await tried(from), names.slice(from, from + CALLS_PER_RUN).join(" ")).to.be.above(CALLS_PER_RUN);
+      expect(lost, names.slice(from, from + CALLS_PER_RUN).join(" ")).to.deep.equal([]);
     }
     expect(await next()).to.equal("answered");
   });

@@ -26,14 +26,14 @@ describe("the cookie of a signed-in person", () => {
   const write = (headers: Record<string, string>) => send("POST", "/v1/admin/users", headers, USER);
   const people = async () => (await service.db.query("SELECT count(*) AS count FROM person"))[0].count;
 
-  const FOREIGN: [string, Record<string, string>][] = [
+  const FOREIGN_HEADERS: [string, Record<string, string>][] = [
     ["a sandboxed document", { origin: "null", "sec-fetch-site": "cross-site", "sec-fetch-mode": "cors" }],
     ["a sandboxed document of an old browser", { origin: "null" }],
     ["another site", { origin: "https://evil.example", "sec-fetch-site": "cross-site", "sec-fetch-mode": "cors" }],
     ["another site, without an origin", { "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" }],
     ["another port or sub-domain of this host", { "sec-fetch-site": "same-site", "sec-fetch-mode": "cors" }],
   ];
-  for (const [who, headers] of FOREIGN) {
+  for (const [who, headers] of FOREIGN_HEADERS) {
     it(`neither reads nor writes for ${who}`, async () => {
       const before = await people();
       expect([await read(headers), await write(headers)]).to.deep.equal([401, 403]);
@@ -63,12 +63,16 @@ describe("the cookie of a signed-in person", () => {
   });
 });
 
-const OWN = "https://actions.example.com";
+const OWN_ORIGIN = "https://actions.example.com";
 
 /** Sources of a request, each with the verdict of section 7 of the contract: by Origin if present, otherwise by Sec-Fetch-Site. */
 const SOURCES: readonly [name: string, headers: Record<string, string>, verdict: "own" | "foreign" | "unknown"][] = [
-  ["the own origin", { origin: OWN }, "own"],
-  ["the own origin, whatever the browser says beside it", { origin: OWN, "sec-fetch-site": "cross-site" }, "own"],
+  ["the own origin", { origin: OWN_ORIGIN }, "own"],
+  [
+    "the own origin, whatever the browser says beside it",
+    { origin: OWN_ORIGIN, "sec-fetch-site": "cross-site" },
+    "own",
+  ],
   ["the own origin by Sec-Fetch-Site", { "sec-fetch-site": "same-origin" }, "own"],
   ["another origin", { origin: "https://evil.example" }, "foreign"],
   [
@@ -77,7 +81,7 @@ const SOURCES: readonly [name: string, headers: Record<string, string>, verdict:
     "foreign",
   ],
   ["the own host over http", { origin: "http://actions.example.com" }, "foreign"],
-  ["the own host at another port", { origin: `${OWN}:8443` }, "foreign"],
+  ["the own host at another port", { origin: `${OWN_ORIGIN}:8443` }, "foreign"],
   ["a sub-domain", { origin: "https://x.actions.example.com" }, "foreign"],
   ["a prefix of the own origin", { origin: "https://actions.example.com.evil.example" }, "foreign"],
   ["a document without an origin", { origin: "null" }, "foreign"],
@@ -107,7 +111,7 @@ const CHANGES: readonly [method: string, path: string, isSignIn: boolean][] = [
 describe("a request of another site (CROSS_SITE_REQUEST)", () => {
   let service: TestService;
   before(async () => {
-    service = await startTestService({ ROLES: "api", PUBLIC_URL: OWN });
+    service = await startTestService({ ROLES: "api", PUBLIC_URL: OWN_ORIGIN });
   });
   after(() => service.stop());
 
@@ -169,16 +173,16 @@ describe("a request of another site (CROSS_SITE_REQUEST)", () => {
       "sec-websocket-key": "AAAAAAAAAAAAAAAAAAAAAA==",
       "sec-websocket-protocol": "graphql-transport-ws",
     };
-    const LISTED = "https://shop.example";
-    const put = { as: "editor", body: { origins: [LISTED] } };
+    const LISTED_ORIGIN = "https://shop.example";
+    const put = { as: "editor", body: { origins: [LISTED_ORIGIN] } };
     expect((await service.rest("PUT", `/v1/apps/${service.appId}/origins`, put)).http).to.equal(200);
     const others: typeof SOURCES = [
-      ["an origin that an app lists", { origin: LISTED }, "foreign"],
+      ["an origin that an app lists", { origin: LISTED_ORIGIN }, "foreign"],
       ["a sub-domain of it", { origin: "https://x.shop.example" }, "foreign"],
       ["a server run", { origin: "https://app-1.actions.internal" }, "foreign"],
     ];
     // Sandboxed pages of apps have no origin.
-    const open = ["null", LISTED, "https://app-1.actions.internal"];
+    const open = ["null", LISTED_ORIGIN, "https://app-1.actions.internal"];
     for (const [credential, own] of Object.entries(credentials())) {
       for (const [name, headers, source] of [...SOURCES, ...others]) {
         const { http, status } = await send("GET", "/graphql", { ...upgrade, ...headers, ...own });

@@ -4,10 +4,10 @@ import { sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const QUERY = "mutation ($data: CreateActionInput!) { createAction(appId: 1, data: $data) { id } }";
-const TELL = "TELL-NOBODY";
+const VALUE_CANARY = "TELL-NOBODY";
 
 const unknownFields = (count: number) =>
-  Object.fromEntries(Array.from({ length: count }, (_, i) => [`${TELL}${i}`, 1]));
+  Object.fromEntries(Array.from({ length: count }, (_, i) => [`${VALUE_CANARY}${i}`, 1]));
 
 const ATTEMPTS: [string, object][] = [
   ["40,000 fields that the input has not", unknownFields(40_000)],
@@ -15,9 +15,9 @@ const ATTEMPTS: [string, object][] = [
   ["100,000 triggers that are none", { triggers: Array.from({ length: 100_000 }, () => 7) }],
   [
     "50 values of no enum, 16 KB each",
-    { triggers: Array.from({ length: 50 }, () => ({ trigger: TELL.repeat(1_500) })) },
+    { triggers: Array.from({ length: 50 }, () => ({ trigger: VALUE_CANARY.repeat(1_500) })) },
   ],
-  ["one value of 1 MB", { environment: TELL.repeat(80_000) }],
+  ["one value of 1 MB", { environment: VALUE_CANARY.repeat(80_000) }],
 ];
 
 describe("GraphQL variables with many faults", () => {

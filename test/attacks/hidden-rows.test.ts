@@ -45,9 +45,9 @@ describe("hidden rows", () => {
       }
       return all;
     };
-    const withHidden = await answers();
+    const answersWithHiddenRows = await answers();
     await remove();
-    expect(withHidden).to.deep.equal(await answers());
+    expect(answersWithHiddenRows).to.deep.equal(await answers());
   }
 
   it("of media", async () => {

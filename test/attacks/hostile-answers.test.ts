@@ -11,13 +11,13 @@ import { until } from "../harness/until.js";
 import { PUSH_KEYS } from "./numbered-app.js";
 
 const LIMIT_MS = 300;
-const SWITCH = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: other\r\nConnection: Upgrade\r\n\r\n";
+const SWITCHING_RESPONSE = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: other\r\nConnection: Upgrade\r\n\r\n";
 const EMPTY = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
 /** Responses, each with the HTTP status that the request then reports, or null if it reports none. */
-const ANSWERS: Readonly<Record<string, readonly [text: string, status: number | null]>> = {
-  "a switch to another protocol": [SWITCH, 101],
-  "a switch, and an answer behind it": [SWITCH + EMPTY, 101],
+const HOSTILE_RESPONSES: Readonly<Record<string, readonly [text: string, status: number | null]>> = {
+  "a switch to another protocol": [SWITCHING_RESPONSE, 101],
+  "a switch, and an answer behind it": [SWITCHING_RESPONSE + EMPTY, 101],
   "a switch that names no protocol": ["HTTP/1.1 101 Switching Protocols\r\n\r\n", 101],
   "an answer that could switch": [EMPTY.replace("\r\n\r\n", "\r\nUpgrade: other\r\nConnection: Upgrade\r\n\r\n"), 200],
   "two answers": [EMPTY + EMPTY.replace("200", "500"), 200],
@@ -28,7 +28,7 @@ const ANSWERS: Readonly<Record<string, readonly [text: string, status: number | 
 };
 
 /** Maximum concurrent requests of one app: the same numbers as in alert-delivery.ts and push-sender.ts. */
-const PLACES_PER_APP = { alerts: 4, pushes: 10 };
+const REQUESTS_PER_APP = { alerts: 4, pushes: 10 };
 
 /** Starts a host that responds after the first received byte, and then reads nothing more. */
 async function startHost(text: string, thenEnds: boolean) {
@@ -50,10 +50,10 @@ describe("hosts that respond with anything to the service", () => {
   const connectionsOf = (answerLimitMs: number) =>
     createCheckedConnections({ mayReach: () => true, resolve: systemLookup, answerLimitMs });
 
-  for (const [name, [text, status]] of Object.entries(ANSWERS)) {
-    for (const thenEnds of [false, true]) {
-      it(`${name}${thenEnds ? ", and the end" : ""}: the request ends, and its connection is released`, async () => {
-        const host = await startHost(text, thenEnds);
+  for (const [name, [text, status]] of Object.entries(HOSTILE_RESPONSES)) {
+    for (const hostEnds of [false, true]) {
+      it(`${name}${hostEnds ? ", and the end" : ""}: the request ends, and its connection is released`, async () => {
+        const host = await startHost(text, hostEnds);
         const received = (asked: Promise<{ status: number }>) =>
           asked.then(
             (answer) => answer.status,
@@ -89,14 +89,14 @@ describe("hosts that respond with anything to the service", () => {
     });
     after(() => Promise.all([service.stop(), hook.stop()]));
 
-    async function hostThatSays(text: string) {
+    async function startHttpHost(text: string) {
       const host = await startHost(text, false);
       hosts.push(host);
       return host;
     }
 
     /** Makes an app send an alert to a host. @returns the path of the alert rule */
-    async function alertTo(appId: number, url: string): Promise<string> {
+    async function sendAlert(appId: number, url: string): Promise<string> {
       const path = `/v1/apps/${appId}`;
       const as = "admin";
       await service.rest("POST", `${path}/settings`, { as, body: { __to: { url, secret: "a-secret-to-sign-with" } } });
@@ -109,34 +109,34 @@ describe("hosts that respond with anything to the service", () => {
     }
 
     it("a host that switches the protocol does not delay alerts of others", async () => {
-      const odd = await hostThatSays(SWITCH);
-      const path = await alertTo(service.appId, odd.url.href);
+      const odd = await startHttpHost(SWITCHING_RESPONSE);
+      const path = await sendAlert(service.appId, odd.url.href);
       const lastOf = async () => (await service.rest("GET", `${path}/deliveries`, { as: "admin" })).body.deliveries[0];
       await until(async () => (await lastOf()).status !== "queued");
       const received = hook.heard.length;
-      await alertTo(otherAppId, hook.url);
+      await sendAlert(otherAppId, hook.url);
       await until(() => hook.heard.length > received);
       expect(await lastOf()).to.include({ status: "failed", detail: "HTTP 101" });
     });
 
     it("a host that never responds to one app's alerts does not delay those of other apps", async () => {
-      const silent = await hostThatSays("");
-      for (let rule = 0; rule < 20; rule += 1) await alertTo(service.appId, silent.url.href);
-      await until(() => silent.sockets.size >= PLACES_PER_APP.alerts);
+      const silent = await startHttpHost("");
+      for (let rule = 0; rule < 20; rule += 1) await sendAlert(service.appId, silent.url.href);
+      await until(() => silent.sockets.size >= REQUESTS_PER_APP.alerts);
       const received = hook.heard.length;
-      await alertTo(otherAppId, hook.url);
+      await sendAlert(otherAppId, hook.url);
       await until(() => hook.heard.length > received);
       // A request that ended would have let the next one open another socket.
-      expect(silent.sockets.size).to.equal(PLACES_PER_APP.alerts);
+      expect(silent.sockets.size).to.equal(REQUESTS_PER_APP.alerts);
     });
 
     it("a host that never responds to a thousand devices of one app does not delay those of other apps", async () => {
-      const [silent, ready] = [await hostThatSays(""), await hostThatSays(EMPTY)];
+      const [silent, ready] = [await startHttpHost(""), await startHttpHost(EMPTY)];
       await pushed(service.appId, silent.url, 1_100);
-      await until(() => silent.sockets.size >= PLACES_PER_APP.pushes);
+      await until(() => silent.sockets.size >= REQUESTS_PER_APP.pushes);
       await pushed(otherAppId, ready.url, 1);
       await until(() => ready.sockets.size > 0);
-      expect(silent.sockets.size).to.equal(PLACES_PER_APP.pushes);
+      expect(silent.sockets.size).to.equal(REQUESTS_PER_APP.pushes);
     });
 
     /** Makes an app push a notification to `devices` devices. */

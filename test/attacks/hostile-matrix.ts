@@ -10,7 +10,7 @@ import { bytesOf, type HostileFile, pngChunk, pngOf } from "./hostile-files.js";
 const RUNS = "parent.pwned=1;document.title='pwned'";
 const SCRIPT = `<script>${RUNS}</script>`;
 /** Metadata that names the camera. The service must remove it. */
-export const MAKER = "Somebody's camera";
+export const CAMERA_MAKER = "Somebody's camera";
 
 type Format = "jpeg" | "png" | "webp" | "gif" | "tiff" | "avif";
 const FORMATS: readonly Format[] = ["jpeg", "png", "webp", "gif", "tiff", "avif"];
@@ -23,7 +23,7 @@ async function realPictures(): Promise<Map<Format, Buffer>> {
 
 const PDF = Buffer.from("%PDF-1.7\n1 0 obj<</OpenAction<</S/JavaScript/JS(app.alert(1))>>>>endobj\n");
 const ZIP = Buffer.concat([Buffer.from("PK\x05\x06", "latin1"), Buffer.alloc(18)]);
-const LOADS: Readonly<Record<string, string>> = {
+const PAYLOADS: Readonly<Record<string, string>> = {
   page: `<!doctype html><html><body>${SCRIPT}`,
   script: `*/=1;${RUNS};//`,
   svg: `<svg xmlns="http://www.w3.org/2000/svg" onload="${RUNS}">${SCRIPT}</svg>`,
@@ -34,11 +34,11 @@ const LOADS: Readonly<Record<string, string>> = {
 function polyglots(real: Map<Format, Buffer>): HostileFile[] {
   const carriers = new Map<string, Buffer>([...real, ["pdf", PDF], ["zip", ZIP]]);
   return [...carriers].flatMap(([carrier, file]) =>
-    Object.entries(LOADS).flatMap(([kind, load]) => {
-      const behind = { name: `polyglot-${kind}-behind.${carrier}`, bytes: bytesOf(file, load) };
+    Object.entries(PAYLOADS).flatMap(([kind, load]) => {
+      const appendedFile = { name: `polyglot-${kind}-behind.${carrier}`, bytes: bytesOf(file, load) };
       return kind === "page"
-        ? [behind, { name: `polyglot-${kind}-before.${carrier}`, bytes: bytesOf(load, file) }]
-        : [behind];
+        ? [appendedFile, { name: `polyglot-${kind}-before.${carrier}`, bytes: bytesOf(load, file) }]
+        : [appendedFile];
     }),
   );
 }
@@ -46,7 +46,7 @@ function polyglots(real: Map<Format, Buffer>): HostileFile[] {
 const svg = (inside: string, attributes = "") =>
   `<svg xmlns="http://www.w3.org/2000/svg" ${attributes}>${inside}</svg>`;
 
-const SVGS: Readonly<Record<string, string | Buffer>> = {
+const HOSTILE_SVGS: Readonly<Record<string, string | Buffer>> = {
   element: svg(SCRIPT),
   handler: svg("", `onload="${RUNS}"`),
   address: svg(`<a href="javascript:${RUNS}"><text y="9">x</text></a>`),
@@ -66,10 +66,10 @@ const SVGS: Readonly<Record<string, string | Buffer>> = {
   packed: gzipSync(svg(SCRIPT)),
   huge: svg("", 'width="99999999" height="99999999"'),
 };
-const svgs = (): HostileFile[] =>
-  Object.entries(SVGS).map(([kind, file]) => ({ name: `${kind}.svg`, bytes: bytesOf(Buffer.from(file)) }));
+const hostileSvgs = (): HostileFile[] =>
+  Object.entries(HOSTILE_SVGS).map(([kind, file]) => ({ name: `${kind}.svg`, bytes: bytesOf(Buffer.from(file)) }));
 
-function truncated(real: Map<Format, Buffer>): HostileFile[] {
+function truncatedPictures(real: Map<Format, Buffer>): HostileFile[] {
   return [...real].flatMap(([format, file]) =>
     [0.1, 0.5, 0.98].map((part) => ({
       name: `cut-${part * 100}.${format}`,
@@ -80,7 +80,7 @@ function truncated(real: Map<Format, Buffer>): HostileFile[] {
 
 const short = (value: number) => Buffer.from([value >> 8, value & 255]);
 
-function bombs(real: Map<Format, Buffer>): HostileFile[] {
+function pictureBombs(real: Map<Format, Buffer>): HostileFile[] {
   const jpeg = Buffer.from(real.get("jpeg")!);
   const frame = jpeg.indexOf(Buffer.from([0xff, 0xc0]));
   short(65_535).copy(jpeg, frame + 5);
@@ -88,7 +88,7 @@ function bombs(real: Map<Format, Buffer>): HostileFile[] {
   const zeros = deflateSync(Buffer.alloc(100_000_000), { level: 9 });
   const png = real.get("png")!;
   const afterHeader = 33;
-  const withChunk = (type: string, content: Uint8Array) =>
+  const pngWithChunk = (type: string, content: Uint8Array) =>
     bytesOf(png.subarray(0, afterHeader), pngChunk(type, content), png.subarray(afterHeader));
   const webp = bytesOf("RIFF\x1e\0\0\0WEBPVP8X\x0a\0\0\0\x10\0\0\0\xff\xff\xff\xff\xff\xff", "ALPH\0\0\0\0");
   const tiff = Buffer.from(real.get("tiff")!);
@@ -103,8 +103,8 @@ function bombs(real: Map<Format, Buffer>): HostileFile[] {
     { name: "line.png", bytes: pngOf(2 ** 31 - 1, 1, 10) },
     { name: "nothing.png", bytes: pngOf(0, 0, 10) },
     { name: "interlaced.png", bytes: pngOf(4_000, 4_000, 30_000_000, true) },
-    { name: "profile.png", bytes: withChunk("iCCP", Buffer.concat([Buffer.from("a\0\0"), zeros])) },
-    { name: "text.png", bytes: withChunk("zTXt", Buffer.concat([Buffer.from("a\0\0"), zeros])) },
+    { name: "profile.png", bytes: pngWithChunk("iCCP", Buffer.concat([Buffer.from("a\0\0"), zeros])) },
+    { name: "text.png", bytes: pngWithChunk("zTXt", Buffer.concat([Buffer.from("a\0\0"), zeros])) },
     {
       name: "chunks.png",
       bytes: bytesOf(
@@ -123,7 +123,7 @@ function bombs(real: Map<Format, Buffer>): HostileFile[] {
 }
 
 /** Builds files with the content of one kind, but the name and content type of another. */
-function disguised(real: Map<Format, Buffer>): HostileFile[] {
+function disguisedFiles(real: Map<Format, Buffer>): HostileFile[] {
   const page = `<html>${SCRIPT}`;
   const files: [string, string | Uint8Array, string][] = [
     ["page.png", page, "image/png"],
@@ -184,12 +184,12 @@ const EXIF = Buffer.from("Exif\0\0", "latin1");
 const segment = (marker: number, content: Buffer) =>
   Buffer.concat([Buffer.from([0xff, marker]), short(content.length + 2), content]);
 
-async function metadata(real: Map<Format, Buffer>): Promise<HostileFile[]> {
+async function filesWithMetadata(real: Map<Format, Buffer>): Promise<HostileFile[]> {
   const jpeg = real.get("jpeg")!;
   const within = (...segments: Buffer[]) => bytesOf(jpeg.subarray(0, 2), ...segments, jpeg.subarray(2));
   const tiff = (text: string) => Buffer.from(text, "latin1");
   const picture = sharp({ create: { width: 30, height: 20, channels: 3, background: "#639" } }).withExif({
-    IFD0: { Make: MAKER },
+    IFD0: { Make: CAMERA_MAKER },
     IFD3: { GPSLatitudeRef: "N", GPSLatitude: "51/1 30/1 0/1" },
   });
   const places = await Promise.all(
@@ -209,19 +209,27 @@ async function metadata(real: Map<Format, Buffer>): Promise<HostileFile[]> {
     { name: "exif-beyond.jpg", bytes: within(segment(0xe1, Buffer.concat([EXIF, tiff("MM\0*\xff\xff\xff\xff")]))) },
     {
       name: "exif-many.jpg",
-      bytes: within(...Array(200).fill(segment(0xe1, Buffer.concat([EXIF, Buffer.alloc(60_000, MAKER)])))),
+      bytes: within(...Array(200).fill(segment(0xe1, Buffer.concat([EXIF, Buffer.alloc(60_000, CAMERA_MAKER)])))),
     },
     {
       name: "xmp.jpg",
-      bytes: within(segment(0xe1, Buffer.from(`http://ns.adobe.com/xap/1.0/\0<x>${MAKER}${SCRIPT}</x>`))),
+      bytes: within(segment(0xe1, Buffer.from(`http://ns.adobe.com/xap/1.0/\0<x>${CAMERA_MAKER}${SCRIPT}</x>`))),
     },
-    { name: "comment.jpg", bytes: within(segment(0xfe, Buffer.from(MAKER + SCRIPT))) },
-    { name: "trailer.jpg", bytes: bytesOf(jpeg, Buffer.from(MAKER), real.get("png")!) },
+    { name: "comment.jpg", bytes: within(segment(0xfe, Buffer.from(CAMERA_MAKER + SCRIPT))) },
+    { name: "trailer.jpg", bytes: bytesOf(jpeg, Buffer.from(CAMERA_MAKER), real.get("png")!) },
   ];
 }
 
 export async function hostileMatrix(): Promise<HostileFile[]> {
   const real = await realPictures();
-  const all = [polyglots(real), svgs(), truncated(real), bombs(real), disguised(real), named(), await metadata(real)];
+  const all = [
+    polyglots(real),
+    hostileSvgs(),
+    truncatedPictures(real),
+    pictureBombs(real),
+    disguisedFiles(real),
+    named(),
+    await filesWithMetadata(real),
+  ];
   return all.flat();
 }

@@ -12,13 +12,13 @@ const ENTRIES = 6;
 const MB = 1024 * 1024;
 
 /** JSON of three million characters with a million objects. */
-const RESULT = `[${"{},".repeat(1_000_000)}{}]`;
+const LARGE_RESULT_JSON = `[${"{},".repeat(1_000_000)}{}]`;
 
 describe("responses that would be too large", () => {
   let service: TestService;
   before(async () => {
     service = await startTestService({ ROLES: "api" });
-    const text = `{"taskId":1,"odd":1.50,"result":{"data":${RESULT},"success":true}}`;
+    const text = `{"taskId":1,"odd":1.50,"result":{"data":${LARGE_RESULT_JSON},"success":true}}`;
     await service.db.query(
       `INSERT INTO execution_log (app_id, task_id, run_id, type, data)
        SELECT 1, 1, n, 'app.task.completed', $1 FROM generate_series(1, ${ENTRIES}) n`,
@@ -54,7 +54,7 @@ describe("responses that would be too large", () => {
 
   it("contain the data of each entry unchanged, to the last character", async () => {
     const text = await page(0, 1);
-    expect(text).to.contain(`"data":{"taskId":1,"odd":1.50,"result":{"data":${RESULT},"success":true}}`);
+    expect(text).to.contain(`"data":{"taskId":1,"odd":1.50,"result":{"data":${LARGE_RESULT_JSON},"success":true}}`);
   });
 
   it("are at most 16 MB for a document with any number of fields: the rest is rejected before it is read", async () => {
@@ -99,29 +99,29 @@ describe("responses that would be too large", () => {
     const request =
       `POST /v3/apps/1/actions/logs HTTP/1.1\r\nHost: x\r\nAuth-Token: ${service.tokens.api}\r\n` +
       `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
-    const breakOff = async () => {
+    const disconnectClient = async () => {
       const socket = connect(Number(port), "127.0.0.1", () => socket.write(request.repeat(3)));
       const [data] = await once(socket, "data");
       socket.destroy();
       return String(data).slice(9, 12);
     };
-    for (let time = 0; time < 3; time += 1) expect(await breakOff()).to.equal("200");
+    for (let time = 0; time < 3; time += 1) expect(await disconnectClient()).to.equal("200");
     const held = async () => /^svc_answer_bytes (.*)$/m.exec((await service.rest("GET", "/metrics")).body)?.[1];
     await until(async () => (await held()) === "0");
   });
 
   it("have the same limits over the websocket as over HTTP", async () => {
     const query = "{ actionLogs(appId: 1, options: {limit: 1}) { count logs { id type data } } }";
-    const byHttp = await service.graphql(query, {}, { as: "api" });
+    const httpResult = await service.graphql(query, {}, { as: "api" });
     const client = service.socket("api");
-    const bySocket = await new Promise((resolve, reject) =>
+    const socketResult = await new Promise((resolve, reject) =>
       client.subscribe({ query }, { next: resolve, error: reject, complete: () => undefined }),
     );
     await client.dispose();
     // Compares the lengths first, because chai would compare a million objects one by one.
-    const text = JSON.stringify(bySocket);
-    expect(text.length).to.be.above(RESULT.length);
-    expect(text === JSON.stringify(byHttp)).to.equal(true);
+    const text = JSON.stringify(socketResult);
+    expect(text.length).to.be.above(LARGE_RESULT_JSON.length);
+    expect(text === JSON.stringify(httpResult)).to.equal(true);
   });
 });
 

@@ -28,14 +28,18 @@ describe("one event to sockets that each request it with a different document", 
   }
 
   async function follow(fields: string, appId = 1): Promise<Received> {
-    const lefts: (() => void)[] = [];
-    const received: Received = { results: [], missed: 0, send: () => lefts.splice(0).forEach((left) => void left()) };
+    const sentCallbacks: (() => void)[] = [];
+    const received: Received = {
+      results: [],
+      missed: 0,
+      send: () => sentCallbacks.splice(0).forEach((left) => void left()),
+    };
     const contextValue: ResultReceiver = {
       owner: {},
       shape: fields,
       deliver(result, left) {
         received.results.push(result);
-        if (left) lefts.push(left);
+        if (left) sentCallbacks.push(left);
       },
       miss() {
         received.missed += 1;

@@ -9,7 +9,7 @@ import { launchChromium } from "../web/chromium.js";
 import { type HostileFile, hostileFiles } from "./hostile-files.js";
 
 /** Files on which a decoder works until its time limit. This test sends one of them; test/long sends all. */
-const SLOW = ["bomb.png", "interlaced.png", "frames.gif"];
+const SLOW_FILES = ["bomb.png", "interlaced.png", "frames.gif"];
 
 describe("malicious files", () => {
   let service: TestService;
@@ -23,8 +23,8 @@ describe("malicious files", () => {
   after(() => service.stop());
 
   it("are stored or rejected with an explanation, in limited time, and leave no process", async () => {
-    const slow = files.filter(({ name }) => sampleOf(SLOW, 0, 3).includes(name));
-    for (const { name, bytes } of [...files.filter(({ name }) => !SLOW.includes(name)), ...slow]) {
+    const slow = files.filter(({ name }) => sampleOf(SLOW_FILES, 0, 3).includes(name));
+    for (const { name, bytes } of [...files.filter(({ name }) => !SLOW_FILES.includes(name)), ...slow]) {
       const { http, body } = await media.send([{ name, bytes }]);
       expect([201, 400], `${name}: ${JSON.stringify(body)}`).to.include(http);
       if (http === 400) expect(body.error, name).to.match(/but cannot be read:/);

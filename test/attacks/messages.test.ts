@@ -4,8 +4,8 @@ import { type MailServer, startMailServer } from "../harness/mail-server.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
-const TO = [{ email: "ann@example.com" }];
-const BREAKS = ["\r\nBcc: eve@example.com", "\nBcc: eve@example.com", "\rX: y", "\u2028X: y", "\0", "\x0b"];
+const RECIPIENT = [{ email: "ann@example.com" }];
+const LINE_BREAKS = ["\r\nBcc: eve@example.com", "\nBcc: eve@example.com", "\rX: y", "\u2028X: y", "\0", "\x0b"];
 
 describe("messages under attack", () => {
   let service: TestService;
@@ -21,7 +21,7 @@ describe("messages under attack", () => {
 
   const path = (rest: string) => `/v1/apps/${service.appId}/communicate/${rest}`;
   const send = (more: object) =>
-    service.rest("POST", path("email"), { body: { to: TO, subject: "x", text: "y", ...more } });
+    service.rest("POST", path("email"), { body: { to: RECIPIENT, subject: "x", text: "y", ...more } });
   const set = (body: object) => service.rest("POST", `/v1/apps/${service.appId}/settings`, { body });
   const ended = (id: number) =>
     until(async () => {
@@ -30,7 +30,7 @@ describe("messages under attack", () => {
     });
 
   it("no line break gets into a header, by any field and in any notation", async () => {
-    for (const end of BREAKS) {
+    for (const end of LINE_BREAKS) {
       for (const body of [
         { subject: `x${end}` },
         { subject: "{{a}}", data: { a: `x${end}` } },

@@ -56,7 +56,7 @@ describe("an app with few runs", () => {
   });
 
   /** Expects that the normal app gets responses while runs of the other apps still run or wait. */
-  async function expectServed(): Promise<void> {
+  async function expectNeighbourServed(): Promise<void> {
     for (let call = 0; call < 3; call += 1) {
       const { http, body } = await ask(service, neighbour, "quick/runWithResult");
       expect([http, body.result]).to.deep.equal([200, "done"]);
@@ -70,7 +70,7 @@ describe("an app with few runs", () => {
 
   it("is served while three apps fill all slots with runs that sleep", async () => {
     for (const app of hostile) for (let run = 0; run < 8; run += 1) await ask(service, app, "sleep/run");
-    await expectServed();
+    await expectNeighbourServed();
   });
 
   longTest(
@@ -87,7 +87,7 @@ describe("an app with few runs", () => {
       for (const app of hostile) await until(async () => (await accepted(app)) === 46);
       // A hostile app has its share of the ordinary slots, and one nested slot for each of its runs.
       for (const app of hostile) expect(await count(service, app, "running")).to.be.within(1, 6);
-      await expectServed();
+      await expectNeighbourServed();
     },
   );
 });

@@ -16,20 +16,20 @@ import {
   startRegistry,
   type TestRegistry,
 } from "../harness/npm-registry.js";
-import { evil, evilCode, INDEX, MANIFEST, many, type Saves, startSaves, zeros } from "./npm-saves.js";
+import { evilPackage, evilPackageWithCode, INDEX, MANIFEST, many, type Saves, startSaves, zeros } from "./npm-saves.js";
 
 const MARK = join(tmpdir(), `svc-package-mark-${randomBytes(6).toString("hex")}`);
 
 const link = (path: string, linkpath: string, type: "SymbolicLink" | "Link"): Entry => ({ path, linkpath, type });
 
 /** Returns the command lines of the bundler processes that this process has started. */
-const bundlers = () =>
+const bundlerProcesses = () =>
   execFileSync("ps", ["-o", "args", "--ppid", String(process.pid)], { encoding: "utf8" })
     .split("\n")
     .filter((line) => line.includes("bundler/child.js"));
 
 describe("a malicious archive", () => {
-  const ARCHIVES: [what: string, words: RegExp, archive: () => Buffer][] = [
+  const HOSTILE_ARCHIVES: [what: string, words: RegExp, archive: () => Buffer][] = [
     [
       "a file above its folder",
       /outside the package/,
@@ -48,7 +48,7 @@ describe("a malicious archive", () => {
     ["what is no archive", /cannot be unpacked/, () => randomBytes(1_000)],
     ["no package.json", /holds no package\.json/, () => archiveOf([INDEX])],
   ];
-  for (const [what, words, archive] of ARCHIVES) {
+  for (const [what, words, archive] of HOSTILE_ARCHIVES) {
     it(`with ${what} is rejected as a whole`, () => {
       expect(() => filesOf(archive())).to.throw(words);
     });
@@ -86,24 +86,28 @@ describe("a malicious package", () => {
     manifest,
   });
   const REFUSED: [what: string, words: RegExp, published: () => PublishedPackage][] = [
-    ["with a symbolic link", /link or a device/, () => evil(link("package/index.js", "/etc/passwd", "SymbolicLink"))],
+    [
+      "with a symbolic link",
+      /link or a device/,
+      () => evilPackage(link("package/index.js", "/etc/passwd", "SymbolicLink")),
+    ],
     [
       "whose archive is not what the registry's integrity says",
       /not what its integrity says/,
-      () => ({ ...evil(INDEX), integrity: `sha512-${Buffer.alloc(64).toString("base64")}` }),
+      () => ({ ...evilPackage(INDEX), integrity: `sha512-${Buffer.alloc(64).toString("base64")}` }),
     ],
-    ["whose integrity is none", /not what its integrity says/, () => ({ ...evil(INDEX), integrity: "sha512-" })],
+    ["whose integrity is none", /not what its integrity says/, () => ({ ...evilPackage(INDEX), integrity: "sha512-" })],
     ["with a licence that is not allowed", /has the licence WTFPL.*allows MIT, ISC/, () => plain({ license: "WTFPL" })],
     ["without a licence", /states no licence/, () => plain({ license: undefined })],
     [
       "that loads a file of this machine",
       /needs \/etc\/passwd/,
-      () => evilCode("module.exports = require('/etc/passwd')"),
+      () => evilPackageWithCode("module.exports = require('/etc/passwd')"),
     ],
     [
       "that loads a file upwards",
       /which it does not list/,
-      () => evilCode("module.exports = require('../../../../../../proc/self/environ')"),
+      () => evilPackageWithCode("module.exports = require('../../../../../../proc/self/environ')"),
     ],
     [
       "whose entry is a file of this machine",
@@ -145,14 +149,14 @@ describe("a malicious package", () => {
   });
 
   it("leaves no process behind", async () => {
-    registry.publish(evilCode("this is no JavaScript"));
+    registry.publish(evilPackageWithCode("this is no JavaScript"));
     await saves.refused(/cannot be bundled/);
-    expect(bundlers()).to.deep.equal([]);
+    expect(bundlerProcesses()).to.deep.equal([]);
   });
 
   it("with names that every object inherits is resolved like any other", async () => {
     registry.publish({
-      ...evil(INDEX),
+      ...evilPackage(INDEX),
       manifest: { dependencies: JSON.parse('{"__proto__": "1", "constructor": "1", "toString": "*"}') },
     });
     await saves.refused(/is no package of the registry|is no name of a package/);
@@ -161,7 +165,7 @@ describe("a malicious package", () => {
   it("with dependencies whose names are paths is rejected before any of them is requested", async () => {
     const { asked } = registry;
     for (const name of ["../../-/whoami", "a/../../-/whoami", "a?b", "@a/b/c", "%2e%2e/x", "a b", "x*/alert(1)/*"]) {
-      registry.publish({ ...evil(INDEX), manifest: { license: "MIT", dependencies: { [name]: "*" } } });
+      registry.publish({ ...evilPackage(INDEX), manifest: { license: "MIT", dependencies: { [name]: "*" } } });
       asked.length = 0;
       await saves.refused(/which is no name of a package/);
       expect(asked).to.deep.equal(["/evil"]);

@@ -17,13 +17,14 @@ export const MANIFEST: Entry = {
 };
 export const INDEX: Entry = { path: "package/index.js", content: "module.exports = 1" };
 
-export const evil = (...entries: Entry[]): PublishedPackage => ({
+export const evilPackage = (...entries: Entry[]): PublishedPackage => ({
   name: "evil",
   version: "1.0.0",
   archive: archiveOf([MANIFEST, ...entries]),
 });
 
-export const evilCode = (content: string): PublishedPackage => evil({ path: "package/index.js", content });
+export const evilPackageWithCode = (content: string): PublishedPackage =>
+  evilPackage({ path: "package/index.js", content });
 
 /** Builds an archive that starts with `megabytes` MB of zeros, as concatenated gzip members. */
 export function zeros(megabytes: number): Buffer {

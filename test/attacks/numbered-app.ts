@@ -11,7 +11,7 @@ export const PUSH_KEYS = {
 };
 
 /** Sets the ID sequences of these tables, so that the next row has the ID `number`. */
-async function numberFrom(db: DataSource, number: number, tables: readonly string[]): Promise<void> {
+async function setNextIds(db: DataSource, number: number, tables: readonly string[]): Promise<void> {
   for (const table of tables) {
     const sequence = `coalesce(pg_get_serial_sequence('${table}', 'id'), '${table}_id_seq')`;
     await db.query(`SELECT setval(${sequence}, $1, false)`, [number]);
@@ -26,7 +26,7 @@ async function insert(db: DataSource, table: string, values: object): Promise<vo
 /** Adds a finished run with its console, log entry and event, a sent alert, and a recorded change. */
 async function addHistory(db: DataSource, number: number, mark: string): Promise<void> {
   const app = { app_id: number };
-  await numberFrom(db, number, ["run", "execution_log", "log_event", "alert_delivery", "data_source_change"]);
+  await setNextIds(db, number, ["run", "execution_log", "log_event", "alert_delivery", "data_source_change"]);
   const about = { action_id: number, person_id: number, version_id: number, copy: "master", trigger: "manual" };
   const now = new Date();
   await insert(db, "run", { ...app, ...about, payload: { mark }, state: "completed", finished_at: now });
@@ -43,7 +43,7 @@ async function addHistory(db: DataSource, number: number, mark: string): Promise
 
 /** Adds an invitation, a program's grant, and a promotion. */
 async function addAccess(db: DataSource, number: number, mark: string): Promise<void> {
-  await numberFrom(db, number, ["one_time_link", "invitation", "oauth_grant", "promotion"]);
+  await setNextIds(db, number, ["one_time_link", "invitation", "oauth_grant", "promotion"]);
   const app = { app_id: number };
   const link = { kind: "invitation", hash: Buffer.from(mark), expires_at: new Date(Date.now() + 3_600_000) };
   await insert(db, "one_time_link", link);
@@ -72,13 +72,13 @@ export async function addNumberedApp(service: TestService, number: number, mark:
   const email = `${mark}@example.net`;
 
   async function send(path: string, body: unknown, ...tables: string[]): Promise<void> {
-    await numberFrom(db, number, tables);
+    await setNextIds(db, number, tables);
     const full = `/${path.replace(":app", `apps/${number}`)}`;
     const { http, body: answer } = await service.rest("POST", full, { as: token, body });
     if (http >= 300) throw new Error(`${path}: ${JSON.stringify(answer)}`);
   }
 
-  await numberFrom(db, number, ["organization", "person", "app"]);
+  await setNextIds(db, number, ["organization", "person", "app"]);
   await insert(db, "organization", { name: mark });
   await insert(db, "person", { organization_id: number, first_name: mark, last_name: mark, email });
   await insert(db, "app", { organization_id: number, name: mark });
@@ -89,7 +89,7 @@ export async function addNumberedApp(service: TestService, number: number, mark:
   await send("v1/:app/settings", { [mark]: mark, [`_${mark}`]: `a secret of ${mark}` }, "audit_entry");
   const source = { name: mark, columns: ["Name"], entries: [{ Name: mark }] };
   // The import replaces the first entry, and thereby stores a version of the data source.
-  await numberFrom(db, number - 1, ["data_source_entry"]);
+  await setNextIds(db, number - 1, ["data_source_entry"]);
   await send("v1/:app/data-sources", source, "data_source");
   await send(`v1/:app/data-sources/${number}/import`, [{ Name: mark }], "data_source_version");
   const code = `const execute = async () => "${mark}"`;
@@ -108,7 +108,7 @@ export async function addNumberedApp(service: TestService, number: number, mark:
   await send("v1/:app/notifications", { data: { mark }, status: "published" }, "notification");
   const device = { endpoint: `https://push.example.net/${mark}`, keys: PUSH_KEYS };
   await send("v1/:app/push/subscriptions", device, "push_subscription");
-  await numberFrom(db, number, ["media_file"]);
+  await setNextIds(db, number, ["media_file"]);
   const form = new FormData();
   form.append("file", new Blob([mark], { type: "text/plain" }), `${mark}.txt`);
   const files = `${service.url}/v1/apps/${number}/media/files`;

@@ -7,7 +7,7 @@ import { sampleOf } from "../harness/samples.js";
 import { until } from "../harness/until.js";
 
 /** Options of Node with which a script runs out of memory after a short time. */
-const LITTLE_MEMORY = ["--max-old-space-size=64"];
+const SMALL_HEAP_OPTIONS = ["--max-old-space-size=64"];
 
 describe("a service that is killed", () => {
   let dataDir: string;
@@ -23,7 +23,7 @@ describe("a service that is killed", () => {
   });
 
   async function start(): Promise<{ owner: Owner; url: string }> {
-    const owner = await startOwner(dataDir, { nodeFlags: LITTLE_MEMORY, stderr: "ignore" });
+    const owner = await startOwner(dataDir, { nodeFlags: SMALL_HEAP_OPTIONS, stderr: "ignore" });
     owners.push(owner);
     return { owner, url: owner.said.url! };
   }

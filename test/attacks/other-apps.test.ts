@@ -13,9 +13,9 @@ import { type CallByNumber, callsByNumber } from "./calls-by-number.js";
 import { addNumberedApp } from "./numbered-app.js";
 
 /** IDs that the calls use. All resources of an app have the same ID, so that one call covers every kind. No resource has UNUSED. */
-const OWN = 4001;
-const FOREIGN = 5001;
-const UNUSED_NUMBER = 6001;
+const OWN_ID = 4001;
+const FOREIGN_ID = 5001;
+const UNUSED_ID = 6001;
 const MARK = "kept-by-the-other";
 
 const CALLS = callsByNumber(buildSchema(readFileSync("schema/schema.graphql", "utf8")));
@@ -34,7 +34,7 @@ describe("resources of another app, requested by their IDs", () => {
 
   /** Sends the call and returns the response, without values that differ by time and ID. */
   async function answerTo(call: CallByNumber, numbers: readonly number[]): Promise<string> {
-    const text = JSON.stringify(await service.graphql(call.document(OWN, numbers), {}, { as: admin }));
+    const text = JSON.stringify(await service.graphql(call.document(OWN_ID, numbers), {}, { as: admin }));
     expect(text, call.name).to.not.include(MARK);
     return text.replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[\d.]+/g, "0");
   }
@@ -44,9 +44,9 @@ describe("resources of another app, requested by their IDs", () => {
     const found: string[] = [];
     for (let place = 0; place < call.numbers; place += 1) {
       const numbers = (odd: number) =>
-        Array.from({ length: call.numbers }, (_, index) => (index === place ? odd : OWN));
-      const foreign = await answerTo(call, numbers(FOREIGN));
-      const unusedAnswer = await answerTo(call, numbers(UNUSED_NUMBER));
+        Array.from({ length: call.numbers }, (_, index) => (index === place ? odd : OWN_ID));
+      const foreign = await answerTo(call, numbers(FOREIGN_ID));
+      const unusedAnswer = await answerTo(call, numbers(UNUSED_ID));
       if (foreign !== unusedAnswer) found.push(`${call.name}, number ${place + 1}: ${foreign} beside ${unusedAnswer}`);
     }
     return found;
@@ -59,21 +59,21 @@ describe("resources of another app, requested by their IDs", () => {
     const marked = ["action_version", "console_line", "payload_preset", "app", "person"].map(
       (name) => `SELECT '${name} ' || t::text FROM ${name} AS t WHERE t::text LIKE '%${MARK}%'`,
     );
-    const found = await rows<{ line: string }>(service.db, [...all, ...marked].join(" UNION ALL "), [FOREIGN]);
+    const found = await rows<{ line: string }>(service.db, [...all, ...marked].join(" UNION ALL "), [FOREIGN_ID]);
     return found.map(({ line }) => line).sort();
   }
 
   before(async () => {
     service = await startTestService({ ROLES: "api" });
-    admin = await addNumberedApp(service, OWN, "kept-by-its-own");
-    await addNumberedApp(service, FOREIGN, MARK);
+    admin = await addNumberedApp(service, OWN_ID, "kept-by-its-own");
+    await addNumberedApp(service, FOREIGN_ID, MARK);
   });
   after(() => service.stop());
 
   it("exist for every kind that has IDs", async () => {
     const empty: string[] = [];
     for (const { name } of await rows<{ name: string }>(service.db, TABLES, [])) {
-      const found = await rows(service.db, `SELECT FROM ${name} WHERE app_id = $1 AND id = $1`, [FOREIGN]);
+      const found = await rows(service.db, `SELECT FROM ${name} WHERE app_id = $1 AND id = $1`, [FOREIGN_ID]);
       if (found.length === 0) empty.push(name);
     }
     expect(empty).to.deep.equal([]);
@@ -83,7 +83,7 @@ describe("resources of another app, requested by their IDs", () => {
     const same: string[] = [];
     for (const call of callsOf("query")) {
       const all = (number: number) => Array<number>(call.numbers).fill(number);
-      if ((await answerTo(call, all(OWN))) === (await answerTo(call, all(UNUSED_NUMBER)))) same.push(call.name);
+      if ((await answerTo(call, all(OWN_ID))) === (await answerTo(call, all(UNUSED_ID)))) same.push(call.name);
     }
     expect(same).to.deep.equal([]);
   });
@@ -106,20 +106,20 @@ describe("resources of another app, requested by their IDs", () => {
       client.subscribe({ query }, { next: add, error: add, complete: () => {} });
     };
     for (const { name, numbers, document } of callsOf("subscription")) {
-      for (const number of [FOREIGN, UNUSED_NUMBER]) {
-        follow(`${name} of ${number}`, document(OWN, Array<number>(numbers).fill(number)));
+      for (const number of [FOREIGN_ID, UNUSED_ID]) {
+        follow(`${name} of ${number}`, document(OWN_ID, Array<number>(numbers).fill(number)));
       }
     }
     const own = "all of its own";
-    follow(own, `subscription { actionLogAdded(appId: ${OWN}) { id } }`);
+    follow(own, `subscription { actionLogAdded(appId: ${OWN_ID}) { id } }`);
     await until(async () => {
-      for (const app of [FOREIGN, OWN]) await addLogEntry(db, app, { mark: MARK }, app);
+      for (const app of [FOREIGN_ID, OWN_ID]) await addLogEntry(db, app, { mark: MARK }, app);
       return received.get(own)!.length > 0;
     });
     await client.dispose();
     await db.end();
     for (const { name } of callsOf("subscription")) {
-      expect(received.get(`${name} of ${FOREIGN}`), name).to.deep.equal(received.get(`${name} of ${UNUSED_NUMBER}`));
+      expect(received.get(`${name} of ${FOREIGN_ID}`), name).to.deep.equal(received.get(`${name} of ${UNUSED_ID}`));
     }
     expect(received.get(own)).to.have.nested.property("0.data.actionLogAdded.id");
   });

@@ -194,7 +194,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
     ];
     const after = ["X-Evil: 1", "Host: evil.example", "GET /evil HTTP/1.1", "Transfer-Encoding: chunked", `${SECRET}`];
     answer = (_request, response) => response.end("ok");
-    let sends = 0;
+    let sendCount = 0;
     for (let count = 0; count < 300; count += 1) {
       const text = `a${pick(ends)}${pick(after)}`;
       const { code, all } = await send({
@@ -210,11 +210,11 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
           { headers: { "x-own": [text] } },
         ]),
       });
-      if (code === null) sends += 1;
+      if (code === null) sendCount += 1;
       expect(code ?? "", text).to.be.oneOf(["", "POLICY"]);
       expect(all.replaceAll(JSON.stringify(text).slice(1, -1), ""), text).to.not.include(`X-Key`);
     }
-    expect(received).to.have.length(sends);
+    expect(received).to.have.length(sendCount);
     for (const { headers, url, headersDistinct } of received) {
       expect(headers).to.not.have.property("x-evil");
       expect(headersDistinct["host"]).to.deep.equal([hostOf(origin)]);

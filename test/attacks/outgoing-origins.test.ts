@@ -5,7 +5,7 @@ import { createRequests } from "../../src/operations/requests/run-requests.js";
 import { HOSTS, numbers, PATHS, PORTS, SCHEMES, USERS } from "./outgoing-urls.js";
 
 const ORIGINS = ["https://api.example.com", "https://xn--bcher-kva.example:8443"];
-const ALLOWED = new Set(["api.example.com:443", "xn--bcher-kva.example:8443"]);
+const ALLOWED_HOSTS = new Set(["api.example.com:443", "xn--bcher-kva.example:8443"]);
 
 describe("requests that try to leave the origins of an action", () => {
   const contacted: string[] = [];
@@ -47,8 +47,8 @@ describe("requests that try to leave the origins of an action", () => {
       expect(status, url).to.equal(0);
       codes.set(code, (codes.get(code) ?? 0) + 1);
     }
-    expect(contacted.filter((host) => !ALLOWED.has(host))).to.deep.equal([]);
-    expect(new Set(contacted)).to.deep.equal(ALLOWED);
+    expect(contacted.filter((host) => !ALLOWED_HOSTS.has(host))).to.deep.equal([]);
+    expect(new Set(contacted)).to.deep.equal(ALLOWED_HOSTS);
     expect([...codes.keys()].sort()).to.deep.equal(["POLICY", "TRANSPORT"]);
     expect(codes.get("TRANSPORT")).to.equal(contacted.length);
   });

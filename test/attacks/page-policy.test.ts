@@ -6,7 +6,7 @@ import type { RuntimeEnv } from "../../src/rules/env-script.js";
 const POLICY = "content-security-policy";
 const NONCE = /'nonce-[^']*'/;
 /** Directive that a script URL tries to add: it would let other sites frame the page. */
-const SAID = "frame-ancestors";
+const ADDED_DIRECTIVE = "frame-ancestors";
 const ENV: RuntimeEnv & { token: string } = {
   appId: 1,
   apiUrl: "https://apps.example",
@@ -27,10 +27,10 @@ function policyOf(addresses: readonly string[]): string {
 
 describe("the security policy of a page that runs an author's code", () => {
   const hosts = CHARACTERS.flatMap((one) => [
-    `x${one}${SAID}`,
-    `${one}${SAID}`,
+    `x${one}${ADDED_DIRECTIVE}`,
+    `${one}${ADDED_DIRECTIVE}`,
     `x${one}`,
-    `%${one.charCodeAt(0).toString(16)}${SAID}`,
+    `%${one.charCodeAt(0).toString(16)}${ADDED_DIRECTIVE}`,
   ]);
   const addresses = hosts.map((host) => `https://${host}/a.js`).filter((url) => URL.canParse(url));
 

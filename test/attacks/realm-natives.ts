@@ -13,16 +13,16 @@ export async function tryNatives(url: string, from: number | null, count: number
   const LANGUAGE =
     /^(Object|Function|Array|Number|Boolean|String|Symbol|Date|RegExp|\w*Error|JSON|Math|Intl|Temporal|\w*Array|ArrayBuffer|Atomics|DataView|Map|BigInt|Set|Iterator|Weak\w+|Proxy|Reflect|\w*DisposableStack|parse\w+|is\w+|\w*codeURI\w*|\w*escape|eval|globalThis|console)$/;
   const isObject = (value: Any) => (typeof value === "object" && value !== null) || typeof value === "function";
-  const boom = () => {
+  const throwError = () => {
     throw new Error("boom");
   };
   const bomb: Any = new Proxy(class {}, {
-    get: boom,
-    has: boom,
-    getPrototypeOf: boom,
-    ownKeys: boom,
-    apply: boom,
-    construct: boom,
+    get: throwError,
+    has: throwError,
+    getPrototypeOf: throwError,
+    ownKeys: throwError,
+    apply: throwError,
+    construct: throwError,
   });
   const HOOKS = [
     "start",
@@ -42,12 +42,12 @@ export async function tryNatives(url: string, from: number | null, count: number
   const hooks = (hook: Any, names: readonly PropertyKey[] = [...HOOKS, Symbol.iterator, Symbol.asyncIterator]): Any =>
     Object.fromEntries(names.map((name) => [name, hook]));
   /** Returns the methods of a stream source that throws after the stream has started. */
-  const broken = (): Any => hooks(boom, HOOKS.slice(1, 9));
+  const broken = (): Any => hooks(throwError, HOOKS.slice(1, 9));
 
   /** Returns one object of each kind that code can have. */
   function createPlatformObjects(): Any[] {
     const made: Any[] = [];
-    const have = (make: () => unknown) => {
+    const addObject = (make: () => unknown) => {
       try {
         const value = make();
         if (value instanceof Promise) value.catch(() => {});
@@ -57,31 +57,32 @@ export async function tryNatives(url: string, from: number | null, count: number
     for (const name of ownKeys(scope) as string[]) {
       const one = scope[name];
       if (LANGUAGE.test(name) || typeof one !== "function" || !one.prototype) continue;
-      for (const values of [[], ["a"], ["http://a.b/"], ["gzip"], [["a"], "b"]]) have(() => construct(one, values));
+      for (const values of [[], ["a"], ["http://a.b/"], ["gzip"], [["a"], "b"]])
+        addObject(() => construct(one, values));
     }
     const start = (controller: Any): Any => made.push(controller, controller.signal ?? controller);
     const pull = (controller: Any): Any => new Promise(() => made.push(controller.byobRequest ?? controller));
-    have(() => new ReadableStream({ start, pull }));
-    have(() => new ReadableStream({ type: "bytes", start, pull }).getReader({ mode: "byob" }));
-    have(() => new ReadableStream({ type: "bytes", pull }).getReader({ mode: "byob" }).read(new Uint8Array(8)));
-    have(() => new WritableStream({ start }).getWriter());
-    have(() => new TransformStream({ start }));
-    have(() => (new ReadableStream({ start: (one: Any) => one.close() }) as Any)[Symbol.asyncIterator]());
-    have(() => new Response("a").body!.getReader());
-    have(() => new Headers([["a", "b"]]).entries());
-    have(() => new URLSearchParams("a=b").entries());
-    have(() => {
+    addObject(() => new ReadableStream({ start, pull }));
+    addObject(() => new ReadableStream({ type: "bytes", start, pull }).getReader({ mode: "byob" }));
+    addObject(() => new ReadableStream({ type: "bytes", pull }).getReader({ mode: "byob" }).read(new Uint8Array(8)));
+    addObject(() => new WritableStream({ start }).getWriter());
+    addObject(() => new TransformStream({ start }));
+    addObject(() => (new ReadableStream({ start: (one: Any) => one.close() }) as Any)[Symbol.asyncIterator]());
+    addObject(() => new Response("a").body!.getReader());
+    addObject(() => new Headers([["a", "b"]]).entries());
+    addObject(() => new URLSearchParams("a=b").entries());
+    addObject(() => {
       const controller = new AbortController();
       controller.signal.addEventListener("abort", (event) => made.push(event));
       controller.abort();
       return controller.signal;
     });
-    have(() => {
+    addObject(() => {
       const controller = new AbortController();
       made.push(controller);
       return controller.signal;
     });
-    have(() => new (getPrototypeOf(AbortSignal) as Any)());
+    addObject(() => new (getPrototypeOf(AbortSignal) as Any)());
     return made;
   }
 
@@ -111,19 +112,19 @@ export async function tryNatives(url: string, from: number | null, count: number
 
   const VALUES: (() => Any[])[] = [
     () => [],
-    ...[undefined, null, 0, -1, 1e12, "a", "abort", "gzip", Symbol("s"), 10n, {}, [], boom, bomb].map((one) => () => [
-      one,
-    ]),
-    () => [hooks(boom)],
-    () => ["abort", boom],
-    () => ["abort", { handleEvent: boom }],
+    ...[undefined, null, 0, -1, 1e12, "a", "abort", "gzip", Symbol("s"), 10n, {}, [], throwError, bomb].map(
+      (one) => () => [one],
+    ),
+    () => [hooks(throwError)],
+    () => ["abort", throwError],
+    () => ["abort", { handleEvent: throwError }],
     () => ["abort", bomb],
-    () => ["abort", boom, { once: true, signal: AbortSignal.abort() }],
-    () => ["abort", boom, bomb],
-    () => [broken(), { size: boom, highWaterMark: 1 }],
+    () => ["abort", throwError, { once: true, signal: AbortSignal.abort() }],
+    () => ["abort", throwError, bomb],
+    () => [broken(), { size: throwError, highWaterMark: 1 }],
     () => [{ type: "bytes", ...broken() }],
     () => ["throw 1", 0],
-    () => [boom, 1, boom],
+    () => [throwError, 1, throwError],
     () => [new Uint8Array(4)],
     () => [new Uint8Array(4), { min: 2 }],
     () => [(new ArrayBuffer(4) as Any).transfer(0)],
@@ -133,9 +134,9 @@ export async function tryNatives(url: string, from: number | null, count: number
     () => [{ readable: new ReadableStream(), writable: new WritableStream(broken()) }],
     () => [new WritableStream(broken()), { signal: AbortSignal.abort(bomb) }],
     () => [{ mode: "byob" }],
-    () => [{ [Symbol.asyncIterator]: () => ({ next: boom, return: boom }) }],
+    () => [{ [Symbol.asyncIterator]: () => ({ next: throwError, return: throwError }) }],
     () => [[bomb]],
-    () => [[["a", boom]]],
+    () => [[["a", throwError]]],
     () => [[AbortSignal.abort(), new AbortController().signal]],
     () => [new Response("a")],
     () => [url, { method: "POST", body: "x" }],
@@ -157,7 +158,7 @@ export async function tryNatives(url: string, from: number | null, count: number
   }
 
   let calls = 0;
-  const quietly = (work: () => unknown) => {
+  const callQuietly = (work: () => unknown) => {
     calls += 1;
     try {
       const value = work();
@@ -168,17 +169,17 @@ export async function tryNatives(url: string, from: number | null, count: number
   if (from === null) return found.map(([path]) => path);
   for (const [, work] of found.slice(from, from + count)) {
     const objects = createPlatformObjects();
-    for (const make of VALUES) quietly(() => apply(work, undefined, make()));
-    for (const make of VALUES) quietly(() => construct(work, make()));
+    for (const make of VALUES) callQuietly(() => apply(work, undefined, make()));
+    for (const make of VALUES) callQuietly(() => construct(work, make()));
     for (const [at, object] of objects.entries()) {
       const values = has(object, work) ? VALUES : VALUES.filter((_, place) => place % 16 === at % 16);
-      for (const make of values) quietly(() => apply(work, object, make()));
+      for (const make of values) callQuietly(() => apply(work, object, make()));
     }
     // Triggers the listeners and timers that these calls registered, before it tries the next function.
     const { constructor: OwnEvent } = objects.find((one) => "isTrusted" in one);
     for (const one of objects) {
-      if (one instanceof AbortController) quietly(() => one.abort());
-      if (typeof one.dispatchEvent === "function") quietly(() => one.dispatchEvent(new OwnEvent("abort")));
+      if (one instanceof AbortController) callQuietly(() => one.abort());
+      if (typeof one.dispatchEvent === "function") callQuietly(() => one.dispatchEvent(new OwnEvent("abort")));
     }
     await new Promise((resolve) => {
       setTimeout(resolve, 1);

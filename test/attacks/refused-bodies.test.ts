@@ -107,8 +107,8 @@ describe("commits and imports", () => {
 
   it("name their own limit: 64 MB, and for visitors 1 MB", async () => {
     const large = JSON.stringify({ entries: entries(3_000, 400) });
-    const ofVisitor = await service.rest("POST", `${base}/List/commit?by=name`, { as: "live", body: large });
-    expect([ofVisitor.http, ofVisitor.body.error]).to.deep.equal([413, "the request is larger than 1 MB"]);
+    const visitorAnswer = await service.rest("POST", `${base}/List/commit?by=name`, { as: "live", body: large });
+    expect([visitorAnswer.http, visitorAnswer.body.error]).to.deep.equal([413, "the request is larger than 1 MB"]);
     const headers = { "content-length": String(65 * MB) };
     const tooLarge = await service.rest("POST", `${base}/List/commit?by=name`, { body: " ".repeat(65 * MB), headers });
     expect([tooLarge.http, tooLarge.body.error]).to.deep.equal([413, "the request is larger than 64 MB"]);

@@ -6,9 +6,9 @@ import { patternsOf } from "../../src/engine/secret-scan/patterns.js";
 
 const SEPARATOR = 0xff;
 /** Maximum number of separators between groups of digits that can remain after a cut. */
-const PARTED = Array<number>(6).fill(SEPARATOR);
-const ESCAPES_NESTED = 8;
-const SHORTEST_BYTES = 8;
+const GROUP_SEPARATORS = Array<number>(6).fill(SEPARATOR);
+const ESCAPE_DEPTH_MAX = 8;
+const PATTERN_MIN_BYTES = 8;
 const CUT_SLACK = 6;
 const BASE64 = /[\w+/-]{11,}/g;
 const HEX = /[\da-f]{16,}/gi;
@@ -16,7 +16,7 @@ const HEX = /[\da-f]{16,}/gi;
 const withoutBreaks = (bytes: number[]): number[] => bytes.filter((byte) => byte !== 10 && byte !== 13);
 
 /** Appends a UTF-16 code unit as UTF-8. A low surrogate replaces the high surrogate before it by their common character. */
-function unitWritten(out: number[], unit: number): void {
+function appendCodeUnit(out: number[], unit: number): void {
   const [a, b, c] = out.slice(-3);
   const isLow = unit >= 0xdc00 && unit < 0xe000;
   if (isLow && out.length >= 3 && a === 0xed && b! >= 0xa0 && b! < 0xb0) {
@@ -31,7 +31,7 @@ const NAMED: Record<string, string> = { b: "\b", t: "\t", n: "\n", f: "\f", r: "
 /** Escapes in a text in which each character stands for one byte (Latin-1). */
 const ESCAPE = /%([\da-f]{2})|\\(?:u([\da-f]{4})|x([\da-f]{2})|([btnfr"\\/]))/giy;
 
-function unescaped(bytes: number[]): number[] {
+function decodeEscapes(bytes: number[]): number[] {
   const text = Buffer.from(bytes).toString("latin1");
   const out: number[] = [];
   for (let at = 0; at < text.length; ) {
@@ -42,13 +42,13 @@ function unescaped(bytes: number[]): number[] {
     if (!isEscape) out.push(bytes[at]!);
     else if (percent !== undefined) out.push(...withoutBreaks([Number.parseInt(percent, 16)]));
     else if (name !== undefined) out.push(...withoutBreaks([NAMED[name]!.charCodeAt(0)]));
-    else unitWritten(out, Number.parseInt(unit ?? code!, 16));
+    else appendCodeUnit(out, Number.parseInt(unit ?? code!, 16));
     at += isEscape ? all.length : 1;
   }
   return out;
 }
 
-function digitsDecoded(digits: string, bits: number, toValue: (digit: string) => number): number[] {
+function decodeDigits(digits: string, bits: number, toValue: (digit: string) => number): number[] {
   const all = Array.from(digits, (digit) => toValue(digit).toString(2).padStart(bits, "0")).join("");
   return Array.from({ length: Math.floor(all.length / 8) }, (_, n) => Number.parseInt(all.slice(n * 8, n * 8 + 8), 2));
 }
@@ -65,9 +65,11 @@ function decoded(bytes: number[]): number[][] {
     [text.match(HEX) ?? [], 2, 4, (digit: string) => Number.parseInt(digit, 16)],
   ] as const) {
     for (let shift = 0; shift < shifts && runs.length > 0; shift += 1) {
-      const all = runs.map((run) => digitsDecoded(run.slice(shift), bits, toValue));
-      const joined = all.flatMap((run, n) => [...(n > 0 ? PARTED : []), ...withoutBreaks(run)]).concat(SEPARATOR);
-      layers.push(joined, unescaped(joined));
+      const all = runs.map((run) => decodeDigits(run.slice(shift), bits, toValue));
+      const joined = all
+        .flatMap((run, n) => [...(n > 0 ? GROUP_SEPARATORS : []), ...withoutBreaks(run)])
+        .concat(SEPARATOR);
+      layers.push(joined, decodeEscapes(joined));
     }
   }
   return layers;
@@ -75,10 +77,10 @@ function decoded(bytes: number[]): number[][] {
 
 function layersOf(text: string): number[][] {
   const plain: number[] = [];
-  for (let at = 0; at < text.length; at += 1) unitWritten(plain, text.charCodeAt(at));
+  for (let at = 0; at < text.length; at += 1) appendCodeUnit(plain, text.charCodeAt(at));
   const nested = [plain];
-  while (nested.length <= ESCAPES_NESTED) {
-    const next = unescaped(nested.at(-1)!);
+  while (nested.length <= ESCAPE_DEPTH_MAX) {
+    const next = decodeEscapes(nested.at(-1)!);
     if (next.length === nested.at(-1)!.length) break;
     nested.push(next);
   }
@@ -86,8 +88,8 @@ function layersOf(text: string): number[][] {
 }
 
 /** True if the pattern was cut at the end of the layer: its first eight or more bytes end there, or up to five bytes before. */
-function endsWithin(layer: Buffer, pattern: Uint8Array): boolean {
-  for (let length = SHORTEST_BYTES; length <= Math.min(pattern.length, layer.length); length += 1) {
+function endsInPattern(layer: Buffer, pattern: Uint8Array): boolean {
+  for (let length = PATTERN_MIN_BYTES; length <= Math.min(pattern.length, layer.length); length += 1) {
     for (let behind = 0; behind < CUT_SLACK && behind + length <= layer.length; behind += 1) {
       const to = layer.length - behind;
       if (layer.subarray(to - length, to).equals(pattern.subarray(0, length))) return true;
@@ -97,13 +99,13 @@ function endsWithin(layer: Buffer, pattern: Uint8Array): boolean {
 }
 
 /** Returns the names of all secrets that the text contains, except those that count only as whole strings. */
-export function secretsHeld(
+export function secretsInText(
   secrets: readonly { name: string; value: string }[],
   text: string,
   cut: boolean,
 ): Set<string> {
   const layers = layersOf(text).map((bytes) => Buffer.from(bytes));
   const holds = (pattern: Uint8Array) =>
-    layers.some((layer) => layer.includes(Buffer.from(pattern)) || (cut && endsWithin(layer, pattern)));
+    layers.some((layer) => layer.includes(Buffer.from(pattern)) || (cut && endsInPattern(layer, pattern)));
   return new Set(secrets.filter(({ value }) => patternsOf(value).some(holds)).map(({ name }) => name));
 }

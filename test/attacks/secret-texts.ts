@@ -3,7 +3,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { createSecretScan } from "../../src/engine/secret-scan/scan.js";
 import { type NamedSecret, secretsOfSetting } from "../../src/rules/secrets.js";
-import { secretsHeld } from "./secret-scan-oracle.js";
+import { secretsInText } from "./secret-scan-oracle.js";
 
 export interface Case {
   secrets: NamedSecret[];
@@ -32,12 +32,12 @@ const word = (max: number) =>
     .map((letters) => letters.join(""));
 
 const hexUnit = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
-const shiftedBy = (before: string, encoding: BufferEncoding) => (text: string) =>
+const encodeAfter = (before: string, encoding: BufferEncoding) => (text: string) =>
   Buffer.from(`${before}${text}yz`).toString(encoding);
-const inTheMiddle = (what: string) => (text: string) =>
+const insertInMiddle = (what: string) => (text: string) =>
   text.slice(0, text.length >> 1) + what + text.slice(text.length >> 1);
 
-const percentInTheMiddle = (text: string): string =>
+const escapeMiddle = (text: string): string =>
   text.replace(/[ -~]/g, (character, at: number) =>
     at === text.length >> 1 ? `%${character.charCodeAt(0).toString(16)}` : character,
   );
@@ -48,7 +48,7 @@ const CHANGES: ((text: string) => string)[] = [
   (text) => JSON.stringify(text).slice(1, -1),
   (text) => encodeURIComponent(text.toWellFormed()),
   (text) => new URLSearchParams({ a: text }).toString(),
-  ...["", "x", "xx"].flatMap((before) => [shiftedBy(before, "base64"), shiftedBy(before, "base64url")]),
+  ...["", "x", "xx"].flatMap((before) => [encodeAfter(before, "base64"), encodeAfter(before, "base64url")]),
   (text) => Buffer.from(text).toString("hex"),
   (text) => Buffer.from(text).toString("hex").toUpperCase(),
   (text) => Buffer.from(text).toString("hex").replaceAll(/../g, "%$&"),
@@ -56,8 +56,8 @@ const CHANGES: ((text: string) => string)[] = [
   (text) => text.replaceAll(/.{5}/g, (five) => hexUnit(five) + five.slice(1)),
   (text) => text.replaceAll(/.{7}/g, "$&\r\n"),
   (text) => Array.from(text).reverse().join(""),
-  ...["\\n", "%0A", "\n", "%", "\\", "-", "\n".repeat(900), "\\n".repeat(450)].map(inTheMiddle),
-  percentInTheMiddle,
+  ...["\\n", "%0A", "\n", "%", "\\", "-", "\n".repeat(900), "\\n".repeat(450)].map(insertInMiddle),
+  escapeMiddle,
   (text) => "A".repeat(1_500) + text + "A".repeat(1_500),
   (text) => text.slice(1),
   (text) => text.slice(0, -1),
@@ -66,11 +66,11 @@ const CHANGES: ((text: string) => string)[] = [
   (text) => `${text}%${"25".repeat(7)}41`,
 ];
 
-const LONGEST_TEXT = 4_000;
+const TEXT_MAX_CHARACTERS = 4_000;
 
 function changed(text: string, changes: readonly number[]): string {
   let result = text;
-  for (const change of changes) if (result.length < LONGEST_TEXT) result = CHANGES[change]!(result);
+  for (const change of changes) if (result.length < TEXT_MAX_CHARACTERS) result = CHANGES[change]!(result);
   return result;
 }
 
@@ -100,7 +100,7 @@ export const cases: fc.Arbitrary<Case> = fc
 export function expectSameVerdicts(count: number): void {
   const property = fc.property(cases, ({ secrets, text, cut }) => {
     const scan = createSecretScan(secrets);
-    const held = secretsHeld(secrets, text, cut);
+    const held = secretsInText(secrets, text, cut);
     const name = scan.find([{ text, cut }]);
     if (held.size === 0) expect(name).to.equal(null);
     else expect(held).to.include(name);

@@ -89,11 +89,11 @@ describe("secrets in the output of a run", () => {
 
   it("searches texts before they are shortened: errors and lines that end within a secret", async () => {
     await set({ _key: "a-secret-of-forty-characters-0123456789!" });
-    const cutAt = "'x'.repeat(16384 - 20) + context.settings._key";
+    const cutCode = "'x'.repeat(16384 - 20) + context.settings._key";
     for (const field of ["name", "message", "stack"]) {
-      expectLeak(await run(`throw Object.assign(new Error('x'), { ${field}: ${cutAt} })`), field);
+      expectLeak(await run(`throw Object.assign(new Error('x'), { ${field}: ${cutCode} })`), field);
     }
-    const { body } = await run(`console.log(${cutAt}); return 1`);
+    const { body } = await run(`console.log(${cutCode}); return 1`);
     const [line] = await linesOf(body.runId);
     expect(line!.slice(-10)).to.equal("xxx«_key»".slice(-10).padStart(10, "x"));
   });

@@ -13,12 +13,12 @@ const url: Encode = encodeURIComponent;
 const lowerUrl: Encode = (text) => url(text).replaceAll(/%../g, (code) => code.toLowerCase());
 const everyByte: Encode = (text) => Buffer.from(text).toString("hex").replaceAll(/../g, "%$&");
 
-const LAYERS: Record<string, Encode> = { json, unicodeJson, url, lowerUrl, everyByte };
+const ENCODING_LAYERS: Record<string, Encode> = { json, unicodeJson, url, lowerUrl, everyByte };
 
 /** Returns all nestings of encodings with up to three layers, and a few deep ones. */
-function nestings(): Record<string, Encode> {
+function encodingNestings(): Record<string, Encode> {
   const found: Record<string, Encode> = {};
-  for (const [a, first] of Object.entries(LAYERS)) {
+  for (const [a, first] of Object.entries(ENCODING_LAYERS)) {
     found[a] = first;
     for (const [b, second] of Object.entries({ json, url })) {
       found[`${a}, ${b}`] = (text) => second(first(text));
@@ -40,9 +40,9 @@ const breaks =
   (text) =>
     text.replaceAll(/\r\n|\r|\n/g, by);
 
-const FORMS: Record<string, Encode> = {
+const ENCODING_FORMS: Record<string, Encode> = {
   plain: (text) => text,
-  ...nestings(),
+  ...encodingNestings(),
   "a form's field": (text) => new URLSearchParams({ a: text }).toString(),
   reversed: (text) => Array.from(text).reverse().join(""),
   "reversed by code units, in JSON": (text) => JSON.stringify(text.split("").reverse().join("")),
@@ -83,22 +83,22 @@ const SURROUNDINGS: [string, string][] = [
 ];
 
 /** Parts of a URL before the secret. */
-const BEGINNINGS = ["http://h.example/x?", "http://h.example/x?n=", "http://h.example/x#", "http://h.example/"];
+const URL_BEGINNINGS = ["http://h.example/x?", "http://h.example/x?n=", "http://h.example/x#", "http://h.example/"];
 
 /**
  * Selects the texts around a value of this length. A backslash before an escape changes the text, and the remaining part of the shortest
  * values is then too short to detect.
  */
-const aroundOf = ({ length }: string) =>
+const surroundingsFor = ({ length }: string) =>
   SURROUNDINGS.slice(0, length > 10_000 ? 1 : length < 12 ? 2 : SURROUNDINGS.length);
 
 describe("secrets in every form", () => {
   for (const [kind, value] of Object.entries(VALUES)) {
     const scan = createSecretScan(secretsOfSetting("_key", value));
 
-    it(`finds and masks ${kind} in ${Object.keys(FORMS).length} forms, with text around it`, () => {
-      for (const [at, [form, encode]] of Object.entries(FORMS).entries()) {
-        const around = aroundOf(value);
+    it(`finds and masks ${kind} in ${Object.keys(ENCODING_FORMS).length} forms, with text around it`, () => {
+      for (const [at, [form, encode]] of Object.entries(ENCODING_FORMS).entries()) {
+        const around = surroundingsFor(value);
         for (const [before, after] of around.length > 2 ? sampleOf(around, at, 2) : around) {
           const text = before + encode(value) + after;
           const where = `${form} between ${JSON.stringify(before)} and ${JSON.stringify(after)}`;
@@ -113,9 +113,9 @@ describe("secrets in every form", () => {
   for (const [kind, value] of Object.entries(VALUES)) {
     const scan = createSecretScan(secretsOfSetting("_key", value));
 
-    it(`finds ${kind} in ${Object.keys(FORMS).length} forms in a URL, after its normalization`, () => {
-      for (const [at, [form, encode]] of Object.entries(FORMS).entries()) {
-        for (const begin of sampleOf(BEGINNINGS, at, 2)) {
+    it(`finds ${kind} in ${Object.keys(ENCODING_FORMS).length} forms in a URL, after its normalization`, () => {
+      for (const [at, [form, encode]] of Object.entries(ENCODING_FORMS).entries()) {
+        for (const begin of sampleOf(URL_BEGINNINGS, at, 2)) {
           // Some values make the URL invalid.
           const address = URL.parse(begin + encode(value))?.href;
           if (address) expect(scan.findInUrl(address), `${form} behind ${begin}`).to.equal("_key");

@@ -11,7 +11,7 @@ const call = (id: number, ...[method, url, headers = {}, body = null]: unknown[]
   `${id}:${JSON.stringify([method, url, headers, body])}`;
 
 /** Creates the service's handler of a run's calls, with a service that responds when the test allows it. */
-function underAttack() {
+function createServiceCalls() {
   const sent: ServiceRequest[] = [];
   const replies: Parameters<Reply>[] = [];
   const answers: (() => void)[] = [];
@@ -50,7 +50,7 @@ describe("forged calls of the service", () => {
     "more than a call may hold": call(1, "POST", `${BASE}x`, {}, "x".repeat(256 * 1024)),
   })) {
     it(`get an error without a response: ${what}`, async () => {
-      const { calls, way, sent, replies } = underAttack();
+      const { calls, way, sent, replies } = createServiceCalls();
       calls.beginRun({ service: way });
       await calls.receive(payload);
       expect(sent).to.deep.equal([]);
@@ -60,7 +60,7 @@ describe("forged calls of the service", () => {
 
   for (const payload of ["", "x", ":[]", "-1:[]", "1e3:[]", "99999999999999999:[]"]) {
     it(`are ignored without a number: ${JSON.stringify(payload)}`, async () => {
-      const { calls, way, sent, replies } = underAttack();
+      const { calls, way, sent, replies } = createServiceCalls();
       calls.beginRun({ service: way });
       await calls.receive(payload);
       expect([sent, replies]).to.deep.equal([[], []]);
@@ -68,7 +68,7 @@ describe("forged calls of the service", () => {
   }
 
   it("have six slots, however many arrive, which are released again", async () => {
-    const { calls, way, sent, replies, answers } = underAttack();
+    const { calls, way, sent, replies, answers } = createServiceCalls();
     calls.beginRun({ service: way });
     const taken = Array.from({ length: 1_000 }, (_, n) => calls.receive(call(n, "GET", `${BASE}${n}`)));
     await Promise.all(taken.slice(6));
@@ -82,7 +82,7 @@ describe("forged calls of the service", () => {
   });
 
   it("cancel only an active request, which has one answer and releases its slot; an ID is used once at a time", async () => {
-    const { calls, way, sent, replies } = underAttack();
+    const { calls, way, sent, replies } = createServiceCalls();
     calls.beginRun({ service: way });
     const open = Array.from({ length: 6 }, (_, n) => calls.receive(call(n, "GET", `${BASE}${n}`)));
     await new Promise((resolve) => setImmediate(resolve));
@@ -104,7 +104,7 @@ describe("forged calls of the service", () => {
   });
 
   it("are ignored before a run, after it, and in a run without access to the service", async () => {
-    const { calls, way, sent, replies } = underAttack();
+    const { calls, way, sent, replies } = createServiceCalls();
     await calls.receive(call(1, "GET", `${BASE}before`));
     calls.beginRun({ service: way });
     const open = calls.receive(call(2, "GET", `${BASE}during`));
@@ -119,7 +119,7 @@ describe("forged calls of the service", () => {
   });
 
   it("are not sent if their run ends while they are checked", async () => {
-    const { way, sent } = underAttack();
+    const { way, sent } = createServiceCalls();
     let judged: () => void = () => {};
     const admit = () =>
       new Promise<{ headers: object; end: () => void }>((resolve) => {

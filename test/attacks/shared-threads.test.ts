@@ -4,9 +4,9 @@ import type { Browsers } from "../../src/engine/browser/browsers.js";
 import { resultOf, testBrowsers } from "../engine/browser/support.js";
 
 /** Number of runs: more than one thread serves, so that several threads take part. */
-const RUNS = 60;
+const RUN_COUNT = 60;
 /** Code that leaves data behind. The data of all runs together would exceed the heap limit. */
-const LEFT_BY_EACH =
+const LEAVING_CODE =
   "globalThis.left = []; for (let i = 0; i < 8; i += 1) left.push(new Array(131_072).fill(i + 0.5));";
 
 describe("consecutive runs on a thread", function () {
@@ -24,25 +24,25 @@ describe("consecutive runs on a thread", function () {
     const source = `const seen = [typeof left, typeof leftVar, Object.prototype.left, Map.prototype.left, Symbol.for("left").left, RegExp.$1];
       globalThis.left = 1; var leftVar = 1; Object.prototype.left = Map.prototype.left = Symbol.prototype.left = 1; /(l)/.exec("l");
       const execute = async () => seen.map((one) => one ?? null)`;
-    for (let count = 0; count < RUNS; count += 1) {
+    for (let count = 0; count < RUN_COUNT; count += 1) {
       expect(await resultOf(browsers, source, here)).to.deep.equal(["undefined", "undefined", null, null, null, ""]);
     }
   });
 
   it("have the full memory of a run, whatever earlier runs kept", async () => {
-    const code = `const execute = async () => { ${LEFT_BY_EACH} return left.length }`;
-    for (let count = 0; count < RUNS; count += 1) expect(await resultOf(browsers, code, here)).to.equal(8);
+    const code = `const execute = async () => { ${LEAVING_CODE} return left.length }`;
+    for (let count = 0; count < RUN_COUNT; count += 1) expect(await resultOf(browsers, code, here)).to.equal(8);
   });
 
   it("are ended with their page if they do not end, and the next run has another page", async () => {
     const load = `(() => {}).constructor('return import("data:text/javascript,1")')`;
-    for (const goOn of [
+    for (const continuationCode of [
       "(function next() { Promise.resolve().then(next) })()",
       `const load = ${load}; (function next() { load().then(next, next) })()`,
       "Array.fromAsync((async function* () { for (;;) yield 1 })())",
     ]) {
-      const source = `const execute = async () => { ${goOn}; return 1 }`;
-      expect(await resultOf(browsers, source, here), goOn).to.equal(1);
+      const source = `const execute = async () => { ${continuationCode}; return 1 }`;
+      expect(await resultOf(browsers, source, here), continuationCode).to.equal(1);
       expect(await resultOf(browsers, "const execute = async () => typeof left", here)).to.equal("undefined");
     }
   });

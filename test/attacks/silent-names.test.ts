@@ -9,7 +9,7 @@ import { createPublicLookup, lookupFor, systemLookup } from "../../src/engine/pu
 import { browserSources } from "../../src/service/browser-sources.js";
 import { until } from "../harness/until.js";
 
-const MANY = 60;
+const REQUEST_COUNT = 60;
 /** Time limit of a lookup, longer than any response takes on a busy machine. */
 const LIMIT_MS = 60_000;
 const ADDRESSES = { A: "203.0.113.9", AAAA: "2001:db8::9" };
@@ -74,7 +74,7 @@ describe("names whose name server never responds", () => {
   it("delay no other name, and no lookup of the machine itself", async () => {
     const look = lookup();
     let answered = 0;
-    for (let number = 0; number < MANY; number += 1)
+    for (let number = 0; number < REQUEST_COUNT; number += 1)
       void codeOf(look(`silent-${number}.test`)).then(() => {
         answered += 1;
       });
@@ -85,7 +85,9 @@ describe("names whose name server never responds", () => {
 
   it("are given up after a time limit", async () => {
     const look = lookup(300);
-    const codes = await Promise.all(Array.from({ length: MANY }, (_, number) => codeOf(look(`silent-${number}.test`))));
+    const codes = await Promise.all(
+      Array.from({ length: REQUEST_COUNT }, (_, number) => codeOf(look(`silent-${number}.test`))),
+    );
     expect(new Set(codes)).to.deep.equal(new Set(["ETIMEOUT"]));
     expect(await until(() => look("ready.test").catch(() => null))).to.deep.equal([v4, v6]);
   });
@@ -107,11 +109,11 @@ describe("names whose name server never responds", () => {
   });
 
   it("are those of apps: names in a run are looked up like this if private addresses are rejected", async () => {
-    for (const privately of ["", "1"]) {
-      const config = readConfig({ ALLOW_PRIVATE_NETWORK: privately, CHROME_PATH: process.execPath });
+    for (const privateNetwork of ["", "1"]) {
+      const config = readConfig({ ALLOW_PRIVATE_NETWORK: privateNetwork, CHROME_PATH: process.execPath });
       const { egressOptions } = browserSources(config, pino({ level: "silent" }));
-      expect(egressOptions.resolve).to.equal(lookupFor(privately === "1"));
-      expect(egressOptions.resolve === systemLookup).to.equal(privately === "1");
+      expect(egressOptions.resolve).to.equal(lookupFor(privateNetwork === "1"));
+      expect(egressOptions.resolve === systemLookup).to.equal(privateNetwork === "1");
     }
   });
 });

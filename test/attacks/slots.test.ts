@@ -4,20 +4,20 @@ import fc from "fast-check";
 import { CHAIN_DEPTH_MAX } from "../../src/limits.js";
 import { type Slot, Slots } from "../../src/operations/runs/slots.js";
 
-const ORDINARY = 4;
-const MOST_OF_ONE = ORDINARY - 1;
+const ORDINARY_SLOTS = 4;
+const SLOTS_PER_APP_MAX = ORDINARY_SLOTS - 1;
 
-const slotsOf = (ordinary: number) => new Slots(ordinary, () => {});
+const createSlots = (ordinary: number) => new Slots(ordinary, () => {});
 
 /** Acquires all slots that an app can get while none is freed. */
-function takeAll(slots: Slots, appId: number): Slot[] {
+function acquireAll(slots: Slots, appId: number): Slot[] {
   const all: Slot[] = [];
   for (let next = slots.tryAcquire(appId); next; next = slots.tryAcquire(appId)) all.push(next);
   return all;
 }
 
 /** Acquires all slots that an app can get through the queue, which contains only runs of this app. */
-function takeAllQueued(slots: Slots, appId: number): void {
+function acquireAllQueued(slots: Slots, appId: number): void {
   let reserved = slots.reserve();
   for (; reserved && (slots.perApp().get(appId) ?? 0) < reserved.share; reserved = slots.reserve())
     reserved.assign(appId);
@@ -25,7 +25,7 @@ function takeAllQueued(slots: Slots, appId: number): void {
 }
 
 /** Acquires nested slots in each way that the app's runs can request them, forty for each run. */
-function nestAll(slots: Slots, appId: number, from: readonly Slot[]): Slot[] {
+function acquireAllNested(slots: Slots, appId: number, from: readonly Slot[]): Slot[] {
   const nested: Slot[] = [];
   const all = [...from];
   for (const parent of all) {
@@ -42,40 +42,40 @@ function nestAll(slots: Slots, appId: number, from: readonly Slot[]): Slot[] {
 describe("the slots of a dispatcher", () => {
   for (const ordinary of [1, 2, 4, 16]) {
     it(`leave some for a fourth app whatever three apps use, with RUNNER_CONCURRENCY ${ordinary}`, () => {
-      for (const takeThem of [takeAll, takeAllQueued]) {
-        const slots = slotsOf(ordinary);
-        for (const hostile of [1, 2, 3]) takeThem(slots, hostile);
+      for (const acquireSlots of [acquireAll, acquireAllQueued]) {
+        const slots = createSlots(ordinary);
+        for (const hostile of [1, 2, 3]) acquireSlots(slots, hostile);
         for (const hostile of [1, 2, 3]) expect(slots.tryAcquire(hostile)).to.equal(null);
         const share = Math.max(1, Math.min(2, ordinary - 1));
-        expect(takeAll(slots, 4)).to.have.length.at.least(share);
+        expect(acquireAll(slots, 4)).to.have.length.at.least(share);
       }
     });
   }
 
   it("leave some for as many apps as three times the number has beyond it", () => {
-    const slots = slotsOf(ORDINARY);
+    const slots = createSlots(ORDINARY_SLOTS);
     const apps = Array.from({ length: 9 }, (_, index) => index + 1);
-    for (const appId of apps) expect(takeAll(slots, appId)).to.have.length.at.least(1);
-    for (let appId = 10; appId < 100; appId += 1) takeAll(slots, appId);
+    for (const appId of apps) expect(acquireAll(slots, appId)).to.have.length.at.least(1);
+    for (let appId = 10; appId < 100; appId += 1) acquireAll(slots, appId);
     const all = [...slots.perApp().values()].reduce((sum, count) => sum + count, 0);
-    expect(all).to.equal(4 * ORDINARY);
-    expect([...slots.perApp().values()].every((count) => count <= MOST_OF_ONE)).to.equal(true);
+    expect(all).to.equal(4 * ORDINARY_SLOTS);
+    expect([...slots.perApp().values()].every((count) => count <= SLOTS_PER_APP_MAX)).to.equal(true);
   });
 
   it("are nested for at most a share of runs and one chain, even if every run of an app waits for forty others", () => {
-    const slots = slotsOf(ORDINARY);
-    const own = takeAll(slots, 1);
-    expect(own).to.have.length(MOST_OF_ONE);
-    expect(nestAll(slots, 1, own)).to.have.length(MOST_OF_ONE + CHAIN_DEPTH_MAX - 1);
+    const slots = createSlots(ORDINARY_SLOTS);
+    const own = acquireAll(slots, 1);
+    expect(own).to.have.length(SLOTS_PER_APP_MAX);
+    expect(acquireAllNested(slots, 1, own)).to.have.length(SLOTS_PER_APP_MAX + CHAIN_DEPTH_MAX - 1);
     const other = slots.tryAcquire(2)!;
-    expect(nestAll(slots, 2, [other])).to.have.length(MOST_OF_ONE + CHAIN_DEPTH_MAX - 1);
+    expect(acquireAllNested(slots, 2, [other])).to.have.length(SLOTS_PER_APP_MAX + CHAIN_DEPTH_MAX - 1);
   });
 
   it("let every chain of runs end, in whatever order its runs get slots", async () => {
     const chains = fc.array(fc.integer({ min: 1, max: CHAIN_DEPTH_MAX }), { minLength: 1, maxLength: 20 });
     await fc.assert(
       fc.asyncProperty(chains, async (depths) => {
-        const slots = slotsOf(2);
+        const slots = createSlots(2);
         const own = slots.tryAcquire(1)!;
         let ended = 0;
         // Each run holds its slot while it waits for the next run in its chain.
@@ -94,7 +94,7 @@ describe("the slots of a dispatcher", () => {
 
   it("are fewer for one app the more are in use: all but one, then two, then one", () => {
     const shares = (ordinary: number) => {
-      const slots = slotsOf(ordinary);
+      const slots = createSlots(ordinary);
       const seen: number[] = [];
       for (let app = 1; slots.tryAcquire(app); app += 1) seen.push(slots.currentShare());
       expect([slots.free(), seen.length]).to.deep.equal([0, slots.total]);
@@ -106,7 +106,7 @@ describe("the slots of a dispatcher", () => {
   });
 
   it("count for their app until they are released; reserved ones count for every app", () => {
-    const slots = slotsOf(ORDINARY);
+    const slots = createSlots(ORDINARY_SLOTS);
     const reserved = slots.reserve()!;
     expect([reserved.share, slots.free(), slots.canAcquire(1)]).to.deep.equal([3, 15, true]);
     const own = [slots.tryAcquire(1)!, slots.tryAcquire(1)!];
@@ -123,7 +123,7 @@ describe("the slots of a dispatcher", () => {
   });
 
   it("allow an app a run as if reserved slots were free", () => {
-    const slots = slotsOf(1);
+    const slots = createSlots(1);
     for (const app of [1, 2, 3]) slots.tryAcquire(app);
     const reserved = slots.reserve()!;
     expect([slots.free(), slots.canAcquire(4), slots.canAcquire(1)]).to.deep.equal([0, true, false]);
@@ -132,8 +132,8 @@ describe("the slots of a dispatcher", () => {
   });
 
   it("are nested for all runs of an app on the first level, and for one on each further level", () => {
-    const slots = slotsOf(ORDINARY);
-    const [own] = takeAll(slots, 1);
+    const slots = createSlots(ORDINARY_SLOTS);
+    const [own] = acquireAll(slots, 1);
     const first = [1, 2, 3, 4].map(() => slots.tryAcquireNested(1, own!));
     expect(first.map((slot) => slot?.level)).to.deep.equal([1, 1, 1, undefined]);
     const second = [first[0]!, first[1]!].map((parent) => slots.tryAcquireNested(1, parent));
@@ -142,7 +142,7 @@ describe("the slots of a dispatcher", () => {
 
   it("are not empty while any is in use, nested or reserved", async () => {
     for (const leave of ["own", "nested"] as const) {
-      const slots = slotsOf(2);
+      const slots = createSlots(2);
       const own = slots.tryAcquire(1)!;
       const nested = await slots.acquireNested(1, own);
       expect(nested.level).to.equal(1);
@@ -158,7 +158,7 @@ describe("the slots of a dispatcher", () => {
       await empty;
       await slots.whenEmpty();
     }
-    const slots = slotsOf(2);
+    const slots = createSlots(2);
     const reserved = slots.reserve()!;
     const empty = slots.whenEmpty();
     reserved.free();

@@ -17,19 +17,19 @@ describe("a visitor", () => {
   after(() => service.stop());
 
   /** Sends `requests` requests for runs of a missing action. Returns how many pass the rate limit. */
-  async function passed(as: string, requests: number): Promise<number> {
+  async function countAllowedRuns(as: string, requests: number): Promise<number> {
     const answers = [];
     for (let sent = 0; sent < requests; sent += 1) {
       answers.push((await service.rest("POST", `/v3/apps/${service.appId}/actions/none/run`, { as, body: {} })).http);
     }
     return answers.filter((http) => http === 404).length;
   }
-  const calm = () => service.db.query("TRUNCATE rate_window");
+  const resetRateLimits = () => service.db.query("TRUNCATE rate_window");
 
   it("can use an app's 30 runs a minute; editors and back ends have a third of that in addition", async () => {
-    await calm();
-    expect(await passed(visitor, 32)).to.equal(30);
-    expect(await passed("api", 12)).to.equal(10);
+    await resetRateLimits();
+    expect(await countAllowedRuns(visitor, 32)).to.equal(30);
+    expect(await countAllowedRuns("api", 12)).to.equal(10);
     const { body, headers } = await service.rest("POST", `/v3/apps/${service.appId}/actions/none/run`, {
       as: visitor,
       body: {},
@@ -39,21 +39,21 @@ describe("a visitor", () => {
   });
 
   it("differs from an app user with an own token, who can use all 30 runs; visitors together have no more than 30", async () => {
-    await calm();
-    expect(await passed(appUser, 32)).to.equal(30);
-    expect(await passed(visitor, 1)).to.equal(0);
+    await resetRateLimits();
+    expect(await countAllowedRuns(appUser, 32)).to.equal(30);
+    expect(await countAllowedRuns(visitor, 1)).to.equal(0);
   });
 
   it("shares the 30 runs with editors and back ends while visitors use less than two thirds", async () => {
-    await calm();
-    expect(await passed(visitor, 15)).to.equal(15);
-    expect(await passed("api", 17)).to.equal(15);
-    expect(await passed(visitor, 1)).to.equal(0);
+    await resetRateLimits();
+    expect(await countAllowedRuns(visitor, 15)).to.equal(15);
+    expect(await countAllowedRuns("api", 17)).to.equal(15);
+    expect(await countAllowedRuns(visitor, 1)).to.equal(0);
   });
 
   it("does not reduce the 30 runs of the app's own credentials if visitors run nothing", async () => {
-    await calm();
-    expect(await passed("api", 32)).to.equal(30);
+    await resetRateLimits();
+    expect(await countAllowedRuns("api", 32)).to.equal(30);
   });
 
   it("reads only the name of the app, and nothing for its editors, over REST and GraphQL", async () => {

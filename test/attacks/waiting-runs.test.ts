@@ -4,13 +4,13 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
 const SLEEP = "async function execute() { await new Promise((resolve) => setTimeout(resolve, 100_000)); }";
-const QUICK = "async function execute({ payload }) { return payload.at; }";
+const QUICK_CODE = "async function execute({ payload }) { return payload.at; }";
 
 describe("callers of one app beyond its slots", () => {
   let service: TestService;
   beforeEach(async () => {
     service = await startTestService({ RUNNER_CONCURRENCY: "2", SHUTDOWN_GRACE_MS: "1" });
-    for (const [name, code] of Object.entries({ sleep: SLEEP, quick: QUICK })) {
+    for (const [name, code] of Object.entries({ sleep: SLEEP, quick: QUICK_CODE })) {
       const body = { name, code, active: true, triggers: [{ trigger: "manual" }] };
       expect((await service.rest("POST", "/v3/apps/1/actions", { body })).http).to.equal(201);
     }

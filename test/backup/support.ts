@@ -15,11 +15,11 @@ import type { TestService } from "../harness/service.js";
 import { mediaOf, noise, picture } from "../media/support.js";
 
 export const KEY: Secret = { kind: "key", bytes: Buffer.alloc(32, 7) };
-export const SCHEDULED = "nightly";
+export const SCHEDULED_ACTION = "nightly";
 
-type Rest = TestService["rest"];
+type SendRest = TestService["rest"];
 
-async function must(rest: Rest, method: string, path: string, body?: object): Promise<Record<string, never>> {
+async function must(rest: SendRest, method: string, path: string, body?: object): Promise<Record<string, never>> {
   const answer = await rest(method, path, { body });
   if (answer.http < 300) return answer.body;
   throw new Error(`${method} ${path}: ${answer.http} ${JSON.stringify(answer.body)}`);
@@ -60,7 +60,7 @@ export async function fillService(service: TestService): Promise<void> {
   const code = "async function execute() { return 1 }";
   const frequency = "0 4 * * *";
   const scheduled = { triggers: [{ trigger: "schedule" }], frequency };
-  await must(rest, "POST", actions, { name: SCHEDULED, active: true, code, ...scheduled });
+  await must(rest, "POST", actions, { name: SCHEDULED_ACTION, active: true, code, ...scheduled });
   await must(rest, "PUT", `${actions}/1`, { code: `${code} // changed` });
   await must(rest, "POST", `${app}/publish`);
   await must(rest, "POST", `${actions}/1/publish`);

@@ -18,7 +18,7 @@ const row = (callers: number, value: number, floor: number) => ({
   floor: { name: "bare", value: floor },
   size: { line: "runs", of: "callers", value: callers },
 });
-const GROWN: StoredFigures = {
+const FIGURES_WITH_SIZES: StoredFigures = {
   language: {
     ...{ title: "runs", day: "2026-01-02", node: "24.0.0", cores: 2, rounds: 3 },
     rows: [row(1, 80, 160), row(8, 120, 150), row(64, 135.25, 155), { name: "alone", value: 6.25, unit: "ms" }],
@@ -37,7 +37,7 @@ describe("the report of the benchmarks", () => {
   });
 
   it("has each figure beside its floor, says where it was measured, and what is missing", () => {
-    const { "BENCHMARKS.md": page } = createReport(GROWN, Object.keys(FIGURE_LOADERS));
+    const { "BENCHMARKS.md": page } = createReport(FIGURES_WITH_SIZES, Object.keys(FIGURE_LOADERS));
     expect(page).to.contain("| 64 callers | 135.3 a second | 155 a second, bare | 0.87 |");
     expect(page).to.contain("| alone | 6.25 ms |  |  |");
     expect(page).to.contain("Measured 2026-01-02, Node 24.0.0, 2 cores, 3 rounds.");
@@ -45,9 +45,11 @@ describe("the report of the benchmarks", () => {
   });
 
   it("draws a figure of three sizes with its floor, and none of fewer", () => {
-    const { "docs/pictures/bench/language.svg": svg } = createReport(GROWN, ["language"]);
+    const { "docs/pictures/bench/language.svg": svg } = createReport(FIGURES_WITH_SIZES, ["language"]);
     expect(svg!.match(/<circle /g)).to.have.length(6);
-    const few = { language: { ...GROWN["language"]!, rows: GROWN["language"]!.rows.slice(1) } };
+    const few = {
+      language: { ...FIGURES_WITH_SIZES["language"]!, rows: FIGURES_WITH_SIZES["language"]!.rows.slice(1) },
+    };
     expect(Object.keys(createReport(few, ["language"]))).to.deep.equal(["BENCHMARKS.md"]);
   });
 

@@ -32,7 +32,7 @@ function command(
 }
 
 /** Returns the prefix under which the media store has this database's files. */
-async function spaceOf(url: string): Promise<string> {
+async function mediaPrefixOf(url: string): Promise<string> {
   const client = new Client({ connectionString: url });
   await client.connect();
   return client
@@ -92,7 +92,7 @@ describe("npm run backup and restore", function () {
     expect(first.stderr).to.match(/^warning: the backup has no keys, .* set SETTINGS_KEY before the service starts\n$/);
     expect([first.code, JSON.parse(first.stdout).rows > 5]).to.deep.equal([0, true]);
     const media = join(to["DATA_DIR"]!, "media");
-    const space = await spaceOf(to["DATABASE_URL"]!);
+    const space = await mediaPrefixOf(to["DATABASE_URL"]!);
     mkdirSync(join(media, space, "aa"), { recursive: true });
     writeFileSync(join(media, space, "aa", "a".repeat(32)), "replaced");
     const replaced = await command("restore", [sealed, ...key, "--replace"], to);

@@ -138,10 +138,10 @@ describe("npm run doctor", function () {
   });
 
   it("reports a difference between this machine's clock and the database's", async () => {
-    const ahead = "const real = Date.now; Date.now = () => real() + 90_000";
+    const clockAheadCode = "const real = Date.now; Date.now = () => real() + 90_000";
     const { code, stdout } = await doctor({
       ...environment,
-      NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(ahead)}`,
+      NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(clockAheadCode)}`,
     });
     expect(code).to.equal(1);
     expect(stdout).to.match(/^WRONG {2}clock: this machine's and the database's differ by \d{5} ms/m);

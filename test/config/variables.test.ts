@@ -54,7 +54,7 @@ const FAULTY: Record<string, string> = {
   LOG_LEVEL: "loud",
 };
 /** Variables that accept any text. */
-const ANY_TEXT = ["HOST", "DATA_DIR", "CHROME_PATH", "PUPPETEER_CACHE_DIR", "PACKAGES_FILE"];
+const VARIABLES_WITH_ANY_TEXT = ["HOST", "DATA_DIR", "CHROME_PATH", "PUPPETEER_CACHE_DIR", "PACKAGES_FILE"];
 
 describe("the environment variables", () => {
   for (const [name, values] of Object.entries(FAULTY)) {
@@ -69,7 +69,7 @@ describe("the environment variables", () => {
 
   it("each have an invalid value in this test, unless any text is valid", () => {
     const names = describedVariables().map(([name]) => name);
-    expect([...Object.keys(FAULTY), ...ANY_TEXT].sort()).to.deep.equal(names.sort());
+    expect([...Object.keys(FAULTY), ...VARIABLES_WITH_ANY_TEXT].sort()).to.deep.equal(names.sort());
   });
 
   it("have the defaults of the reference, also if they are blank", () => {
@@ -98,8 +98,11 @@ describe("the environment variables", () => {
     const read = (RUNTIME_URL: string, PUBLIC_URL?: string) => () => readConfig({ RUNTIME_URL, PUBLIC_URL });
     expect(read("https://a.example", "https://a.example:444")).to.throw("RUNTIME_URL must be an origin whose host");
     expect(read("http://127.0.0.1:9")).to.throw("RUNTIME_URL must be");
-    const withAnother = () => readConfig({ RUNTIME_URL: "http://127.0.0.1:9", PORT: "x" });
-    expect(withAnother).to.throw("PORT must be").and.to.have.property("message").that.includes("RUNTIME_URL must be");
+    const readConfigWithFaults = () => readConfig({ RUNTIME_URL: "http://127.0.0.1:9", PORT: "x" });
+    expect(readConfigWithFaults)
+      .to.throw("PORT must be")
+      .and.to.have.property("message")
+      .that.includes("RUNTIME_URL must be");
     expect(read("https://b.example", "https://a.example")().runtimeUrl).to.equal("https://b.example");
   });
 

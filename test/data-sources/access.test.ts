@@ -20,7 +20,7 @@ describe("access rules", () => {
   });
   after(() => service.stop());
 
-  const asWho = (who: Who): string | null => tokens[who] ?? null;
+  const tokenOfCaller = (who: Who): string | null => tokens[who] ?? null;
 
   /** Creates a data source with one entry. Returns its path and the entry's ID. */
   async function sample(accessRules: object[], data: object = { Name: "a", Secret: SECRET }) {
@@ -71,7 +71,7 @@ describe("access rules", () => {
           for (const [at, call] of CALLS[verb].entries()) {
             const { path, id } = lets.includes(who) && verb !== "select" ? await sample(rules) : untouched;
             const [method, to, body] = call(path, id);
-            const { http, body: answer } = await service.rest(method, to, { as: asWho(who), body });
+            const { http, body: answer } = await service.rest(method, to, { as: tokenOfCaller(who), body });
             outcomes[`${who} ${at}`] = http < 400 ? [true] : [false, answer.status];
             const refusal = who === "nobody" ? "UNAUTHORIZED" : "DATA_SOURCE_ACCESS_DENIED";
             expected[`${who} ${at}`] = lets.includes(who) ? [true] : [false, refusal];
@@ -87,9 +87,10 @@ describe("access rules", () => {
         for (const call of CALLS[verb]) {
           const { path, id } = await sample([]);
           const [method, to, body] = call(path, id);
-          expect((await service.rest(method, to, { as: asWho(who), body })).http, `${who} ${method} ${to}`).to.be.below(
-            300,
-          );
+          expect(
+            (await service.rest(method, to, { as: tokenOfCaller(who), body })).http,
+            `${who} ${method} ${to}`,
+          ).to.be.below(300);
         }
       }
     });
@@ -123,7 +124,8 @@ describe("access rules", () => {
       { type: ["select"], allow: "loggedIn", include: ["Name"] },
       { type: ["select"], allow: "all", exclude: ["Name"] },
     ]);
-    const seen = async (who: Who) => (await service.rest("GET", `${path}/entries/${id}`, { as: asWho(who) })).body.data;
+    const seen = async (who: Who) =>
+      (await service.rest("GET", `${path}/entries/${id}`, { as: tokenOfCaller(who) })).body.data;
     expect(await seen("london")).to.deep.equal({ Name: "a" });
     expect(await seen("live")).to.deep.equal({ Secret: SECRET });
   });
@@ -133,8 +135,10 @@ describe("access rules", () => {
     const there = await service.rest("POST", `${path}/query`, { as: "live", body: {} });
     const absent = await service.rest("POST", `${base}/2000000000/query`, { as: "live", body: {} });
     expect(absent.body).to.deep.equal(there.body);
-    const ofNobody = await service.rest("POST", `${base}/2000000000/query`, { as: null, body: {} });
-    expect(ofNobody.body).to.deep.equal((await service.rest("POST", `${path}/query`, { as: null, body: {} })).body);
+    const anonymousAnswer = await service.rest("POST", `${base}/2000000000/query`, { as: null, body: {} });
+    expect(anonymousAnswer.body).to.deep.equal(
+      (await service.rest("POST", `${path}/query`, { as: null, body: {} })).body,
+    );
   });
 
   it("apply from the first request after their change", async () => {
@@ -331,7 +335,7 @@ describe("access rules", () => {
 
     it("the user's own value show, change and remove no entries of others", async () => {
       const { path, id, other } = await two([{ type: [...ENTRY_VERBS], allow: "loggedIn", require: [OWN] }]);
-      const as = asWho("london");
+      const as = tokenOfCaller("london");
       const ask = async (where: object) => (await service.rest("POST", `${path}/query`, { as, body: { where } })).body;
       expect((await ask({ Email: mine.Email })).entries.map((entry: { id: number }) => entry.id)).to.deep.equal([id]);
       expect((await ask({ Email: { $exists: true } })).entries.map((entry: { id: number }) => entry.id)).to.deep.equal([
@@ -366,9 +370,9 @@ describe("access rules", () => {
         { n: 1 },
       );
       for (const where of [{ Boss: null }, { Boss: { $exists: false } }, {}]) {
-        expect((await service.rest("POST", `${path}/query`, { as: asWho("london"), body: { where } })).http).to.equal(
-          403,
-        );
+        expect(
+          (await service.rest("POST", `${path}/query`, { as: tokenOfCaller("london"), body: { where } })).http,
+        ).to.equal(403);
       }
     });
   });

@@ -134,8 +134,8 @@ describe("data sources", () => {
       const path = `${base}/People/entries/${id}`;
       const tag = (await service.rest("GET", path)).headers.get("etag")!;
       const headers = { "if-match": tag };
-      const book = (by: string) => service.rest("PUT", path, { body: { Seats: 0, by }, headers });
-      const answers = await Promise.all([book("one"), book("two"), book("three")]);
+      const bookSeat = (by: string) => service.rest("PUT", path, { body: { Seats: 0, by }, headers });
+      const answers = await Promise.all([bookSeat("one"), bookSeat("two"), bookSeat("three")]);
       expect(answers.map(({ http }) => http).sort()).to.deep.equal([200, 409, 409]);
       const winner = answers.find(({ http }) => http === 200)!.body;
       for (const { http, body } of answers) {

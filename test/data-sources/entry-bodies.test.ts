@@ -81,10 +81,10 @@ describe("the body of an entry", () => {
       return (await service.rest("POST", `/v3/apps/${service.appId}/actions/library/runWithResult`, { body })).body
         .result;
     };
-  const inList = (entry: unknown) => [entry];
-  const inCommit = (entry: unknown) => ({ entries: [{ data: entry }] });
+  const wrapInList = (entry: unknown) => [entry];
+  const wrapInCommit = (entry: unknown) => ({ entries: [{ data: entry }] });
 
-  const WAYS: Record<string, SendEntry> = {
+  const ENTRY_ROUTES: Record<string, SendEntry> = {
     "REST: insert": rest("POST", () => "entries"),
     "REST: insert under data": rest(
       "POST",
@@ -97,9 +97,9 @@ describe("the body of an entry", () => {
       (id) => `entries/${id}`,
       (data) => ({ data }),
     ),
-    "REST: import": rest("POST", () => "import", inList),
-    "REST: append": rest("POST", () => "import?append=true", inList),
-    "REST: commit": rest("POST", () => "commit", inCommit),
+    "REST: import": rest("POST", () => "import", wrapInList),
+    "REST: append": rest("POST", () => "import?append=true", wrapInList),
+    "REST: commit": rest("POST", () => "commit", wrapInCommit),
     "GraphQL: insertEntry": graphql("insertEntry(appId: $app, dataSourceId: $source, data: $value) { id }", "JSON"),
     "GraphQL: updateEntry": graphql(
       "updateEntry(appId: $app, dataSourceId: $source, id: $id, data: $value) { id }",
@@ -108,12 +108,12 @@ describe("the body of an entry", () => {
     "GraphQL: importEntries": graphql(
       "importEntries(appId: $app, dataSourceId: $source, entries: $value) { inserted }",
       "[JSON!]!",
-      inList,
+      wrapInList,
     ),
     "GraphQL: commitEntries": graphql(
       "commitEntries(appId: $app, dataSourceId: $source, commit: $value) { inserted }",
       "CommitInput",
-      inCommit,
+      wrapInCommit,
     ),
     ...Object.fromEntries(
       ["insert", "update", "append", "replaceWith", "commit", "create"].map((call) => [
@@ -123,7 +123,7 @@ describe("the body of an entry", () => {
     ),
   };
 
-  for (const [title, send] of Object.entries(WAYS)) {
+  for (const [title, send] of Object.entries(ENTRY_ROUTES)) {
     it(`is rejected if it is no object: ${title}`, async () => {
       const { source, id } = await make();
       for (const entry of [5, "abc", [1], null, true, ...(title.startsWith("library") ? ["undefined"] : [])]) {
@@ -137,8 +137,8 @@ describe("the body of an entry", () => {
     });
   }
 
-  const UNWRAPPING = Object.entries(WAYS).filter(([title]) => !/under data|commit/i.test(title));
-  for (const [title, send] of UNWRAPPING) {
+  const ROUTES_THAT_UNWRAP = Object.entries(ENTRY_ROUTES).filter(([title]) => !/under data|commit/i.test(title));
+  for (const [title, send] of ROUTES_THAT_UNWRAP) {
     it(`is unwrapped if it is an entry as it was read: ${title}`, async () => {
       const { source, id } = await make();
       const path = `${base}/${source}/entries/${id}`;

@@ -19,9 +19,9 @@ describe("data sources under locks", () => {
   const refusal = ({ http, body }: { http: number; body: { status: string } }) => `${http} ${body.status}`;
 
   describe("with an entry that another transaction has locked", () => {
-    const WAITING =
+    const COUNT_LOCK_WAITS =
       "SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    const TOUCH = "UPDATE data_source SET updated_at = updated_at + interval '1 second' WHERE name = $1";
+    const TOUCH_DATA_SOURCE = "UPDATE data_source SET updated_at = updated_at + interval '1 second' WHERE name = $1";
     const tagOf = async (path: string) => (await service.rest("GET", path)).headers.get("etag")!;
     const remove = (path: string, tag = "*") => service.rest("DELETE", path, { headers: { "if-match": tag } });
 
@@ -48,7 +48,7 @@ describe("data sources under locks", () => {
             () => undefined,
           );
           await until(async () => {
-            const [{ count }] = (await rows<{ count: number }>(service.db, WAITING)) as [{ count: number }];
+            const [{ count }] = (await rows<{ count: number }>(service.db, COUNT_LOCK_WAITS)) as [{ count: number }];
             return count + answered >= started.length;
           });
         }
@@ -59,7 +59,7 @@ describe("data sources under locks", () => {
     }
 
     /** @returns a request that restores the data source's only version */
-    async function restoreOf(name: string): Promise<() => Promise<Answer>> {
+    async function prepareRestore(name: string): Promise<() => Promise<Answer>> {
       await make(name, { entries: [{ a: 1 }] });
       const commit = { append: false, entries: [{ data: { a: 2 } }] };
       expect((await service.rest("POST", `${base}/${name}/commit`, { body: commit })).http).to.equal(200);
@@ -69,7 +69,7 @@ describe("data sources under locks", () => {
 
     it("are removed after an update that adds a column, without a deadlock", async () => {
       await make("Behind", { entries: [{ a: 1 }] });
-      const [removed] = await whileLocked("Behind", [() => remove(`${base}/Behind`)], { last: TOUCH });
+      const [removed] = await whileLocked("Behind", [() => remove(`${base}/Behind`)], { last: TOUCH_DATA_SOURCE });
       expect([removed!.http, removed!.body.status]).to.deep.equal([200, "DATA_SOURCE_DELETED"]);
       expect(refusal(await service.rest("GET", `${base}/Behind`))).to.equal("404 DATA_SOURCE_NOT_FOUND");
     });
@@ -77,19 +77,19 @@ describe("data sources under locks", () => {
     it("stay with their entries if If-Match of the removal names the state before the update", async () => {
       const { id } = await make("Ahead", { entries: [{ a: 1 }] });
       const tag = await tagOf(`${base}/Ahead`);
-      const [removed] = await whileLocked("Ahead", [() => remove(`${base}/Ahead`, tag)], { last: TOUCH });
+      const [removed] = await whileLocked("Ahead", [() => remove(`${base}/Ahead`, tag)], { last: TOUCH_DATA_SOURCE });
       expect(refusal(removed!)).to.equal("409 RESOURCE_CHANGED");
       const left = await rows(service.db, "SELECT data FROM data_source_entry WHERE data_source_id = $1", [id]);
       expect(left).to.deep.equal([{ data: { a: 1 } }]);
     });
 
     it("are restored after an update that adds a column, without a deadlock", async () => {
-      const [restored] = await whileLocked("Restored", [await restoreOf("Restored")], { last: TOUCH });
+      const [restored] = await whileLocked("Restored", [await prepareRestore("Restored")], { last: TOUCH_DATA_SOURCE });
       expect(restored!.http, JSON.stringify(restored!.body)).to.equal(200);
     });
 
     it("are removed before a restore that arrives later, without a deadlock", async () => {
-      const restore = await restoreOf("Removed first");
+      const restore = await prepareRestore("Removed first");
       const [removed, restored] = await whileLocked("Removed first", [() => remove(`${base}/Removed first`), restore]);
       expect([removed!.http, refusal(restored!)]).to.deep.equal([200, "404 VERSION_NOT_FOUND"]);
     });
@@ -132,7 +132,7 @@ describe("data sources under locks", () => {
     });
 
     it("are restored twice, one after the other", async () => {
-      const restore = await restoreOf("Twice");
+      const restore = await prepareRestore("Twice");
       const answers = await whileLocked("Twice", [restore, restore]);
       expect(answers.map(({ http }) => http)).to.deep.equal([200, 200]);
     });

@@ -6,14 +6,20 @@ import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
-const WELCOME = {
+const WELCOME_HOOK = {
   type: "email",
   runOn: ["insert"],
   to: [{ email: "{{Email}}", name: "{{Name}}" }],
   subject: "Welcome {{Name}}",
   html: "<p>Dear {{Name}}, your word is {{Password}}.</p>",
 };
-const REMINDER = { type: "sms", runOn: ["update"], where: { Late: true }, to: "{{Phone}}", body: "{{Name}}, come!" };
+const REMINDER_HOOK = {
+  type: "sms",
+  runOn: ["update"],
+  where: { Late: true },
+  to: "{{Phone}}",
+  body: "{{Name}}, come!",
+};
 const HASH = { type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"] } };
 
 interface HookEvent {
@@ -47,7 +53,7 @@ describe("hooks of data sources that send", () => {
     (await service.rest("GET", `/v1/apps/${service.appId}/communicate/messages`)).body.messages;
 
   it("put an e-mail into the outbox for an inserted entry, filled and escaped, without hashed values", async () => {
-    const id = await make("Guests", [HASH, WELCOME]);
+    const id = await make("Guests", [HASH, WELCOME_HOOK]);
     const made = await insert("Guests", { Name: "<Ann>", Email: "ann@example.com", Password: "a secret" });
     const [event] = await received(id);
     expect(event).to.include({ type: "email.dataSourceHook", entry: made.body.id });
@@ -88,7 +94,12 @@ describe("hooks of data sources that send", () => {
 
   it("are rejected on save if a placeholder names an unknown column", async () => {
     const columns = ["Email", "First Name", "Address"];
-    const hook = { ...WELCOME, subject: "Hi {{First Nmae}}", to: [{ email: "{{Email}}" }], html: "{{Address.Street}}" };
+    const hook = {
+      ...WELCOME_HOOK,
+      subject: "Hi {{First Nmae}}",
+      to: [{ email: "{{Email}}" }],
+      html: "{{Address.Street}}",
+    };
     const message =
       'hooks[0].subject names a column that the data source does not have (got "First Nmae"); it has "Email", "First Name", "Address"';
     const refused = await service.rest("POST", base, { body: { name: "Typo", columns, hooks: [hook] } });
@@ -112,7 +123,7 @@ describe("hooks of data sources that send", () => {
   });
 
   it("send a text message for an update that the where finds, and for no other", async () => {
-    const id = await make("Late", [REMINDER]);
+    const id = await make("Late", [REMINDER_HOOK]);
     const { body } = await insert("Late", { Name: "Bea", Phone: "+15550100" });
     await service.rest("PUT", `${base}/Late/entries/${body.id}`, { body: { data: { Late: false } } });
     expect(await received(id)).to.deep.equal([]);
@@ -124,7 +135,7 @@ describe("hooks of data sources that send", () => {
   });
 
   it("send for each entry of a commit with the operations of runHooks, and nothing for an import", async () => {
-    const id = await make("Many", [WELCOME]);
+    const id = await make("Many", [WELCOME_HOOK]);
     const entries = ["a", "b"].map((name) => ({ data: { Email: `${name}@example.com` } }));
     await service.rest("POST", `${base}/Many/commit`, { body: { entries } });
     expect((await received(id)).map(({ data }) => data.to[0])).to.deep.equal(["a@example.com", "b@example.com"]);
@@ -137,7 +148,7 @@ describe("hooks of data sources that send", () => {
 
   it("send nothing if the write is rejected, and lose no write if a message cannot be created", async () => {
     const before = (await outbox()).length;
-    const id = await make("Kept", [WELCOME], { indexes: [{ columns: ["Name"], unique: true }] });
+    const id = await make("Kept", [WELCOME_HOOK], { indexes: [{ columns: ["Name"], unique: true }] });
     expect((await insert("Kept", { Name: "one\r\nBcc: all@example.com", Email: "a@example.com" })).http).to.equal(201);
     const [fault] = await received(id);
     expect(fault!.data.messageId).to.equal(null);
@@ -150,7 +161,7 @@ describe("hooks of data sources that send", () => {
 
   it("limit what a page makes the app send", async () => {
     const accessRules = [{ type: ["insert"], allow: "all" }];
-    const id = await make("Open", [WELCOME], { accessRules });
+    const id = await make("Open", [WELCOME_HOOK], { accessRules });
     const entries = Array.from({ length: 6 }, (_, n) => ({ data: { Email: `v${n}@example.com` } }));
     const refused = await service.rest("POST", `${base}/Open/commit`, { as: "live", body: { entries } });
     expect([refused.http, refused.body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
@@ -158,7 +169,7 @@ describe("hooks of data sources that send", () => {
     const limited = await startTestService({ ROLES: "api", RATE_LIMIT_COMMUNICATE: "3" });
     try {
       const path = `/v1/apps/${limited.appId}/data-sources`;
-      await limited.rest("POST", path, { body: { name: "Open", hooks: [WELCOME], accessRules } });
+      await limited.rest("POST", path, { body: { name: "Open", hooks: [WELCOME_HOOK], accessRules } });
       const answers = [];
       for (let n = 0; n < 4; n += 1) {
         const call = { as: "live" as const, body: { data: { Email: `v${n}@example.com` } } };
@@ -176,14 +187,14 @@ describe("hooks of data sources that send", () => {
   for (const [what, hook, named] of [
     [
       "an address that is none",
-      { ...WELCOME, to: [{ email: "ann" }] },
+      { ...WELCOME_HOOK, to: [{ email: "ann" }] },
       /hooks\[0\]: to\[0\].email|hooks\[0\]: to must/,
     ],
-    ["no text", { ...WELCOME, html: undefined }, /hooks\[0\]: html or text/],
-    ["a field that there is not", { ...WELCOME, cc: [] }, /hooks\[0\]\.cc is not a known field/],
-    ["verbs that never send", { ...WELCOME, runOn: ["delete"] }, /hooks\[0\].runOn/],
-    ["a where that is none", { ...REMINDER, where: { $or: 1 } }, /hooks\[0\]: where/],
-    ["a number that is none", { ...REMINDER, to: "Bea" }, /hooks\[0\]: to must be a phone number/],
+    ["no text", { ...WELCOME_HOOK, html: undefined }, /hooks\[0\]: html or text/],
+    ["a field that there is not", { ...WELCOME_HOOK, cc: [] }, /hooks\[0\]\.cc is not a known field/],
+    ["verbs that never send", { ...WELCOME_HOOK, runOn: ["delete"] }, /hooks\[0\].runOn/],
+    ["a where that is none", { ...REMINDER_HOOK, where: { $or: 1 } }, /hooks\[0\]: where/],
+    ["a number that is none", { ...REMINDER_HOOK, to: "Bea" }, /hooks\[0\]: to must be a phone number/],
   ] as const) {
     it(`are rejected with ${what}, and the error names the field`, async () => {
       const { http, body } = await service.rest("POST", base, { body: { name: `No ${what}`, hooks: [hook] } });

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import type { Client } from "graphql-ws";
 import { startTestService, type TestService } from "../harness/service.js";
 
-interface News {
+interface SubscriptionMessage {
   reset: boolean;
   position: string;
   inserted: { id: number; data: Record<string, unknown> }[];
@@ -41,11 +41,11 @@ describe("a subscription to a data source", () => {
   function follow(path: string, variables: object = {}, as = "editor") {
     const client = service.socket(as);
     clients.push(client);
-    const received = client.iterate<{ dataSourceChanged: News }>({
+    const received = client.iterate<{ dataSourceChanged: SubscriptionMessage }>({
       query: TEXT,
       variables: { app: service.appId, ds: path.split("/").at(-1), ...variables },
     });
-    return async (): Promise<News> => {
+    return async (): Promise<SubscriptionMessage> => {
       const { value } = await received.next();
       if (value?.errors) throw new Error(String(value.errors[0]?.extensions?.["status"]));
       return value!.data!.dataSourceChanged;
@@ -55,7 +55,7 @@ describe("a subscription to a data source", () => {
   const insert = async (path: string, data: object) =>
     (await service.rest("POST", `${path}/entries`, { body: { data } })).body;
   const nothing = { reset: false, inserted: [], updated: [], deleted: [] };
-  const what = ({ position: _, ...news }: News) => news;
+  const what = ({ position: _, ...news }: SubscriptionMessage) => news;
 
   it("reports each insertion, update and removal when it is committed", async () => {
     const path = await make();
@@ -168,13 +168,13 @@ describe("a subscription to a data source", () => {
 
   const OWN_ENTRY = { n: -1, Owner: "me" };
   /** Changes of many entries at once. `ids` has the IDs of the data source's entries. */
-  const MANY = Array.from({ length: 1_500 }, (_, n) => ({ n, Owner: "other" }));
-  const BULKS: Record<string, (path: string, ids: number[]) => Promise<void>> = {
+  const MANY_ENTRIES = Array.from({ length: 1_500 }, (_, n) => ({ n, Owner: "other" }));
+  const BULK_CHANGES: Record<string, (path: string, ids: number[]) => Promise<void>> = {
     "an import that adds": async (path) => {
-      await service.rest("POST", `${path}/import?append=true`, { body: MANY });
+      await service.rest("POST", `${path}/import?append=true`, { body: MANY_ENTRIES });
     },
     "an import that replaces entries of others": async (path) => {
-      await service.rest("POST", `${path}/import`, { body: [...MANY, OWN_ENTRY] });
+      await service.rest("POST", `${path}/import`, { body: [...MANY_ENTRIES, OWN_ENTRY] });
     },
     "a removal by where": async (path) => {
       await service.rest("POST", `${path}/query`, { body: { type: "delete", where: { Owner: "other" } } });
@@ -194,13 +194,13 @@ describe("a subscription to a data source", () => {
     },
   };
 
-  for (const [name, change] of Object.entries(BULKS)) {
+  for (const [name, change] of Object.entries(BULK_CHANGES)) {
     it(`hides ${name} from a page whose entries it leaves, and shows others each entry that they may read`, async () => {
       const rules = [{ type: ["select"], allow: "all", require: [{ Owner: { equals: "me" } }] }];
       const path = await make({ accessRules: rules });
-      await service.rest("POST", `${path}/import`, { body: MANY });
+      await service.rest("POST", `${path}/import`, { body: MANY_ENTRIES });
       // The import creates a version that the restore below uses.
-      await service.rest("POST", `${path}/import`, { body: MANY });
+      await service.rest("POST", `${path}/import`, { body: MANY_ENTRIES });
       const all = { type: "select", limit: 10_000 };
       const { entries } = (await service.rest("POST", `${path}/query`, { body: all })).body;
       const next = follow(path, { where: { Owner: "me" } }, "live");
@@ -257,13 +257,15 @@ describe("a subscription to a data source", () => {
     expect(what(await next()).inserted).to.deep.equal([{ id: entry.id, data: { Name: "a", Secret: "shown" } }]);
   });
 
-  const OWN = [{ type: ["select"], allow: "all", exclude: ["Secret"], require: [{ Owner: { equals: "me" } }] }];
-  const MINE = { where: { Owner: "me" } };
+  const OWN_ENTRY_RULES = [
+    { type: ["select"], allow: "all", exclude: ["Secret"], require: [{ Owner: { equals: "me" } }] },
+  ];
+  const OWN_ENTRIES_QUERY = { where: { Owner: "me" } };
 
   it("sends a page nothing about entries and columns that it may not read", async () => {
-    const path = await make({ accessRules: OWN, entries: [{ Owner: "me", Name: "a", Secret: 1 }] });
+    const path = await make({ accessRules: OWN_ENTRY_RULES, entries: [{ Owner: "me", Name: "a", Secret: 1 }] });
     const [{ id }] = (await service.rest("POST", `${path}/query`, { body: { type: "select" } })).body.entries;
-    const next = follow(path, MINE, "live");
+    const next = follow(path, OWN_ENTRIES_QUERY, "live");
     await next();
     const hidden = [{ Secret: 2 }, { Secret: null }, { Secret: "x".repeat(1_000) }, { Name: "a" }];
     const other = await insert(path, { Owner: "you", Name: "b" });
@@ -276,20 +278,20 @@ describe("a subscription to a data source", () => {
   });
 
   it("gives a page positions that do not reveal how much others changed", async () => {
-    const path = await make({ accessRules: OWN });
+    const path = await make({ accessRules: OWN_ENTRY_RULES });
     const starts: string[] = [];
     for (let at = 0; at < 3; at += 1) {
-      starts.push((await follow(path, MINE, "live")()).position);
+      starts.push((await follow(path, OWN_ENTRIES_QUERY, "live")()).position);
       await clients.pop()!.dispose();
     }
     await insert(path, { Owner: "you" });
-    starts.push((await follow(path, MINE, "live")()).position);
+    starts.push((await follow(path, OWN_ENTRIES_QUERY, "live")()).position);
     // All cursors differ, whether or not a change lies between them, and have the same length.
     expect(new Set(starts).size).to.equal(4);
     expect(new Set(starts.map(({ length }) => length)).size).to.equal(1);
     const mine = await insert(path, { Owner: "me", Name: "m" });
     for (const since of starts) {
-      const { inserted } = await follow(path, { ...MINE, since }, "live")();
+      const { inserted } = await follow(path, { ...OWN_ENTRIES_QUERY, since }, "live")();
       expect(inserted.map(({ id }) => id)).to.deep.equal([mine.id]);
     }
   });
@@ -300,8 +302,8 @@ describe("a subscription to a data source", () => {
     ["A".repeat(61), "reset"],
   ] as const) {
     it(`responds to a page with the position ${since.slice(0, 5)} by ${as === "reset" ? "a reset" : "REQUEST_INVALID"}`, async () => {
-      const path = await make({ accessRules: OWN });
-      const answer = await follow(path, { ...MINE, since }, "live")().then(
+      const path = await make({ accessRules: OWN_ENTRY_RULES });
+      const answer = await follow(path, { ...OWN_ENTRIES_QUERY, since }, "live")().then(
         ({ reset }) => (reset ? "reset" : "news"),
         ([error]) => error.extensions.status,
       );
@@ -315,7 +317,7 @@ describe("a subscription to a data source", () => {
     await next();
     await insert(path, { Name: "a", Secret: "x" });
     await insert(path, { Name: "end" });
-    const received: News[] = [];
+    const received: SubscriptionMessage[] = [];
     while (!received.some(({ inserted }) => inserted.length > 0)) received.push(await next());
     expect(received.flatMap(({ inserted }) => inserted.map(({ data }) => data))).to.deep.equal([{ Name: "end" }]);
   });

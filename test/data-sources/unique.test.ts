@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 
-const BY_EMAIL = [{ columns: ["Email"], unique: true }];
+const UNIQUE_EMAIL = [{ columns: ["Email"], unique: true }];
 
 describe("a unique index of a data source", () => {
   let service: TestService;
@@ -15,7 +15,7 @@ describe("a unique index of a data source", () => {
   after(() => service.stop());
 
   const make = (name: string, more: object = {}) =>
-    service.rest("POST", base, { body: { name, indexes: BY_EMAIL, ...more } });
+    service.rest("POST", base, { body: { name, indexes: UNIQUE_EMAIL, ...more } });
   const insert = (name: string, data: object, as?: string) =>
     service.rest("POST", `${base}/${name}/entries`, { body: { data }, ...(as && { as }) });
   const emails = async (name: string) =>
@@ -31,7 +31,7 @@ describe("a unique index of a data source", () => {
 
   it("rejects a duplicate by insert, update, commit and import, names the columns and writes nothing", async () => {
     const made = await make("Writes", { entries: [{ Email: "a@x.org" }, { Email: "b@x.org" }] });
-    expect([made.http, made.body.dataSource.indexes]).to.deep.equal([201, BY_EMAIL]);
+    expect([made.http, made.body.dataSource.indexes]).to.deep.equal([201, UNIQUE_EMAIL]);
     const found = (await service.rest("POST", `${base}/Writes/query`, { body: {} })).body.entries;
     const answer = await insert("Writes", { Email: "a@x.org" });
     expect(refused(answer)).to.deep.equal(ALREADY_EXISTS);
@@ -85,7 +85,7 @@ describe("a unique index of a data source", () => {
 
   it("is rejected if entries already have duplicates, and then blocks no write", async () => {
     await make("Alike", { indexes: ["Name"], entries: [{ Email: "a@x.org" }, { Email: "a@x.org" }] });
-    const answer = await service.rest("PUT", `${base}/Alike`, { body: { indexes: BY_EMAIL } });
+    const answer = await service.rest("PUT", `${base}/Alike`, { body: { indexes: UNIQUE_EMAIL } });
     expect(refused(answer)).to.deep.equal(ALREADY_EXISTS);
     expect((await service.rest("GET", `${base}/Alike`)).body.dataSource.indexes).to.deep.equal(["Name"]);
     expect((await insert("Alike", { Email: "a@x.org" })).http).to.equal(201);
@@ -104,7 +104,7 @@ describe("a unique index of a data source", () => {
 
   it("names to a page only columns that the page may write", async () => {
     const accessRules = [{ type: ["insert", "update", "select"], allow: "all", exclude: ["Secret"] }];
-    const indexes = [...BY_EMAIL, { columns: ["Name", "Secret"], unique: true }];
+    const indexes = [...UNIQUE_EMAIL, { columns: ["Name", "Secret"], unique: true }];
     const entries = [
       { Email: "a@x.org", Name: "Ada", Secret: 7 },
       { Email: "b@x.org", Name: "Bea", Secret: 7 },

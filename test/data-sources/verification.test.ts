@@ -57,7 +57,7 @@ describe("verification by code", () => {
     rows<{ data: Record<string, unknown> }>(service.db, "SELECT data FROM log_event WHERE type = $1 ORDER BY id", [
       type,
     ]);
-  const wrongOf = (code: string) => String((Number(code) + 1) % 1_000_000).padStart(6, "0");
+  const wrongCodeFor = (code: string) => String((Number(code) + 1) % 1_000_000).padStart(6, "0");
 
   it("by e-mail and by text message signs in the page's user, and the session has the verified addresses", async () => {
     for (const by of ["email", "sms"] as const) {
@@ -122,7 +122,9 @@ describe("verification by code", () => {
     await verify(page, { email: first.Email });
     const code = (await codeFor(first.Email))!;
     for (let turn = 0; turn < 5; turn += 1) {
-      expect(refusal(await verify(page, { email: first.Email, code: wrongOf(code) }))).to.equal("401 UNAUTHORIZED");
+      expect(refusal(await verify(page, { email: first.Email, code: wrongCodeFor(code) }))).to.equal(
+        "401 UNAUTHORIZED",
+      );
     }
     expect(refusal(await verify(page, { email: first.Email, code })), "after five").to.equal("401 UNAUTHORIZED");
 
@@ -228,7 +230,7 @@ describe("verification by code", () => {
     expect(await read()).to.equal(403);
     expect((await verify(page, { secondFactor: "sms" })).body.status).to.equal("CODE_SENT");
     const code = (await codeFor(user.Phone))!;
-    expect(refusal(await verify(page, { secondFactor: "sms", code: wrongOf(code) }))).to.equal("401 UNAUTHORIZED");
+    expect(refusal(await verify(page, { secondFactor: "sms", code: wrongCodeFor(code) }))).to.equal("401 UNAUTHORIZED");
     expect(await read()).to.equal(403);
     const proven = await verify(page, { secondFactor: "sms", code });
     expect(Object.keys(proven.body.session.entries.dataSource.verified)).to.deep.equal(["sms"]);

@@ -9,11 +9,11 @@ import { emptyDatabase } from "../harness/postgres.js";
 const FOLDER = fileURLToPath(new URL("../../../migrations/", import.meta.url));
 
 it("every migration of the folder is in the list, in the order of their times", () => {
-  const inFolder = readdirSync(FOLDER).map((name) => name.slice(0, name.indexOf("-")));
-  const inList = MIGRATIONS.map(({ name }) => name.slice(-inFolder[0]!.length));
+  const folderTimes = readdirSync(FOLDER).map((name) => name.slice(0, name.indexOf("-")));
+  const listedTimes = MIGRATIONS.map(({ name }) => name.slice(-folderTimes[0]!.length));
   // The list may contain more migrations than the folder has files, because some files contain several.
-  expect(inList).to.include.members(inFolder);
-  expect(inList).to.deep.equal([...inList].sort());
+  expect(listedTimes).to.include.members(folderTimes);
+  expect(listedTimes).to.deep.equal([...listedTimes].sort());
 });
 
 /** First migration after the first release. Earlier migrations create the tables of that release. */

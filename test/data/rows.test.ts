@@ -21,7 +21,7 @@ const COLUMNS = `
     FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attname`;
 
 /** Tables that a foreign key references. */
-const REFERENCED = `SELECT DISTINCT confrelid::regclass::text AS name FROM pg_constraint WHERE contype = 'f' ORDER BY 1`;
+const REFERENCED_TABLES = `SELECT DISTINCT confrelid::regclass::text AS name FROM pg_constraint WHERE contype = 'f' ORDER BY 1`;
 
 const SOURCES = fileURLToPath(new URL("../../../src/", import.meta.url));
 const sourceFiles = () =>
@@ -37,7 +37,7 @@ function tablesLockedForUpdate(): { file: string; table: string }[] {
   });
 }
 /** The only allowed `FOR UPDATE`: it must block new entries of the data source, which is removed only if it is empty. */
-const BLOCKS_NEW_ROWS = { file: "operations/data-sources/source-definitions.ts", table: "data_source" };
+const BLOCKING_LOCK = { file: "operations/data-sources/source-definitions.ts", table: "data_source" };
 
 const byName = (a: Column, b: Column) => (a.name < b.name ? -1 : 1);
 
@@ -68,12 +68,12 @@ describe("rows", () => {
    * UPDATE, each waits for the other. FOR NO KEY UPDATE excludes other changes without this deadlock.
    */
   it("no row that others point at is locked FOR UPDATE, which deadlocks with inserts", async () => {
-    const referenced = (await rows<{ name: string }>(db, REFERENCED)).map(({ name }) => name);
+    const referenced = (await rows<{ name: string }>(db, REFERENCED_TABLES)).map(({ name }) => name);
     const locks = tablesLockedForUpdate();
-    expect(locks).to.deep.include(BLOCKS_NEW_ROWS);
+    expect(locks).to.deep.include(BLOCKING_LOCK);
     const deadlocking = locks.filter(
       ({ file, table }) =>
-        referenced.includes(table) && !(file === BLOCKS_NEW_ROWS.file && table === BLOCKS_NEW_ROWS.table),
+        referenced.includes(table) && !(file === BLOCKING_LOCK.file && table === BLOCKING_LOCK.table),
     );
     expect(deadlocking).to.deep.equal([]);
     expect(

@@ -39,7 +39,7 @@ function valueCheckOf({ table, says }: { table: string; says: string }): ValueCh
 }
 
 /** True if an earlier check allowed some of the values of this one and no others: each statement that passed it passes this one too. */
-function onlyAllowsMore(demand: { table: string; says: string }, before: Catalogue): boolean {
+function allowsMoreValues(demand: { table: string; says: string }, before: Catalogue): boolean {
   if (!demand.says.includes("ARRAY[")) return false;
   const is = valueCheckOf(demand);
   return before.demands
@@ -69,7 +69,7 @@ export function removedParts(before: Catalogue, after: Catalogue): string[] {
   const said = new Set(before.demands.map(({ table, says }) => `${table} ${says}`));
   const demands = after.demands
     .filter(({ table, says }) => tables.has(table) && !said.has(`${table} ${says}`))
-    .filter((demand) => demand.kind !== "f" && !onlyAllowsMore(demand, before))
+    .filter((demand) => demand.kind !== "f" && !allowsMoreValues(demand, before))
     .map(({ table, says }) => `${table} has a new demand: ${says}`);
   const keys = ({ table, says }: { table: string; says: string }) => `${table} ${says}`;
   const lost = (was: readonly string[], is: readonly string[]) => was.filter((one) => !is.includes(one));

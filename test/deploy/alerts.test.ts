@@ -23,7 +23,7 @@ interface Rule {
 const { groups } = load(read("alerts.yaml")) as { groups: { rules: Rule[] }[] };
 const rules = groups.flatMap((group) => group.rules);
 
-const WELL: VitalSigns = {
+const HEALTHY_VITALS: VitalSigns = {
   ...{
     scheduleLagMs: 0,
     schedules: 4,
@@ -41,7 +41,7 @@ const RUN: EndedRunFacts = { appId: 1, trigger: "manual", mode: "isolate", outco
 function process() {
   const measures = createMeasures();
   const state = {
-    vitals: WELL as VitalSigns | null,
+    vitals: HEALTHY_VITALS as VitalSigns | null,
     taking: true,
     browsers: 1,
     waiting: 0,
@@ -87,11 +87,11 @@ type Process = ReturnType<typeof process>;
 /** Faults by rule, each with a function that causes the fault. */
 const FAULTS: Record<string, (one: Process) => unknown> = {
   SvcDatabaseAway: ({ state }) => Object.assign(state, { vitals: null }),
-  SvcSchedulerDead: ({ state }) => Object.assign(state, { vitals: { ...WELL, scheduleLagMs: 61_000 } }),
+  SvcSchedulerDead: ({ state }) => Object.assign(state, { vitals: { ...HEALTHY_VITALS, scheduleLagMs: 61_000 } }),
   SvcRunnerNotTaking: ({ state }) => Object.assign(state, { taking: false }),
   SvcQueueOld: ({ state }) => {
     const queues = [{ appId: 1, queued: 5, oldestMs: 301_000 }];
-    state.vitals = { ...WELL, queued: 5, oldestQueuedMs: 301_000, queues };
+    state.vitals = { ...HEALTHY_VITALS, queued: 5, oldestQueuedMs: 301_000, queues };
   },
   SvcRunsFail: ({ measures }) => {
     for (const outcome of ["failed", "timeout", "failed", "completed"] as const) measures.runEnded({ ...RUN, outcome });

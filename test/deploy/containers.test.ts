@@ -29,7 +29,7 @@ const KINDS = { Deployment, PodDisruptionBudget, Service, ScaledObject };
 const CHART = join(ROOT, "deploy/helm/svc-app-actions");
 
 /** Returns the names that the service does not read as variables, except `others`. */
-const strange = (names: readonly string[], others: readonly string[] = []) =>
+const unknownVariables = (names: readonly string[], others: readonly string[] = []) =>
   names.filter((name) => !VARIABLES.has(name) && !others.includes(name));
 
 describe("the image", () => {
@@ -52,7 +52,7 @@ describe("the image", () => {
     expect(JSON.parse(read("package.json")).scripts.start).to.match(new RegExp(`exec ${command.join(" ")}$`));
     expect(last).to.contain(`EXPOSE ${DEFAULTS.port}\n`).and.contain("/health/ready");
     const environment = [.../^ENV (.*)$/m.exec(last)![1]!.matchAll(/([A-Z_]+)=(\S+)/g)].map(([, name]) => name!);
-    expect(strange(environment, ["NODE_ENV"])).to.deep.equal([]);
+    expect(unknownVariables(environment, ["NODE_ENV"])).to.deep.equal([]);
   });
 
   it("is built from existing files, without secrets and files of this machine", () => {
@@ -96,7 +96,7 @@ describe("the compose file", () => {
 
   it("has only variables and ports of the service, and no secret", () => {
     const { api, runner } = compose.services;
-    for (const one of [api, runner]) expect(strange(Object.keys(one!.environment))).to.deep.equal([]);
+    for (const one of [api, runner]) expect(unknownVariables(Object.keys(one!.environment))).to.deep.equal([]);
     expect(api!.ports).to.deep.equal([`127.0.0.1:${DEFAULTS.port}:${DEFAULTS.port}`]);
     const secrets = [...read("compose.yaml").matchAll(/(?:PASSWORD|SETTINGS_KEY): (\S+)/g)].map(([, value]) => value!);
     expect(secrets.length).to.be.greaterThan(1);
@@ -111,8 +111,8 @@ describe("the compose file", () => {
     const { defaultAction, syscalls } = JSON.parse(read(profile!));
     const refused = new Set(syscalls.flatMap(({ names }: { names: string[] }) => names));
     expect(defaultAction).to.equal("SCMP_ACT_ALLOW");
-    const ofSandboxes = ["clone", "clone3", "unshare", "chroot", "setns", "seccomp", "landlock_restrict_self"];
-    for (const name of ofSandboxes) expect(refused.has(name), name).to.equal(false);
+    const sandboxSyscalls = ["clone", "clone3", "unshare", "chroot", "setns", "seccomp", "landlock_restrict_self"];
+    for (const name of sandboxSyscalls) expect(refused.has(name), name).to.equal(false);
     for (const name of ["mount", "bpf", "kexec_load", "init_module", "keyctl", "io_uring_setup", "open_by_handle_at"])
       expect(refused.has(name), name).to.equal(true);
   });
@@ -170,7 +170,7 @@ describe("the chart", () => {
       if (kind !== "Deployment") continue;
       const { containers, terminationGracePeriodSeconds } = spec.template.spec;
       const [{ env, ports, readinessProbe, livenessProbe, securityContext }] = containers;
-      expect(strange(env.map(({ name }: { name: string }) => name))).to.deep.equal([]);
+      expect(unknownVariables(env.map(({ name }: { name: string }) => name))).to.deep.equal([]);
       expect(ports).to.deep.equal([{ name: "http", containerPort: DEFAULTS.port }]);
       expect([readinessProbe.httpGet.path, livenessProbe.httpGet.path]).to.deep.equal([
         "/health/ready",
@@ -256,7 +256,7 @@ describe("the systemd unit", () => {
     expect(JSON.parse(read("package.json")).scripts.start).to.match(new RegExp(`exec node ${command}$`));
     const names = [...unit.matchAll(/^Environment=(.*)$/gm)].flatMap(([, line]) => [...line!.matchAll(/([A-Z_]+)=/g)]);
     expect(
-      strange(
+      unknownVariables(
         names.map(([, name]) => name!),
         ["NODE_ENV"],
       ),

@@ -54,18 +54,18 @@ export function metricsIn(text: string): string[] {
   return names;
 }
 
-const MATCH: Record<string, (value: string, wanted: string) => boolean> = {
+const LABEL_MATCHERS: Record<string, (value: string, wanted: string) => boolean> = {
   EqlSingle: (value, wanted) => value === wanted,
   EqlRegex: (value, wanted) => new RegExp(`^(?:${wanted})$`).test(value),
 };
 
-const COMPARE: Record<string, (a: number, b: number) => boolean> = {
+const COMPARISONS: Record<string, (a: number, b: number) => boolean> = {
   Gtr: (a, b) => a > b,
   Lss: (a, b) => a < b,
   Eql: (a, b) => a === b,
 };
 
-const AGGREGATE: Record<string, (values: number[]) => number> = {
+const AGGREGATIONS: Record<string, (values: number[]) => number> = {
   Sum: (values) => values.reduce((sum, one) => sum + one, 0),
   Max: (values) => Math.max(...values),
   Min: (values) => Math.min(...values),
@@ -87,7 +87,7 @@ export function evaluate(text: string, before: readonly Sample[], after: readonl
     const matchers = node.getChild("LabelMatchers")?.getChildren("UnquotedLabelMatcher") ?? [];
     const wanted = matchers.map((matcher) => {
       const [label, operator, value] = children(matcher) as [SyntaxNode, SyntaxNode, SyntaxNode];
-      const matches = MATCH[operator.firstChild!.name];
+      const matches = LABEL_MATCHERS[operator.firstChild!.name];
       if (!matches) throw new Error(`matcher is not supported (got ${read(matcher)})`);
       return { label: read(label), value: unquoted(value), matches };
     });
@@ -113,7 +113,7 @@ export function evaluate(text: string, before: readonly Sample[], after: readonl
 
   function aggregate(node: SyntaxNode): Value[] {
     const operator = node.getChild("AggregateOp")!.firstChild!.name;
-    const combine = AGGREGATE[operator];
+    const combine = AGGREGATIONS[operator];
     if (!combine) throw new Error(`aggregation is not supported (got ${operator})`);
     const by = (node.getChild("AggregateModifier")?.getChild("GroupingLabels")?.getChildren("LabelName") ?? []).map(
       read,
@@ -138,7 +138,7 @@ export function evaluate(text: string, before: readonly Sample[], after: readonl
       const other = partner(one);
       if (!other) return [];
       if (operator.name === "Div") return [{ ...one, value: one.value / other.value }];
-      const compare = COMPARE[operator.name];
+      const compare = COMPARISONS[operator.name];
       if (!compare) throw new Error(`operator is not supported (got ${operator.name})`);
       return compare(one.value, other.value) ? [one] : [];
     });

@@ -19,7 +19,7 @@ const isDone = (block: Block) =>
   RUN.includes(block.language) || block.file !== null || block.isResponse || block.sent !== null || isAction(block);
 
 /** Pages whose blocks other tests send or compare. */
-const COMPARED: Readonly<Record<string, string>> = {
+const PAGES_OF_OTHER_TESTS: Readonly<Record<string, string>> = {
   "docs/reference/rest-routes.md": "test/api/openapi.test.ts sends the requests",
   "docs/reference/svc-calls.md": "the examples run below, and in test/web/own-pages.test.ts",
   "docs/internals/run-lifecycle.md": "test/docs/limits-in-order.test.ts compares the states",
@@ -42,7 +42,7 @@ function steps(page: string): Block[] {
   const before = beginningOf(text);
   const required = before ? blocksOf(readPage(before.page)).filter(({ section }) => section === before.section) : [];
   if (before) expect(required, `${page} begins with ${before.page}`).to.not.have.length(0);
-  const own = page in COMPARED ? [] : blocksOf(text);
+  const own = page in PAGES_OF_OTHER_TESTS ? [] : blocksOf(text);
   return [...(before?.isFirstBlock ? required.slice(0, 1) : required), ...own].filter(
     (block) => isDone(block) && block.notRun === null,
   );
@@ -222,12 +222,12 @@ describe("commands in the documentation", () => {
   });
 
   it("are run, sent or compared, or have a reason in a mark before the block that names the test instead", () => {
-    const blocks = PAGES.filter((page) => !(page in COMPARED)).flatMap((page) =>
+    const blocks = PAGES.filter((page) => !(page in PAGES_OF_OTHER_TESTS)).flatMap((page) =>
       blocksOf(readPage(page)).map((block) => ({ page, ...block })),
     );
     const where = ({ page, line, language }: Block & { page: string }) => `${page}:${line} ${language}`;
-    const dull = blocks.filter(({ notRun }) => notRun !== null && notRun.split(" ").length < 4);
-    expect(dull.map(where)).to.deep.equal([]);
+    const blocksWithoutReason = blocks.filter(({ notRun }) => notRun !== null && notRun.split(" ").length < 4);
+    expect(blocksWithoutReason.map(where)).to.deep.equal([]);
     const isChecked = (block: Block) => isDone(block) || block.notRun !== null || isFragment(block);
     expect(blocks.filter((block) => !isChecked(block)).map(where)).to.deep.equal([]);
   });
@@ -244,7 +244,7 @@ describe("commands in the documentation", () => {
         named.filter((name) => !calls.has(name)),
         page,
       ).to.deep.equal([]);
-      for (const { text: code, line } of page in COMPARED ? [] : blocksOf(text).filter(isFragment)) {
+      for (const { text: code, line } of page in PAGES_OF_OTHER_TESTS ? [] : blocksOf(text).filter(isFragment)) {
         await transform(code, { format: "esm", target: "esnext" }).catch((error: Error) =>
           expect.fail(`${page}:${line}: ${error.message}`),
         );

@@ -14,7 +14,7 @@ const ROWS = SECTION.split("\n").filter((line) => line.startsWith("| "));
 
 const sources = readdirSync(`${ROOT}src`, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".ts"));
 /** Matches calls that create a limiter. `createRateWindow` is not among them, because only the gate uses it. */
-const MECHANISM =
+const LIMITER_CALL =
   /new (FairSemaphore|Slots|UploadSlots)\(|create(TokenBucket|Patience|BodyCapacity|RequestLimiter|Answers|Turns|Intake)\(/;
 
 const filesIn = (text: string) => [...text.matchAll(/`([\w/-]+\.ts)`/g)].map(([, path]) => path!);
@@ -51,7 +51,7 @@ describe("the list of limits", () => {
   it("names each file that limits requests, and no file that is gone", () => {
     const isUser = (path: string) => /^(service|operations\/operations\.ts$|engine|api\/server)/.test(path);
     const bounding = sources.filter(
-      (path) => !isUser(path) && MECHANISM.test(readFileSync(`${ROOT}src/${path}`, "utf8")),
+      (path) => !isUser(path) && LIMITER_CALL.test(readFileSync(`${ROOT}src/${path}`, "utf8")),
     );
     expect(bounding).to.have.length.above(20);
     const named = new Set(filesIn(SECTION));
@@ -72,7 +72,7 @@ describe("the list of limits", () => {
 });
 
 /** Constants that limit no caller: sizes of truncated texts and of generated keys, and a limit that follows from another one. */
-const INTERNAL = [
+const INTERNAL_CONSTANTS = [
   ...["VALUE_BYTES", "WORD_CHARACTERS", "REASON_MAX_CHARACTERS", "FAILURE_CHARACTERS", "SHOWN_CHARACTERS"],
   ...["SECRET_BYTES", "SALT_BYTES", "TAG_BYTES", "ARTIFACT_NAME_MAX_CHARACTERS"],
 ];
@@ -95,7 +95,7 @@ describe("the reference page of limits", () => {
           .filter((template) => !STATEMENT.test(template))
           .flatMap((template) => [...template.matchAll(/\$\{([^}]*)\}/g)])
           .flatMap(([, expression]) => expression!.match(/\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b/g) ?? [])
-          .filter((name) => LIMIT.test(name) && !INTERNAL.includes(name));
+          .filter((name) => LIMIT.test(name) && !INTERNAL_CONSTANTS.includes(name));
         const isHere = (name: string) => text.includes(`const ${name} = `);
         return named
           .filter((name) => !rows.some((row) => row.name === name && (!isHere(name) || !row.file || row.file === path)))

@@ -23,7 +23,7 @@ npx() {
   node ${ROOT}scripts/svc.mjs "$@"
 }
 `;
-const DONE = "<pasted>";
+const DONE_MARK = "<pasted>";
 
 export interface PastedShell {
   /** Resolves to the standard output of the block; rejects with the whole output if it fails. */
@@ -55,9 +55,9 @@ export function pastedShell(folder: string): PastedShell {
   return {
     async paste(commands) {
       printed = "";
-      bash.stdin.write(`${commands}\necho "${DONE}"\n`);
-      while (!printed.includes(DONE)) await Promise.race([once(bash.stdout, "data"), ended]);
-      return printed.slice(0, printed.indexOf(DONE));
+      bash.stdin.write(`${commands}\necho "${DONE_MARK}"\n`);
+      while (!printed.includes(DONE_MARK)) await Promise.race([once(bash.stdout, "data"), ended]);
+      return printed.slice(0, printed.indexOf(DONE_MARK));
     },
     async end() {
       bash.stdin.end();

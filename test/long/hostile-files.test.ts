@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { rows } from "../../src/data/database.js";
-import { hostileMatrix, MAKER } from "../attacks/hostile-matrix.js";
+import { CAMERA_MAKER, hostileMatrix } from "../attacks/hostile-matrix.js";
 import { childProcesses } from "../harness/global.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -94,7 +94,7 @@ describe("hundreds of malicious files", () => {
         ]);
       if (header("content-disposition").startsWith("inline") && contentType.startsWith("image/"))
         expect(size, name).to.be.an("array");
-      if (size !== null) expect(bytes.includes(MAKER), `${name} tells its maker`).to.equal(false);
+      if (size !== null) expect(bytes.includes(CAMERA_MAKER), `${name} tells its maker`).to.equal(false);
     }
   }).timeout(120_000);
 

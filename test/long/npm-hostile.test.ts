@@ -5,7 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { performance } from "node:perf_hooks";
 import { expect } from "chai";
-import { evil, evilCode, INDEX, many, type Saves, startSaves, zeros } from "../attacks/npm-saves.js";
+import { evilPackage, evilPackageWithCode, INDEX, many, type Saves, startSaves, zeros } from "../attacks/npm-saves.js";
 import type { PublishedPackage } from "../harness/npm-registry.js";
 
 describe("a malicious package that takes long", () => {
@@ -18,7 +18,7 @@ describe("a malicious package that takes long", () => {
   after(() => saves?.stop());
 
   const REFUSED: [what: string, words: RegExp, published: () => PublishedPackage][] = [
-    ["of 100,000 files", /more than 20000 files/, () => evil(INDEX, ...many(100_000))],
+    ["of 100,000 files", /more than 20000 files/, () => evilPackage(INDEX, ...many(100_000))],
     ["that unpacks to 200 MB", /more than 64 MB/, () => ({ name: "evil", version: "1.0.0", archive: zeros(208) })],
     ["that unpacks to 4 GB", /more than 64 MB/, () => ({ name: "evil", version: "1.0.0", archive: zeros(4_096) })],
     [
@@ -29,17 +29,17 @@ describe("a malicious package that takes long", () => {
     [
       "that comes to more than 5 MB",
       /at most 5 MB/,
-      () => evilCode(`module.exports = ${JSON.stringify(randomBytes(3 * 2 ** 20).toString("hex"))}`),
+      () => evilPackageWithCode(`module.exports = ${JSON.stringify(randomBytes(3 * 2 ** 20).toString("hex"))}`),
     ],
     [
       "that nests so deep that no parser follows",
       /cannot be|takes more/,
-      () => evilCode(`module.exports = ${"[".repeat(200_000)}${"]".repeat(200_000)}`),
+      () => evilPackageWithCode(`module.exports = ${"[".repeat(200_000)}${"]".repeat(200_000)}`),
     ],
     [
       "whose code asks for all the memory of a bundler",
       /takes more than 512 MB/,
-      () => evilCode(`module.exports = [${"[{a:()=>class{b=`${1}`}}],".repeat(2_000_000)}]`),
+      () => evilPackageWithCode(`module.exports = [${"[{a:()=>class{b=`${1}`}}],".repeat(2_000_000)}]`),
     ],
   ];
   for (const [what, words, published] of REFUSED) {

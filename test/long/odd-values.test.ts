@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { buildSchema } from "graphql";
-import { drawn, fuzz, numbersFrom } from "../api/fuzz.js";
+import { drawn, numbersFrom, sendFuzzRequests } from "../api/fuzz.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const REQUESTS = Number(process.env["ODD_REQUESTS"] ?? 20_000);
@@ -31,7 +31,7 @@ describe("odd values in every place of a request, at length", function () {
   it(`cause no 5xx in ${REQUESTS} requests`, async () => {
     const draw = numbersFrom(20_000);
     for (let sent = 0; sent < REQUESTS; ) {
-      const { found, count } = await fuzz(service, document, schema, () => drawn(draw));
+      const { found, count } = await sendFuzzRequests(service, document, schema, () => drawn(draw));
       expect(found).to.deep.equal([]);
       sent += count;
       process.stdout.write(`      ${sent} requests\n`);
