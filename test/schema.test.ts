@@ -18,7 +18,7 @@ import { createSchema, type Resolvers, rootFields } from "../src/api/graphql/sch
 import { openapiDocument } from "../src/api/openapi/document.js";
 import { ROUTES } from "../src/api/rest/routes.js";
 import { referencePages } from "../src/cli/reference/pages.js";
-import { BODIES } from "../src/cli/reference/rest-bodies.js";
+import { SAMPLE_BODIES } from "../src/cli/reference/rest-bodies.js";
 import { contractFiles } from "../src/cli/schema/contracts.js";
 import { partsRaising, RESERVED_STATUSES } from "../src/cli/schema/error-table.js";
 import { openDatabase } from "../src/data/database.js";
@@ -148,7 +148,7 @@ describe("the committed contracts, which npm run schema writes", () => {
       const name = (schema.items ?? schema).$ref?.split("/").at(-1);
       return { properties: name ? document.components.schemas[name].properties : schema.properties, schema };
     };
-    for (const [route, body] of Object.entries(BODIES)) {
+    for (const [route, body] of Object.entries(SAMPLE_BODIES)) {
       const { properties, schema } = schemaOf(route);
       expect(Array.isArray(body), route).to.equal(schema.type === "array");
       const fields = Object.keys([body].flat()[0] as object);

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { Client } from "pg";
 import { pino } from "pino";
-import { migrate } from "../../src/data/database.js";
+import { migrateDatabase } from "../../src/data/database.js";
 import { startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
 import { firstCredentials } from "../../test/harness/service.js";
 import { until } from "../../test/harness/until.js";
@@ -172,7 +172,7 @@ export async function run(rounds: number): Promise<FigureRow[]> {
   const database = new Client({ connectionString: postgres.url });
   await database.connect();
   try {
-    await migrate(postgres.url);
+    await migrateDatabase(postgres.url);
     await database.query("CREATE EXTENSION pg_stat_statements");
     const dataDir = join(folder, "service");
     mkdirSync(dataDir);

@@ -19,7 +19,7 @@ import { readBytes } from "./bodies.js";
 import { cookieToken, headerToken } from "./caller.js";
 import { quotaHeaders } from "./context.js";
 import { toId } from "./rest/request.js";
-import { LARGE_CHARACTERS, sliced } from "./sliced.js";
+import { LARGE_CHARACTERS, streamSlices } from "./sliced.js";
 
 /** Route of all HTTP triggers. */
 export const TRIGGER_ADDRESS = "/h/:appId/*";
@@ -104,7 +104,7 @@ function sendAnswer(request: FastifyRequest, reply: FastifyReply, answer: Trigge
   if (isReplayed) reply.header("svc-replayed", "true");
   if (request.method === "HEAD" && body !== null) return reply.header("content-length", Buffer.byteLength(body)).send();
   if (!Buffer.isBuffer(body) || body.length <= LARGE_CHARACTERS) return reply.send(body ?? undefined);
-  return reply.header("content-length", body.length).send(sliced([body], () => reply.raw.destroy()));
+  return reply.header("content-length", body.length).send(streamSlices([body], () => reply.raw.destroy()));
 }
 
 /** Returns the URLs that the sender of the request may have used, by PUBLIC_URL if set, otherwise by the host that the request names. */

@@ -54,7 +54,7 @@ import { ROUTES } from "./rest/routes.js";
 import { addressSender } from "./sender.js";
 import { createSessionCookie } from "./session-cookie.js";
 import { registerSignIn } from "./sign-in.js";
-import { LARGE_CHARACTERS, sliced } from "./sliced.js";
+import { LARGE_CHARACTERS, streamSlices } from "./sliced.js";
 import { registerTraces } from "./traces.js";
 import type { Turns } from "./turns.js";
 import { dropRest } from "./unread-body.js";
@@ -153,7 +153,7 @@ function registerLeaving(app: FastifyInstance, refusalDelay: RefusalDelay): void
       reply.raw.destroy();
     };
     const isLarge = typeof payload === "string" && payload.length > LARGE_CHARACTERS;
-    const sendPayload = () => done(null, isLarge ? sliced([payload], destroyResponse) : payload);
+    const sendPayload = () => done(null, isLarge ? streamSlices([payload], destroyResponse) : payload);
     const refused = reply.statusCode >= 400 || context?.refused === true;
     if (!refused || context?.caller !== null || context.isAnswered) return sendPayload();
     refusalDelay.wait(addressSender(context.address)).then((isAnswered) => {

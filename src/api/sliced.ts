@@ -27,7 +27,11 @@ function* slicesOf(parts: readonly (string | Buffer)[]): Generator<Buffer> {
 }
 
 /** Sends the text. @param onSlow called once if the reader is too slow; nothing more is sent then */
-export function sliced(parts: readonly (string | Buffer)[], onSlow: () => void, paceMs = READER_PACE.ms): Readable {
+export function streamSlices(
+  parts: readonly (string | Buffer)[],
+  onSlow: () => void,
+  paceMs = READER_PACE.ms,
+): Readable {
   const slices = slicesOf(parts);
   let slicesRead = 0;
   const timer = setInterval(() => {

@@ -59,7 +59,7 @@ export function escapeHtml(text: string): string {
 }
 
 /** Icon of Studio, readable on light and dark tabs. */
-export const ICON =
+export const ICON_SVG =
   "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath fill='%230f9384' d='M3 1h5a7 7 0 0 1 7 7v5a2 2 0 0 1-2 2H8a7 7 0 0 1-7-7V3a2 2 0 0 1 2-2z'/%3E%3C/svg%3E";
 
 function renderPage(
@@ -82,7 +82,7 @@ function renderPage(
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escapeHtml(title)}</title>
-<link rel="icon" href="${ICON}">${styleLink}${earlyLinks}
+<link rel="icon" href="${ICON_SVG}">${styleLink}${earlyLinks}
 <script type="module" src="${escapeHtml(base + script)}"></script>
 </head>
 <body>

@@ -3,7 +3,7 @@ import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
 import { pino } from "pino";
 import type { DataSource } from "typeorm";
 import type { Config } from "../config.js";
-import { migrate, openDatabase } from "../data/database.js";
+import { migrateDatabase, openDatabase } from "../data/database.js";
 import { attachEmbeddedPostgres, startEmbeddedPostgres } from "../engine/embedded-postgres.js";
 import { createNotifications } from "../engine/notifications.js";
 import { faultLine, StartError } from "../errors.js";
@@ -58,7 +58,7 @@ export async function withDatabaseUrl<T>(config: Config, work: (url: string) => 
 /** Calls `work` with the service's database, after its schema was migrated. */
 export function withDatabase<T>(config: Config, work: (database: CommandDatabase) => Promise<T>): Promise<T> {
   return withDatabaseUrl(config, async (url) => {
-    await migrate(url);
+    await migrateDatabase(url);
     const db = await openDatabase(url, 2);
     const notifications = createNotifications({ url, channels: [CREDENTIAL_CHANNEL], log: LOG() });
     try {

@@ -4,15 +4,15 @@
  */
 import "reflect-metadata";
 import { readArguments, runCommand } from "./command.js";
-import { written } from "./doctor/finding.js";
-import { findings } from "./doctor/findings.js";
+import { diagnosticLines } from "./doctor/finding.js";
+import { collectDiagnostics } from "./doctor/findings.js";
 
 const USAGE = "Usage: npm run doctor, without arguments";
 
 await runCommand(async () => {
   readArguments({}, USAGE);
-  const diagnostics = await findings();
-  for (const finding of diagnostics) process.stdout.write(`${written(finding)}\n`);
+  const diagnostics = await collectDiagnostics();
+  for (const finding of diagnostics) process.stdout.write(`${diagnosticLines(finding)}\n`);
   const wrong = diagnostics.filter(({ advice }) => advice !== null).length;
   process.stdout.write(wrong === 0 ? "Nothing is wrong.\n" : `${wrong} to fix.\n`);
   if (wrong > 0) process.exitCode = 1;

@@ -9,7 +9,7 @@ import { join, resolve } from "node:path";
 import { pino } from "pino";
 import { type Config, readConfig } from "../config.js";
 import { openBlobStore } from "../engine/blob-store.js";
-import { fingerprint } from "../engine/cipher.js";
+import { keyFingerprint } from "../engine/cipher.js";
 import { readKeyFile, writeKeyFile } from "../engine/key-ring.js";
 import { StartError } from "../errors.js";
 import { type RestoreReport, restoreBackup } from "../operations/backup/restore.js";
@@ -49,7 +49,7 @@ async function storeKeys(config: Config, keys: readonly Buffer[]): Promise<void>
 
 function describeKeys(config: Config, { manifest, hadKeys }: RestoreReport): void {
   if (hadKeys || manifest.settingsKey === null) return;
-  if (availableKeys(config).some((key) => fingerprint(key) === manifest.settingsKey)) return;
+  if (availableKeys(config).some((key) => keyFingerprint(key) === manifest.settingsKey)) return;
   warn(
     `the backup has no keys, and the one that its settings are encrypted under (${manifest.settingsKey}) is not here: ` +
       "set SETTINGS_KEY before the service starts",

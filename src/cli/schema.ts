@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { pino } from "pino";
-import { migrate, openDatabase } from "../data/database.js";
+import { migrateDatabase, openDatabase } from "../data/database.js";
 import { startEmbeddedPostgres } from "../engine/embedded-postgres.js";
 import { runCommand } from "./command.js";
 import { writeReference } from "./reference/pages.js";
@@ -21,7 +21,7 @@ await runCommand(async () => {
   const log = pino({ level: "warn" }, pino.destination(2));
   const postgres = await startEmbeddedPostgres({ dataDir: join(folder, "data"), log, settings: { fsync: "off" } });
   try {
-    await migrate(postgres.url);
+    await migrateDatabase(postgres.url);
     const db = await openDatabase(postgres.url, 1);
     const files = await contractFiles(db, ROOT);
     await db.destroy();

@@ -24,7 +24,7 @@ import { MIGRATIONS } from "./migrations.js";
 import { checkSchema, declareSchema, type Query } from "./schema-guard.js";
 
 /** Tables that are used as entities. All others are used only in SQL. */
-export const ROWS = [ActionRow, AppRow];
+export const ENTITY_CLASSES = [ActionRow, AppRow];
 
 /** Key of the advisory lock that guards migrations: an arbitrary number that no other program on the database uses. */
 const MIGRATION_LOCK = 7_203_114_285_021;
@@ -70,7 +70,7 @@ export function dataSource(
   const options = {
     type: "postgres" as const,
     url,
-    entities: ROWS,
+    entities: ENTITY_CLASSES,
     migrations: [...migrations],
     migrationsTableName: "migration",
     applicationName: "svc-app-actions",
@@ -136,7 +136,7 @@ export function duplicatedIndex(error: unknown): string | null {
 }
 
 /** True if the error means that a referenced row does not exist. */
-export function isMissing(error: unknown): boolean {
+export function isMissingReference(error: unknown): boolean {
   return driverErrorOf(error).code === "23503";
 }
 
@@ -237,7 +237,7 @@ export async function bringCurrentSchema(url: string, query: Query): Promise<voi
  * @returns the names of the migrations that it ran
  * @throws StartError if the schema is of a newer release that this one cannot run with: nothing is changed then
  */
-export const migrate = (url: string): Promise<string[]> =>
+export const migrateDatabase = (url: string): Promise<string[]> =>
   withSchemaLock(url, async (query) => {
     const applied = await checkSchema(query, OWN_MIGRATIONS);
     await bringCurrentSchema(url, query);

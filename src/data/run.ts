@@ -86,7 +86,7 @@ export type RunErrorName =
   | keyof (typeof TRANSITIONS)["failQueued"]["when"];
 
 /** Returns the SQL condition for the state in which the transition starts. */
-export const fromState = (name: TransitionName): string => `state = '${TRANSITIONS[name].from}'`;
+export const startStateSql = (name: TransitionName): string => `state = '${TRANSITIONS[name].from}'`;
 
 /** Returns the SQL assignment of the state to which the transition leads. */
 export const toState = (name: TransitionName): string => `state = '${TRANSITIONS[name].to}'`;
@@ -103,5 +103,5 @@ export function checkTransition(from: RunState, to: EndState): void {
 }
 
 /** SQL of a running run. The second condition lets the planner use the index of unfinished runs. */
-export const RUNNING = "state = 'running' AND finished_at IS NULL";
+export const IS_RUNNING_SQL = "state = 'running' AND finished_at IS NULL";
 export type ExecutionLogType = "app.task.completed" | "app.task.failed";

@@ -9,9 +9,9 @@ import { dirname } from "node:path";
 import { pipeline as pipe, Readable, type Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGunzip, createGzip } from "node:zlib";
-import { ArchiveError, damaged } from "./archive/failure.js";
-import { HEADER_BYTES, MAGIC, type Secret, seal, unseal } from "./archive/sealing.js";
-import { type Part, record, replay } from "./archive/tape.js";
+import { ArchiveError, damagedArchive } from "./archive/failure.js";
+import { HEADER_BYTES, SEAL_MAGIC, type Secret, sealStream, unsealStream } from "./archive/sealing.js";
+import { readTape, type TapePart, writeTape } from "./archive/tape.js";
 
 const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);
 /** Compression level. It takes half the time of zlib's default for a few percent more bytes. */
@@ -31,14 +31,14 @@ async function syncFolder(path: string): Promise<void> {
  * Writes the file at `path`, readable only by its owner; without encryption if `secret` is null.
  * @throws ArchiveError if the file exists, and errors of `parts`: then no file is left
  */
-export async function writeArchive(path: string, parts: AsyncIterable<Part>, secret: Secret | null): Promise<void> {
+export async function writeArchive(path: string, parts: AsyncIterable<TapePart>, secret: Secret | null): Promise<void> {
   const draft = `${path}.${randomBytes(4).toString("hex")}`;
-  const packed = (source: AsyncIterable<Buffer>) => (secret ? seal(source, secret) : source);
+  const packed = (source: AsyncIterable<Buffer>) => (secret ? sealStream(source, secret) : source);
   try {
     // The file is opened first, because a stream that opens the file itself may do so after the file was removed.
     const file = await open(draft, "wx", 0o600);
     const out = file.createWriteStream({ flush: true });
-    await pipeline(Readable.from(record(parts)), createGzip({ level: LEVEL }), packed, out);
+    await pipeline(Readable.from(writeTape(parts)), createGzip({ level: LEVEL }), packed, out);
     // Unlike a rename, a link does not replace an existing file.
     await link(draft, path);
     await syncFolder(path);
@@ -71,7 +71,7 @@ async function headOf(path: string): Promise<Buffer> {
 async function packedOf(path: string, secret: Secret | null): Promise<AsyncIterable<Buffer>> {
   const head = await headOf(path);
   const from = (start: number) => createReadStream(path, { start, highWaterMark: READ_BYTES });
-  if (head.subarray(0, MAGIC.length).equals(MAGIC)) return unseal(head, from(HEADER_BYTES), secret);
+  if (head.subarray(0, SEAL_MAGIC.length).equals(SEAL_MAGIC)) return unsealStream(head, from(HEADER_BYTES), secret);
   if (!head.subarray(0, GZIP_MAGIC.length).equals(GZIP_MAGIC))
     throw new ArchiveError("the file is not a backup of this service");
   if (secret !== null) throw new ArchiveError("the file is not encrypted: give neither a passphrase nor a key file");
@@ -83,7 +83,7 @@ async function* unpacked(bytes: Transform): AsyncGenerator<Buffer> {
   try {
     yield* bytes;
   } catch (error) {
-    if (/^Z_/.test((error as NodeJS.ErrnoException).code ?? "")) throw damaged("it cannot be unpacked");
+    if (/^Z_/.test((error as NodeJS.ErrnoException).code ?? "")) throw damagedArchive("it cannot be unpacked");
     throw error;
   }
 }
@@ -92,9 +92,9 @@ async function* unpacked(bytes: Transform): AsyncGenerator<Buffer> {
  * Yields the parts of the file in order. They can be trusted only when all have been yielded.
  * @throws ArchiveError that says what is wrong with the file or the secret
  */
-export async function* readArchive(path: string, secret: Secret | null): AsyncGenerator<Part> {
+export async function* readArchive(path: string, secret: Secret | null): AsyncGenerator<TapePart> {
   const source = Readable.from(await packedOf(path, secret), { objectMode: false });
   // Errors of this stream arrive through the last stream.
   const plain = pipe(source, createGunzip(), () => undefined);
-  yield* replay(unpacked(plain));
+  yield* readTape(unpacked(plain));
 }

@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
 import { runInBackground } from "../background.js";
 import { BundlerBusyError, PackageFault, UncontainedError } from "./bundler/fault.js";
-import type { Placed, Script } from "./bundler/make-script.js";
+import type { PackageInTree, Script } from "./bundler/make-script.js";
 import { memoryOf, processorTimeOf } from "./bundler/process-tree.js";
 import type { RepositoryJob } from "./bundler/project/git-project.js";
 import {
@@ -53,20 +53,20 @@ export interface BundleJob {
   source?: SourceJob;
   /** Set to read the project in a git repository, whose pack follows, instead of packages. */
   repository?: RepositoryJob;
-  packages: (Placed & { bytes: number })[];
+  packages: (PackageInTree & { bytes: number })[];
   maxBytes: number;
   /** Empty, or the path of a module in the first package with its leading slash. */
   subpath: string;
 }
 
 /** Response of the process. */
-export type Answer =
+export type BundlerAnswer =
   | { script: Script }
   | { built: SourceScript }
   | { document: string }
   | { fault: string; reason?: string };
 
-export interface PackageArchive extends Placed {
+export interface PackageArchive extends PackageInTree {
   /** The gzipped tar file of the registry. */
   archive: Buffer;
 }
@@ -153,7 +153,12 @@ export function createBundler(options: {
   }
 
   /** @throws PackageFault or BundlerBusyError if the process ends without a response */
-  async function askChild(job: BundleJob, archives: Buffer[], child: ChildProcess, most: Bounds): Promise<Answer> {
+  async function askChild(
+    job: BundleJob,
+    archives: Buffer[],
+    child: ChildProcess,
+    most: Bounds,
+  ): Promise<BundlerAnswer> {
     let refusal: Error = takesMore(`${inSeconds(most.ms)} or ${inMegabytes(most.bytes)}`);
     // A process that could not start has ended, and gives no response.
     const closed = once(child, "close").catch(() => undefined);
@@ -168,7 +173,7 @@ export function createBundler(options: {
       const sent = pipeline(Readable.from([length, header, ...archives]), child.stdin!).catch(() => undefined);
       const text = await readAll(child.stdio[3] as Readable).catch(() => "");
       await sent;
-      return JSON.parse(text) as Answer;
+      return JSON.parse(text) as BundlerAnswer;
     } catch {
       throw refusal;
     } finally {

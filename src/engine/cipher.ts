@@ -33,7 +33,7 @@ export const newMasterKey = (): Buffer => randomBytes(32);
 export const newDataKey = (): KeyObject => createSecretKey(randomBytes(32));
 
 /** Returns a text that identifies a master key without revealing it. */
-export function fingerprint(masterKey: Buffer): string {
+export function keyFingerprint(masterKey: Buffer): string {
   return createHash("sha256")
     .update("svc settings key")
     .update(masterKey)
@@ -42,18 +42,18 @@ export function fingerprint(masterKey: Buffer): string {
 }
 
 /** Encrypts `text`. Decryption requires the same key and the same `associated` text. */
-export const seal = (dataKey: KeyObject, text: string, associated: string): Buffer =>
+export const sealText = (dataKey: KeyObject, text: string, associated: string): Buffer =>
   encrypt(dataKey, Buffer.from(text), associated);
 
 /** Decrypts. @throws if the key or `associated` differs from the encryption, or the bytes were changed */
-export const open = (dataKey: KeyObject, sealed: Buffer, associated: string): string =>
+export const openText = (dataKey: KeyObject, sealed: Buffer, associated: string): string =>
   decrypt(dataKey, sealed, associated).toString();
 
 /** Encrypts a data key with a master key. The result contains the fingerprint of the master key. */
-export const wrap = (masterKey: Buffer, dataKey: KeyObject, associated: string): Buffer =>
-  Buffer.concat([Buffer.from(fingerprint(masterKey), "hex"), encrypt(masterKey, dataKey.export(), associated)]);
+export const wrapDataKey = (masterKey: Buffer, dataKey: KeyObject, associated: string): Buffer =>
+  Buffer.concat([Buffer.from(keyFingerprint(masterKey), "hex"), encrypt(masterKey, dataKey.export(), associated)]);
 
 export const wrappedUnder = (wrapped: Buffer): string => wrapped.subarray(0, FINGERPRINT_BYTES).toString("hex");
 
-export const unwrap = (masterKey: Buffer, wrapped: Buffer, associated: string): KeyObject =>
+export const unwrapDataKey = (masterKey: Buffer, wrapped: Buffer, associated: string): KeyObject =>
   createSecretKey(decrypt(masterKey, wrapped.subarray(FINGERPRINT_BYTES), associated));

@@ -29,7 +29,7 @@ export class TooManyBytes extends Error {
   override readonly name = "TooManyBytes";
 }
 
-export interface Received {
+export interface ReceivedUpload {
   path: string;
   bytes: number;
   /** SHA-256 in hexadecimal. */
@@ -39,7 +39,7 @@ export interface Received {
 }
 
 /** Slots that keys get in turn. */
-export interface Turns {
+export interface UploadTurns {
   /** @returns a function that frees the slot */
   enter(key: number | string): Promise<() => void>;
 }
@@ -59,7 +59,7 @@ function settlesWithin(work: Promise<unknown>, limitMs: number): Promise<boolean
 export type Reception = ReturnType<typeof createReception>;
 
 /** Creates the receiver of files. @param folder absolute path; created if it is missing @param turns slots for reading sources */
-export function createReception(folder: string, turns: Turns) {
+export function createReception(folder: string, turns: UploadTurns) {
   let freeAt = 0;
   let uncollected = 0;
   let flushed: Promise<void> = Promise.resolve();
@@ -117,7 +117,7 @@ export function createReception(folder: string, turns: Turns) {
     }
   }
 
-  async function write(path: string, source: AsyncIterable<Buffer>, maxBytes: number): Promise<Received> {
+  async function write(path: string, source: AsyncIterable<Buffer>, maxBytes: number): Promise<ReceivedUpload> {
     const hash = createHash("sha256");
     const heads: Buffer[] = [];
     let bytes = 0;
@@ -158,7 +158,7 @@ export function createReception(folder: string, turns: Turns) {
       source: AsyncIterable<Buffer>,
       maxBytes: number,
       key: number | string,
-    ): Promise<Received> {
+    ): Promise<ReceivedUpload> {
       const path = join(folder, name);
       return write(path, inTurns(source, key), maxBytes).catch(async (error: unknown) => {
         await rm(path, { force: true });

@@ -5,7 +5,7 @@
 import { createKeptScans } from "./secret-scan/kept-scans.js";
 import type { MaskedBeginning, TextBeginning } from "./secret-scan/partial-text.js";
 import type { ScannedText, Secret } from "./secret-scan/scan.js";
-import { perform, sizeOfTask, type Task } from "./secret-scan/task.js";
+import { performScanTask, sizeOfTask, type Task } from "./secret-scan/task.js";
 import { createThreadQueue } from "./secret-scan/thread-queue.js";
 
 export type { ScannedText, Secret } from "./secret-scan/scan.js";
@@ -66,7 +66,7 @@ export function createSecretScans(): SecretScans {
       // biome-ignore lint/suspicious/noExplicitAny: what a task answers is its kind's
       async function runTask(task: Task): Promise<any> {
         if (!isSmall || sizeOfTask(task) > INLINE_TEXT_CHARACTERS) return thread.runTask(asker, key, secrets, task);
-        return perform(inline.find(key) ?? inline.make(key, secrets), task);
+        return performScanTask(inline.find(key) ?? inline.make(key, secrets), task);
       }
       return {
         find: (texts) => runTask({ kind: "find", texts }),

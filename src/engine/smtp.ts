@@ -23,7 +23,7 @@ export interface SmtpServer {
   connect: (host: string, port: number) => Promise<Socket>;
 }
 
-export interface Handover {
+export interface MailHandover {
   from: string;
   to: readonly string[];
   content: Buffer;
@@ -45,12 +45,12 @@ const TIMES: SmtpTimes = { greetingMs: 20_000, answerMs: 60_000, tryMs: 300_000 
 
 export interface Smtp {
   /** Never throws. */
-  deliver(server: SmtpServer, handover: Handover): Promise<Delivery>;
+  deliver(server: SmtpServer, handover: MailHandover): Promise<Delivery>;
   stop(): void;
 }
 
 /** Yields the content when nodemailer requests it, which is when the server waits for it. */
-async function* guarded({ content, mayBegin }: Handover, started: { value: boolean }): AsyncGenerator<Buffer> {
+async function* guarded({ content, mayBegin }: MailHandover, started: { value: boolean }): AsyncGenerator<Buffer> {
   if (!(await mayBegin())) throw new FencedError();
   started.value = true;
   yield content;
@@ -109,7 +109,11 @@ function received<T>(
 export function createSmtp({ times = TIMES }: { times?: SmtpTimes } = {}): Smtp {
   const pool = createSmtpPool<SmtpServer>((server) => open(server, times));
 
-  async function attempt(session: PooledSession, handover: Handover, started: { value: boolean }): Promise<Delivery> {
+  async function attempt(
+    session: PooledSession,
+    handover: MailHandover,
+    started: { value: boolean },
+  ): Promise<Delivery> {
     const { connection } = session;
     const { from, to, content } = handover;
     const stream = Readable.from(guarded(handover, started), { objectMode: false });
@@ -134,7 +138,7 @@ export function createSmtp({ times = TIMES }: { times?: SmtpTimes } = {}): Smtp 
     }
   }
 
-  async function once(server: SmtpServer, handover: Handover, signal: AbortSignal): Promise<Delivery | "stale"> {
+  async function once(server: SmtpServer, handover: MailHandover, signal: AbortSignal): Promise<Delivery | "stale"> {
     const started = { value: false };
     let session: PooledSession | null = null;
     try {

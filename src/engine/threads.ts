@@ -4,7 +4,7 @@ import { Worker } from "node:worker_threads";
 import { runInBackground } from "../background.js";
 
 /** Result of the function, or the limit that it has exceeded. */
-export type Called<T> = { ok: true; value: T } | { ok: false; limit: "time" | "memory" };
+export type ThreadOutcome<T> = { ok: true; value: T } | { ok: false; limit: "time" | "memory" };
 
 export interface ThreadsOptions {
   /** URL of a module with a function of one argument. Argument and result are copied as structured clones. */
@@ -16,7 +16,7 @@ export interface ThreadsOptions {
 
 export interface Threads<I, O> {
   /** Calls the function; calls run concurrently. Rejects with the error of the function. */
-  call(input: I): Promise<Called<O>>;
+  call(input: I): Promise<ThreadOutcome<O>>;
 }
 
 /** Milliseconds after which an idle thread is ended. */
@@ -57,7 +57,7 @@ export function createThreads<I, O>(options: ThreadsOptions): Threads<I, O> {
   return {
     async call(input) {
       const worker = takeWorker();
-      const { promise, resolve, reject } = Promise.withResolvers<Called<O>>();
+      const { promise, resolve, reject } = Promise.withResolvers<ThreadOutcome<O>>();
       const timer = setTimeout(() => resolve({ ok: false, limit: "time" }), timeoutMs);
       const answer = (value: O) => resolve({ ok: true, value });
       const fail = (error: NodeJS.ErrnoException) => {

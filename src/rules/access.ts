@@ -291,7 +291,7 @@ export function rateClassOf(operation: Operation): RateClass | undefined {
 }
 
 /** True for a session of a person, whatever the person's roles are. */
-export const isPerson = ({ kind }: Pick<Caller, "kind">): boolean => kind === "editor" || kind === "admin";
+export const isPersonCaller = ({ kind }: Pick<Caller, "kind">): boolean => kind === "editor" || kind === "admin";
 
 /** True for the credential of an app user's page. */
 export const isVisitor = ({ kind }: Pick<Caller, "kind">): boolean => kind === "live" || kind === "viewer";

@@ -214,7 +214,7 @@ export function pathText(path: readonly PropertyKey[]): string {
 }
 
 /** True if the fault prevents the rest of the document from being read. */
-export const isStructural = (path: readonly PropertyKey[]): boolean =>
+export const isStructuralPath = (path: readonly PropertyKey[]): boolean =>
   path.length <= 2 || (path.length === 3 && path[2] === "key");
 
 function unknownField(path: readonly PropertyKey[], name: string): string {
@@ -258,7 +258,7 @@ export function shapeFaults(document: unknown): { faults: PathFault[]; isReadabl
   });
   return {
     faults: faults.slice(0, FAULTS_MAX),
-    isReadable: !issues.some(({ code, path }) => code !== "unrecognized_keys" && isStructural(path)),
+    isReadable: !issues.some(({ code, path }) => code !== "unrecognized_keys" && isStructuralPath(path)),
   };
 }
 

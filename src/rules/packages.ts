@@ -107,7 +107,7 @@ const OWN_NAMES = /^svc-/i;
 const SPEC_MAX_CHARACTERS = 300;
 
 /** Returns the error of a dependency. `retryAfter` is set, in seconds, if a retry may succeed (contract, section 4). */
-export function unresolved(dependency: string, reason: string, retryAfter?: number): ActionError {
+export function unresolvedError(dependency: string, reason: string, retryAfter?: number): ActionError {
   const details = retryAfter === undefined ? {} : { retryAfter };
   return new ActionError("DEPENDENCY_UNRESOLVED", `dependencies: ${describeValue(dependency)} ${reason}`, details);
 }
@@ -120,10 +120,10 @@ export function readDependency(dependency: string, catalogue: Catalogue): Depend
   const address = entry?.url ?? dependency;
   if (/^[a-z][a-z0-9+.-]*:/i.test(address)) {
     const urlFault = externalUrlFault(address);
-    if (urlFault !== null) throw unresolved(dependency, urlFault);
+    if (urlFault !== null) throw unresolvedError(dependency, urlFault);
     return { kind: "address", url: new URL(address).href };
   }
-  if (OWN_NAMES.test(dependency)) throw unresolved(dependency, "is no package of this service");
+  if (OWN_NAMES.test(dependency)) throw unresolvedError(dependency, "is no package of this service");
   return { kind: "npm", ...npmSpecOf(dependency) };
 }
 
@@ -138,7 +138,7 @@ function npmSpecOf(dependency: string): { name: string; range: string; subpath: 
   const refusal =
     "is no package of the catalogue, no name of an npm package such as lodash or @scope/name@^2, and no https URL";
   const isPlain = dependency.length <= SPEC_MAX_CHARACTERS && !/[\s\\%]/.test(dependency.trim());
-  if (!isPlain || dependency !== dependency.trim()) throw unresolved(dependency, refusal);
+  if (!isPlain || dependency !== dependency.trim()) throw unresolvedError(dependency, refusal);
   const [, spec = dependency, subpath = ""] = WITH_SUBPATH.exec(dependency) ?? [];
   const climbsUp = subpath.split("/").some((segment) => segment === "." || segment === "..");
   try {
@@ -149,7 +149,7 @@ function npmSpecOf(dependency: string): { name: string; range: string; subpath: 
   } catch {
     // The spec is invalid for any registry.
   }
-  throw unresolved(dependency, refusal);
+  throw unresolvedError(dependency, refusal);
 }
 
 /**
@@ -176,7 +176,7 @@ export function notBuilt(dependency: string): ActionError {
 /** Fields of an asset with a stored script. `sha256`: hash of the content, in hexadecimal. */
 export type KeptAsset = StoredAsset & { sha256: string };
 
-export const isKept = (asset: StoredAsset): asset is KeptAsset => asset.sha256 !== undefined;
+export const isStoredScript = (asset: StoredAsset): asset is KeptAsset => asset.sha256 !== undefined;
 
 /** Path under which the service serves a stored script. */
 export const storedPath = (sha256: string): string => `/client/kept/${sha256}.js`;

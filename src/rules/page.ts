@@ -11,7 +11,7 @@ function naturalNumber(value: unknown, name: string, fallback: number, max: numb
 }
 
 /** Limits of a page: `limit` is cut to `max`. @throws REQUEST_INVALID unless it is a whole number */
-export function page(
+export function createPage(
   options: { limit?: unknown; offset?: unknown },
   fallback = PAGE_DEFAULT,
   max = PAGE_MAX,

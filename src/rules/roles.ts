@@ -18,11 +18,11 @@ export interface RoleScope {
 const rankOf = (role: Role): number => ROLES.indexOf(role);
 
 /** True if the first role is higher than the second. Every role is higher than none. */
-export const isAbove = (role: Role, other: Role | null): boolean => other === null || rankOf(role) > rankOf(other);
+export const isRoleAbove = (role: Role, other: Role | null): boolean => other === null || rankOf(role) > rankOf(other);
 
 /** Returns the highest of several roles, null for none. */
 export const highestOf = (roles: readonly Role[]): Role | null =>
-  roles.reduce<Role | null>((highest, role) => (isAbove(role, highest) ? role : highest), null);
+  roles.reduce<Role | null>((highest, role) => (isRoleAbove(role, highest) ? role : highest), null);
 
 /** @throws REQUEST_INVALID */
 export function parseRole(value: unknown, field: string): Role {

@@ -138,7 +138,7 @@ function parsePathOf(column: unknown): readonly string[] {
  * True if a notification with the scope, which `parseScope` has validated, is for the user. A scope never matches an
  * anonymous visitor.
  */
-export function inScope(scope: Scope | null, user: ScopeUser): boolean {
+export function isUserInScope(scope: Scope | null, user: ScopeUser): boolean {
   if (scope === null) return true;
   if (user === null) return false;
   try {

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { Config } from "../config.js";
-import { isDatabaseAway, isFull, migrate, openDatabase, rows } from "../data/database.js";
+import { isDatabaseAway, isFull, migrateDatabase, openDatabase, rows } from "../data/database.js";
 import { createNotifications, type Notifications } from "../engine/notifications.js";
 import { StartError } from "../errors.js";
 import { DATABASE_CHANNELS, FOLLOWED_CHANNELS } from "../operations/channels.js";
@@ -79,7 +79,7 @@ export async function openService(
       );
     }
     const startedAt = performance.now();
-    const migrations = await migrate(url);
+    const migrations = await migrateDatabase(url);
     if (migrations.length > 0) {
       const durationMs = Math.round(performance.now() - startedAt);
       log.info({ migrations: migrations.length, newest: migrations.at(-1), durationMs }, "the schema is migrated");

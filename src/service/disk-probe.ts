@@ -1,7 +1,7 @@
 /** Finds out when PostgreSQL's disk has free space again after it was full. Read it when a process stays not ready with "its disk is full". */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
-import { SPILL } from "../data/spill.js";
+import { SPILL_SETTINGS } from "../data/spill.js";
 import { createTicker, type Ticker } from "../engine/ticker.js";
 import { diskFullFor, reportDiskFree } from "../postgres.js";
 
@@ -15,7 +15,7 @@ export function createDiskProbe({ db, log }: { db: DataSource; log: Logger }): T
     const next = Date.now() + EVERY_MS;
     if ((diskFullFor() ?? 0) < HOLD_MS) return next;
     await db.transaction(async (manager) => {
-      for (const statement of SPILL) await manager.query(statement);
+      for (const statement of SPILL_SETTINGS) await manager.query(statement);
     });
     reportDiskFree();
     log.info("PostgreSQL's disk has free space again");

@@ -34,7 +34,7 @@ export interface Plan {
   fail: (reason: Error) => void;
 }
 
-export interface Opened {
+export interface DatabaseConnections {
   /** URL of the database without the pooler, for statements that need a session. */
   url: string;
   db: DataSource;
@@ -42,7 +42,7 @@ export interface Opened {
 }
 
 /** State of a runner. */
-export interface Work {
+export interface RunnerState {
   places: () => { total: number; free: number; waiting: number };
   /** False if runs wait for long although the process has free slots, which is a fault. */
   taking: () => boolean;

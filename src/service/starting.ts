@@ -34,7 +34,7 @@ import { correctedClock, createDatabaseClock } from "./database-clock.js";
 import { openService } from "./database-start.js";
 import { createDiskProbe } from "./disk-probe.js";
 import { dataDirWatch, diskRoom, freeUnder } from "./disk-space.js";
-import type { Clock, Opened, Plan, Work } from "./plan.js";
+import type { Clock, DatabaseConnections, Plan, RunnerState } from "./plan.js";
 
 /** Milliseconds in which responses to aborted requests are still written after the grace period was cut short. */
 const LAST_ANSWERS_MS = 1_000;
@@ -56,7 +56,7 @@ export class Starting {
 
   constructor(private readonly plan: Plan) {}
 
-  async database(): Promise<Opened> {
+  async database(): Promise<DatabaseConnections> {
     const { config, log, releases, parts, unwanted, fail } = this.plan;
     unwanted.throwIfAborted();
     let url = config.databaseDirectUrl ?? config.databaseUrl;
@@ -208,7 +208,10 @@ export class Starting {
   }
 
   /** Claims queued runs whenever a run is queued, and once a second, because notifications can be lost. */
-  async work({ notifications }: Opened, { runs, dispatcher, debouncer }: Operations): Promise<Work> {
+  async work(
+    { notifications }: DatabaseConnections,
+    { runs, dispatcher, debouncer }: Operations,
+  ): Promise<RunnerState> {
     const { config, log, releases, parts, door, impatience, unwanted } = this.plan;
     unwanted.throwIfAborted();
     // The outcome of an aborted run still reaches its caller.
@@ -239,9 +242,9 @@ export class Starting {
 
   /** Starts the metrics of the whole service and of this process, which every process reports. */
   metrics(
-    { db }: Opened,
+    { db }: DatabaseConnections,
     { vitals }: Operations,
-    work: Work,
+    work: RunnerState,
     browsers: Browsers | null,
     clockSkewMs: () => number,
   ): void {

@@ -2,7 +2,7 @@
 import { EventEmitter } from "node:events";
 import { expect } from "chai";
 import type { CDPSession } from "puppeteer";
-import { BLOCKED, RequestFaults } from "../../src/engine/browser/network/request-faults.js";
+import { BLOCKED_REQUEST_TEXT, RequestFaults } from "../../src/engine/browser/network/request-faults.js";
 
 const ORIGIN = "https://app-1.actions.internal";
 const HOST = "abcdefghijklmnopqrs0123.invalid";
@@ -28,9 +28,9 @@ describe("a request that was blocked for a secret in its host", () => {
 
   it("is reported without the host, in the console and in the error", () => {
     fail(`https://${HOST}/`, { blockedReason: "inspector" });
-    faults.failed(`http://${HOST}:4000/x`, BLOCKED);
-    expect(said).to.deep.equal([`an address: ${BLOCKED}`]);
-    expect(explained()).to.include(BLOCKED).and.not.include(HOST);
+    faults.failed(`http://${HOST}:4000/x`, BLOCKED_REQUEST_TEXT);
+    expect(said).to.deep.equal([`an address: ${BLOCKED_REQUEST_TEXT}`]);
+    expect(explained()).to.include(BLOCKED_REQUEST_TEXT).and.not.include(HOST);
   });
 
   it("differs from a failed request, whose host is reported", () => {

@@ -1,6 +1,6 @@
 /** Checks that the next run in the same page sees nothing that a run set, added or called on any reachable object. */
 import { expect } from "chai";
-import { MODES } from "../../src/engine/browser/run.js";
+import { SANDBOX_MODES } from "../../src/engine/browser/run.js";
 import { MarkedPage } from "./marked-page.js";
 
 /** Objects whose marks end the page. test/long/browser-marks.test.ts marks their members one by one. */
@@ -8,7 +8,7 @@ const PAGE_ENDING_OBJECTS = ["document", "history", "indexedDB", "cookieStore", 
   (path) => `scope.${path}`,
 );
 
-for (const mode of MODES) {
+for (const mode of SANDBOX_MODES) {
   describe(`traces that a run leaves in its own sandbox, mode ${mode}`, () => {
     let page: MarkedPage;
 

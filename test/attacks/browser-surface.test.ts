@@ -6,12 +6,12 @@ import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import { FORBIDDEN_FEATURES, FORBIDDEN_MEMBERS } from "../../src/engine/browser/pages/document-policy.js";
-import { hasNetwork, MODES, type Mode } from "../../src/engine/browser/run.js";
+import { hasNetwork, type Mode, SANDBOX_MODES } from "../../src/engine/browser/run.js";
 import { resultOf, testBrowsers } from "../engine/browser/support.js";
 import { walkSurface } from "./browser-walk.js";
 
 const TABLE_FILE = new URL("../../../test/attacks/browser-surface.txt", import.meta.url);
-const ISOLATE_MODES = MODES.filter((mode) => mode !== "document");
+const ISOLATE_MODES = SANDBOX_MODES.filter((mode) => mode !== "document");
 /** True for names that send requests. renewal.test.ts checks that the state of their responses is cleared. */
 const isRequestName = (key: string) =>
   /^worker: (Request|Response) |(GlobalScope|EventTarget) (fetch|Request|Response)$/.test(key);

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { expect } from "chai";
 import { createAnswers } from "../../src/api/answers.js";
-import { sliced } from "../../src/api/sliced.js";
+import { streamSlices } from "../../src/api/sliced.js";
 import { ActionError } from "../../src/errors.js";
 import { JsonText } from "../../src/rules/json-text.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -161,14 +161,14 @@ describe("a large response in progress", () => {
 
   it("arrives completely, in slices that split no character", async () => {
     const slices: Buffer[] = [];
-    for await (const slice of sliced(["[", TEXT, "]"], () => undefined)) slices.push(slice);
+    for await (const slice of streamSlices(["[", TEXT, "]"], () => undefined)) slices.push(slice);
     expect(slices.length).to.be.above(5);
     expect(Buffer.concat(slices).toString() === `[${TEXT}]`).to.equal(true);
   });
 
   it("is ended if it is read too slowly, even if reading never stops", async () => {
     const end = Promise.withResolvers<void>();
-    const stream = sliced([TEXT], end.resolve, 20);
+    const stream = streamSlices([TEXT], end.resolve, 20);
     await once(stream, "readable");
     expect(stream.read(1)).to.have.length(1);
     await end.promise;

@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { Client } from "pg";
-import { written } from "../../src/cli/doctor/finding.js";
-import { findings } from "../../src/cli/doctor/findings.js";
-import { node } from "../../src/cli/doctor/machine.js";
+import { diagnosticLines } from "../../src/cli/doctor/finding.js";
+import { collectDiagnostics } from "../../src/cli/doctor/findings.js";
+import { checkNode } from "../../src/cli/doctor/machine.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { programEnvironment } from "../harness/program-environment.js";
 
@@ -27,7 +27,7 @@ function environmentWith(environment: Record<string, string>): Record<string, st
 
 /** Runs the checks in this process and returns their output. A separate process would take two seconds, mostly to load modules. */
 async function check(environment: Record<string, string>): Promise<string> {
-  return (await findings(environmentWith(environment))).map((one) => `${written(one)}\n`).join("");
+  return (await collectDiagnostics(environmentWith(environment))).map((one) => `${diagnosticLines(one)}\n`).join("");
 }
 
 /** Runs the doctor as a process. @param prefix commands that start it with fewer rights */
@@ -246,8 +246,8 @@ describe("npm run doctor", function () {
 
 describe("the doctor's check of Node", () => {
   it("reports a version that is too old", () => {
-    expect(node("24.11.0").advice).to.equal(null);
-    expect(node("25.0.0").advice).to.equal(null);
-    for (const old of ["24.10.9", "20.20.2"]) expect(node(old).advice).to.contain("use Node 24.11 or later");
+    expect(checkNode("24.11.0").advice).to.equal(null);
+    expect(checkNode("25.0.0").advice).to.equal(null);
+    for (const old of ["24.10.9", "20.20.2"]) expect(checkNode(old).advice).to.contain("use Node 24.11 or later");
   });
 });

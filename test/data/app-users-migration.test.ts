@@ -1,7 +1,7 @@
 /** Tests the migration that adds `isUsers` to data sources: which data sources it marks, and where it records that. */
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
-import { bringSchema, migrate, openDatabase } from "../../src/data/database.js";
+import { bringSchema, migrateDatabase, openDatabase } from "../../src/data/database.js";
 import { MIGRATIONS } from "../../src/data/migrations.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 
@@ -47,7 +47,7 @@ describe("the upgrade of app users", () => {
         [Buffer.from(name), source!.app_id, source!.id],
       );
     }
-    await migrate(database.url);
+    await migrateDatabase(database.url);
     const marked = await db.query("SELECT name FROM data_source WHERE is_users");
     expect(marked).to.deep.equal([{ name: "users" }]);
     const lines = (await db.query("SELECT type, data FROM audit_entry ORDER BY id")) as {

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { bringSchema, migrate, openDatabase } from "../../src/data/database.js";
+import { bringSchema, migrateDatabase, openDatabase } from "../../src/data/database.js";
 import { MIGRATIONS } from "../../src/data/migrations.js";
 import { emptyDatabase } from "../harness/postgres.js";
 
@@ -41,7 +41,7 @@ it("the upgrade that indexes the credentials of people replaces the index of an 
     const db = await openDatabase(database.url, 1);
     try {
       await db.query("CREATE INDEX credential_person ON credential (id)");
-      await migrate(database.url);
+      await migrateDatabase(database.url);
       const sql = "SELECT indisvalid AS valid, pg_get_indexdef(indexrelid) AS text FROM pg_index";
       const [index] = await db.query(`${sql} WHERE indexrelid = 'credential_person'::regclass`);
       expect(index.valid).to.equal(true);

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { DataSource } from "typeorm";
-import { migrate, openDatabase } from "../../src/data/database.js";
+import { migrateDatabase, openDatabase } from "../../src/data/database.js";
 import { MIGRATIONS } from "../../src/data/migrations.js";
 import { createLogs } from "../../src/operations/records/execution-logs.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
@@ -36,7 +36,7 @@ describe("a database from before its logs were partitioned", () => {
       INSERT INTO log_event (app_id, type, data, request_id) VALUES (1, 't', '{}', gen_random_uuid());
       INSERT INTO audit_entry (app_id, type, data) VALUES (1, 't', '{}')`);
     await old.destroy();
-    await migrate(database.url);
+    await migrateDatabase(database.url);
     db = await openDatabase(database.url, 2);
   });
   after(async () => {

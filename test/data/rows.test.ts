@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
-import { ROWS, rows } from "../../src/data/database.js";
+import { ENTITY_CLASSES, rows } from "../../src/data/database.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 
 interface Column {
@@ -51,7 +51,7 @@ describe("rows", () => {
   });
   after(() => database.stop());
 
-  for (const row of ROWS) {
+  for (const row of ENTITY_CLASSES) {
     it(`${row.name} has the columns of its table, each of the same type`, async () => {
       const { columns, tableName } = db.getMetadata(row);
       const mapped = columns.map(({ databaseName: name, type, isNullable: nullable, isArray }) => ({

@@ -1,7 +1,7 @@
 /** Tests upgrades without downtime: the new schema works with processes of the previous release, which run until they are replaced. */
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
-import { bringSchema, migrate, openDatabase } from "../../src/data/database.js";
+import { bringSchema, migrateDatabase, openDatabase } from "../../src/data/database.js";
 import { MIGRATIONS } from "../../src/data/migrations.js";
 import { LAST_OF_RELEASE_BEFORE, versionOf } from "../../src/data/schema-guard.js";
 import { BROWSER_HOLDER } from "../../src/operations/runs/run-repository.js";
@@ -44,12 +44,12 @@ describe("the schema with the previous release", () => {
 
   it("has everything that its statements name, and requires nothing that they do not write", async () => {
     expect(released.at(-1)!.name).to.equal(LAST_OF_RELEASE_BEFORE);
-    await migrate(database.url);
+    await migrateDatabase(database.url);
     expect(removedParts(before, await catalogueOf(db))).to.deep.equal([]);
   });
 
   it("keeps its processes from ending runs that pages reported to newer processes", async () => {
-    await migrate(database.url);
+    await migrateDatabase(database.url);
     await db.query(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, holder, started_at)
        VALUES (1, 1, 'master', 'manual', '{}', 'running', $1, now())`,
@@ -115,7 +115,7 @@ describe("the schema with the previous release", () => {
       }
     };
     const writing = write();
-    await migrate(database.url).finally(() => {
+    await migrateDatabase(database.url).finally(() => {
       over = true;
     });
     await writing;
@@ -128,7 +128,7 @@ describe("the schema with the previous release", () => {
     const [one, other] = [db.createQueryRunner(), db.createQueryRunner()];
     await one.startTransaction();
     await one.query("LOCK TABLE run IN ROW EXCLUSIVE MODE");
-    const migrating = migrate(database.url);
+    const migrating = migrateDatabase(database.url);
     // Resolves when the earlier migrations have ended and this one waits for the locked table.
     const waits =
       "SELECT FROM pg_locks WHERE NOT granted AND relation = 'run'::regclass AND mode = 'AccessExclusiveLock'";

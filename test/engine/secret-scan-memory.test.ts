@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { decodedLayers } from "../../src/engine/secret-scan/digits.js";
 import { unescapedLayer } from "../../src/engine/secret-scan/escapes.js";
 import type { Layer } from "../../src/engine/secret-scan/layers.js";
-import { EVERYWHERE } from "../../src/engine/secret-scan/spans.js";
+import { WHOLE_TEXT_SPANS } from "../../src/engine/secret-scan/spans.js";
 import { pairsOf, wordsOf } from "../../src/engine/secret-scan/words.js";
 
 const SECRET = "a secret of several words";
@@ -12,7 +12,7 @@ const BEFORE = "zzzz";
 /** Returns the text as bytes that begin at this offset of their memory, as in a slice of a small buffer. */
 function layerOf(text: string, offset: number): Layer {
   const bytes = new TextEncoder().encode(BEFORE.slice(0, offset) + text).subarray(offset);
-  return { bytes, at: null, fresh: EVERYWHERE, changed: [] };
+  return { bytes, at: null, fresh: WHOLE_TEXT_SPANS, changed: [] };
 }
 
 const textOf = ({ bytes }: Pick<Layer, "bytes">) => Buffer.from(bytes).toString("latin1");
@@ -30,7 +30,8 @@ describe("the secret scan, for bytes at any offset in memory", () => {
         const layer = layerOf(`${Buffer.from(SECRET.repeat(4)).toString(encoding)} and more`, offset);
         const found: boolean[] = [];
         // The scan reuses the memory of a layer for the next one, so each must be read before the next is requested.
-        for (const one of decodedLayers(layer, EVERYWHERE, SECRET.length)) found.push(textOf(one).includes(SECRET));
+        for (const one of decodedLayers(layer, WHOLE_TEXT_SPANS, SECRET.length))
+          found.push(textOf(one).includes(SECRET));
         expect(found).to.include(true);
       });
     }

@@ -4,12 +4,12 @@
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { expect } from "chai";
 import { createCheckedConnections } from "../../src/engine/checked-connections.js";
-import { createSmtp, type Handover, type Smtp, type SmtpServer } from "../../src/engine/smtp.js";
+import { createSmtp, type MailHandover, type Smtp, type SmtpServer } from "../../src/engine/smtp.js";
 import { type MailServer, startMailServer } from "../harness/mail-server.js";
 import { until } from "../harness/until.js";
 
 const NEVER = new AbortController().signal;
-const HANDOVER: Handover = {
+const HANDOVER: MailHandover = {
   from: "shop@example.com",
   to: ["ann@example.com"],
   content: Buffer.from("Message-ID: <1@example.com>\r\nSubject: x\r\n\r\nHello\r\n"),

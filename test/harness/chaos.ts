@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DataSource } from "typeorm";
-import { migrate, openDatabase } from "../../src/data/database.js";
+import { migrateDatabase, openDatabase } from "../../src/data/database.js";
 import { nextRuns } from "../../src/rules/schedule.js";
 import { type AlertHook, reportFailures } from "./alert-hook.js";
 import { type Answers, noAnswers, requestsTo, SUBJECTS } from "./callers.js";
@@ -153,7 +153,7 @@ function callFleet(fleet: ServiceFleet, callers: number, target: { appId: number
 
 export async function chaos(options: ChaosOptions): Promise<ChaosOutcome> {
   const postgres = await startRestartablePostgres();
-  await migrate(postgres.url);
+  await migrateDatabase(postgres.url);
   const dataDir = mkdtempSync(join(tmpdir(), "svc-chaos-"));
   const { appId, tokens } = await firstCredentials(postgres.url, dataDir);
   const db = await openDatabase(postgres.url, 4);

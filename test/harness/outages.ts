@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { DataSource } from "typeorm";
-import { migrate, openDatabase } from "../../src/data/database.js";
+import { migrateDatabase, openDatabase } from "../../src/data/database.js";
 import { type ServiceFleet, startFleet } from "./fleet.js";
 import { type DatabaseLoss, type RestartablePostgres, startRestartablePostgres } from "./gateway.js";
 import { publishDirectly } from "./production-copies.js";
@@ -74,7 +74,7 @@ async function startWitness() {
 /** Starts services and a database that a test can lose repeatedly. */
 export async function startOutages(roles: readonly string[]) {
   const postgres: RestartablePostgres = await startRestartablePostgres();
-  await migrate(postgres.url);
+  await migrateDatabase(postgres.url);
   const dataDir = mkdtempSync(join(tmpdir(), "svc-outages-"));
   const { appId, tokens } = await firstCredentials(postgres.url, dataDir);
   const db: DataSource = await openDatabase(postgres.url, 2);

@@ -60,8 +60,8 @@ async function ensureTemplate(base: string): Promise<void> {
     throw error;
   }
   // Loads TypeORM only when a test needs a database, so that other tests need not wait for it.
-  const { migrate } = await import("../../src/data/database.js");
-  await migrate(urlOf(base, TEMPLATE));
+  const { migrateDatabase } = await import("../../src/data/database.js");
+  await migrateDatabase(urlOf(base, TEMPLATE));
 }
 
 async function start(): Promise<Pick<EmbeddedPostgres, "url" | "stop">> {

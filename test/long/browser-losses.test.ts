@@ -3,7 +3,7 @@ import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import { zygotesAmong } from "../../src/engine/browser/processes/local-browser.js";
 import { processesOf } from "../../src/engine/browser/processes/sandbox-proof.js";
-import { signal } from "../../src/engine/browser/watch/processes.js";
+import { signalProcess } from "../../src/engine/browser/watch/processes.js";
 import { zygotesOf } from "../engine/browser/process-group.js";
 import { resultOf, testBrowsers } from "../engine/browser/support.js";
 import { until } from "../harness/until.js";
@@ -21,7 +21,7 @@ describe("a browser that is lost while no run uses it", () => {
     const started = zygotesAmong(await processesOf(browser));
     const forking = zygotesOf(browser).filter((pid) => !started.includes(pid));
     expect(forking).to.not.have.length(0);
-    for (const pid of forking) signal(pid, "SIGKILL");
+    for (const pid of forking) signalProcess(pid, "SIGKILL");
     await until(() => browsers.ready() && browsers.pid() !== browser);
   });
 
@@ -31,7 +31,7 @@ describe("a browser that is lost while no run uses it", () => {
     try {
       const killed = empty.pid()!;
       // Both zygotes end shortly after each other, so the second one may not exist any more.
-      for (const pid of zygotesOf(killed)) signal(pid, "SIGKILL");
+      for (const pid of zygotesOf(killed)) signalProcess(pid, "SIGKILL");
       await until(() => empty.ready() && empty.pid() !== killed);
     } finally {
       await empty.stop();

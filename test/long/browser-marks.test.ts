@@ -3,10 +3,10 @@
  * test/attacks/browser-marks.test.ts.
  */
 import { expect } from "chai";
-import { MODES } from "../../src/engine/browser/run.js";
+import { SANDBOX_MODES } from "../../src/engine/browser/run.js";
 import { MarkedPage } from "../attacks/marked-page.js";
 
-for (const mode of MODES) {
+for (const mode of SANDBOX_MODES) {
   describe(`each trace that a run leaves in its own sandbox, mode ${mode}`, () => {
     let page: MarkedPage;
 

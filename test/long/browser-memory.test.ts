@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
-import { MODES, type Mode } from "../../src/engine/browser/run.js";
+import { type Mode, SANDBOX_MODES } from "../../src/engine/browser/run.js";
 import { expectEndedByMemory } from "../engine/browser/memory-runs.js";
 import { resultOf, runOf, testBrowsers } from "../engine/browser/support.js";
 
@@ -94,7 +94,7 @@ describe("the browser's own processes", () => {
 });
 
 describe("the memory of a run that fills it with objects", () => {
-  for (const mode of MODES) {
+  for (const mode of SANDBOX_MODES) {
     it(`is limited in mode ${mode}, even if garbage collection takes long, and no other run is lost`, async () => {
       const browsers = testBrowsers();
       await browsers.start();
@@ -145,7 +145,7 @@ describe("the memory of a run", function () {
       expectEndedByMemory(browsers, code, mode));
   }
 
-  for (const mode of MODES) {
+  for (const mode of SANDBOX_MODES) {
     it(`does not include memory of earlier runs in mode ${mode}`, async () => {
       const code = `const execute = async () => {
         const kept = []; for (let i = 0; i < 30; i += 1) kept.push(new Uint8Array(1e7).fill(1));

@@ -10,7 +10,7 @@ import {
   ISOLATE_THREAD,
   NETWORK_ISOLATE_THREAD,
 } from "../../src/engine/browser/pages/harness.js";
-import { type ConsoleLine, MODES } from "../../src/engine/browser/run.js";
+import { type ConsoleLine, SANDBOX_MODES } from "../../src/engine/browser/run.js";
 import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
 import { runOf } from "../engine/browser/support.js";
 
@@ -93,7 +93,7 @@ describe("changes of the language's own objects by a run", function () {
   });
   after(() => host.stop());
 
-  for (const mode of MODES) {
+  for (const mode of SANDBOX_MODES) {
     for (const [what, holders] of Object.entries(HOLDERS)) {
       it(`do not prevent a run in mode ${mode} from reporting its console and its result: ${what}`, async () => {
         for (const [title, instead] of Object.entries(INSTEAD)) {

@@ -7,7 +7,7 @@ import { Pool } from "pg";
 import { rows } from "../../src/data/database.js";
 import {
   createDataSourceRows,
-  FIELDS,
+  DATA_SOURCE_COLUMNS,
   type StoredDataSource,
 } from "../../src/operations/data-sources/data-source-rows.js";
 import { createEntryChanges } from "../../src/operations/data-sources/entry-changes.js";
@@ -99,7 +99,7 @@ describe("a million entries beside a thousand", function () {
 
   it("an insert and an update take at most half as long again, with events, counts and audit log", async () => {
     const sourceOf = async (key: DataSourceKey) => {
-      const sql = `SELECT ${FIELDS} FROM data_source WHERE id = $1`;
+      const sql = `SELECT ${DATA_SOURCE_COLUMNS} FROM data_source WHERE id = $1`;
       return (await rows<StoredDataSource>(fixture.db, sql, [key.id]))[0]!;
     };
     const intake = createIntake({ quotaBytes: 0, room: { level: () => "enough" } as never });

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
-import { migrate, openDatabase, rows } from "../../src/data/database.js";
+import { migrateDatabase, openDatabase, rows } from "../../src/data/database.js";
 import { startRestartablePostgres } from "../harness/gateway.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { firstCredentials } from "../harness/service.js";
@@ -46,7 +46,7 @@ describe("imports and commits under kill -9 of the service and of PostgreSQL", (
   it(`are applied completely or not at all in ${2 * ROUNDS} rounds, with events for exactly the committed data`, async () => {
     const postgres = await startRestartablePostgres();
     const dataDir = mkdtempSync(join(tmpdir(), "svc-entry-kills-"));
-    await migrate(postgres.url);
+    await migrateDatabase(postgres.url);
     const { tokens, appId } = await firstCredentials(postgres.url, dataDir);
     const path = `/v1/apps/${appId}/data-sources`;
     const settings = { DATABASE_URL: postgres.url, DATA_DIR: dataDir, ROLES: "api", INTAKE_QUOTA_MB: "0" };

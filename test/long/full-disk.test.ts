@@ -19,7 +19,7 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { Client } from "pg";
 import { pino } from "pino";
-import { migrate } from "../../src/data/database.js";
+import { migrateDatabase } from "../../src/data/database.js";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { firstCredentials } from "../harness/service.js";
@@ -75,7 +75,7 @@ describe("a full disk of PostgreSQL", function () {
     await admin.query("CREATE DATABASE on_small TABLESPACE small");
     await admin.end();
     databaseUrl = Object.assign(new URL(postgres.url), { pathname: "/on_small" }).href;
-    await migrate(databaseUrl);
+    await migrateDatabase(databaseUrl);
     const dataDir = join(folder, "service");
     mkdirSync(dataDir);
     await firstCredentials(databaseUrl, dataDir);

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { Client } from "pg";
-import { migrate } from "../../src/data/database.js";
+import { migrateDatabase } from "../../src/data/database.js";
 import { type Answers, noAnswers, requestsTo, SUBJECTS } from "../harness/callers.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
@@ -120,7 +120,7 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
     const before = await counts();
     const callers = callersBeside();
     const startedAt = performance.now();
-    await migrate(database.url).catch(async (error: unknown) => {
+    await migrateDatabase(database.url).catch(async (error: unknown) => {
       await callers.stop();
       throw error;
     });

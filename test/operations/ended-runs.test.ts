@@ -1,7 +1,7 @@
 /** Checks that the service's periodic statements do not read ended runs, however many exist. */
 import { expect } from "chai";
 import type { DataSource, EntityManager } from "typeorm";
-import type { Ending } from "../../src/operations/runs/finish.js";
+import type { RunEnd } from "../../src/operations/runs/finish.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { createVitals } from "../../src/operations/upkeep/vitals.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
@@ -44,7 +44,7 @@ describe("runs that have ended", () => {
     });
     expect((await vitals.read()).running).to.equal(1);
     const ending = () =>
-      ({ state: "failed", type: "app.task.failed", data: { text: "{}", payloadAt: null } }) satisfies Ending;
+      ({ state: "failed", type: "app.task.failed", data: { text: "{}", payloadAt: null } }) satisfies RunEnd;
     expect(await new RunRepository(watched).finishLost(ending)).to.equal(1);
     expect(read).to.be.above(0).and.below(50);
   });

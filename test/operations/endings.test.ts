@@ -5,7 +5,7 @@ import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
-import { type Ending, RunFinisher } from "../../src/operations/runs/finish.js";
+import { type RunEnd, RunFinisher } from "../../src/operations/runs/finish.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { publishDirectly } from "../harness/production-copies.js";
@@ -39,7 +39,7 @@ describe("runs that end together", () => {
     return (await repository.insert({ ...run, ...nobody, actionId: actions[at % actions.length]! }, holder)).id;
   }
 
-  const ending = (at: number, text = `{"at":${at}}`): Ending => ({
+  const ending = (at: number, text = `{"at":${at}}`): RunEnd => ({
     state: at % 2 === 0 ? "completed" : "failed",
     type: at % 2 === 0 ? "app.task.completed" : "app.task.failed",
     data: { text, payloadAt: null },

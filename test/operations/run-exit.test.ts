@@ -3,13 +3,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import pino from "pino";
 import type { DataSource } from "typeorm";
-import { failed, type PageOutcome, type PageRun } from "../../src/engine/browser/run.js";
+import { failedPageOutcome, type PageOutcome, type PageRun } from "../../src/engine/browser/run.js";
 import type { Scan, SecretScans } from "../../src/engine/secret-scan.js";
 import { ActionError } from "../../src/errors.js";
 import type { RunRequests } from "../../src/operations/requests/run-requests.js";
 import type { ConsoleWriter } from "../../src/operations/runs/console.js";
 import { Cancellation, RunExecutor } from "../../src/operations/runs/executor.js";
-import type { Ending } from "../../src/operations/runs/finish.js";
+import type { RunEnd } from "../../src/operations/runs/finish.js";
 import type { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { SecretStore } from "../../src/operations/runs/run-secrets.js";
 import type { RunRecord } from "../../src/operations/runs/run-types.js";
@@ -24,7 +24,7 @@ const RUN: RunRecord = {
 
 /** Creates an app whose secrets the test changes while the service scans the end of a run. Records each end that reaches the repository. */
 function createApp(onEnd: () => void = () => {}) {
-  const app = { version: 1, endings: [] as Ending[], read: async () => {} };
+  const app = { version: 1, endings: [] as RunEnd[], read: async () => {} };
   const entries = () => (app.version === 1 ? [] : [["_late", SECRET] as [string, unknown]]);
   const settings = {
     secretValues: {
@@ -47,7 +47,7 @@ function createApp(onEnd: () => void = () => {}) {
     }),
   } as unknown as SecretScans;
   const repository = {
-    async finish(_id: number, _holder: string, ending: Ending) {
+    async finish(_id: number, _holder: string, ending: RunEnd) {
       onEnd();
       const stands = ending.secretsVersion === null || ending.secretsVersion === app.version;
       if (stands) app.endings.push(ending);
@@ -148,7 +148,7 @@ describe("the end of a run", () => {
       app.version += 1;
     });
     const signal = AbortSignal.abort(new Cancellation(null));
-    const outcome = await perform(() => {}, failed("cancelled", "AbortError", ""), signal);
+    const outcome = await perform(() => {}, failedPageOutcome("cancelled", "AbortError", ""), signal);
     expect(outcome).to.have.nested.property("error.name", "CancelledError");
     expect(app.endings.map(({ state, secretsVersion }) => [state, secretsVersion])).to.deep.equal([
       ["cancelled", null],

@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { expect } from "chai";
 import { NETWORK_ISOLATE_GLOBALS } from "../../src/engine/browser/globals.js";
-import { isOfDocuments } from "../../src/engine/browser/mode.js";
+import { isDocumentGlobal } from "../../src/engine/browser/mode.js";
 import { parsedScript, usedNames } from "../../src/engine/bundler/used-names.js";
 import {
   addressedAssets,
@@ -246,7 +246,7 @@ describe("the catalogue", () => {
       const names = usedNames(parsedScript(await readFile(new URL(`../../web${path}`, import.meta.url), "utf8")));
       beyond.set(
         name,
-        names.filter((used) => isOfDocuments(used) && !NETWORK_ISOLATE_GLOBALS.includes(used)),
+        names.filter((used) => isDocumentGlobal(used) && !NETWORK_ISOLATE_GLOBALS.includes(used)),
       );
     }
     expect(Object.fromEntries(beyond)).to.deep.equal({

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { openDatabase, rows } from "../../src/data/database.js";
 import { Statement } from "../../src/rules/entry-query/statement.js";
 import { compileWhere } from "../../src/rules/entry-query/where.js";
-import { inScope, parseScope } from "../../src/rules/scope.js";
+import { isUserInScope, parseScope } from "../../src/rules/scope.js";
 import { freshDatabase } from "../harness/postgres.js";
 import { refusal } from "./refusal.js";
 
@@ -94,10 +94,10 @@ describe("the scope of a notification", () => {
     { "__proto__.x": { $exists: true } },
   ];
   for (const scope of MATCHING) {
-    it(`${JSON.stringify(scope)} matches the user`, () => expect(inScope(parseScope(scope), ANN)).to.equal(true));
+    it(`${JSON.stringify(scope)} matches the user`, () => expect(isUserInScope(parseScope(scope), ANN)).to.equal(true));
   }
   for (const scope of OTHER) {
-    it(`${JSON.stringify(scope)} does not match`, () => expect(inScope(parseScope(scope), ANN)).to.equal(false));
+    it(`${JSON.stringify(scope)} does not match`, () => expect(isUserInScope(parseScope(scope), ANN)).to.equal(false));
   }
 
   it("is the where of data sources: PostgreSQL finds Ann with the same ones", async () => {
@@ -126,10 +126,11 @@ describe("the scope of a notification", () => {
   it("that would take long on a user with much data matches no user, at once", () => {
     const many = { ...ANN, tags: Array.from({ length: 300_000 }, (_, at) => at) };
     const scope = parseScope({ $nor: Array.from({ length: 5 }, (_, at) => ({ tags: { $in: [-1, -at] } })) });
-    expect(inScope(scope, many)).to.equal(false);
-    expect(inScope(scope, { ...ANN, tags: [1, 2] })).to.equal(true);
+    expect(isUserInScope(scope, many)).to.equal(false);
+    expect(isUserInScope(scope, { ...ANN, tags: [1, 2] })).to.equal(true);
     // Each value of the list counts once, and once more for each value that it is compared with.
-    const fits = (where: object, length: number) => inScope(parseScope(where), { ...ANN, tags: Array(length).fill(1) });
+    const fits = (where: object, length: number) =>
+      isUserInScope(parseScope(where), { ...ANN, tags: Array(length).fill(1) });
     for (const [where, most] of [
       [{ tags: { $ne: 2 } }, 19_998],
       [{ tags: { $nin: [2, 3, 4] } }, 4_998],
@@ -139,8 +140,8 @@ describe("the scope of a notification", () => {
   });
 
   it("never matches an anonymous visitor, unless it is for everyone", () => {
-    expect(inScope(parseScope({}), null)).to.equal(false);
-    expect(inScope(null, null)).to.equal(true);
+    expect(isUserInScope(parseScope({}), null)).to.equal(false);
+    expect(isUserInScope(null, null)).to.equal(true);
   });
 
   it("has at most 16 KiB, 20 levels and a thousand entries in its list", () => {

@@ -7,7 +7,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../../errors.js";
 import { isKnownTag } from "../../rules/precondition.js";
 import { pathBefore } from "../page-origin.js";
-import { escapeHtml, HARDENING_HEADERS, ICON, type WebPages } from "../web-assets.js";
+import { escapeHtml, HARDENING_HEADERS, ICON_SVG, type WebPages } from "../web-assets.js";
 import { navigationOf, type PageFrame, pageHtml, resultsHtml } from "./html.js";
 import { DocsLibrary, type DocsPage } from "./library.js";
 import { addressOf, DocsRenderer, markdownFor, withAddress } from "./markdown.js";
@@ -126,7 +126,13 @@ export function registerDocs(app: FastifyInstance, options: DocsOptions): DocsSi
   const prefix = pathBefore(options.baseUrl);
   const { docs, renderer } = createDocs(options, prefix);
   const { script, style } = options.pages.assets("docs");
-  const frame: PageFrame = { prefix, navigation: navigationOf(docs.library), script, style: style ?? "", icon: ICON };
+  const frame: PageFrame = {
+    prefix,
+    navigation: navigationOf(docs.library),
+    script,
+    style: style ?? "",
+    icon: ICON_SVG,
+  };
   const rendered = new Map<DocsPage, string>();
 
   function htmlOf(page: DocsPage): string {

@@ -21,7 +21,7 @@ import {
   UpdateDataSourceInput,
 } from "./data-source-types.js";
 import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
-import { By, Ref } from "./reference-arguments.js";
+import { ByReference, Ref } from "./reference-arguments.js";
 
 @Resolver(() => DataSourceType)
 export class DataSourceResolver {
@@ -43,7 +43,7 @@ export class DataSourceResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Ref("id") ref: EntityReference,
-    @By() _by?: ReferenceKind | null,
+    @ByReference() _by?: ReferenceKind | null,
   ): Promise<DataSourceView> {
     await this.gate.enter(context, "readDataSources", appId);
     return this.service.get(appId, ref);
@@ -67,7 +67,7 @@ export class DataSourceResolver {
     @Ref("id") ref: EntityReference,
     @Arg("data", () => UpdateDataSourceInput, { nullable: true, description: "Properties to change." }) data: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
-    @By() _by?: ReferenceKind | null,
+    @ByReference() _by?: ReferenceKind | null,
   ): Promise<DataSourceView> {
     const caller = await this.gate.enter(context, "writeDataSources", appId);
     return this.service.update(caller, { appId, ref, precondition: preconditionOf(ifUpdatedAt ?? null) }, data);
@@ -79,7 +79,7 @@ export class DataSourceResolver {
     @AppId() appId: number,
     @Ref("id") ref: EntityReference,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
-    @By() _by?: ReferenceKind | null,
+    @ByReference() _by?: ReferenceKind | null,
   ): Promise<boolean> {
     const caller = await this.gate.enter(context, "removeDataSources", appId);
     await this.service.remove(caller, { appId, ref, precondition: preconditionOf(ifUpdatedAt) });
@@ -94,7 +94,7 @@ export class DataSourceResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Ref("dataSourceId") ref: EntityReference,
-    @By() _by?: ReferenceKind | null,
+    @ByReference() _by?: ReferenceKind | null,
   ): Promise<RecentQuery[]> {
     await this.gate.enter(context, "readDataSources", appId);
     return this.entries.listQueries({ appId, ref });
@@ -105,7 +105,7 @@ export class DataSourceResolver {
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Ref("dataSourceId") ref: EntityReference,
-    @By() _by?: ReferenceKind | null,
+    @ByReference() _by?: ReferenceKind | null,
   ): Promise<EntryVersion[]> {
     await this.gate.enter(context, "readDataSources", appId);
     return this.entries.listVersions({ appId, ref });
@@ -120,7 +120,7 @@ export class DataSourceResolver {
     @Ref("dataSourceId") ref: EntityReference,
     @Arg("versionId", () => Int, { description: "ID of the snapshot." }) versionId: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
-    @By() _by?: ReferenceKind | null,
+    @ByReference() _by?: ReferenceKind | null,
   ): Promise<ImportedType> {
     const caller = await this.gate.enter(context, "writeDataSources", appId);
     return this.entries.restore({ caller, isTrusted: true }, { appId, ref }, versionId, preconditionOf(ifUpdatedAt));
@@ -135,7 +135,7 @@ export class DataSourceResolver {
     @Ref("dataSourceId") ref: EntityReference,
     @Arg("trial", () => AccessTrialInput, { nullable: true, description: "User, access rules and filter to evaluate." })
     trial: unknown,
-    @By() _by?: ReferenceKind | null,
+    @ByReference() _by?: ReferenceKind | null,
   ): Promise<AccessTrial> {
     await this.gate.enter(context, "readEntries", appId);
     return this.trials.try({ appId, ref }, trial, context.answer?.reserve);

@@ -3,7 +3,7 @@ import { GraphQLScalarType } from "graphql";
 import { GraphQLJSON } from "graphql-scalars";
 import { Field, Float, ID, InputType, Int, ObjectType } from "type-graphql";
 import { DateTime } from "./leaf-types.js";
-import { PageItems, PageType, REPLACED } from "./page-types.js";
+import { PageItems, PageType, REPLACED_BY_PAGE } from "./page-types.js";
 
 /** Declares a scalar for a list or an object whose members the rules check. */
 const jsonScalar = (name: string, description: string) =>
@@ -87,7 +87,7 @@ export class EntryListType {
   @Field(() => [GraphQLJSON], { nullable: true, description: "Results of the aggregate; null if the query has none." })
   documents: unknown[] | null;
   @Field(() => EntryPaginationType, {
-    ...REPLACED,
+    ...REPLACED_BY_PAGE,
     nullable: true,
     description: "Position of this page in the list; null if the query did not request it.",
   })

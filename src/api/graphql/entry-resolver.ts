@@ -27,7 +27,7 @@ import {
   ImportedType,
 } from "./data-source-types.js";
 import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
-import { By, Ref } from "./reference-arguments.js";
+import { ByReference, Ref } from "./reference-arguments.js";
 
 /** Context of the subscription. It carries the service, because decorators cannot access the resolver instance. */
 export interface EntryFeedContext extends RequestContext {
@@ -64,7 +64,7 @@ export class EntryResolver {
     @AppId() appId: number,
     @Ref("dataSourceId") ref: EntityReference,
     @Arg("id", () => Int, { description: "ID of the entry." }) id: number,
-    @By() _by?: ReferenceKind | null,
+    @ByReference() _by?: ReferenceKind | null,
   ): Promise<Entry> {
     const visit = await this.gate.admit(context, "readEntries", appId);
     return this.service.get(visit, { appId, ref }, id);
@@ -82,7 +82,7 @@ export class EntryResolver {
       description: "Filter, sort order, page, joins and aggregate; the first page of all entries by default.",
     })
     query?: EntryQueryInput | null,
-    @By() _by?: ReferenceKind | null,
+    @ByReference() _by?: ReferenceKind | null,
   ): Promise<EntryListType> {
     const { entries, ...pages } = await this.find(context, appId, ref, input(query));
     const isAggregate = query?.aggregate != null;
@@ -95,7 +95,7 @@ export class EntryResolver {
     @AppId() appId: number,
     @Ref("dataSourceId") ref: EntityReference,
     @Arg("columns", () => [String], { description: "Names of the columns." }) columns: string[],
-    @By() _by?: ReferenceKind | null,
+    @ByReference() _by?: ReferenceKind | null,
   ): Promise<object> {
     const visit = await this.gate.admit(context, "readEntries", appId);
     return this.service.distinct(visit, { appId, ref }, columns);
@@ -125,7 +125,7 @@ export class EntryResolver {
       description: "Position of an earlier message, after which the subscription resumes; from now on by default.",
     })
     _since?: string,
-    @By() _by?: ReferenceKind | null,
+    @ByReference() _by?: ReferenceKind | null,
   ): EntryNews {
     return news;
   }
@@ -136,7 +136,7 @@ export class EntryResolver {
     @AppId() appId: number,
     @Ref("dataSourceId") ref: EntityReference,
     @Arg("where", () => GraphQLJSON, { description: "Filter that the entries must match." }) where: unknown,
-    @By() _by?: ReferenceKind | null,
+    @ByReference() _by?: ReferenceKind | null,
   ): Promise<DeletedType> {
     return this.removeMatching(context, appId, ref, { where });
   }
@@ -164,7 +164,7 @@ export class EntryResolver {
     @AppId() appId: number,
     @Ref("dataSourceId") ref: EntityReference,
     @Arg("data", () => GraphQLJSON, { nullable: true, description: "Values of the entry by column." }) data: unknown,
-    @By() _by?: ReferenceKind | null,
+    @ByReference() _by?: ReferenceKind | null,
   ): Promise<Entry> {
     const visit = await this.gate.admit(context, "writeEntries", appId);
     return this.service.insert(visit, { appId, ref }, data);
@@ -178,7 +178,7 @@ export class EntryResolver {
     @Arg("id", () => Int, { description: "ID of the entry." }) id: number,
     @Arg("data", () => GraphQLJSON, { nullable: true, description: "Values to change by column." }) data: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
-    @By() _by?: ReferenceKind | null,
+    @ByReference() _by?: ReferenceKind | null,
   ): Promise<Entry> {
     const visit = await this.gate.admit(context, "writeEntries", appId);
     return this.service.update(visit, { appId, ref }, id, data, preconditionOf(ifUpdatedAt ?? null));
@@ -191,7 +191,7 @@ export class EntryResolver {
     @Ref("dataSourceId") ref: EntityReference,
     @Arg("id", () => Int, { description: "ID of the entry." }) id: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
-    @By() _by?: ReferenceKind | null,
+    @ByReference() _by?: ReferenceKind | null,
   ): Promise<Entry> {
     const visit = await this.gate.admit(context, "removeEntries", appId);
     return this.service.remove(visit, { appId, ref }, id, preconditionOf(ifUpdatedAt ?? null));
@@ -204,7 +204,7 @@ export class EntryResolver {
     @Ref("dataSourceId") ref: EntityReference,
     @Arg("commit", () => CommitInput, { nullable: true, description: "Entries to insert, update and delete." })
     commit: unknown,
-    @By() _by?: ReferenceKind | null,
+    @ByReference() _by?: ReferenceKind | null,
   ): Promise<CommitResult> {
     const visit = await this.gate.admit(context, "writeEntries", appId);
     return this.service.commit(visit, { appId, ref }, commit);
@@ -223,7 +223,7 @@ export class EntryResolver {
       description: "True to add the entries to the existing ones; false by default, which replaces them.",
     })
     append?: boolean,
-    @By() _by?: ReferenceKind | null,
+    @ByReference() _by?: ReferenceKind | null,
   ): Promise<ImportResult> {
     const visit = await this.gate.admit(context, "writeEntries", appId);
     const rows = async function* () {

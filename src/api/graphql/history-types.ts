@@ -6,7 +6,7 @@ import type { RunSummary } from "../../operations/runs/run-queries.js";
 import type { Period, PeriodLength } from "../../operations/runs/run-statistics.js";
 import { limitDescription, OFFSET_DESCRIPTION } from "./arguments.js";
 import { CopyEnum, DateTime, enumOf, RunStateEnum, RunWaitEnum, TriggerTypeEnum } from "./leaf-types.js";
-import { PageItems, PageType, REPLACED } from "./page-types.js";
+import { PageItems, PageType, REPLACED_BY_PAGE } from "./page-types.js";
 
 @ObjectType("RunPerson", { description: "Person who requested a run." })
 class RunPersonType {
@@ -120,7 +120,7 @@ class RunPaginationType {
 @ObjectType("RunList", { implements: PageType, description: "Page of runs." })
 export class RunListType {
   @PageItems(() => [RunType], "Runs on this page.") runs: RunSummary[];
-  @Field(() => RunPaginationType, { ...REPLACED, description: "Position of this page in the list." })
+  @Field(() => RunPaginationType, { ...REPLACED_BY_PAGE, description: "Position of this page in the list." })
   pagination: RunPaginationType;
 }
 

@@ -4,7 +4,7 @@ import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import type { MediaRight } from "../../rules/media-access.js";
 import { DateTime, enumOf } from "./leaf-types.js";
-import { PageItems, PageType, REPLACED } from "./page-types.js";
+import { PageItems, PageType, REPLACED_BY_PAGE } from "./page-types.js";
 
 export const MediaRightEnum = enumOf<MediaRight>("MediaRight", "Permission that an access rule of media grants.", {
   read: "Read files and folders.",
@@ -111,7 +111,7 @@ export class MediaListingType {
   path: MediaPathFolderType[];
   @Field(() => [MediaFolderType], { description: "Folders that match." }) folders: MediaFolder[];
   @PageItems(() => [MediaFileType], "Files on this page.") files: MediaFile[];
-  @Field(() => MediaPaginationType, { ...REPLACED, description: "Position of this page in the list of files." })
+  @Field(() => MediaPaginationType, { ...REPLACED_BY_PAGE, description: "Position of this page in the list of files." })
   pagination: MediaPaginationType;
 }
 

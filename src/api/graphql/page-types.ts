@@ -44,7 +44,7 @@ export function PageItems(types: Types, description: string): PropertyDecorator 
 }
 
 /** Options of the fields that `Page` replaces. */
-export const REPLACED = { deprecationReason: "Use the fields of `Page`." };
+export const REPLACED_BY_PAGE = { deprecationReason: "Use the fields of `Page`." };
 
 function nextCursorOf({ pagination, cursor, nextCursor }: ListedPage): string | null {
   const { nextBefore } = pagination ?? {};

@@ -24,7 +24,7 @@ export const Ref = (name: "dataSourceId" | "id" | "nameOrId") =>
   );
 
 /** Declares the argument `by`, which `Ref` reads. */
-export const By = () =>
+export const ByReference = () =>
   Arg("by", () => ReferenceKindType, {
     nullable: true,
     description: "Meaning of the reference; by default digits only are an ID and other text is a name.",

@@ -13,7 +13,7 @@ import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import { IdempotencyKey, keyOf } from "./idempotency.js";
 import { CopyEnum, DateTime } from "./leaf-types.js";
-import { By, Ref } from "./reference-arguments.js";
+import { ByReference, Ref } from "./reference-arguments.js";
 
 @ObjectType("QueuedRun", { description: "Queued run." })
 export class QueuedRunType {
@@ -132,7 +132,7 @@ export class RunResolver {
     @Arg("payload", () => GraphQLJSON, { nullable: true, description: "Payload of the run, an object; {} by default." })
     payload: unknown,
     @IdempotencyKey() key?: string | null,
-    @By() _by?: ReferenceKind | null,
+    @ByReference() _by?: ReferenceKind | null,
     @CopyToRun() copy?: Copy | null,
   ): Promise<QueuedRunType> {
     const caller = await this.enter(context, appId, copy);
@@ -149,7 +149,7 @@ export class RunResolver {
     @Arg("payload", () => GraphQLJSON, { nullable: true, description: "Payload of the run, an object; {} by default." })
     payload: unknown,
     @IdempotencyKey() key?: string | null,
-    @By() _by?: ReferenceKind | null,
+    @ByReference() _by?: ReferenceKind | null,
     @CopyToRun() copy?: Copy | null,
   ): Promise<ExecutedRunType> {
     const caller = await this.enter(context, appId, copy);

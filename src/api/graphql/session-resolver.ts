@@ -9,7 +9,7 @@ import type { EntityReference, ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
-import { By, Ref } from "./reference-arguments.js";
+import { ByReference, Ref } from "./reference-arguments.js";
 import { AppSessionType } from "./setting-resolver.js";
 
 @ObjectType("VerificationAnswer", {
@@ -54,7 +54,7 @@ export class SessionResolver {
       description: "Sign-in method; must be dataSource, which is the default.",
     })
     passport?: string,
-    @By() _by?: ReferenceKind | null,
+    @ByReference() _by?: ReferenceKind | null,
   ): Promise<AppSession> {
     const source = "id" in ref ? { dataSourceId: ref.id } : { dataSourceName: ref.name };
     return this.authorize(context, appId, { ...source, where, passport: passport ?? undefined });

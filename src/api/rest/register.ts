@@ -13,7 +13,7 @@ import { requireAdmission } from "../gated.js";
 import type { Resolvers } from "../graphql/schema.js";
 import { Lines } from "../lines.js";
 import { endSlowReader } from "../reader-pace.js";
-import { LARGE_CHARACTERS, sliced } from "../sliced.js";
+import { LARGE_CHARACTERS, streamSlices } from "../sliced.js";
 import { traceRequest } from "../traces.js";
 import { restRequest } from "./request.js";
 import type { Route } from "./route.js";
@@ -21,7 +21,7 @@ import type { Route } from "./route.js";
 /** Joins JSON texts into a body. A large one is sent in parts. */
 function taggedBody(parts: readonly (string | Buffer)[], reply: FastifyReply): string | Readable {
   if (parts.reduce((sum, { length }) => sum + length, 0) <= LARGE_CHARACTERS) return parts.join("");
-  return sliced(parts, () => reply.raw.destroy());
+  return streamSlices(parts, () => reply.raw.destroy());
 }
 
 /** Returns an ETag for a response without a version: a digest of its text. */

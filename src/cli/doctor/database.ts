@@ -7,10 +7,10 @@ import type { Config, Role } from "../../config.js";
 import { isFull } from "../../data/database.js";
 import { MIGRATIONS } from "../../data/migrations.js";
 import { readSchema, schemaFault } from "../../data/schema-guard.js";
-import { SPILL } from "../../data/spill.js";
+import { SPILL_SETTINGS } from "../../data/spill.js";
 import { bucketIdentity } from "../../engine/blob-store/blob.js";
 import { identityFile } from "../../engine/blob-store/folder.js";
-import { fingerprint } from "../../engine/cipher.js";
+import { keyFingerprint } from "../../engine/cipher.js";
 import { attachEmbeddedPostgres } from "../../engine/embedded-postgres.js";
 import { readKeyFile } from "../../engine/key-ring.js";
 import {
@@ -21,7 +21,7 @@ import {
 } from "../../operations/connections.js";
 import { settingsKeyFile } from "../../operations/settings/data-keys.js";
 import { createClient, isDiskFull } from "../../postgres.js";
-import { type Finding, ill, noProblem } from "./finding.js";
+import { createDiagnostic, type Diagnostic, noProblem } from "./finding.js";
 
 const VERSION_MIN = 140_000;
 const STATEMENT_LIMIT_MS = 5_000;
@@ -49,24 +49,24 @@ interface Facts {
   isMigrated: boolean;
 }
 
-function ofServer({ version, named, mayCreate, isReadOnly, isStandby }: Facts): Finding[] {
+function ofServer({ version, named, mayCreate, isReadOnly, isStandby }: Facts): Diagnostic[] {
   const server =
     version >= VERSION_MIN
       ? noProblem("database", `PostgreSQL ${named} answers`)
-      : ill("database", `PostgreSQL ${named}`, "use PostgreSQL 14 or later");
+      : createDiagnostic("database", `PostgreSQL ${named}`, "use PostgreSQL 14 or later");
   if (isStandby || isReadOnly)
-    return [server, ill("rights", "the database is read-only", "DATABASE_URL must name the primary")];
+    return [server, createDiagnostic("rights", "the database is read-only", "DATABASE_URL must name the primary")];
   if (mayCreate) return [server, noProblem("rights", "the user may create and change tables and schemas")];
   const advice =
     "GRANT CREATE ON DATABASE and ON SCHEMA public to the user of DATABASE_URL: migrations and restores need it";
-  return [server, ill("rights", "the user may not create tables and schemas", advice)];
+  return [server, createDiagnostic("rights", "the user may not create tables and schemas", advice)];
 }
 
-function ofClock({ clockMs }: Facts, askedAt: number, answeredAt: number): Finding {
+function ofClock({ clockMs }: Facts, askedAt: number, answeredAt: number): Diagnostic {
   const skew = Math.max(askedAt - Number(clockMs), Number(clockMs) - answeredAt, 0);
   const says = `this machine's and the database's differ by ${Math.round(skew)} ms at the least`;
   if (skew <= SKEW_MAX_MS) return noProblem("clock", says);
-  return ill(
+  return createDiagnostic(
     "clock",
     says,
     "run a time service on both machines: schedules follow the database's clock, certificates and tokens this machine's",
@@ -74,54 +74,58 @@ function ofClock({ clockMs }: Facts, askedAt: number, answeredAt: number): Findi
 }
 
 /** Makes PostgreSQL write to its disk, to find out whether it is full, because this machine may be unable to read the disk's free space. */
-async function ofDisk(client: Client): Promise<Finding> {
+async function ofDisk(client: Client): Promise<Diagnostic> {
   try {
     await client.query("BEGIN");
-    for (const statement of SPILL) await client.query(statement);
+    for (const statement of SPILL_SETTINGS) await client.query(statement);
     return noProblem("database disk", "can be written");
   } catch (error) {
     if (!isDiskFull()) throw error;
-    return ill("database disk", `is full (${(error as Error).message})`, "make room on the disk of PostgreSQL");
+    return createDiagnostic(
+      "database disk",
+      `is full (${(error as Error).message})`,
+      "make room on the disk of PostgreSQL",
+    );
   } finally {
     await client.query("ROLLBACK");
   }
 }
 
-async function ofSchema(client: Client): Promise<Finding> {
+async function ofSchema(client: Client): Promise<Diagnostic> {
   const { applied, declared } = await readSchema(async (sql) => (await client.query(sql)).rows);
   const migrationNames = MIGRATIONS.map(({ name }) => name);
   const fault = schemaFault(migrationNames, applied, declared);
   if (fault !== null)
-    return ill("schema", fault, "start the newer release, or restore a backup that this release can read");
+    return createDiagnostic("schema", fault, "start the newer release, or restore a backup that this release can read");
   const missing = migrationNames.filter((name) => !applied.includes(name)).length;
   const newer = applied.filter((name) => !migrationNames.includes(name)).length;
   if (newer > 0) return noProblem("schema", `belongs to the next release, and this release can run with it`);
   return noProblem("schema", missing === 0 ? "is this release's" : `${missing} migrations run at the next start`);
 }
 
-async function ofKeys(client: Client, { settingsKeys, dataDir }: Config): Promise<Finding> {
+async function ofKeys(client: Client, { settingsKeys, dataDir }: Config): Promise<Diagnostic> {
   const path = settingsKeyFile(dataDir);
   const keys = settingsKeys ?? (existsSync(path) ? readKeyFile(path) : []);
-  const known = new Set(keys.map((key) => fingerprint(key)));
+  const known = new Set(keys.map((key) => keyFingerprint(key)));
   const { rows } = await client.query<{ fingerprint: string }>("SELECT fingerprint FROM settings_key");
   const [used] = rows;
   if (!used) return noProblem("keys", "no setting is encrypted yet");
   if (known.has(used.fingerprint)) return noProblem("keys", "fit the database's settings");
-  return ill(
+  return createDiagnostic(
     "keys",
     "are not those that the database's settings are encrypted under",
     `give the right SETTINGS_KEY, or the file ${path} of the machine that the database comes from`,
   );
 }
 
-async function ofLife(client: Client): Promise<Finding[]> {
+async function ofLife(client: Client): Promise<Diagnostic[]> {
   const { rows } = await client.query<{ living: number; schedulers: number; lagSeconds: number }>(LIFE);
   const { living, schedulers, lagSeconds } = rows[0]!;
   const lives = noProblem("processes", `${living} use the database, ${schedulers} of them as schedulers`);
   if (living === 0 || lagSeconds < LAG_MAX_SECONDS) return [lives];
   return [
     lives,
-    ill(
+    createDiagnostic(
       "schedules",
       `a tick has been due for ${Math.round(lagSeconds)} s`,
       "start a process whose ROLES name scheduler",
@@ -130,7 +134,7 @@ async function ofLife(client: Client): Promise<Finding[]> {
 }
 
 /** Checks that all files of the database are in one media store, and that every API process uses this store. */
-async function ofMediaStore(client: Client, { roles, mediaBucket, dataDir }: Config): Promise<Finding[]> {
+async function ofMediaStore(client: Client, { roles, mediaBucket, dataDir }: Config): Promise<Diagnostic[]> {
   if (!roles.has("api") && !roles.has("scheduler")) return [];
   const { rows } = await client.query<{ space: string; identity: string | null }>(
     // A database that the next start migrates may lack this column.
@@ -146,11 +150,11 @@ async function ofMediaStore(client: Client, { roles, mediaBucket, dataDir }: Con
   if (isSame) return [noProblem("media store", `${where} has the files of this database`)];
   const problem = `${where} is not the one that has the files of this database`;
   const remedy = "give every process the same DATA_DIR/media, on a shared volume, or the same bucket by MEDIA_URL";
-  return [ill("media store", problem, remedy)];
+  return [createDiagnostic("media store", problem, remedy)];
 }
 
 /** Finds live processes that ignore X-Forwarded-For of a proxy. */
-async function ofProxy(client: Client): Promise<Finding> {
+async function ofProxy(client: Client): Promise<Diagnostic> {
   const { rows } = await client.query<{ proxy: string | null }>(
     // A database that the next start migrates may lack this column.
     `SELECT DISTINCT to_jsonb(instance)->>'ignored_proxy' AS proxy FROM instance
@@ -158,7 +162,7 @@ async function ofProxy(client: Client): Promise<Finding> {
   );
   if (rows.length === 0) return noProblem("proxy", "no X-Forwarded-For from a private network is ignored");
   const proxies = rows.map(({ proxy }) => proxy).join(", ");
-  return ill(
+  return createDiagnostic(
     "proxy",
     `requests from ${proxies} have an X-Forwarded-For that TRUST_PROXY does not trust: limits by address treat all visitors as one`,
     "set TRUST_PROXY to the address of the proxy, or to the number of proxies before the service (docs/operate/proxy.md)",
@@ -166,7 +170,7 @@ async function ofProxy(client: Client): Promise<Finding> {
 }
 
 /** Checks that PostgreSQL allows enough connections for all live processes. */
-async function ofConnections(client: Client, config: Config): Promise<Finding> {
+async function ofConnections(client: Client, config: Config): Promise<Diagnostic> {
   const [{ most }] = (await client.query<ConnectionFacts>(CONNECTION_FACTS)).rows as [ConnectionFacts];
   const living = await client.query<{ roles: Role[] }>(
     "SELECT roles FROM instance WHERE roles <> '{}' AND lease_until >= now()",
@@ -176,7 +180,11 @@ async function ofConnections(client: Client, config: Config): Promise<Finding> {
   const subject = needs.length > 0 ? `the ${needs.length} processes that live need` : "a process of these ROLES needs";
   const says = `${subject} up to ${needed}, PostgreSQL gives ${most}`;
   if (most >= needed) return noProblem("connections", says);
-  return ill("connections", says, "raise max_connections, or run fewer processes (docs/operate/several-machines.md)");
+  return createDiagnostic(
+    "connections",
+    says,
+    "raise max_connections, or run fewer processes (docs/operate/several-machines.md)",
+  );
 }
 
 const APP_USERS = `
@@ -195,7 +203,7 @@ const NOT_USERS = `
 const named = ({ appId, name }: { appId: number; name: string }): string => `${JSON.stringify(name)} of app ${appId}`;
 
 /** Lists the data sources that pages can sign in by, and those with a hashed column that pages cannot sign in by. */
-async function ofAppUsers(client: Client): Promise<Finding> {
+async function ofAppUsers(client: Client): Promise<Diagnostic> {
   const { rows } = await client.query<{ appId: number; name: string; byUpgrade: boolean }>(APP_USERS);
   const unmarked = await client.query<{ appId: number; name: string }>(NOT_USERS);
   const users = rows.map((source) => named(source) + (source.byUpgrade ? " (marked by an upgrade)" : ""));
@@ -214,7 +222,7 @@ async function hasColumn(client: Client, table: string, column: string): Promise
   return ((await client.query(text, [table, column])).rowCount ?? 0) > 0;
 }
 
-async function examine(client: Client, config: Config): Promise<Finding[]> {
+async function examine(client: Client, config: Config): Promise<Diagnostic[]> {
   const askedAt = Date.now();
   const { rows } = await client.query<Facts>(FACTS);
   const facts = rows[0]!;
@@ -234,7 +242,7 @@ async function examine(client: Client, config: Config): Promise<Finding[]> {
 }
 
 /** Checks the database of DATABASE_URL, or the embedded one that a service is running. Changes nothing in it. */
-export async function database(config: Config): Promise<Finding[]> {
+export async function checkDatabase(config: Config): Promise<Diagnostic[]> {
   const databaseUrl = config.databaseDirectUrl ?? config.databaseUrl;
   const url = databaseUrl ?? (await attachEmbeddedPostgres(config.dataDir));
   if (url === null)
@@ -246,11 +254,11 @@ export async function database(config: Config): Promise<Finding[]> {
     return await examine(client, config);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    if (isFull(error)) return [ill("connections", message, tooFewConnections(connectionsOf(config)))];
+    if (isFull(error)) return [createDiagnostic("connections", message, tooFewConnections(connectionsOf(config)))];
     // The URL contains a password, so it is not printed.
     const advice =
       "check DATABASE_URL: host, port, user, password, name of the database; and that the server takes connections from here";
-    return [ill("database", `does not answer (${code ?? message})`, advice)];
+    return [createDiagnostic("database", `does not answer (${code ?? message})`, advice)];
   } finally {
     // The result is known; a connection that failed cannot be closed.
     await client.end().catch(() => undefined);

@@ -1,13 +1,13 @@
 /** All checks of the doctor, in the order of its output. */
 import { type Config, ConfigError, readConfig } from "../../config.js";
-import { database } from "./database.js";
-import { type Finding, ill, noProblem } from "./finding.js";
-import { browser, bundling, egress, folder, isolate, keyFile, node } from "./machine.js";
+import { checkDatabase } from "./database.js";
+import { createDiagnostic, type Diagnostic, noProblem } from "./finding.js";
+import { checkBrowser, checkBundling, checkEgress, checkFolder, checkIsolate, checkNode, keyFile } from "./machine.js";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Reads the settings. Returns them, or the diagnostic that reports their fault. */
-function settings(environment: Environment | undefined): { config: Config | null; findings: Finding[] } {
+function settings(environment: Environment | undefined): { config: Config | null; findings: Diagnostic[] } {
   try {
     return { config: readConfig(environment), findings: [noProblem("settings", "can be read")] };
   } catch (error) {
@@ -15,23 +15,27 @@ function settings(environment: Environment | undefined): { config: Config | null
     return {
       config: null,
       findings: [
-        ill("settings", error.message, "docs/reference/variables.md lists the allowed values of each variable"),
+        createDiagnostic(
+          "settings",
+          error.message,
+          "docs/reference/variables.md lists the allowed values of each variable",
+        ),
       ],
     };
   }
 }
 
 /** Checks the settings, this machine and the database. @param environment by default that of the process */
-export async function findings(environment?: Environment): Promise<Finding[]> {
+export async function collectDiagnostics(environment?: Environment): Promise<Diagnostic[]> {
   const { config, findings: first } = settings(environment);
-  const diagnostics = [...first, node(), await isolate()];
+  const diagnostics = [...first, checkNode(), await checkIsolate()];
   if (!config) return diagnostics;
   const ofMachine = [
-    ...(await folder(config)),
-    ...(await egress(config)),
+    ...(await checkFolder(config)),
+    ...(await checkEgress(config)),
     keyFile(config),
-    await bundling(config),
-    ...(await browser(config)),
+    await checkBundling(config),
+    ...(await checkBrowser(config)),
   ];
-  return [...diagnostics, ...ofMachine, ...(await database(config))];
+  return [...diagnostics, ...ofMachine, ...(await checkDatabase(config))];
 }

@@ -11,26 +11,30 @@ import { findChromium, usualPaths } from "../../engine/chromium-path.js";
 import { createIsolateCheck } from "../../engine/isolate-check.js";
 import { isLocalAddress } from "../../engine/local-address.js";
 import { settingsKeyFile } from "../../operations/settings/data-keys.js";
-import { type Finding, ill, noProblem } from "./finding.js";
+import { createDiagnostic, type Diagnostic, noProblem } from "./finding.js";
 
 const MB = 2 ** 20;
 const NODE = { major: 24, minor: 11 };
 /** Permission bits of all users other than the owner of a file. */
 const OTHERS = 0o077;
 
-export function node(version = process.versions.node): Finding {
+export function checkNode(version = process.versions.node): Diagnostic {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   const fits = major > NODE.major || (major === NODE.major && minor >= NODE.minor);
   if (fits) return noProblem("Node", version);
-  return ill("Node", version, `use Node ${NODE.major}.${NODE.minor} or later; npm install brings one for Linux`);
+  return createDiagnostic(
+    "Node",
+    version,
+    `use Node ${NODE.major}.${NODE.minor} or later; npm install brings one for Linux`,
+  );
 }
 
-export async function isolate(): Promise<Finding> {
+export async function checkIsolate(): Promise<Diagnostic> {
   try {
     await createIsolateCheck().check("async function execute() {}");
     return noProblem("isolate", "compiles code");
   } catch (error) {
-    return ill(
+    return createDiagnostic(
       "isolate",
       (error as Error).message,
       "start with --no-node-snapshot, and run npm ci for this Node and processor",
@@ -45,7 +49,7 @@ function nearest(path: string): string {
   return folder;
 }
 
-export async function folder({ dataDir, diskFreeMinMb }: Config): Promise<Finding[]> {
+export async function checkFolder({ dataDir, diskFreeMinMb }: Config): Promise<Diagnostic[]> {
   const there = nearest(dataDir);
   try {
     accessSync(there, constants.W_OK | constants.X_OK);
@@ -53,7 +57,7 @@ export async function folder({ dataDir, diskFreeMinMb }: Config): Promise<Findin
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     return [
-      ill(
+      createDiagnostic(
         "DATA_DIR",
         `${dataDir} cannot be written (${code})`,
         "give it to the user that runs the service, or name another",
@@ -67,17 +71,21 @@ export async function folder({ dataDir, diskFreeMinMb }: Config): Promise<Findin
   if (free >= least) return [noProblem("DATA_DIR", "can be written"), noProblem("disk", says)];
   return [
     noProblem("DATA_DIR", "can be written"),
-    ill("disk", says, `make room: below ${least} MB (DISK_FREE_MIN_MB) events are refused, below half of it runs`),
+    createDiagnostic(
+      "disk",
+      says,
+      `make room: below ${least} MB (DISK_FREE_MIN_MB) events are refused, below half of it runs`,
+    ),
   ];
 }
 
 /** Checks that this machine has the address from which runs must connect (EGRESS_ADDRESS). */
-export async function egress({ egressAddress }: Config): Promise<Finding[]> {
+export async function checkEgress({ egressAddress }: Config): Promise<Diagnostic[]> {
   if (egressAddress === null) return [];
   if (await isLocalAddress(egressAddress))
     return [noProblem("egress", `${egressAddress} is an address of this machine`)];
   return [
-    ill(
+    createDiagnostic(
       "egress",
       `EGRESS_ADDRESS ${egressAddress} is not an address of this machine`,
       "name one of this machine, or unset it",
@@ -86,17 +94,17 @@ export async function egress({ egressAddress }: Config): Promise<Finding[]> {
 }
 
 /** Reports if other users of the machine can read the file with the keys of the settings. */
-export function keyFile({ dataDir, settingsKeys }: Config): Finding {
+export function keyFile({ dataDir, settingsKeys }: Config): Diagnostic {
   const path = settingsKeyFile(dataDir);
   const stats = statSync(path, { throwIfNoEntry: false });
   if (settingsKeys !== null) return noProblem("settings key", "in SETTINGS_KEY");
   if (!stats) return noProblem("settings key", `is made at the first start, in ${path}`);
   if ((stats.mode & OTHERS) === 0) return noProblem("settings key", `in ${path}, readable only by its owner`);
-  return ill("settings key", `others on this machine can read ${path}`, `chmod 600 ${path}`);
+  return createDiagnostic("settings key", `others on this machine can read ${path}`, `chmod 600 ${path}`);
 }
 
 /** Checks whether npm packages can be bundled in the configured sandbox. */
-export async function bundling({ roles, npm }: Config): Promise<Finding> {
+export async function checkBundling({ roles, npm }: Config): Promise<Diagnostic> {
   if (!npm) return noProblem("packages of npm", "are switched off");
   if (!roles.has("api")) return noProblem("packages of npm", "are not bundled here: ROLES names no api");
   try {
@@ -106,17 +114,17 @@ export async function bundling({ roles, npm }: Config): Promise<Finding> {
     const advice =
       "allow user namespaces (kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns, a container's seccomp profile)";
     const says = npm.sandbox ? (error as Error).message : "are bundled in a process with a network (NPM_SANDBOX=off)";
-    return ill("packages of npm", says, advice);
+    return createDiagnostic("packages of npm", says, advice);
   }
 }
 
-export async function browser({
+export async function checkBrowser({
   roles,
   browserWsEndpoints,
   chromePath,
   puppeteerCacheDir,
   chromeSandbox,
-}: Config): Promise<Finding[]> {
+}: Config): Promise<Diagnostic[]> {
   if (!roles.has("runner")) return [noProblem("browser", "not needed: ROLES names no runner")];
   if (browserWsEndpoints.length > 0)
     return [
@@ -127,7 +135,13 @@ export async function browser({
     ];
   const path = findChromium(chromePath, usualPaths(puppeteerCacheDir));
   if (!path)
-    return [ill("browser", "no Chromium was found", "apt-get install chromium-headless-shell, or set CHROME_PATH")];
+    return [
+      createDiagnostic(
+        "browser",
+        "no Chromium was found",
+        "apt-get install chromium-headless-shell, or set CHROME_PATH",
+      ),
+    ];
   const log = pino({ level: "silent" });
   const browsers = new Browsers({
     sources: [localBrowser({ chromePath: path, sandbox: chromeSandbox, log })],
@@ -142,10 +156,10 @@ export async function browser({
     if (proof?.sandboxed) return [started, noProblem("sandbox", `is active for ${proof.processes.length} processes`)];
     const advice =
       "allow user namespaces (kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), and leave CHROME_SANDBOX on";
-    return [started, ill("sandbox", "untrusted code would run without it", advice)];
+    return [started, createDiagnostic("sandbox", "untrusted code would run without it", advice)];
   } catch (error) {
     return [
-      ill(
+      createDiagnostic(
         "browser",
         (error as Error).message.split("\n")[0]!,
         "read its error at the start; its sandbox needs user namespaces",

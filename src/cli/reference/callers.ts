@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ACCESS_TABLE, type CallerRole, type Operation, SCOPES, type Scope } from "../../rules/access.js";
-import { code } from "./tables.js";
+import { inlineCode } from "./tables.js";
 
 /** Operations that resolvers and REST rows check through a helper, so that their code does not name the operation. */
 const INDIRECT_OPERATIONS: Readonly<Record<string, readonly Operation[]>> = {
@@ -110,7 +110,7 @@ const oneOf = (items: readonly string[]): string =>
 function apiTokens(scopes: readonly Scope[], withoutScopes: boolean): string[] {
   if (withoutScopes && scopes.length === SCOPES.length) return ["all API tokens"];
   if (withoutScopes && scopes.length === 0) return ["API tokens without scopes"];
-  const tokensWithScopes = `API tokens with the scope ${oneOf(scopes.map(code))}`;
+  const tokensWithScopes = `API tokens with the scope ${oneOf(scopes.map(inlineCode))}`;
   return [...(scopes.length > 0 ? [tokensWithScopes] : []), ...(withoutScopes ? ["API tokens without scopes"] : [])];
 }
 

@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { createProgram } from "../svc/program.js";
 import type { Surroundings } from "../svc/session.js";
-import { code, page, table } from "./tables.js";
+import { inlineCode, markdownTable, referencePage } from "./tables.js";
 
 function usageOf(command: Command, before: string): string {
   const words = command.registeredArguments.map((argument) => {
@@ -18,9 +18,11 @@ function rowsOf(command: Command, before: string): string[][] {
   const here = `${before} ${command.name()}`.trim();
   const options = command.options
     .filter(({ flags }) => !isGlobal(flags))
-    .map(({ flags, description }) => `${code(flags)}: ${description}`);
+    .map(({ flags, description }) => `${inlineCode(flags)}: ${description}`);
   const commandRows =
-    command.commands.length > 0 ? [] : [[code(usageOf(command, before)), command.description(), options.join("; ")]];
+    command.commands.length > 0
+      ? []
+      : [[inlineCode(usageOf(command, before)), command.description(), options.join("; ")]];
   return [...commandRows, ...command.commands.flatMap((sub) => rowsOf(sub, here))];
 }
 
@@ -29,5 +31,7 @@ export function commandsPage(): string {
   const program = createProgram({} as Surroundings, () => undefined);
   const lead =
     "For developers who keep an app in a folder. [The command line](command-line.md) shows how to use these commands. Every command also has the options `--json` (print one JSON document) and `--yes` (ask nothing). Operators find the commands of the service, such as `npm run backup`, in [operating](../operate/operating.md#commands).";
-  return page("Commands of svc", lead, "the program", [table(["command", "does", "options"], rowsOf(program, ""))]);
+  return referencePage("Commands of svc", lead, "the program", [
+    markdownTable(["command", "does", "options"], rowsOf(program, "")),
+  ]);
 }

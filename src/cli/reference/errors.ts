@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { STATUS, type Status } from "../../errors.js";
 import { membersOf } from "./declarations.js";
-import { code, page, table } from "./tables.js";
+import { inlineCode, markdownTable, referencePage } from "./tables.js";
 
 type Retry = "no" | "yes" | "after a new read";
 
@@ -145,24 +145,24 @@ const CLOSE_CODES = [
 /** Builds the page of errors. @param root the checkout, whose source contains the further fields of errors */
 export function errorsPage(root: string): string {
   const fields = membersOf([readFileSync(join(root, "src/errors.ts"), "utf8")], "ErrorDetails");
-  const fieldRows = fields.map(({ name, comment }) => [code(name), comment]);
+  const fieldRows = fields.map(({ name, comment }) => [inlineCode(name), comment]);
   const rows = (Object.keys(STATUS) as Status[]).map((status) => {
     const [advice, retry] = ADVICE[status];
-    return [code(status), String(STATUS[status].http), STATUS[status].message, advice, retry];
+    return [inlineCode(status), String(STATUS[status].http), STATUS[status].message, advice, retry];
   });
   const lead =
     "For everyone who calls the service. Every error has a status and a text. REST returns them as the body `{status, error}`, GraphQL as `extensions.status` and `message`. In code, compare only the status. The text is for people; the table shows its default, and the real text is often more specific.";
   const client =
     "**`NETWORK_ERROR`.** The client library rejects a call with this status if no response arrived. The service may still have completed the request. The library's `run` and `runWithResult` send no `Idempotency-Key`. So repeat them only if a second run does no harm, or let the action [run once](../guides/run-once.md). Over REST, [repeat the request](../guides/repeat-a-request.md) with the same key.";
-  return page("Errors", lead, "`src/errors.ts`", [
-    table(["status", "HTTP", "cause", "what to do", "retry"], rows),
+  return referencePage("Errors", lead, "`src/errors.ts`", [
+    markdownTable(["status", "HTTP", "cause", "what to do", "retry"], rows),
     client,
     "## Further fields",
     "Some errors have further fields, in the body of REST and in `extensions` of GraphQL:",
-    table(["field", "meaning"], fieldRows),
+    markdownTable(["field", "meaning"], fieldRows),
     "## Codes of `request()`",
     "If a `request()` from an action to another service fails, its error has a `code` instead of a status: [requests](requests.md#errors).",
     "## Close codes of websockets",
-    table(["code", "cause", "what to do"], CLOSE_CODES),
+    markdownTable(["code", "cause", "what to do"], CLOSE_CODES),
   ]);
 }

@@ -3,7 +3,7 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ENTRIES_CHANGED } from "../../rules/entries/entry-events.js";
 import { LOG_EVENT_TYPES } from "../../rules/trigger-match.js";
-import { code, page, table } from "./tables.js";
+import { inlineCode, markdownTable, referencePage } from "./tables.js";
 
 const EVENT_MEANINGS: Record<string, string> = {
   "app.analytics.event": "A page recorded an event.",
@@ -58,12 +58,12 @@ function auditTypes(root: string, writers: readonly string[], others: readonly s
 }
 
 export function eventsPage(root: string): string {
-  const rows = LOG_EVENT_TYPES.map((type) => [code(type), EVENT_MEANINGS[type] ?? ""]);
-  const list = (types: readonly string[]) => types.map(code).join(", ");
+  const rows = LOG_EVENT_TYPES.map((type) => [inlineCode(type), EVENT_MEANINGS[type] ?? ""]);
+  const list = (types: readonly string[]) => types.map(inlineCode).join(", ");
   const lead =
     'For authors of `log` triggers. The trigger `{"trigger": "log", "where": {"type": "dataSource.entry.create"}}` starts an action for each event of this type. The service stores the events below, except `dataSource.event`. Your back end can store events of other types with `POST /v1/apps/:appId/logs`; their types cannot begin with `app.task.`.';
-  return page("Log events", lead, "the code", [
-    table(["type", "stored when"], rows),
+  return referencePage("Log events", lead, "the code", [
+    markdownTable(["type", "stored when"], rows),
     "## Execution log",
     "When a run ends, the execution log gets an entry of the type `app.task.completed` or `app.task.failed`. These entries cannot start an action. To get a message about failed runs, use [alerts](alerts.md). To send errors elsewhere, catch them in the code, or let a program read `GET /v3/apps/:appId/runs?state=failed`.",
     "## Audit log",

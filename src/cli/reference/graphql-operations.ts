@@ -9,7 +9,7 @@ import {
 } from "graphql";
 import type { Operation } from "../../rules/access.js";
 import { CALLERS_NOTE, callersOf, isUnderRules } from "./callers.js";
-import { code, page, table } from "./tables.js";
+import { inlineCode, markdownTable, referencePage } from "./tables.js";
 
 type Field = GraphQLField<unknown, unknown>;
 
@@ -30,11 +30,11 @@ function sectionOf(
 ): string {
   const rows = Object.values(root?.getFields() ?? {}).sort((a, b) => (a.name < b.name ? -1 : 1));
   const cells = rows.map((field) => [
-    code(signature(field)),
+    inlineCode(signature(field)),
     `${field.deprecationReason == null ? "" : `**Deprecated**: ${field.deprecationReason} `}${field.description ?? ""}`,
     fieldCallers(field.name, byField.get(field.name) ?? []),
   ]);
-  return `## ${title}\n\n${table(["operation", "does", "callers"], cells)}`;
+  return `## ${title}\n\n${markdownTable(["operation", "does", "callers"], cells)}`;
 }
 
 function typesOf(schema: GraphQLSchema): string {
@@ -47,13 +47,13 @@ function typesOf(schema: GraphQLSchema): string {
     .map((type) => {
       const fields = Object.values((type as GraphQLObjectType).getFields());
       return [
-        code(type.name),
+        inlineCode(type.name),
         fields
-          .map(({ name, type: of }) => code(`${name}: ${getNamedType(of).name === String(of) ? of : String(of)}`))
+          .map(({ name, type: of }) => inlineCode(`${name}: ${getNamedType(of).name === String(of) ? of : String(of)}`))
           .join(" "),
       ];
     });
-  return `## Types\n\n${table(["type", "fields"], rows)}`;
+  return `## Types\n\n${markdownTable(["type", "fields"], rows)}`;
 }
 
 const LEAD =
@@ -64,7 +64,7 @@ export function graphqlOperationsPage(
   byField: ReadonlyMap<string, readonly Operation[]>,
 ): string {
   const lead = `${LEAD}\n\n${CALLERS_NOTE}`;
-  return page("GraphQL operations", lead, "the schema", [
+  return referencePage("GraphQL operations", lead, "the schema", [
     sectionOf("Queries", schema.getQueryType(), byField),
     sectionOf("Mutations", schema.getMutationType(), byField),
     sectionOf("Subscriptions", schema.getSubscriptionType(), byField),

@@ -5,7 +5,7 @@ import { FORM_LIMITS } from "../../api/graphql/document-form.js";
 import { describedVariables } from "../../config/variables.js";
 import { STATUS } from "../../errors.js";
 import * as limits from "../../limits.js";
-import { code, page, table } from "./tables.js";
+import { inlineCode, markdownTable, referencePage } from "./tables.js";
 
 const MB = 1024 * 1024;
 const LIMIT_VALUES: Readonly<Record<string, unknown>> = { ...limits };
@@ -82,7 +82,7 @@ function formatLimit(name: string, value: unknown): string {
     const inSecond = (value.limit * 1_000) / value.windowMs;
     return `${value.limit.toLocaleString("en")} at once, then ${inSecond.toLocaleString("en")} a second`;
   }
-  if (typeof value !== "number") return code(JSON.stringify(value));
+  if (typeof value !== "number") return inlineCode(JSON.stringify(value));
   if (/_MS$/.test(name)) return duration(value);
   if (/BYTES/.test(name) && !/SHARE$/.test(name)) return bytes(value);
   const unit = /_MB$/.test(name) ? " MB" : /SECONDS$/.test(name) ? " s" : "";
@@ -94,7 +94,7 @@ function effectText(effect: string): string {
   if (effect === "OLDEST") return "the oldest are removed";
   return effect.replaceAll(/\b[A-Z_]{6,}\b/g, (name) => {
     const status = STATUS[name as keyof typeof STATUS] as { http: number } | undefined;
-    return status ? `${code(name)} (${status.http})` : name;
+    return status ? `${inlineCode(name)} (${status.http})` : name;
   });
 }
 
@@ -116,11 +116,11 @@ export function limitsPage(root: string): string {
   if (missingNames.length > 0) throw new Error(`limits without a row in limits.txt: ${missingNames.join(", ")}`);
   const sections = [...subjects].map(([subject, rows]) => {
     if (subject === OTHER_SUBJECT) {
-      const rowCells = rows.map((row) => [code(row.name), formattedValue(row), row.meaning]);
-      return `## ${subject}\n\n${table(["constant", "value", "note"], rowCells)}`;
+      const rowCells = rows.map((row) => [inlineCode(row.name), formattedValue(row), row.meaning]);
+      return `## ${subject}\n\n${markdownTable(["constant", "value", "note"], rowCells)}`;
     }
     const cells = rows.map((row) => {
-      const variable = !row.file && variables.has(row.name) ? code(row.name) : "";
+      const variable = !row.file && variables.has(row.name) ? inlineCode(row.name) : "";
       return [row.meaning, formattedValue(row), variable, row.scope, effectText(row.above)];
     });
     const formLimitRows = Object.entries(FORM_LIMITS).map(([what, most]) => [
@@ -131,7 +131,7 @@ export function limitsPage(root: string): string {
       effectText("REQUEST_INVALID"),
     ]);
     if (subject === GRAPHQL_SUBJECT) cells.push(...formLimitRows);
-    return `## ${subject}\n\n${table(["limit", "default", "variable", "scope", "above it"], cells)}`;
+    return `## ${subject}\n\n${markdownTable(["limit", "default", "variable", "scope", "above it"], cells)}`;
   });
-  return page("Limits", PAGE_LEAD, "`src/limits.ts` and the rules", sections);
+  return referencePage("Limits", PAGE_LEAD, "`src/limits.ts` and the rules", sections);
 }

@@ -1,6 +1,6 @@
 /** Reference page of the manifest's fields, from its schema. */
 import { manifestJsonSchema } from "../../rules/manifest.js";
-import { code, page, table } from "./tables.js";
+import { inlineCode, markdownTable, referencePage } from "./tables.js";
 
 interface Schema {
   type?: string | string[];
@@ -39,7 +39,7 @@ function rowsOf(schema: Schema, path: string): string[][] {
     const isList = field.items !== undefined || field.anyOf?.some(({ items }) => items !== undefined);
     const need = object!.required?.includes(name) ? "yes" : "";
     return [
-      [code(fieldPath), typeOf(field), need, field.description ?? ""],
+      [inlineCode(fieldPath), typeOf(field), need, field.description ?? ""],
       ...rowsOf(field, isList ? `${fieldPath}[]` : fieldPath),
     ];
   });
@@ -49,7 +49,7 @@ export function manifestFieldsPage(): string {
   const schema = manifestJsonSchema("http://127.0.0.1:4000/schemas/manifest.json") as Schema;
   const lead =
     "For authors and tools that write a manifest. [Keep an app's definitions as one document](manifest.md) explains how to use it. `/schemas/manifest.json` has the same fields as a JSON Schema.";
-  return page("Fields of the manifest", lead, "its schema", [
-    table(["field", "type", "required", "meaning"], rowsOf(schema, "")),
+  return referencePage("Fields of the manifest", lead, "its schema", [
+    markdownTable(["field", "type", "required", "meaning"], rowsOf(schema, "")),
   ]);
 }

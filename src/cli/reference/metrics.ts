@@ -1,7 +1,7 @@
 /** Reference page of the metrics at `/metrics`, read from the code that defines them. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { code, page, table } from "./tables.js";
+import { inlineCode, markdownTable, referencePage } from "./tables.js";
 
 const DEFINITION = /"(svc_[a-z_]+)",\s*(?:help:\s*)?"([^"]+)"/g;
 const KIND = /new (Gauge|Counter|Histogram)\(\{\s*name: "(svc_[a-z_]+)"/g;
@@ -18,8 +18,8 @@ export function metricsPage(root: string): string {
   );
   const rows = [...helps]
     .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, help]) => [code(name), kinds.get(name) ?? "gauge", help]);
+    .map(([name, help]) => [inlineCode(name), kinds.get(name) ?? "gauge", help]);
   const lead =
     "For operators. Each process returns these metrics at `GET /metrics` in the format of Prometheus, with the usual `process_*` and `nodejs_*` metrics. [Watching](../operate/watching.md) explains the alerting rules and the dashboard. [Prometheus and Grafana](../operate/prometheus.md) has the scrape configuration.";
-  return page("Metrics", lead, "the code", [table(["metric", "kind", "meaning"], rows)]);
+  return referencePage("Metrics", lead, "the code", [markdownTable(["metric", "kind", "meaning"], rows)]);
 }

@@ -27,7 +27,7 @@ const V3 = "/v3/apps/{appId}";
 const DS = `${APP}/data-sources/{ds}`;
 
 /** Sample bodies by method and path of the OpenAPI document. */
-export const BODIES: Readonly<Record<string, unknown>> = {
+export const SAMPLE_BODIES: Readonly<Record<string, unknown>> = {
   [`POST ${V3}/actions`]: ACTION,
   [`PUT ${V3}/actions/{id}`]: { description: "says hello", timeoutMs: 10_000 },
   [`POST ${V3}/actions/logs`]: { where: { type: "app.task.failed", data: { taskId: 12 } }, limit: 10 },
@@ -132,13 +132,13 @@ export const QUERIES: Readonly<Record<string, string>> = {
 export const WEBAUTHN: readonly string[] = ["POST /v1/auth/passkeys", "POST /v1/auth/passkeys/sign-in"];
 
 /** Sample tokens in responses of routes that create other tokens than API tokens. */
-export const TOKENS: Readonly<Record<string, string>> = {
+export const SAMPLE_TOKENS: Readonly<Record<string, string>> = {
   "POST /v1/admin/users": "svc_editor_…",
   [`POST ${APP}/visitors`]: "svc_live_…",
 };
 
 /** Sample values by field name, for fields whose schema allows any value or any text. */
-export const SAMPLES: Readonly<Record<string, unknown>> = {
+export const SAMPLE_VALUES: Readonly<Record<string, unknown>> = {
   accessRules: [{ type: ["…"], allow: "all" }],
   code: CODE,
   columns: ["Title"],

@@ -4,8 +4,8 @@ import { openapiDocument } from "../../api/openapi/document.js";
 import { ROUTES } from "../../api/rest/routes.js";
 import type { Operation } from "../../rules/access.js";
 import { CALLERS_NOTE, callersOf, isUnderRules } from "./callers.js";
-import { BODIES, QUERIES, SAMPLES, TOKENS, WEBAUTHN } from "./rest-bodies.js";
-import { code, page, table } from "./tables.js";
+import { QUERIES, SAMPLE_BODIES, SAMPLE_TOKENS, SAMPLE_VALUES, WEBAUTHN } from "./rest-bodies.js";
+import { inlineCode, markdownTable, referencePage } from "./tables.js";
 
 interface Schema {
   $ref?: string;
@@ -142,7 +142,7 @@ function exampleOf(schema: Schema, document: Document, depth = 0): unknown {
 function fieldExample(name: string, schema: Schema, document: Document, depth: number): unknown {
   const example = exampleOf(schema, document, depth);
   const isVague = example === MORE || example === SCALARS["string"];
-  return isVague ? (SAMPLES[name] ?? example) : example;
+  return isVague ? (SAMPLE_VALUES[name] ?? example) : example;
 }
 
 function objectOf({ properties = {} }: Schema, document: Document, depth: number): object {
@@ -171,7 +171,7 @@ function bodyOf({ method, path, operation }: Row, document: Document): unknown {
   if (!schema) return null;
   const route = `${method} ${path}`;
   if (WEBAUTHN.includes(route)) return MORE;
-  return BODIES[route] ?? exampleOf(schema, document);
+  return SAMPLE_BODIES[route] ?? exampleOf(schema, document);
 }
 
 function routeText(row: Row, document: Document, callers: string): string {
@@ -182,7 +182,7 @@ function routeText(row: Row, document: Document, callers: string): string {
   const [status = "200", answer] = Object.entries(operation.responses).findLast(([code]) => /^2/.test(code)) ?? [];
   const query = (operation.parameters ?? [])
     .filter((parameter) => parameter.in === "query")
-    .map(({ name }) => code(name));
+    .map(({ name }) => inlineCode(name));
   const answered = schemaOf(answer?.content);
   const address = path.replaceAll(/\{\w+\}/g, (name) => (/action|name|ds/i.test(name) ? name : "1"));
   const request = `${method} ${BASE}${address}${QUERIES[`${method} ${path}`] ?? ""}${body === null ? "" : `\n${jsonOf(body)}`}`;
@@ -192,8 +192,8 @@ function routeText(row: Row, document: Document, callers: string): string {
     ...(query.length > 0 ? [`- Query parameters: ${query.join(", ")}`] : []),
   ];
   const response = answered ? ` ${jsonOf(exampleOf(answered, document))}` : "";
-  const token = TOKENS[`${method} ${path}`];
-  const example = `${request}\n\n${status}${token ? response.replace(String(SAMPLES["token"]), token) : response}`;
+  const token = SAMPLE_TOKENS[`${method} ${path}`];
+  const example = `${request}\n\n${status}${token ? response.replace(String(SAMPLE_VALUES["token"]), token) : response}`;
   return `### ${method} ${path}\n\n${routeNotes.join("\n")}\n\n\`\`\`text\n${example}\n\`\`\``;
 }
 
@@ -232,15 +232,15 @@ export async function restRoutesPage(
     const tagRows = rows.filter((row) => tagOf(row) === tag);
     return `## ${tag}\n\n${tagRows.map((row) => routeText(row, document, routeCallers(row, byField))).join("\n\n")}`;
   });
-  const others = table(
+  const others = markdownTable(
     ["route", "what it does", "page"],
     OTHERS.map(([route, meaning, target]) => {
       const [file = ""] = target.split(".md");
-      return [route.split(", ").map(code).join(", "), meaning, `[${file.split("/").at(-1)}](${target})`];
+      return [route.split(", ").map(inlineCode).join(", "), meaning, `[${file.split("/").at(-1)}](${target})`];
     }),
   );
   sections.push(
     `## Other routes\n\nThese routes are not in \`/v1/openapi.json\`, because they send or receive files, scripts, pages or other formats. Each GET route also answers HEAD.\n\n${others}`,
   );
-  return page("REST routes", `${lead}\n\n${CALLERS_NOTE}`, "the route table and `/v1/openapi.json`", sections);
+  return referencePage("REST routes", `${lead}\n\n${CALLERS_NOTE}`, "the route table and `/v1/openapi.json`", sections);
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type Member, membersOf } from "./declarations.js";
 import { NAMESPACES, type NamespaceExample } from "./svc-examples.js";
 import { typesSection } from "./svc-types.js";
-import { code, page, table } from "./tables.js";
+import { inlineCode, markdownTable, referencePage } from "./tables.js";
 
 /** Statuses with which every call to the service can reject. */
 const EVERYWHERE_NOTE =
@@ -37,12 +37,12 @@ export const callsOf = (sources: readonly string[], type: string): Member[] =>
 
 function sectionOf(namespace: NamespaceExample, sources: readonly string[]): string {
   const { path, type, package: name, about, errors, otherErrors, seeAlso } = namespace;
-  const rows = callsOf(sources, type).map(({ signature, comment }) => [code(`${path}.${signature}`), comment]);
-  const errorsText = errors.length === 0 ? "" : `These calls can also fail with ${errors.map(code).join(", ")}. `;
+  const rows = callsOf(sources, type).map(({ signature, comment }) => [inlineCode(`${path}.${signature}`), comment]);
+  const errorsText = errors.length === 0 ? "" : `These calls can also fail with ${errors.map(inlineCode).join(", ")}. `;
   return [
     `## ${path}`,
     `${about} ${name === null ? "Needs no package." : `An action that uses it lists \`${name}\` in \`dependencies\`.`} How to use it: ${seeAlso}.`,
-    table(["call", "what it does"], rows),
+    markdownTable(["call", "what it does"], rows),
     `${errorsText}${otherErrors ?? ""}`.trim(),
     ...examplesOf(namespace),
   ]
@@ -65,7 +65,7 @@ export function svcCallsPage(root: string): string {
   const lead = `For authors of actions and pages. [Types](#types) lists the types that the calls name. Your editor gets them from \`/client/svc.d.ts\`.
 
 If a call fails, its promise rejects with an \`Error\` that has \`status\` and \`error\`. Every call to the service can fail with ${EVERYWHERE_NOTE}. [Errors](errors.md) says what to do.`;
-  return page("Calls of Svc", lead, "the declarations of the client library", [
+  return referencePage("Calls of Svc", lead, "the declarations of the client library", [
     ...NAMESPACES.map((namespace) => sectionOf(namespace, sources)),
     typesSection(signatures, sources, described),
   ]);

@@ -1,6 +1,6 @@
 /** Describes the types that calls of `Svc` use, for the reference page, from the declarations of svc.d.ts. */
 import { type Declaration, declarationsIn, membersOf } from "./declarations.js";
-import { code, table } from "./tables.js";
+import { inlineCode, markdownTable } from "./tables.js";
 
 const namesIn = (text: string): string[] => text.replaceAll(/"[^"]*"/g, "").match(/\b[A-Z]\w+\b/g) ?? [];
 
@@ -22,13 +22,13 @@ function reachable(signatures: readonly string[], all: ReadonlyMap<string, Decla
 }
 
 function sectionOf({ name, comment, text, isAlias }: Declaration, sources: readonly string[]): string {
-  const rows = isAlias ? [] : membersOf(sources, name).map((member) => [code(member.signature), member.comment]);
+  const rows = isAlias ? [] : membersOf(sources, name).map((member) => [inlineCode(member.signature), member.comment]);
   return [
     `### ${name}`,
     comment,
-    isAlias ? `Definition: ${code(text)}` : "",
-    isAlias || text === "" ? "" : `Also has the fields of ${code(text)}.`,
-    rows.length === 0 ? "" : table(["field", "meaning"], rows),
+    isAlias ? `Definition: ${inlineCode(text)}` : "",
+    isAlias || text === "" ? "" : `Also has the fields of ${inlineCode(text)}.`,
+    rows.length === 0 ? "" : markdownTable(["field", "meaning"], rows),
   ]
     .filter((part) => part !== "")
     .join("\n\n");

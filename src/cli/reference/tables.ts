@@ -8,15 +8,15 @@ const inCell = (text: string): string =>
     .join(" ")
     .trim();
 
-export const code = (text: string): string => `\`${text}\``;
+export const inlineCode = (text: string): string => `\`${text}\``;
 
-export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+export function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.map(inCell).join(" | ")} |`;
   return [line(head), line(head.map(() => "---")), ...rows.map(line)].join("\n");
 }
 
 /** Builds a page from its title, the sentence about its readers, the source that it is generated from, and its parts. */
-export function page(title: string, lead: string, source: string, parts: readonly string[]): string {
+export function referencePage(title: string, lead: string, source: string, parts: readonly string[]): string {
   const generatedNote = `This page is generated from ${source}, by \`npm run reference\`.`;
   return `${[`# ${title}`, lead, generatedNote, ...parts].join("\n\n")}\n`;
 }

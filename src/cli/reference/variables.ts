@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { OPEN_ID_VARIABLES } from "../../config/open-id.js";
 import { describedVariables } from "../../config/variables.js";
-import { code, page, table } from "./tables.js";
+import { inlineCode, markdownTable, referencePage } from "./tables.js";
 
 const COMPOSE_DEFAULTS: Record<string, string> = {
   POSTGRES_PASSWORD: "Password of the database in the compose file.",
@@ -21,7 +21,7 @@ function composeRows(root: string): string[][] {
       mark === ":?" ? "required" : rest! || "unset",
     ]),
   );
-  return [...composeVariables].map(([name, initial]) => [code(name), initial, COMPOSE_DEFAULTS[name] ?? ""]);
+  return [...composeVariables].map(([name, initial]) => [inlineCode(name), initial, COMPOSE_DEFAULTS[name] ?? ""]);
 }
 
 /** Returns the values of the Helm chart by their paths, with their defaults. */
@@ -32,7 +32,7 @@ function helmRows(root: string): string[][] {
     const [, space, name, value] = /^( *)(\w+):(?: (.*))?$/.exec(line) ?? [];
     if (space === undefined) continue;
     path.splice(space.length / 2, path.length, name!);
-    if (value !== undefined && value !== "") rows.push([code(path.join(".")), code(value)]);
+    if (value !== undefined && value !== "") rows.push([inlineCode(path.join(".")), inlineCode(value)]);
   }
   return rows;
 }
@@ -40,18 +40,18 @@ function helmRows(root: string): string[][] {
 export function variablesPage(root: string): string {
   const lead =
     "For operators. If a variable has an invalid value, the service does not start, and the error names the variable. An empty value counts as unset. At the start, the service also checks whether the machine can use `HOST`, `PORT`, `EGRESS_ADDRESS` and `DATA_DIR`. A limit is the same for every app: you cannot set another value for one app.";
-  const service = describedVariables().map(([name, { meaning, initial }]) => [code(name), initial, meaning]);
-  return page("Environment variables", lead, "`src/config`, `compose.yaml` and the chart's `values.yaml`", [
+  const service = describedVariables().map(([name, { meaning, initial }]) => [inlineCode(name), initial, meaning]);
+  return referencePage("Environment variables", lead, "`src/config`, `compose.yaml` and the chart's `values.yaml`", [
     "## The service",
-    table(["variable", "default", "meaning"], service),
+    markdownTable(["variable", "default", "meaning"], service),
     "## Sign-in at OpenID providers",
-    table(["variable", "default", "meaning"], OPEN_ID_VARIABLES),
+    markdownTable(["variable", "default", "meaning"], OPEN_ID_VARIABLES),
     "## compose.yaml",
     "Set these in the shell or in `.env` beside `compose.yaml`. Tasks: [containers](../operate/containers.md).",
-    table(["variable", "default", "meaning"], composeRows(root)),
+    markdownTable(["variable", "default", "meaning"], composeRows(root)),
     "## Helm chart",
     "Each key under `environment` is a variable of the service.",
-    table(["value", "default"], helmRows(root)),
+    markdownTable(["value", "default"], helmRows(root)),
     "## Object storage",
     "If you set `MEDIA_URL`, the service uses the AWS client. It reads its credentials from `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_PROFILE`, or from the role of the machine.",
   ]);

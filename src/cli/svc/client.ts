@@ -1,7 +1,7 @@
 /** HTTP client of the command line: sends a request to the service's API, and returns the response or throws the failure. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Environment, SavedToken, Target, TokenStore } from "./config.js";
-import { CliError, EXIT } from "./failure.js";
+import { CliError, EXIT_CODES } from "./failure.js";
 
 const TIMEOUT_MS = 130_000;
 /** Milliseconds before its expiry at which a token is renewed. */
@@ -18,7 +18,7 @@ export interface Request {
   anonymous?: boolean;
 }
 
-export interface Reply {
+export interface SvcReply {
   status: number;
   headers: Headers;
   // biome-ignore lint/suspicious/noExplicitAny: the answer has the shape of its route
@@ -38,7 +38,7 @@ export class ApiFailure extends CliError {
   constructor(http: number, body: Record<string, unknown>) {
     const status = typeof body["status"] === "string" ? body["status"] : `HTTP_${http}`;
     const message = typeof body["error"] === "string" ? body["error"] : `the server answered ${http}`;
-    super(`${status}: ${message}`, EXIT.failed, body);
+    super(`${status}: ${message}`, EXIT_CODES.failed, body);
     this.http = http;
     this.status = status;
   }
@@ -83,7 +83,7 @@ export class Client {
     return body.access_token;
   }
 
-  async #send(method: string, address: string, { body, headers = {} }: Sent): Promise<Reply> {
+  async #send(method: string, address: string, { body, headers = {} }: Sent): Promise<SvcReply> {
     let response: Response;
     try {
       response = await fetch(address, {
@@ -106,7 +106,7 @@ export class Client {
    * Sends a request. If the service responds with Retry-After, waits and repeats it: the service does this only before
    * it starts work on a request.
    */
-  async #sendPatiently(method: string, address: string, request: Sent): Promise<Reply> {
+  async #sendPatiently(method: string, address: string, request: Sent): Promise<SvcReply> {
     for (let waited = 0; ; ) {
       const reply = await this.#send(method, address, request);
       const seconds = Number(reply.headers.get("retry-after"));
@@ -117,12 +117,12 @@ export class Client {
   }
 
   /** Sends a request without a token. Resolves for any status. */
-  async open(method: string, path: string, form?: URLSearchParams): Promise<Reply> {
+  async open(method: string, path: string, form?: URLSearchParams): Promise<SvcReply> {
     return this.#send(method, this.target.url + path, form ? { body: form } : {});
   }
 
   /** @param path with `:app` for the app @throws ApiFailure */
-  async request(method: string, path: string, request: Request = {}): Promise<Reply> {
+  async request(method: string, path: string, request: Request = {}): Promise<SvcReply> {
     const { query = {}, body, headers = {}, anonymous = false } = request;
     const token = anonymous ? null : (request.token ?? (await this.token()));
     const address = new URL(this.target.url + path.replace(":app", String(this.target.app)));

@@ -93,7 +93,7 @@ function itemsOf(manifest: Manifest): Map<string, { kind: string; name: string; 
  * Returns the changes from `before` to `after`. A field that `after` does not contain keeps its value.
  * @param isWhole true if items that `after` does not contain count as removed
  */
-export function differences(before: Manifest, after: Manifest, isWhole: boolean): Difference[] {
+export function manifestDifferences(before: Manifest, after: Manifest, isWhole: boolean): Difference[] {
   const [old, next] = [itemsOf(before), itemsOf(after)];
   const changes: Difference[] = [];
   for (const [key, { kind, name, item }] of next) {

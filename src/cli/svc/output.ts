@@ -13,7 +13,7 @@ const toPrintable = (text: string): string =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is replaced
   text.replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "\u{fffd}");
 
-export class Output {
+export class CommandOutput {
   readonly isJson: boolean;
   readonly #streams: ProgramStreams;
   readonly #hasColour: boolean;

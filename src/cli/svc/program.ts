@@ -12,8 +12,8 @@ import { addSignIn } from "./commands/sign-in.js";
 import { addStages } from "./commands/stages.js";
 import { addSync } from "./commands/sync.js";
 import { completionScript } from "./completion.js";
-import { CliError, EXIT } from "./failure.js";
-import { Output } from "./output.js";
+import { CliError, EXIT_CODES } from "./failure.js";
+import { CommandOutput } from "./output.js";
 import { type GlobalOptions, type Run, Session, type Surroundings } from "./session.js";
 
 function failureOf(error: unknown): CliError {
@@ -84,7 +84,7 @@ export function createProgram(surroundings: Surroundings, onExit: (code: number)
 
 /** Runs `svc` with these arguments. Returns the exit code. */
 export async function runSvc(args: readonly string[], surroundings: Surroundings): Promise<number> {
-  let code: number = EXIT.done;
+  let code: number = EXIT_CODES.done;
   const program = createProgram(surroundings, (exitCode) => {
     code = exitCode;
   });
@@ -92,10 +92,10 @@ export async function runSvc(args: readonly string[], surroundings: Surroundings
     await program.parseAsync([...args], { from: "user" });
     return code;
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.wrongUse;
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_CODES.done : EXIT_CODES.wrongUse;
     const failure = failureOf(error);
     const isJson = args.includes("--json");
-    new Output(isJson, surroundings, surroundings.env).failure(failure.message, failure.details);
+    new CommandOutput(isJson, surroundings, surroundings.env).failure(failure.message, failure.details);
     return failure.exitCode;
   }
 }

@@ -19,7 +19,7 @@ import { ProjectReader, readConfigOf } from "../../engine/bundler/project/projec
 import { ENTRY_FILES, isSourcePath } from "../../rules/action-source.js";
 import type { Target } from "./config.js";
 import { CliError, wrongUse } from "./failure.js";
-import { differences, type Item, type Manifest, type Source, sourceOf } from "./manifest.js";
+import { type Item, type Manifest, manifestDifferences, type Source, sourceOf } from "./manifest.js";
 
 const ENTRIES = Object.values(ENTRY_FILES).flat();
 const TYPES_FILE = "svc.d.ts";
@@ -174,7 +174,7 @@ export class Project {
     // A file that cannot be read is replaced.
     const local = this.actionFile(folder) === null ? null : await this.readAction(folder).catch(() => null);
     const isSame = (other: Item) =>
-      differences({ version: 1, actions: [item] }, { version: 1, actions: [other] }, false).length === 0;
+      manifestDifferences({ version: 1, actions: [item] }, { version: 1, actions: [other] }, false).length === 0;
     if (local && isSame(local)) return;
     const source = sourceOf(item);
     if (source) return this.#writeSource(`actions/${folder}`, config, source);

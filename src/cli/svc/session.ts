@@ -4,7 +4,7 @@ import { text } from "node:stream/consumers";
 import { Client } from "./client.js";
 import { type Environment, readTarget, type Target, TokenStore } from "./config.js";
 import { CliError, wrongUse } from "./failure.js";
-import { Output, type ProgramStreams } from "./output.js";
+import { CommandOutput, type ProgramStreams } from "./output.js";
 
 export interface GlobalOptions {
   json?: boolean;
@@ -19,14 +19,14 @@ export interface Surroundings extends ProgramStreams {
 
 export class Session {
   readonly surroundings: Surroundings;
-  readonly output: Output;
+  readonly output: CommandOutput;
   readonly store: TokenStore;
   readonly #isSure: boolean;
   #client: Client | null = null;
 
   constructor(surroundings: Surroundings, { json = false, yes = false }: GlobalOptions) {
     this.surroundings = surroundings;
-    this.output = new Output(json, surroundings, surroundings.env);
+    this.output = new CommandOutput(json, surroundings, surroundings.env);
     this.store = new TokenStore(surroundings.env);
     this.#isSure = yes;
   }

@@ -1,7 +1,7 @@
 /** Runs action.test files. Each becomes a draft of a temporary app, which the service builds, runs and deletes. */
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { ApiFailure, type Reply, type Request } from "./client.js";
+import { ApiFailure, type Request, type SvcReply } from "./client.js";
 import { CliError, FinalError, InterruptedError, wrongUse } from "./failure.js";
 import { startLocalServer } from "./local-server.js";
 import { Project } from "./project.js";
@@ -29,7 +29,7 @@ export interface TestOptions {
   isRepeated: boolean;
 }
 
-type SendRequest = (method: string, path: string, request?: Request) => Promise<Reply>;
+type SendRequest = (method: string, path: string, request?: Request) => Promise<SvcReply>;
 
 /** The app in which tests run: a preview with the folder's definitions and without data. */
 interface TestApp {

@@ -12,16 +12,16 @@ import {
   timingSafeEqual,
 } from "node:crypto";
 import { promisify } from "node:util";
-import { ArchiveError, damaged } from "./failure.js";
+import { ArchiveError, damagedArchive } from "./failure.js";
 
 /** Secret of an encrypted archive: a passphrase or 32 random bytes. */
 export type Secret = { kind: "passphrase"; text: string } | { kind: "key"; bytes: Buffer };
 
 /** First bytes of every encrypted file; the digit is the version of the format. */
-export const MAGIC = Buffer.from("svc-backup-seal1");
+export const SEAL_MAGIC = Buffer.from("svc-backup-seal1");
 const SALT_BYTES = 32;
 const CHECK_BYTES = 16;
-export const HEADER_BYTES = MAGIC.length + 1 + SALT_BYTES + CHECK_BYTES;
+export const HEADER_BYTES = SEAL_MAGIC.length + 1 + SALT_BYTES + CHECK_BYTES;
 
 const KIND = { passphrase: 1, key: 2 } as const;
 const NAMES = { passphrase: "a passphrase", key: "a key file" } as const;
@@ -77,9 +77,9 @@ async function* pieces(bytes: AsyncIterable<Buffer>, size: number): AsyncGenerat
 }
 
 /** Yields the content of the file: the header, then the chunks. */
-export async function* seal(plain: AsyncIterable<Buffer>, secret: Secret): AsyncGenerator<Buffer> {
-  const head = Buffer.concat([MAGIC, Buffer.from([KIND[secret.kind]]), randomBytes(SALT_BYTES)]);
-  const keys = await keysOf(secret, head.subarray(MAGIC.length + 1));
+export async function* sealStream(plain: AsyncIterable<Buffer>, secret: Secret): AsyncGenerator<Buffer> {
+  const head = Buffer.concat([SEAL_MAGIC, Buffer.from([KIND[secret.kind]]), randomBytes(SALT_BYTES)]);
+  const keys = await keysOf(secret, head.subarray(SEAL_MAGIC.length + 1));
   yield Buffer.concat([head, checkOf(keys, head)]);
   let number = 0;
   for await (const { piece, last } of pieces(plain, CHUNK_BYTES)) {
@@ -91,10 +91,10 @@ export async function* seal(plain: AsyncIterable<Buffer>, secret: Secret): Async
 
 async function openHeader(header: Buffer, secret: Secret | null): Promise<{ keys: Keys; head: Buffer }> {
   const head = header.subarray(0, HEADER_BYTES - CHECK_BYTES);
-  const kind = (["passphrase", "key"] as const).find((kindName) => KIND[kindName] === head[MAGIC.length]);
-  if (header.length < HEADER_BYTES || !kind) throw damaged("its beginning is not whole");
+  const kind = (["passphrase", "key"] as const).find((kindName) => KIND[kindName] === head[SEAL_MAGIC.length]);
+  if (header.length < HEADER_BYTES || !kind) throw damagedArchive("its beginning is not whole");
   if (secret?.kind !== kind) throw new ArchiveError(`the file is encrypted with ${NAMES[kind]}: pass that`);
-  const keys = await keysOf(secret, head.subarray(MAGIC.length + 1));
+  const keys = await keysOf(secret, head.subarray(SEAL_MAGIC.length + 1));
   if (!timingSafeEqual(checkOf(keys, head), header.subarray(HEADER_BYTES - CHECK_BYTES))) {
     const which = kind === "passphrase" ? "passphrase" : "key";
     throw new ArchiveError(`the ${which} is not the one that the file was encrypted with`);
@@ -107,7 +107,7 @@ async function openHeader(header: Buffer, secret: Secret | null): Promise<{ keys
  * @param sealed the bytes after the header
  * @throws ArchiveError
  */
-export async function* unseal(
+export async function* unsealStream(
   header: Buffer,
   sealed: AsyncIterable<Buffer>,
   secret: Secret | null,
@@ -115,7 +115,7 @@ export async function* unseal(
   const { keys, head } = await openHeader(header, secret);
   let number = 0;
   for await (const { piece, last } of pieces(sealed, SEALED_BYTES)) {
-    if (piece.length < TAG_BYTES) throw damaged("it is incomplete");
+    if (piece.length < TAG_BYTES) throw damagedArchive("it is incomplete");
     const body = piece.subarray(0, -TAG_BYTES);
     const decipher = createDecipheriv("aes-256-gcm", keys.chunks, nonce(number, last)).setAAD(head);
     decipher.setAuthTag(piece.subarray(-TAG_BYTES));
@@ -123,7 +123,7 @@ export async function* unseal(
     try {
       plain = Buffer.concat([decipher.update(body), decipher.final()]);
     } catch {
-      throw damaged(
+      throw damagedArchive(
         last ? "it was cut off, or its last part was changed" : `it was changed at about byte ${number * SEALED_BYTES}`,
       );
     }

@@ -4,10 +4,10 @@
  */
 import { createHash, type Hash } from "node:crypto";
 import { Header } from "tar";
-import { damaged } from "./failure.js";
+import { damagedArchive } from "./failure.js";
 
 /** A part, completely in memory. */
-export interface Part {
+export interface TapePart {
   name: string;
   content: Buffer;
 }
@@ -22,11 +22,11 @@ const NAME_MAX = 99;
 
 const isName = (name: string): boolean => name.length <= NAME_MAX && NAME.test(name);
 
-function digest(hash: Hash, { name, content }: Part): void {
+function digest(hash: Hash, { name, content }: TapePart): void {
   hash.update(`${name}\n${content.length}\n`).update(content);
 }
 
-function* blocksOf({ name, content }: Part): Generator<Buffer> {
+function* blocksOf({ name, content }: TapePart): Generator<Buffer> {
   if (!isName(name) || content.length > PART_MAX_BYTES) throw new Error(`${name} is not a valid name in an archive`);
   const header = Buffer.alloc(BLOCK);
   const fields = {
@@ -45,7 +45,7 @@ function* blocksOf({ name, content }: Part): Generator<Buffer> {
 }
 
 /** Yields the parts as a tar file. */
-export async function* record(parts: AsyncIterable<Part>): AsyncGenerator<Buffer> {
+export async function* writeTape(parts: AsyncIterable<TapePart>): AsyncGenerator<Buffer> {
   const hash = createHash("sha256");
   let count = 0;
   for await (const part of parts) {
@@ -89,43 +89,43 @@ class Bytes {
 }
 
 /** Returns the next part; null at the two empty blocks that end a tar file. */
-async function nextPart(bytes: Bytes): Promise<Part | null> {
+async function nextPart(bytes: Bytes): Promise<TapePart | null> {
   const block = await bytes.takeBytes(BLOCK);
-  if (block.length < BLOCK) throw damaged("it is incomplete");
+  if (block.length < BLOCK) throw damagedArchive("it is incomplete");
   const header = new Header(block, 0);
   if (header.nullBlock) return null;
   const { path = "", size = -1, type, cksumValid, linkpath } = header;
-  if (!cksumValid) throw damaged("one of its parts has no readable heading");
-  if (type !== "File" || linkpath || !isName(path)) throw damaged("it has a part that no backup has");
+  if (!cksumValid) throw damagedArchive("one of its parts has no readable heading");
+  if (type !== "File" || linkpath || !isName(path)) throw damagedArchive("it has a part that no backup has");
   if (!Number.isSafeInteger(size) || size < 0 || size > PART_MAX_BYTES)
-    throw damaged(`its part ${path} has no possible size`);
+    throw damagedArchive(`its part ${path} has no possible size`);
   const padded = Math.ceil(size / BLOCK) * BLOCK;
   const content = await bytes.takeBytes(padded);
-  if (content.length < padded) throw damaged("it is incomplete");
+  if (content.length < padded) throw damagedArchive("it is incomplete");
   return { name: path, content: content.subarray(0, size) };
 }
 
-function isEnd({ name, content }: Part, count: number, sha256: string): boolean {
+function isEnd({ name, content }: TapePart, count: number, sha256: string): boolean {
   if (name !== END) return false;
   const expected = `${JSON.stringify({ parts: count, sha256 })}\n`;
-  if (content.toString() !== expected) throw damaged("its parts differ from those that were written");
+  if (content.toString() !== expected) throw damagedArchive("its parts differ from those that were written");
   return true;
 }
 
 /** Yields the parts of a tar file. They can be trusted only when all have been yielded. @throws ArchiveError */
-export async function* replay(stream: AsyncIterable<Buffer>): AsyncGenerator<Part> {
+export async function* readTape(stream: AsyncIterable<Buffer>): AsyncGenerator<TapePart> {
   const bytes = new Bytes(stream);
   const hash = createHash("sha256");
   try {
     for (let count = 0; ; count += 1) {
       const part = await nextPart(bytes);
-      if (part === null) throw damaged("it is incomplete");
+      if (part === null) throw damagedArchive("it is incomplete");
       if (isEnd(part, count, hash.copy().digest("hex"))) break;
       digest(hash, part);
       yield part;
     }
     if ((await nextPart(bytes)) !== null || (await bytes.takeBytes(2 * BLOCK)).length !== BLOCK) {
-      throw damaged("something follows its end");
+      throw damagedArchive("something follows its end");
     }
   } finally {
     await bytes.close();

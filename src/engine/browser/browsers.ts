@@ -9,16 +9,16 @@ import type { PageKey } from "./pages/pool.js";
 import { proveSandbox, type SandboxProof } from "./processes/sandbox-proof.js";
 import {
   type FailureCause,
-  failed,
+  failedPageOutcome,
   hasNetwork,
   hasOverflowed,
-  MODES,
   type Mode,
   type PageOutcome,
   type PageRun,
   type PageScript,
+  SANDBOX_MODES,
 } from "./run.js";
-import { type Generation, Supervisor, type SupervisorOptions } from "./supervisor.js";
+import { type BrowserGeneration, Supervisor, type SupervisorOptions } from "./supervisor.js";
 import { RememberedCode, type TrialOf, Trials } from "./trials.js";
 
 export interface BrowsersOptions extends SupervisorOptions {
@@ -78,8 +78,8 @@ function placementOf(request: PageRun): Placement {
   const defined = packages.flatMap((script) => ("source" in script && script.defines) || []);
   const ofSource = needsOfCode(source, defined);
   const needs = [ofSource, ...packages.map(needsOfPackage)];
-  const most = Math.max(...needs.map(({ mode }) => MODES.indexOf(mode)));
-  const mode = MODES[most]!;
+  const most = Math.max(...needs.map(({ mode }) => SANDBOX_MODES.indexOf(mode)));
+  const mode = SANDBOX_MODES[most]!;
   const isTooLarge = mode === "network-isolate" && needDocument.has(request);
   return {
     mode: isTooLarge ? "document" : mode,
@@ -100,12 +100,13 @@ const REUSABLE_AFTER: readonly FailureCause[] = ["script", "result", "retry"];
 /** Causes of a failure in a network isolate after which the code always runs in a document. */
 const ENDED_WITH_PAGE: readonly FailureCause[] = ["retry", "browser", "memory"];
 
-const cancelledBeforeStart = () => failed("cancelled", "AbortError", "The run was cancelled before it began");
+const cancelledBeforeStart = () =>
+  failedPageOutcome("cancelled", "AbortError", "The run was cancelled before it began");
 
 /** Runs the request in one mode. @returns null if no code of the run was evaluated, so that another attempt is safe */
 async function runIn(
   supervisor: Supervisor,
-  generation: Generation,
+  generation: BrowserGeneration,
   request: PageRun,
   mode: Mode,
 ): Promise<PageOutcome | null> {
@@ -254,6 +255,6 @@ export class Browsers {
       if (outcome !== null) return outcome;
       tried.add(supervisor);
     }
-    return failed("browser", "Error", "No browser was available for the run");
+    return failedPageOutcome("browser", "Error", "No browser was available for the run");
   }
 }

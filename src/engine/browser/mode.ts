@@ -52,7 +52,7 @@ const FURTHER =
 const IDENTIFIER = /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u;
 
 /** True if a document may have this global. False for a name that exists nowhere in a browser, such as one of Node's. */
-export function isOfDocuments(name: string): boolean {
+export function isDocumentGlobal(name: string): boolean {
   return !IDENTIFIER.test(name) || Object.hasOwn(browserGlobals.browser, name) || FURTHER.test(name);
 }
 
@@ -89,7 +89,7 @@ export function documentNamesIn(source: string, content?: string): readonly stri
  * scope of the call.
  */
 export function needsOfNames(names: readonly string[]): CodeNeeds {
-  const needed = names.filter((name) => !DYNAMIC.includes(name) && isOfDocuments(name));
+  const needed = names.filter((name) => !DYNAMIC.includes(name) && isDocumentGlobal(name));
   if (names.includes("eval") || !needed.every((name) => NETWORK_ISOLATE_GLOBALS.includes(name))) return DOCUMENT;
   return { mode: "network-isolate", network: needed.includes(REQUESTING_GLOBAL) };
 }

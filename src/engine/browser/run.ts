@@ -33,8 +33,8 @@ export type PageScript =
  * `network-isolate`: also timers, `fetch`, crypto, URLs and events, at the app's origin. `document`: all that a page
  * has.
  */
-export const MODES = ["isolate", "network-isolate", "document"] as const;
-export type Mode = (typeof MODES)[number];
+export const SANDBOX_MODES = ["isolate", "network-isolate", "document"] as const;
+export type Mode = (typeof SANDBOX_MODES)[number];
 
 /** True if code in this mode can make requests. */
 export const hasNetwork = (mode: Mode): boolean => mode !== "isolate";
@@ -170,6 +170,6 @@ export type PageOutcome =
 export const hasOverflowed = (outcome: PageOutcome): boolean =>
   !outcome.ok && outcome.error.message.includes("Maximum call stack size exceeded");
 
-export function failed(cause: FailureCause, name: string, message: string): PageOutcome {
+export function failedPageOutcome(cause: FailureCause, name: string, message: string): PageOutcome {
   return { ok: false, cause, error: { name, message, stack: `${name}: ${message}` } };
 }

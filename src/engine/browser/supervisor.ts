@@ -4,7 +4,7 @@ import type { Logger } from "pino";
 import { runInBackground } from "../../background.js";
 import type { BrowserSource, Chromium } from "./browser-source.js";
 import type { ProxyPort } from "./network/proxy-port.js";
-import { type Openings, Pool } from "./pages/pool.js";
+import { type PageOpenings, Pool } from "./pages/pool.js";
 import { BrowserWatch } from "./watch/browser-watch.js";
 import { LaunchWatch } from "./watch/launches.js";
 
@@ -13,7 +13,7 @@ export interface SupervisorOptions {
   /** Opens the network connection of one context. Null if runs have no network. */
   openProxyPort: (() => Promise<ProxyPort>) | null;
   /** Queue for opening contexts and documents, shared by all browsers; by default no queue. */
-  openings?: Openings;
+  openings?: PageOpenings;
   /** Contexts opened in advance; default 2. */
   spares?: number;
   /** Maximum idle pages over all keys, 20 to 45 MB each; default 48. */
@@ -27,7 +27,7 @@ export interface SupervisorOptions {
 }
 
 /** One browser with its pages, from its start until the last of its runs has ended. */
-export interface Generation {
+export interface BrowserGeneration {
   chromium: Chromium;
   pool: Pool;
   watch: BrowserWatch;
@@ -45,15 +45,15 @@ const RUNS_PER_BROWSER = 50_000;
 /** Wait in milliseconds after a failed start. It doubles with each failure. A failed start costs a fifth of a second of processor time. */
 const BACKOFF_FIRST_MS = 100;
 const BACKOFF_MAX_MS = 1_000;
-const WITHOUT_QUEUE: Openings = { enter: async () => () => undefined };
+const WITHOUT_QUEUE: PageOpenings = { enter: async () => () => undefined };
 
 export class Supervisor {
-  private readonly generations = new Set<Generation>();
-  private starting: Promise<Generation> | null = null;
+  private readonly generations = new Set<BrowserGeneration>();
+  private starting: Promise<BrowserGeneration> | null = null;
   private readonly stopping = new AbortController();
   private backoff = 0;
   private lastFault = "";
-  private newest: Generation | null = null;
+  private newest: BrowserGeneration | null = null;
 
   constructor(
     private readonly source: BrowserSource,
@@ -61,7 +61,7 @@ export class Supervisor {
   ) {}
 
   /** The browser for new runs; null while none is running. */
-  get current(): Generation | null {
+  get current(): BrowserGeneration | null {
     return this.newest?.chromium.alive() ? this.newest : null;
   }
 
@@ -69,7 +69,7 @@ export class Supervisor {
     return this.stopping.signal.aborted;
   }
 
-  private createGeneration(chromium: Chromium): Generation {
+  private createGeneration(chromium: Chromium): BrowserGeneration {
     const { openProxyPort, openings = WITHOUT_QUEUE, spares = 2, warmPages = 48 } = this.options;
     const watch = new BrowserWatch(chromium, () => generation.active > 0);
     const pool = new Pool({
@@ -81,7 +81,7 @@ export class Supervisor {
       warmPages,
     });
     const counts = { runs: 0, active: 0, retired: false };
-    const generation: Generation = { chromium, pool, watch, ...counts };
+    const generation: BrowserGeneration = { chromium, pool, watch, ...counts };
     this.generations.add(generation);
     const launches = new LaunchWatch(chromium, pool.hasPages, () =>
       this.options.log.error({ browser: this.source.name }, "the browser can start no page; it is replaced"),
@@ -96,7 +96,7 @@ export class Supervisor {
     return generation;
   }
 
-  private async launch(): Promise<Generation> {
+  private async launch(): Promise<BrowserGeneration> {
     const { source } = this;
     this.stopping.signal.throwIfAborted();
     const chromium = await source.open(this.stopping.signal);
@@ -121,7 +121,7 @@ export class Supervisor {
    * Starts a browser that replaces the current one for new runs. Concurrent calls share one start.
    * @throws Error described by the source if the start fails
    */
-  replace(): Promise<Generation> {
+  replace(): Promise<BrowserGeneration> {
     this.starting ??= this.launch()
       .catch((error) => {
         throw this.source.describeFailure(error);
@@ -132,17 +132,17 @@ export class Supervisor {
     return this.starting;
   }
 
-  private retire(generation: Generation): void {
+  private retire(generation: BrowserGeneration): void {
     generation.retired = true;
     generation.pool.retire();
     this.stopIfDone(generation);
   }
 
-  stopIfDone(generation: Generation): void {
+  stopIfDone(generation: BrowserGeneration): void {
     if (generation.retired && generation.active === 0) runInBackground(generation.chromium.stop());
   }
 
-  private onEnded(generation: Generation): void {
+  private onEnded(generation: BrowserGeneration): void {
     this.generations.delete(generation);
     if (generation !== this.newest) return;
     this.newest = null;
@@ -194,7 +194,7 @@ export class Supervisor {
   }
 
   /** Counts a run that starts. Replaces an old or large browser in the background. */
-  countRun(generation: Generation): void {
+  countRun(generation: BrowserGeneration): void {
     const { log, runsPerBrowser = RUNS_PER_BROWSER } = this.options;
     generation.runs += 1;
     this.backoff = 0;

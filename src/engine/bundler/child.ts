@@ -5,7 +5,7 @@
 
 import { createWriteStream } from "node:fs";
 import { isBuiltin } from "node:module";
-import type { Answer, BundleJob } from "../bundler.js";
+import type { BundleJob, BundlerAnswer } from "../bundler.js";
 import { filesOf, UNPACKED_MAX_BYTES } from "./archive.js";
 import { isDeclaration } from "./declarations.js";
 import { PackageFault } from "./fault.js";
@@ -23,7 +23,7 @@ async function standardInput(): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-async function answerTo(input: Buffer): Promise<Answer> {
+async function answerTo(input: Buffer): Promise<BundlerAnswer> {
   const start = 4 + input.readUInt32BE();
   const { packages, maxBytes, subpath, source, repository } = JSON.parse(String(input.subarray(4, start))) as BundleJob;
   if (source) return { built: await makeSourceScript(source) };
@@ -58,7 +58,7 @@ async function answerTo(input: Buffer): Promise<Answer> {
 }
 
 async function main(): Promise<void> {
-  const answer = await answerTo(await standardInput()).catch((error: unknown): Answer => {
+  const answer = await answerTo(await standardInput()).catch((error: unknown): BundlerAnswer => {
     if (error instanceof PackageFault) return { fault: error.message };
     return { fault: "it cannot be read", reason: String((error as Error)?.stack ?? error).slice(0, 2_000) };
   });

@@ -24,7 +24,7 @@ const EXISTING_GLOBALS = new Set([
   ...Object.keys(globals.worker),
 ]);
 
-export const isFree = (name: string): boolean =>
+export const isFreeGlobalName = (name: string): boolean =>
   IDENTIFIER.test(name) && !RESERVED.has(name) && !EXISTING_GLOBALS.has(name) && !(name in Object.prototype);
 
 /**
@@ -54,7 +54,7 @@ function assignedIn(wrapper: AnyNode): GlobalName[] {
     AssignmentExpression({ left, operator, right }) {
       if (operator !== "=" || left.type !== "MemberExpression" || ofModule(left.object)) return;
       const name = propertyName(left);
-      if (name !== null && isFree(name) && name !== "amd" && name !== "noConflict")
+      if (name !== null && isFreeGlobalName(name) && name !== "amd" && name !== "noConflict")
         names.push({ name, namespace: isFilled(right) });
     },
   });
@@ -84,7 +84,7 @@ export function nameInBuild(source: string, packageName: string): GlobalName | n
       statement.type === "VariableDeclaration" ? statement.declarations : [],
     );
     const variables = declared.flatMap(({ id }) =>
-      id.type === "Identifier" && isFree(id.name) ? [{ name: id.name, namespace: false }] : [],
+      id.type === "Identifier" && isFreeGlobalName(id.name) ? [{ name: id.name, namespace: false }] : [],
     );
     const camel = nameInCamelCase(packageName);
     const named = [...assigned, ...variables].find(({ name }) => alike(name, camel));
@@ -110,7 +110,7 @@ export function nameInReadme(readme: string, packageName: string): GlobalName | 
   ];
   const names = forms.flatMap(([form, namespace]) => {
     const match = form.exec(text);
-    return match && isFree(match[1]!) ? [{ name: match[1]!, namespace, at: match.index }] : [];
+    return match && isFreeGlobalName(match[1]!) ? [{ name: match[1]!, namespace, at: match.index }] : [];
   });
   const [first] = names.sort((a, b) => a.at - b.at);
   if (first) return { name: first.name, namespace: first.namespace };
@@ -131,7 +131,7 @@ function spelledIn(text: string, packageName: string): string | null {
     new RegExp(`(?<![\\w$./@-])${camel.replaceAll("$", "\\$")}(?=(?:\\.(?!js\\b)|\\()\\w)`, "gi"),
   );
   const counts = new Map<string, number>();
-  for (const [name] of spelled) if (isFree(name)) counts.set(name, (counts.get(name) ?? 0) + 1);
+  for (const [name] of spelled) if (isFreeGlobalName(name)) counts.set(name, (counts.get(name) ?? 0) + 1);
   const [most] = [...counts].sort(([, a], [, b]) => b - a);
   return most?.[0] ?? null;
 }
@@ -148,5 +148,5 @@ export function nameInCamelCase(packageName: string): string {
   };
   const [scope, bare] = packageName.startsWith("@") ? packageName.slice(1).split("/") : [null, packageName];
   const candidates = [camel(bare!), ...(scope ? [camel(`${scope}-${bare}`)] : []), camel(`npm-${bare}`)];
-  return candidates.find(isFree) ?? `npm_${candidates[0]!.replace(/\W/g, "_")}`;
+  return candidates.find(isFreeGlobalName) ?? `npm_${candidates[0]!.replace(/\W/g, "_")}`;
 }

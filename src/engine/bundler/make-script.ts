@@ -18,7 +18,7 @@ import { createResolution } from "./resolution.js";
 import { neededModules, parsedScript, usedNames } from "./used-names.js";
 
 /** A package of the tree with its folder. */
-export interface Placed {
+export interface PackageInTree {
   name: string;
   version: string;
   folder: string;
@@ -85,7 +85,7 @@ function nameOfSubpath(subpath: string): GlobalName {
   return { name: nameInCamelCase(last), namespace: false };
 }
 
-function globalOf(tree: FileTree, { name, folder }: Placed, subpath: string): GlobalName {
+function globalOf(tree: FileTree, { name, folder }: PackageInTree, subpath: string): GlobalName {
   if (subpath !== "") return nameOfSubpath(subpath);
   const manifest = tree.manifest(folder);
   const builds = [manifest["unpkg"], manifest["jsdelivr"]].filter((path) => typeof path === "string");
@@ -98,7 +98,7 @@ function globalOf(tree: FileTree, { name, folder }: Placed, subpath: string): Gl
 }
 
 /** esbuild plugin that resolves all imports in the tree, so that esbuild does not read the disk. */
-function packagesOf(tree: FileTree, root: Placed): Plugin {
+function packagesOf(tree: FileTree, root: PackageInTree): Plugin {
   const { resolve } = createResolution(tree);
   return {
     name: NAMESPACE,
@@ -155,7 +155,7 @@ const SHARED = {
  */
 async function shapeOf(
   tree: FileTree,
-  root: Placed,
+  root: PackageInTree,
   module: string,
 ): Promise<{ isModule: boolean; hasDefault: boolean }> {
   const alone: Plugin = {
@@ -181,7 +181,7 @@ async function shapeOf(
  */
 async function wrapperOf(
   tree: FileTree,
-  root: Placed,
+  root: PackageInTree,
   module: string,
   { name, namespace }: GlobalName,
 ): Promise<string> {
@@ -195,7 +195,7 @@ async function wrapperOf(
 
 async function bundled(
   tree: FileTree,
-  root: Placed,
+  root: PackageInTree,
   module: string,
   global: GlobalName,
 ): Promise<BuildResult<{ write: false; metafile: true }>> {
@@ -228,10 +228,10 @@ function checkModules(needed: readonly string[], isBuiltin: (name: string) => bo
  */
 export async function makeScript(
   tree: FileTree,
-  packages: readonly Placed[],
+  packages: readonly PackageInTree[],
   options: { maxBytes: number; subpath?: string; isBuiltin: (name: string) => boolean },
 ): Promise<Script> {
-  const [root] = packages as [Placed];
+  const [root] = packages as [PackageInTree];
   const { subpath = "" } = options;
   const global = globalOf(tree, root, subpath);
   const { outputFiles, metafile } = await bundled(tree, root, root.name + subpath, global);
@@ -239,7 +239,7 @@ export async function makeScript(
   const program = parsedScript(whole);
   checkModules(neededModules(program), options.isBuiltin);
   const inputs = Object.keys(metafile.inputs).map((path) => path.replace(`${NAMESPACE}:`, ""));
-  const within = ({ folder }: Placed) =>
+  const within = ({ folder }: PackageInTree) =>
     inputs.some((path) => path.startsWith(`${folder}/`) && !path.startsWith(`${folder}/node_modules/`));
   const used = packages.filter((placed) => placed === root || within(placed));
   // ASCII only, as is esbuild's default: one character beyond Latin-1 doubles the size of the text in memory, in

@@ -5,7 +5,7 @@ import enhancedResolve from "enhanced-resolve";
 import type { FileTree } from "./file-tree.js";
 
 /** Result: a file of the tree; an empty module, by the package's `browser` field; a module of Node; or a missing module. */
-export type Resolved = { file: string } | "empty" | "node" | "missing";
+export type ResolvedModule = { file: string } | "empty" | "node" | "missing";
 
 const { ResolverFactory } = enhancedResolve;
 const EXTENSIONS = [".js", ".mjs", ".cjs", ".json", ".jsx"];
@@ -37,7 +37,7 @@ export function createResolution(tree: FileTree) {
 
   return {
     /** @param importer a file of the tree, or a folder that ends in a slash */
-    resolve(specifier: string, importer: string, kind: "import" | "require"): Promise<Resolved> {
+    resolve(specifier: string, importer: string, kind: "import" | "require"): Promise<ResolvedModule> {
       return new Promise((resolve) => {
         resolvers[kind].resolve({}, dirname(`${importer}x`), specifier, {}, (_error, path) => {
           if (path === false) resolve("empty");

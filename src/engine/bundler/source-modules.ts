@@ -82,7 +82,7 @@ export function fileAt(has: HasFile, path: string): string | null {
 export const isRelative = (specifier: string): boolean =>
   specifier.startsWith("./") || specifier.startsWith("../") || specifier === "." || specifier === "..";
 
-export const isOutside = (path: string): boolean => path === ".." || path.startsWith("../");
+export const isOutsideFolder = (path: string): boolean => path === ".." || path.startsWith("../");
 
 /**
  * Returns the file that `paths` or `baseUrl` of a tsconfig.json assign to a specifier; null if there is none. Paths are

@@ -5,7 +5,7 @@
 import { dirname, extname, join } from "node:path/posix";
 import { type BuildResult, build, type Loader, type Message, type OnLoadResult, type Plugin } from "esbuild";
 import { PackageFault } from "./fault.js";
-import { fileAt, fileByAlias, isOutside, isRelative } from "./source-modules.js";
+import { fileAt, fileByAlias, isOutsideFolder, isRelative } from "./source-modules.js";
 import { TEST_MODULE } from "./test-module.js";
 
 /** An action's source files and, for each package that they can import, the JavaScript expression that yields its exports. */
@@ -57,9 +57,9 @@ function filesOf({ entry, files, packages }: SourceJob, appended: string): Plugi
         if (namespace !== NAMESPACE) return { path: entry, namespace: NAMESPACE };
         if (isRelative(path)) {
           const target = join(dirname(importer), path);
-          const filePath = fileAt(has, isOutside(target) ? join(ACTION_FOLDER, target) : target);
+          const filePath = fileAt(has, isOutsideFolder(target) ? join(ACTION_FOLDER, target) : target);
           if (filePath) return { path: filePath, namespace: NAMESPACE };
-          if (isOutside(target)) return fault(`${JSON.stringify(path)} is outside of the action's files`);
+          if (isOutsideFolder(target)) return fault(`${JSON.stringify(path)} is outside of the action's files`);
           return fault(`there is no file ${JSON.stringify(target)}`);
         }
         const alias = fileByAlias(has, files["tsconfig.json"], path);

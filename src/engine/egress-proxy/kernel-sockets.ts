@@ -6,13 +6,13 @@ import { endianness } from "node:os";
 import ipaddr from "ipaddr.js";
 
 /** One end of a connection. */
-export interface End {
+export interface SocketEnd {
   address: string;
   port: number;
 }
 
 /** Returns the user ID that owns the local end of a connection; null if the kernel does not know the connection. */
-export type AskKernel = (localEnd: End, remoteEnd: End) => number | null;
+export type AskKernel = (localEnd: SocketEnd, remoteEnd: SocketEnd) => number | null;
 
 const AF_NETLINK = 16;
 const SOCK_RAW_CLOEXEC = 3 | 0o2000000;
@@ -32,7 +32,7 @@ const ANSWER = { bytes: 88, type: 4, number: 8, ends: 20, uid: 80 };
 const ENDS = { bytes: 36, otherPort: 2, address: 4, otherAddress: 20 };
 const ANSWER_MAX_BYTES = 4_096;
 
-function endsOf(localEnd: End, remoteEnd: End): { family: number; ends: Buffer } {
+function endsOf(localEnd: SocketEnd, remoteEnd: SocketEnd): { family: number; ends: Buffer } {
   const ends = Buffer.alloc(ENDS.bytes);
   const [address, otherAddress] = [ipaddr.process(localEnd.address), ipaddr.process(remoteEnd.address)];
   ends.writeUInt16BE(localEnd.port);

@@ -181,7 +181,7 @@ const CLEANERS: Readonly<Record<string, (file: Buffer) => Buffer[]>> = {
 };
 
 /** Picture types whose metadata this file can remove. */
-export const CLEANABLE: readonly string[] = Object.keys(CLEANERS);
+export const CLEANABLE_FORMATS: readonly string[] = Object.keys(CLEANERS);
 
 /** Returns the parts of a file without private metadata, to be written in order. @throws DamagedPicture */
 export function withoutPrivateMetadata(file: Buffer, contentType: string): Buffer[] {

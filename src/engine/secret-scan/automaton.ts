@@ -3,10 +3,10 @@
  * which the sorted patterns add them, so that the first child of `n` is `n + 1`.
  */
 import { Beginnings, PATTERN_MIN_BYTES } from "./beginnings.js";
-import { EVERYWHERE, type Spans } from "./spans.js";
+import { type Spans, WHOLE_TEXT_SPANS } from "./spans.js";
 
 /** One occurrence: the bytes `[start, end)` are the pattern of that number. */
-export interface Hit {
+export interface PatternHit {
   pattern: number;
   start: number;
   end: number;
@@ -174,7 +174,7 @@ export class Automaton {
    * Reads from a place where a pattern may begin until no prefix of a pattern matches. Calls `onHit` at each place
    * where patterns end, with the longest one. Returns where the remaining match begins; -1 if `onHit` returned true.
    */
-  private pass(bytes: Uint8Array, from: number, onHit: (hit: Hit) => boolean): number {
+  private pass(bytes: Uint8Array, from: number, onHit: (hit: PatternHit) => boolean): number {
     const { first, report, depth } = this;
     let node = 0;
     let at = from;
@@ -200,7 +200,12 @@ export class Automaton {
    * @param words the same bytes as complete 32-bit words
    * @param spans occurrences without a byte in them may be left out
    */
-  scan(bytes: Uint8Array, words: Int32Array, onHit: (hit: Hit) => boolean, spans: Spans = EVERYWHERE): boolean {
+  scan(
+    bytes: Uint8Array,
+    words: Int32Array,
+    onHit: (hit: PatternHit) => boolean,
+    spans: Spans = WHOLE_TEXT_SPANS,
+  ): boolean {
     let from = 0;
     for (let span = 0; span < spans.length; span += 2) {
       from = this.scanSpan(bytes, words, Math.max(from, spans[span]! - this.longest + 1), spans[span + 1]!, onHit);
@@ -215,7 +220,7 @@ export class Automaton {
     words: Int32Array,
     from: number,
     to: number,
-    onHit: (hit: Hit) => boolean,
+    onHit: (hit: PatternHit) => boolean,
   ): number {
     const lastStart = Math.min(bytes.length - PATTERN_MIN_BYTES + 1, to);
     this.steps += Math.max(0, lastStart - from) >> 2;
@@ -237,9 +242,9 @@ export class Automaton {
   }
 
   /** Finds a pattern of which a minimum of bytes is at the truncated end of `bytes`; null for none. */
-  begunAtEnd(bytes: Uint8Array): Hit | null {
+  begunAtEnd(bytes: Uint8Array): PatternHit | null {
     let node = 0;
-    let longest: Hit | null = null;
+    let longest: PatternHit | null = null;
     for (let at = Math.max(0, bytes.length - CUT_SLACK - this.longest); at < bytes.length; at += 1) {
       node = this.next(node, bytes[at]!);
       const length = this.depth[node]!;

@@ -4,8 +4,8 @@
  */
 import { unescapedLayer } from "./escapes.js";
 import { type Layer, withoutLineBreaks } from "./layers.js";
-import { BASE64_NUMERALS, HEX_NUMERALS, type Numerals, PAIRS } from "./numerals.js";
-import { addSpan, EVERYWHERE, type Spans } from "./spans.js";
+import { BASE64_NUMERALS, HEX_NUMERALS, NUMERAL_PAIRS, type Numerals } from "./numerals.js";
+import { addSpan, type Spans, WHOLE_TEXT_SPANS } from "./spans.js";
 import { pairsOf } from "./words.js";
 
 /** Maximum bytes that line breaks and escapes may add to each byte of an occurrence. */
@@ -48,7 +48,11 @@ function addRuns(
     }
     let to = (from + shortest) & ~1;
     for (let pair = to >> 1; to + 8 <= digitsTo; pair += 4, to += 8) {
-      const both = PAIRS[even[pair]!]! & PAIRS[even[pair + 1]!]! & PAIRS[even[pair + 2]!]! & PAIRS[even[pair + 3]!]!;
+      const both =
+        NUMERAL_PAIRS[even[pair]!]! &
+        NUMERAL_PAIRS[even[pair + 1]!]! &
+        NUMERAL_PAIRS[even[pair + 2]!]! &
+        NUMERAL_PAIRS[even[pair + 3]!]!;
       if ((both & bit) === 0) break;
     }
     while (to < digitsTo && values[bytes[to]!]! >= 0) to += 1;
@@ -65,7 +69,7 @@ const ALIGNED = 4;
  * ALIGNED in its run.
  */
 function runsNear(runs: readonly number[], spans: Spans, reach: number): readonly number[] {
-  if (spans === EVERYWHERE) return runs;
+  if (spans === WHOLE_TEXT_SPANS) return runs;
   const near: number[] = [];
   for (let run = 0, span = 0; run < runs.length; run += 2) {
     const [from, to] = [runs[run]!, runs[run + 1]!];
@@ -221,7 +225,7 @@ function* decodedRuns(
   let isSpread = near === all;
   for (let shift = 0; shift < shifts && all.length > 0; ) {
     const { bytes, at } = runs.decoded(shift);
-    const layer = { ...withoutLineBreaks(bytes, at), fresh: EVERYWHERE, changed: [] };
+    const layer = { ...withoutLineBreaks(bytes, at), fresh: WHOLE_TEXT_SPANS, changed: [] };
     yield layer;
     const inner = unescapedLayer(layer, true);
     if (inner !== null) yield inner;

@@ -41,7 +41,7 @@ export function shortKeys(json: string, min: number): number[] {
 }
 
 /** True if the characters from `first` to `last` are within one of the spans. */
-export function isWithin(spans: readonly number[], first: number, last: number): boolean {
+export function isWithinSpans(spans: readonly number[], first: number, last: number): boolean {
   let [low, high] = [0, spans.length / 2];
   while (low < high) {
     const middle = (low + high) >> 1;

@@ -1,5 +1,5 @@
 /** A layer is a text as bytes to search in: UTF-8 without line breaks. */
-import { EVERYWHERE, type Spans } from "./spans.js";
+import { type Spans, WHOLE_TEXT_SPANS } from "./spans.js";
 
 export interface Layer {
   bytes: Uint8Array;
@@ -106,7 +106,7 @@ const UTF8 = new TextEncoder();
 
 /** Returns the bytes of the text. */
 export function plainLayer(text: string, mapped: boolean): Layer {
-  const first = { fresh: EVERYWHERE, changed: [] };
+  const first = { fresh: WHOLE_TEXT_SPANS, changed: [] };
   // A lone surrogate is kept: the next characters may be the escape of its other half.
   if (!mapped && text.isWellFormed()) return { ...withoutLineBreaks(UTF8.encode(text), null), ...first };
   const out = Writer.ofSize(text.length * 3, mapped);

@@ -13,7 +13,7 @@ BASE64["-".charCodeAt(0)] = 62;
 BASE64["_".charCodeAt(0)] = 63;
 
 /** By two bytes in memory order: bits for the numeral systems in which both are digits. */
-export const PAIRS = new Uint8Array(2 ** 16);
+export const NUMERAL_PAIRS = new Uint8Array(2 ** 16);
 const BASE64_BIT = 1;
 const HEX_BIT = 2;
 /** By two digits in memory order: the bits that the first or second two of four digits contribute to three bytes in memory. */
@@ -25,8 +25,8 @@ for (let pair = 0; pair < 2 ** 16; pair += 1) {
   const bits = (BASE64[pair & 0xff]! << 6) | BASE64[pair >> 8]!;
   FIRST_OF_FOUR[pair] = (bits >> 4) | ((bits & 0xf) << 12);
   LAST_OF_FOUR[pair] = (bits & 0xf00) | ((bits & 0xff) << 16);
-  if (BASE64[pair & 0xff]! >= 0 && BASE64[pair >> 8]! >= 0) PAIRS[pair]! |= BASE64_BIT;
-  if (HEX[pair & 0xff]! >= 0 && HEX[pair >> 8]! >= 0) PAIRS[pair]! |= HEX_BIT;
+  if (BASE64[pair & 0xff]! >= 0 && BASE64[pair >> 8]! >= 0) NUMERAL_PAIRS[pair]! |= BASE64_BIT;
+  if (HEX[pair & 0xff]! >= 0 && HEX[pair >> 8]! >= 0) NUMERAL_PAIRS[pair]! |= HEX_BIT;
   HEX_PAIR[pair] = (HEX[pair & 0xff]! << 4) | HEX[pair >> 8]!;
 }
 

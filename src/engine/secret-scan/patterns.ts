@@ -111,7 +111,7 @@ const ALTERED = /[\s"\\]/;
 const DROPPED = new Set(Buffer.from(" +\t\r\n/\\"));
 
 /** The bytes without those that URLs and forms may drop or replace: spaces, tabs, line breaks, slashes and backslashes. */
-export const asInAddress = (bytes: Uint8Array): Uint8Array => bytes.filter((byte) => !DROPPED.has(byte));
+export const withoutDroppedBytes = (bytes: Uint8Array): Uint8Array => bytes.filter((byte) => !DROPPED.has(byte));
 
 /** Patterns of a value that URLs alter: the value, and its JSON, which also covers repeated JSON encodings. */
 export function addressPatternsOf(value: string): Uint8Array[] {
@@ -119,7 +119,7 @@ export function addressPatternsOf(value: string): Uint8Array[] {
   const broken = ["\n", "\r\n", "\r", ""].map((lineBreak) => value.replace(LINE_BREAKS, lineBreak));
   const inJson = [value, ...broken].map((text) => JSON.stringify(text).slice(1, -1));
   const texts = [value, reversed(value), reversedUnits(value), ...inJson]
-    .flatMap((form) => [...peelings(form)].map(asInAddress))
+    .flatMap((form) => [...peelings(form)].map(withoutDroppedBytes))
     .filter(({ length }) => length >= PATTERN_MIN_BYTES);
   return unique(texts);
 }

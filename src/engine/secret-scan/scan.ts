@@ -3,14 +3,14 @@
  * compressed or encoded in another way.
  */
 import { domainToUnicode } from "node:url";
-import { Automaton, type Hit } from "./automaton.js";
+import { Automaton, type PatternHit } from "./automaton.js";
 import { decodedLayers, lastDigits } from "./digits.js";
 import { escapesBefore, unescapedLayer } from "./escapes.js";
-import { isWithin, shortKeys, shortStrings } from "./json-strings.js";
+import { isWithinSpans, shortKeys, shortStrings } from "./json-strings.js";
 import { type Layer, plainLayer } from "./layers.js";
 import { type Interval, type MaskedBeginning, maskBeginning, type TextBeginning } from "./partial-text.js";
-import { addressPatternsOf, asInAddress, hostPatternsOf, hostTexts, patternsOf } from "./patterns.js";
-import { EVERYWHERE } from "./spans.js";
+import { addressPatternsOf, hostPatternsOf, hostTexts, patternsOf, withoutDroppedBytes } from "./patterns.js";
+import { WHOLE_TEXT_SPANS } from "./spans.js";
 import { wordsOf } from "./words.js";
 
 export interface Secret {
@@ -51,7 +51,7 @@ function* layersOf(text: string, mapped: boolean, longest: number): Generator<Te
     bare = layer;
     yield { layer, isDecoded: false };
   }
-  for (const layer of decodedLayers(plain, EVERYWHERE, longest)) yield { layer, isDecoded: true };
+  for (const layer of decodedLayers(plain, WHOLE_TEXT_SPANS, longest)) yield { layer, isDecoded: true };
   // Also of the text itself: characters before an encoded value may form an escape with its first digits.
   for (const layer of decodedLayers(bare, bare.changed, longest)) yield { layer, isDecoded: true };
 }
@@ -68,9 +68,9 @@ function createFinder(secrets: readonly Secret[], patternsOfOne: (value: string)
   const automaton = new Automaton(patterns);
   return {
     automaton,
-    name: (hit: Hit): string => names[hit.pattern]!,
+    name: (hit: PatternHit): string => names[hit.pattern]!,
     /** Reports occurrences that no earlier layer contains, until `onHit` returns true. */
-    scan: ({ bytes, fresh }: Layer, onHit: (hit: Hit) => boolean): boolean =>
+    scan: ({ bytes, fresh }: Layer, onHit: (hit: PatternHit) => boolean): boolean =>
       automaton.scan(bytes, wordsOf(bytes), onHit, fresh),
   };
 }
@@ -86,7 +86,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
 
   function findLong(text: string, cut = false): string | null {
     let secretName: string | null = null;
-    const onHit = (hit: Hit): boolean => {
+    const onHit = (hit: PatternHit): boolean => {
       secretName = finder.name(hit);
       return true;
     };
@@ -102,7 +102,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
     const intervals: Interval[] = [];
     for (const { layer, isDecoded } of layersOf(text, true, finder.automaton.longest)) {
       const at = layer.at!;
-      const onHit = (hit: Hit): boolean => {
+      const onHit = (hit: PatternHit): boolean => {
         // A byte may end within a base64 digit, which is masked as well.
         const to = hit.end < at.length ? at[hit.end]! + (isDecoded ? 1 : 0) : text.length;
         intervals.push({ from: at[hit.start]!, to, name: finder.name(hit) });
@@ -155,8 +155,8 @@ export function createSecretScan(secrets: readonly Secret[]) {
     let secretName: string | null = null;
     for (const { layer } of layersOf(json, true, finder.automaton.longest)) {
       const at = layer.at!;
-      const onHit = (hit: Hit): boolean => {
-        const isInKey = isWithin(keys, at[hit.start]!, at[hit.end - 1]!);
+      const onHit = (hit: PatternHit): boolean => {
+        const isInKey = isWithinSpans(keys, at[hit.start]!, at[hit.end - 1]!);
         if (!isInKey) secretName = finder.name(hit);
         return !isInKey;
       };
@@ -176,7 +176,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
   function findInHost({ hostname }: URL): string | null {
     hostFinder ??= createFinder(long, hostPatternsOf);
     let secretName: string | null = null;
-    const onHit = (hit: Hit): boolean => {
+    const onHit = (hit: PatternHit): boolean => {
       secretName = hostFinder!.name(hit);
       return true;
     };
@@ -193,13 +193,13 @@ export function createSecretScan(secrets: readonly Secret[]) {
     addressFinder ??= createFinder(long, addressPatternsOf);
     if (addressFinder.automaton.longest === 0) return null;
     let secretName: string | null = null;
-    const onHit = (hit: Hit): boolean => {
+    const onHit = (hit: PatternHit): boolean => {
       secretName = addressFinder!.name(hit);
       return true;
     };
     for (const { layer, isDecoded } of layersOf(url, false, finder.automaton.longest)) {
       if (isDecoded) return null;
-      if (addressFinder.scan({ ...layer, bytes: asInAddress(layer.bytes), fresh: EVERYWHERE }, onHit))
+      if (addressFinder.scan({ ...layer, bytes: withoutDroppedBytes(layer.bytes), fresh: WHOLE_TEXT_SPANS }, onHit))
         return secretName;
     }
     return null;

@@ -2,7 +2,7 @@
 
 export type Spans = readonly number[];
 
-export const EVERYWHERE: Spans = [0, Number.POSITIVE_INFINITY];
+export const WHOLE_TEXT_SPANS: Spans = [0, Number.POSITIVE_INFINITY];
 
 /** Distance below which two spans are joined, because reading the bytes in between costs less than a separate span. */
 const NEAR = 64;

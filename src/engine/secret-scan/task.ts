@@ -19,7 +19,7 @@ export function sizeOfTask(task: Task): number {
   return "texts" in task ? task.texts.reduce((sum, { text }) => sum + text.length, 0) : task.text.length;
 }
 
-export function perform(scan: SecretScan, task: Task): unknown {
+export function performScanTask(scan: SecretScan, task: Task): unknown {
   switch (task.kind) {
     case "find":
       return scan.find(task.texts);

@@ -7,7 +7,7 @@ import { Worker } from "node:worker_threads";
 import { runInBackground } from "../../background.js";
 import type { Secret } from "./scan.js";
 import type { Task } from "./task.js";
-import type { Reply, Request } from "./thread.js";
+import type { Request, ScanReply } from "./thread.js";
 
 interface Waiting {
   key: string;
@@ -36,7 +36,7 @@ export function createThreadQueue(): ThreadQueue {
     const started = new Worker(THREAD);
     // An idle thread does not keep the process alive.
     started.unref();
-    started.on("message", (reply: Reply) => onReply(reply));
+    started.on("message", (reply: ScanReply) => onReply(reply));
     started.on("error", (error) => onEnd(started, error as Error));
     started.on("exit", () => onEnd(started, new Error("the scanning thread ended")));
     return started;
@@ -56,7 +56,7 @@ export function createThreadQueue(): ThreadQueue {
     worker.postMessage(request);
   }
 
-  function onReply(reply: Reply): void {
+  function onReply(reply: ScanReply): void {
     const { key, secrets, task, resolve, reject } = current!;
     if ("missing" in reply) {
       send({ key, secrets, task });

@@ -3,7 +3,7 @@ import { setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
 import { createKeptScans } from "./kept-scans.js";
 import type { Secret } from "./scan.js";
-import { perform, type Task } from "./task.js";
+import { performScanTask, type Task } from "./task.js";
 
 /** `secrets` are left out if the thread may have the scan in its cache; it responds with `missing` if not. */
 export interface Request {
@@ -12,7 +12,7 @@ export interface Request {
   task: Task;
 }
 
-export type Reply = { answer: unknown } | { missing: true } | { error: string };
+export type ScanReply = { answer: unknown } | { missing: true } | { error: string };
 
 /**
  * Niceness of the thread, below the main thread. Only on Linux does it apply to a single thread; elsewhere it would
@@ -25,11 +25,11 @@ const SCANS_MAX_BYTES = 128 * 1024 * 1024;
 
 const scans = createKeptScans(SCANS_MAX_BYTES);
 
-function reply({ key, secrets, task }: Request): Reply {
+function reply({ key, secrets, task }: Request): ScanReply {
   const scan = scans.find(key) ?? (secrets && scans.make(key, secrets));
   if (!scan) return { missing: true };
   try {
-    return { answer: perform(scan, task) };
+    return { answer: performScanTask(scan, task) };
   } catch (error) {
     return { error: String(error) };
   }

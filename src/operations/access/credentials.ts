@@ -10,7 +10,7 @@ import { ActionError, tooOften } from "../../errors.js";
 import { RATE_WINDOW_MS, SESSION_IDLE_MS, SESSION_LIFETIME_MS, UNKNOWN_TOKENS_PER_ADDRESS } from "../../limits.js";
 import { allowsOperation, type Caller, type Scope } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
-import { highestOf, isAbove, ROLES, type Role } from "../../rules/roles.js";
+import { highestOf, isRoleAbove, ROLES, type Role } from "../../rules/roles.js";
 import { hashToken, isWellFormedToken, newToken } from "./tokens.js";
 
 /**
@@ -137,7 +137,8 @@ type CredentialWatcher = (id: number | null) => void;
 /** Returns the role of a person on each app. If a person has two roles on one app, the higher one counts. */
 function highestByApp(roles: readonly [appId: number, role: Role][]): Map<number, Role> {
   const highestRoles = new Map<number, Role>();
-  for (const [appId, role] of roles) if (isAbove(role, highestRoles.get(appId) ?? null)) highestRoles.set(appId, role);
+  for (const [appId, role] of roles)
+    if (isRoleAbove(role, highestRoles.get(appId) ?? null)) highestRoles.set(appId, role);
   return highestRoles;
 }
 

@@ -4,7 +4,7 @@
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
-import { cursorOf, idOfCursor, page } from "../../rules/page.js";
+import { createPage, cursorOf, idOfCursor } from "../../rules/page.js";
 
 /** `data` has names and ids, never a secret. */
 export interface AccessEvent {
@@ -75,7 +75,7 @@ export function createAccessList({ db }: { db: DataSource }) {
     isAdministrator: boolean,
     options: { limit?: number | null; cursor?: string | null },
   ): Promise<AccessPage> => {
-    const { limit } = page(options);
+    const { limit } = createPage(options);
     const values = [organizationId, isAdministrator, idOfCursor(options.cursor), limit + 1];
     const eventRows = await rows<AccessEntry & { createdAt: Date }>(db, LIST, values);
     const entries = eventRows.slice(0, limit).map((entry) => ({ ...entry, createdAt: entry.createdAt.toISOString() }));

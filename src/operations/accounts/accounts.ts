@@ -14,7 +14,7 @@ import { requiredEmail, requiredText } from "../../rules/fields.js";
 import { checkPassphrase, readPassphrase } from "../../rules/passphrase.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { People, User } from "../access/people.js";
-import { type HashTurn, hash, matchesHash } from "../records/hashes.js";
+import { type HashTurn, hashText, matchesHash } from "../records/hashes.js";
 import { recordAccess } from "./access-events.js";
 import type { IssuedLink, Links } from "./links.js";
 import type { BegunSession, PersonSessions, SessionOrigin } from "./person-sessions.js";
@@ -143,7 +143,7 @@ export function createAccounts(options: {
       const names = [requiredText(body["firstName"], "firstName"), requiredText(body["lastName"], "lastName")];
       const passphrase = hasValue(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
       await links.peek(body["token"], "setup");
-      const passphraseHash = passphrase === null ? null : await hash(passphrase, turnOf(request));
+      const passphraseHash = passphrase === null ? null : await hashText(passphrase, turnOf(request));
       const organizationId = await people.organizationOf(null);
       return db.transaction(async (manager) => {
         await links.redeem(body["token"], "setup", manager);
@@ -172,7 +172,7 @@ export function createAccounts(options: {
     ): Promise<SignedIn> {
       const names = [requiredText(body["firstName"], "firstName"), requiredText(body["lastName"], "lastName")];
       const passphrase = hasValue(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
-      const passphraseHash = passphrase === null ? null : await hash(passphrase, turnOf(request));
+      const passphraseHash = passphrase === null ? null : await hashText(passphrase, turnOf(request));
       return db.transaction(async (manager) => {
         const user = await insertPerson([organizationId, ...names, email, passphraseHash, false], manager);
         await welcome(user, manager);
@@ -265,7 +265,7 @@ export function createAccounts(options: {
     async confirmReset(request: SignInRequest, body: Record<string, unknown>): Promise<void> {
       const passphrase = checkPassphrase(body["passphrase"]);
       await links.peek(body["token"], "reset");
-      const passphraseHash = await hash(passphrase, turnOf(request));
+      const passphraseHash = await hashText(passphrase, turnOf(request));
       await db.transaction(async (manager) => {
         const { personId } = await links.redeem(body["token"], "reset", manager);
         refuseUnknownFields(body, CONFIRM_FIELDS);
@@ -297,7 +297,7 @@ export function createAccounts(options: {
         if (!isRight) throw new ActionError("SIGN_IN_FAILED", "currentPassphrase is wrong");
       }
       refuseUnknownFields(body, ACCOUNT_FIELDS);
-      const hashed = passphrase === null ? null : await hash(passphrase, turnOf(request));
+      const hashed = passphrase === null ? null : await hashText(passphrase, turnOf(request));
       await db.transaction(async (manager) => {
         const values = [user.id, names.firstName, names.lastName, hashed];
         await manager.query(

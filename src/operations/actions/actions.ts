@@ -4,7 +4,7 @@ import { ActionRow } from "../../data/action.js";
 import { rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { foldCase, foldCaseSql } from "../../rules/comparable-text.js";
-import { page, pageOf, type ReserveBytes, type SizedRow } from "../../rules/page.js";
+import { createPage, pageOf, type ReserveBytes, type SizedRow } from "../../rules/page.js";
 import { NO_PACKAGES } from "../packages/packages.js";
 import { recordChange } from "../records/audit.js";
 import {
@@ -56,7 +56,7 @@ export function createActions(options: {
       options: { limit?: unknown; offset?: unknown; search?: string | null | undefined },
       reserve?: ReserveBytes,
     ): Promise<{ actions: Action[]; pagination: { total: number; hasMore: boolean } }> {
-      const { limit, offset } = page(options);
+      const { limit, offset } = createPage(options);
       const searchWords = foldCase(options.search ?? "")
         .split(/\s+/)
         .filter(Boolean);

@@ -8,7 +8,7 @@ import { CODE_READ_MEMORY_MB, CODE_READ_TIMEOUT_MS } from "../../limits.js";
 import { type ActionDiff, type ComparedScript, type DiffedActions, diffActions } from "../../rules/action-diff.js";
 import { type ActionInput, presentSource } from "../../rules/action-input.js";
 import { shownSource } from "../../rules/action-source.js";
-import { isKept } from "../../rules/packages.js";
+import { isStoredScript } from "../../rules/packages.js";
 import { findAction, inputOf, productionOf } from "./action-rows.js";
 import { findVersion } from "./versions.js";
 
@@ -32,7 +32,7 @@ interface State {
 
 const scriptsOf = ({ assets }: ActionRow): ComparedScript[] =>
   (assets ?? [])
-    .filter(isKept)
+    .filter(isStoredScript)
     .map(({ name, version, integrity }) => ({ name, ...(version && { version }), integrity: integrity! }));
 
 /**

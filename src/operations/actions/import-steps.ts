@@ -7,7 +7,7 @@ import type { Caller } from "../../rules/access.js";
 import { type ActionInput, NO_LIMITS, presentSource } from "../../rules/action-input.js";
 import { shownSource } from "../../rules/action-source.js";
 import { isObject } from "../../rules/described.js";
-import { isKept } from "../../rules/packages.js";
+import { isStoredScript } from "../../rules/packages.js";
 import { freeRoutes } from "../http/routes.js";
 import type { Packages, ResolvedPackages } from "../packages/packages.js";
 import type { ScriptAuthor } from "../packages/script-quota.js";
@@ -39,7 +39,7 @@ export interface ImportStep {
 
 function exportedAssets({ assets }: ActionRow): Pick<ExportedAction, "assets"> {
   const stored = assets
-    .filter(isKept)
+    .filter(isStoredScript)
     .map(({ name, version, integrity }) => ({ name, ...(version && { version }), integrity: integrity! }));
   return stored.length === 0 ? {} : { assets: stored };
 }

@@ -8,7 +8,7 @@ import { ActionError } from "../../errors.js";
 import { ACTIONS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import type { ActionInput } from "../../rules/action-input.js";
-import { isKept } from "../../rules/packages.js";
+import { isStoredScript } from "../../rules/packages.js";
 import { changedAfter } from "../../rules/precondition.js";
 import type { Endpoints } from "../http/endpoints.js";
 import { writeRoutes } from "../http/routes.js";
@@ -26,7 +26,7 @@ export function changedFields(before: ActionInput, after: ActionInput): string[]
 /** Returns audit details about scripts that the action did not have before: a package, or another version of one. */
 export function scriptsAdded({ assets }: Pick<ActionRow, "assets">, before: readonly StoredAsset[]): AuditFact[] {
   const had = new Set(before.map(({ name, sha256 }) => `${name} ${sha256}`));
-  const addedAssets = assets.filter(isKept).filter(({ name, sha256 }) => !had.has(`${name} ${sha256}`));
+  const addedAssets = assets.filter(isStoredScript).filter(({ name, sha256 }) => !had.has(`${name} ${sha256}`));
   return addedAssets.map(({ name, version = null, licence = null, integrity }) => ({
     type: "appAction.v3.dependency",
     data: { dependency: name, version, licence, integrity },

@@ -14,7 +14,7 @@ import { ANTHROPIC_API } from "../../rules/ai/anthropic.js";
 import { type AiCode, AiError } from "../../rules/ai/failure.js";
 import { OPENAI_API } from "../../rules/ai/openai.js";
 import { type AiCall, type AiOptions, readAiOptions } from "../../rules/ai/options.js";
-import { at } from "../../rules/ai/provider-json.js";
+import { valueAtPath } from "../../rules/ai/provider-json.js";
 import { AI_SETTING, type AiSetting, modelOf, readAiSetting } from "../../rules/ai/setting.js";
 import { normalOrigin } from "../../rules/integration-origins.js";
 import { secretsOfSetting } from "../../rules/secrets.js";
@@ -104,7 +104,7 @@ function refusedBy(response: OutgoingResponse): AiError {
   let name: unknown;
   try {
     const body: unknown = JSON.parse(response.body.toString("utf8"));
-    name = [at(body, "error", "type"), at(body, "error", "code")].find(
+    name = [valueAtPath(body, "error", "type"), valueAtPath(body, "error", "code")].find(
       (element) => typeof element === "string" && ERROR_NAME.test(element),
     );
   } catch {

@@ -1,6 +1,6 @@
 /** Operations on an app's alert rules for callers: create, change, remove, list, test. */
 import type { DataSource, EntityManager } from "typeorm";
-import { isDuplicate, isMissing, rows } from "../../data/database.js";
+import { isDuplicate, isMissingReference, rows } from "../../data/database.js";
 import { ActionError, tooOften } from "../../errors.js";
 import { ALERT_RULES_PER_APP } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
@@ -78,7 +78,7 @@ export function createAlertRules(options: {
     } catch (error) {
       if (isDuplicate(error))
         throw new ActionError("REQUEST_INVALID", "name must be unique; another alert of this app has it");
-      if (isMissing(error)) throw new ActionError("ACTION_NOT_FOUND");
+      if (isMissingReference(error)) throw new ActionError("ACTION_NOT_FOUND");
       throw error;
     }
   }

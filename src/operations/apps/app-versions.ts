@@ -10,7 +10,7 @@ import { ActionError } from "../../errors.js";
 import { APP_VERSIONS_KEPT, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { appUpdate } from "../../rules/app-events.js";
-import { page } from "../../rules/page.js";
+import { createPage } from "../../rules/page.js";
 import type { ExpectedTags } from "../../rules/precondition.js";
 import { spokenKey } from "../../rules/setting-key-text.js";
 import type { SettingsView } from "../../rules/setting-tiers.js";
@@ -170,7 +170,7 @@ export function createAppVersions(options: {
       versions: AppVersion[];
       pagination: { limit: number; offset: number; total: number; hasMore: boolean };
     }> {
-      const { limit, offset } = page(options, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX);
+      const { limit, offset } = createPage(options, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX);
       const [count] = await rows<{ total: number }>(db, "SELECT count(*) AS total FROM app_version WHERE app_id = $1", [
         appId,
       ]);

@@ -5,15 +5,23 @@
 import type { Client } from "pg";
 import { to as copyTo } from "pg-copy-streams";
 import type { Secret } from "../../engine/archive/sealing.js";
-import type { Part } from "../../engine/archive/tape.js";
+import type { TapePart } from "../../engine/archive/tape.js";
 import { writeArchive } from "../../engine/archive.js";
 import { BlobMissing, type BlobStore } from "../../engine/blob-store/blob.js";
-import { fingerprint } from "../../engine/cipher.js";
+import { keyFingerprint } from "../../engine/cipher.js";
 import { StartError } from "../../errors.js";
 import { createClient } from "../../postgres.js";
 import { serviceVersion } from "../../version.js";
 import { BACKUP_LOCK } from "../media/sweep.js";
-import { type BackupSummary, FORMAT, jsonPart, KEYS, MANIFEST, type Manifest, SUMMARY_FILE } from "./manifest.js";
+import {
+  BACKUP_FORMAT,
+  type BackupSummary,
+  jsonPart,
+  KEYS_FILE,
+  MANIFEST,
+  type Manifest,
+  SUMMARY_FILE,
+} from "./manifest.js";
 import {
   PLAIN_VALUES,
   quoteName,
@@ -48,11 +56,11 @@ export interface BackupReport {
 }
 
 /** Splits the bytes into pieces of one size, at least one, with numbered names. */
-async function* piecesOf(prefix: string, bytes: AsyncIterable<Buffer>): AsyncGenerator<Part> {
+async function* piecesOf(prefix: string, bytes: AsyncIterable<Buffer>): AsyncGenerator<TapePart> {
   let number = 0;
   let heldBytes: Buffer[] = [];
   let size = 0;
-  const makePart = (content: Buffer): Part => ({ name: `${prefix}/${String(++number).padStart(8, "0")}`, content });
+  const makePart = (content: Buffer): TapePart => ({ name: `${prefix}/${String(++number).padStart(8, "0")}`, content });
   for await (const chunk of bytes) {
     heldBytes.push(chunk);
     size += chunk.length;
@@ -100,7 +108,7 @@ class Snapshot {
       partitions[table] = [...(partitions[table] ?? []), [low, high]];
     }
     return {
-      format: FORMAT,
+      format: BACKUP_FORMAT,
       madeAt: rows[0]!.madeAt.toISOString(),
       service: serviceVersion(),
       postgres: rows[0]!.postgres,
@@ -117,14 +125,14 @@ class Snapshot {
     const { rows } = await this.client.query<{ fingerprint: string }>("SELECT fingerprint FROM public.settings_key");
     const storedFingerprint = rows[0]?.fingerprint ?? null;
     const { keys } = this.options;
-    if (keys === null || storedFingerprint === null || keys.some((key) => fingerprint(key) === storedFingerprint))
+    if (keys === null || storedFingerprint === null || keys.some((key) => keyFingerprint(key) === storedFingerprint))
       return storedFingerprint;
     throw new StartError(
       "the available keys do not decrypt the database's settings: set SETTINGS_KEY or DATA_DIR as for the service, or use --without-keys",
     );
   }
 
-  private async *table({ name, columns }: Table): AsyncGenerator<Part> {
+  private async *table({ name, columns }: Table): AsyncGenerator<TapePart> {
     const list = columns.map(quoteName).join(", ");
     const stream = this.client.query(copyTo(`COPY (SELECT ${list} FROM public.${quoteName(name)}) TO STDOUT`));
     yield* piecesOf(`tables/${name}`, stream as AsyncIterable<Buffer>);
@@ -144,7 +152,7 @@ class Snapshot {
   }
 
   /** Yields the media files, which no process deletes during the backup. Files of unfinished uploads are not included. */
-  private async *blobs(): AsyncGenerator<Part> {
+  private async *blobs(): AsyncGenerator<TapePart> {
     const { rows } = await this.client.query<{ space: string }>("SELECT space FROM public.media_store");
     const store = await this.options.openStore(rows[0]!.space);
     try {
@@ -164,11 +172,12 @@ class Snapshot {
     }
   }
 
-  async *parts(): AsyncGenerator<Part> {
+  async *parts(): AsyncGenerator<TapePart> {
     const manifest = await this.beginBackup();
     yield jsonPart(MANIFEST, manifest);
     const { keys } = this.options;
-    if (keys !== null && keys.length > 0) yield jsonPart(KEYS, { keys: keys.map((key) => key.toString("base64")) });
+    if (keys !== null && keys.length > 0)
+      yield jsonPart(KEYS_FILE, { keys: keys.map((key) => key.toString("base64")) });
     for (const table of manifest.tables) yield* this.table(table);
     if (manifest.tables.some(({ name }) => name === "media_store")) yield* this.blobs();
     // Sequences are not part of the snapshot. They are read last, so that they are beyond every row.

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import type { Client } from "pg";
 import { from as copyFrom } from "pg-copy-streams";
 import { ArchiveError } from "../../engine/archive/failure.js";
-import type { Part } from "../../engine/archive/tape.js";
+import type { TapePart } from "../../engine/archive/tape.js";
 import { type BlobStore, isBlobKey } from "../../engine/blob-store/blob.js";
 import { type BackupSummary, type Manifest, readSummary, SUMMARY_FILE } from "./manifest.js";
 import {
@@ -38,12 +38,12 @@ export interface LoadOptions {
 class Run {
   constructor(
     readonly name: string,
-    private readonly parts: AsyncIterator<Part>,
-    private first: Part | null,
+    private readonly parts: AsyncIterator<TapePart>,
+    private first: TapePart | null,
   ) {}
 
   /** Part that follows the last one of this run. */
-  next: Part | null = null;
+  next: TapePart | null = null;
 
   async *contents(): AsyncGenerator<Buffer> {
     for (let part = this.first; ; ) {
@@ -173,10 +173,10 @@ export class ArchiveLoader {
   }
 
   /** @returns the last part */
-  private async loadParts(parts: AsyncIterator<Part>): Promise<BackupSummary> {
+  private async loadParts(parts: AsyncIterator<TapePart>): Promise<BackupSummary> {
     const byName = new Map(this.tables.map((table) => [`tables/${table.name}`, table]));
     const { value, done } = await parts.next();
-    for (let part: Part | null = done ? null : value; part !== null; ) {
+    for (let part: TapePart | null = done ? null : value; part !== null; ) {
       if (part.name === SUMMARY_FILE) return readSummary(part);
       const run = new Run(part.name.slice(0, part.name.lastIndexOf("/")), parts, part);
       if (run.name.startsWith("tables/")) await this.copyTable(run, byName.get(run.name));
@@ -213,7 +213,7 @@ export class ArchiveLoader {
   }
 
   /** Writes all rows and files. Calls `beforeCommit` when everything is written and nothing is visible yet. */
-  async run(parts: AsyncIterator<Part>, beforeCommit: () => Promise<void>): Promise<BackupSummary> {
+  async run(parts: AsyncIterator<TapePart>, beforeCommit: () => Promise<void>): Promise<BackupSummary> {
     const { client } = this.options;
     try {
       await this.prepare();

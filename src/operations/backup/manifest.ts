@@ -1,12 +1,12 @@
 /** Parses and validates the manifest at the beginning of a backup and the summary at its end. Reads no file and no database. */
 import { ArchiveError } from "../../engine/archive/failure.js";
-import type { Part } from "../../engine/archive/tape.js";
+import type { TapePart } from "../../engine/archive/tape.js";
 import { isObject } from "../../rules/described.js";
-import { isName, type PartitionBounds, type Sequence, type Table } from "./tables.js";
+import { isTableName, type PartitionBounds, type Sequence, type Table } from "./tables.js";
 
-export const FORMAT = 1;
+export const BACKUP_FORMAT = 1;
 export const MANIFEST = "manifest.json";
-export const KEYS = "keys.json";
+export const KEYS_FILE = "keys.json";
 export const SUMMARY_FILE = "summary.json";
 
 /** First part of the file. */
@@ -43,15 +43,15 @@ const isList = <T>(value: unknown, judge: (element: unknown) => boolean): value 
 const isText = (value: unknown): boolean => typeof value === "string" && value.length < 200;
 
 const isTable = (value: unknown): boolean =>
-  isObject(value) && isName(value["name"]) && isList(value["columns"], isName);
+  isObject(value) && isTableName(value["name"]) && isList(value["columns"], isTableName);
 const isBounds = (value: unknown): boolean =>
   Array.isArray(value) && value.length === 2 && value.every((bound) => bound === null || isId(bound));
 const isSequence = (value: unknown): boolean =>
-  isObject(value) && isName(value["name"]) && isId(value["last"]) && typeof value["called"] === "boolean";
+  isObject(value) && isTableName(value["name"]) && isId(value["last"]) && typeof value["called"] === "boolean";
 
 /** True if all values of an object pass `judge`. */
 const isRecord = (value: unknown, judge: (field: unknown) => boolean): boolean =>
-  isObject(value) && Object.entries(value).every(([name, field]) => isName(name) && judge(field));
+  isObject(value) && Object.entries(value).every(([name, field]) => isTableName(name) && judge(field));
 
 function isManifest(text: Record<string, unknown>): boolean {
   return (
@@ -72,7 +72,7 @@ function isSummary(text: Record<string, unknown>): boolean {
   );
 }
 
-function parsePart({ name, content }: Part): Record<string, unknown> {
+function parsePart({ name, content }: TapePart): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(content.toString());
     if (isObject(value)) return value;
@@ -83,28 +83,31 @@ function parsePart({ name, content }: Part): Record<string, unknown> {
 }
 
 /** @throws ArchiveError if the part is no manifest, or has another format */
-export function readManifest(part: Part | undefined): Manifest {
+export function readManifest(part: TapePart | undefined): Manifest {
   if (part?.name !== MANIFEST) throw new ArchiveError("the file is not a backup of this service");
   const text = parsePart(part);
-  if (text["format"] !== FORMAT)
+  if (text["format"] !== BACKUP_FORMAT)
     throw new ArchiveError("the backup has the format of another release: restore it with that release");
   if (isManifest(text)) return text as unknown as Manifest;
   throw new ArchiveError("the file is not a backup of this service: its manifest.json has unexpected content");
 }
 
 /** @throws ArchiveError if the part is no summary */
-export function readSummary(part: Part): BackupSummary {
+export function readSummary(part: TapePart): BackupSummary {
   const text = parsePart(part);
   if (isSummary(text)) return text as unknown as BackupSummary;
   throw new ArchiveError("the file is not a backup of this service: its summary.json has unexpected content");
 }
 
 /** Returns the master keys of the settings. @throws ArchiveError if the part has none */
-export function readKeys(part: Part): Buffer[] {
+export function readKeys(part: TapePart): Buffer[] {
   const { keys } = parsePart(part);
   const keyBytes = isList<string>(keys, isText) ? keys.map((key) => Buffer.from(key, "base64")) : [];
   if (keyBytes.length > 0 && keyBytes.every(({ length }) => length === 32)) return keyBytes;
   throw new ArchiveError("the file is not a backup of this service: its keys.json has no keys");
 }
 
-export const jsonPart = (name: string, value: object): Part => ({ name, content: Buffer.from(JSON.stringify(value)) });
+export const jsonPart = (name: string, value: object): TapePart => ({
+  name,
+  content: Buffer.from(JSON.stringify(value)),
+});

@@ -14,7 +14,7 @@ import { createClient } from "../../postgres.js";
 import { ArchiveLoader } from "./load.js";
 import {
   type BackupSummary,
-  KEYS,
+  KEYS_FILE,
   type Manifest,
   readKeys,
   readManifest,
@@ -64,7 +64,7 @@ async function readThrough(path: string, secret: Secret | null): Promise<BackupC
   let last = "";
   for await (const part of readArchive(path, secret)) {
     if (backupContents.manifest === null) backupContents.manifest = readManifest(part);
-    else if (part.name === KEYS) backupContents.keys = readKeys(part);
+    else if (part.name === KEYS_FILE) backupContents.keys = readKeys(part);
     else if (part.name === SUMMARY_FILE) readSummary(part);
     last = part.name;
   }

@@ -17,7 +17,7 @@ export type PartitionBounds = [low: number | null, high: number | null];
 
 /** Matches the names of the service's tables, columns and sequences. Tables of other programs in the same database are not backed up. */
 const NAME = /^[a-z][a-z0-9_]{0,62}$/;
-export const isName = (value: unknown): value is string => typeof value === "string" && NAME.test(value);
+export const isTableName = (value: unknown): value is string => typeof value === "string" && NAME.test(value);
 
 export const quoteName = pg.escapeIdentifier;
 
@@ -58,7 +58,7 @@ function inOrder(tables: readonly Table[], references: readonly { from: string; 
 export async function readTables(client: Client): Promise<Table[]> {
   const { rows: tables } = await client.query<Table>(TABLES, [LEFT_OUT]);
   const { rows: references } = await client.query<{ from: string; to: string }>(SELECT_REFERENCES);
-  const namedTables = tables.filter(({ name, columns }) => isName(name) && columns.every(isName));
+  const namedTables = tables.filter(({ name, columns }) => isTableName(name) && columns.every(isTableName));
   return inOrder(namedTables, references);
 }
 
@@ -93,7 +93,7 @@ export async function readSequences(client: Client): Promise<Sequence[]> {
       WHERE schemaname = 'public' AND sequencename <> 'migration_id_seq' ORDER BY sequencename`,
   );
   const sequences: Sequence[] = [];
-  for (const { name } of rows.filter((row) => isName(row.name))) {
+  for (const { name } of rows.filter((row) => isTableName(row.name))) {
     const state = await client.query<Omit<Sequence, "name">>(
       `SELECT last_value AS last, is_called AS called FROM public.${quoteName(name)}`,
     );

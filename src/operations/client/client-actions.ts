@@ -4,7 +4,7 @@ import type { DataSource } from "typeorm";
 import type { Asset, Copy, Environment, StoredAsset, Trigger } from "../../data/action-types.js";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { type Caller, isPerson, isVisitor } from "../../rules/access.js";
+import { type Caller, isPersonCaller, isVisitor } from "../../rules/access.js";
 import { compileScript } from "../../rules/compile-script.js";
 import type { AddressAssets } from "../../rules/packages.js";
 import { runAccessOf, type UserOf } from "../runs/run-access.js";
@@ -144,7 +144,7 @@ export function createClientActions(options: { db: DataSource; addressed: Addres
      */
     async compiled(caller: Caller, appId: number, id: number): Promise<CompiledScript> {
       const row = await rowOf(db, appId, id);
-      const isDebugging = isPerson(caller) || caller.debugs === id;
+      const isDebugging = isPersonCaller(caller) || caller.debugs === id;
       if (!isDebugging && !isOfClient(row, caller.copy)) throw new ActionError("ACTION_NOT_FOUND");
       const refusal = isDebugging ? null : await refusalOf(caller, row, userOf);
       if (refusal) throw refusal;

@@ -5,7 +5,7 @@ import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { refuseField } from "../../rules/fields.js";
 import type { MessageAttachment } from "../../rules/message-fields.js";
-import { page, pageOf, type ReserveBytes, type SizedRow } from "../../rules/page.js";
+import { createPage, pageOf, type ReserveBytes, type SizedRow } from "../../rules/page.js";
 import { MESSAGE_STATUSES, type MessageKind, type MessageStatus, type Recipient } from "./outbox.js";
 
 /** A message in the list of the outbox. Times are ISO 8601. */
@@ -85,7 +85,7 @@ export async function listMessages(
   query: MessageQuery,
   reserve?: ReserveBytes,
 ): Promise<MessageList> {
-  const { limit, offset } = page(query);
+  const { limit, offset } = createPage(query);
   const filterValues = [oneOf(query.kind, ["email", "sms"], "kind"), oneOf(query.status, MESSAGE_STATUSES, "status")];
   const MATCHING_MESSAGES = "app_id = $1 AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR status = $3)";
   const values = [appId, ...filterValues];

@@ -63,7 +63,7 @@ export interface ClaimedMessage {
 }
 
 /** Outcome of an attempt: a final status, or the time of the next attempt. */
-export type Settlement = { recipients: readonly Recipient[]; detail: string } & (
+export type DeliveryOutcome = { recipients: readonly Recipient[]; detail: string } & (
   | { status: Exclude<MessageStatus, "kept" | "queued">; providerId?: string | null }
   | { status: "queued"; dueAt: Date }
 );
@@ -190,7 +190,7 @@ export function createOutbox(db: DataSource) {
     },
 
     /** Stores the outcome of an attempt. Returns false, and writes nothing, if another process holds the message. */
-    async settle(executor: Executor, holder: string, id: number, settlement: Settlement): Promise<boolean> {
+    async settle(executor: Executor, holder: string, id: number, settlement: DeliveryOutcome): Promise<boolean> {
       const { status, recipients, detail } = settlement;
       const [dueAt, providerId] =
         settlement.status === "queued" ? [settlement.dueAt, null] : [null, settlement.providerId ?? null];

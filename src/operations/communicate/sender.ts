@@ -8,7 +8,7 @@ import type { DataSource } from "typeorm";
 import type { LogEvents } from "../records/log-events.js";
 import { createRunningDeliveries } from "../running-deliveries.js";
 import type { DeliveryControl } from "./email-delivery.js";
-import type { ClaimedMessage, Outbox, Settlement } from "./outbox.js";
+import type { ClaimedMessage, DeliveryOutcome, Outbox } from "./outbox.js";
 import { emitStatus } from "./status-events.js";
 import type { TryOutcome } from "./try-outcome.js";
 
@@ -47,7 +47,7 @@ export function createSender(options: {
   const { db, outbox, deliver, logEvents, holder, now, log } = options;
   const deliveries = createRunningDeliveries(SENDER_SLOTS);
 
-  function settlementOf(message: ClaimedMessage, outcome: Exclude<TryOutcome, { kind: "fenced" }>): Settlement {
+  function settlementOf(message: ClaimedMessage, outcome: Exclude<TryOutcome, { kind: "fenced" }>): DeliveryOutcome {
     const { recipients, detail } = outcome;
     if (outcome.kind === "done") return outcome;
     const dueAt = new Date(now() + pauseAfter(message.attempts));
@@ -57,7 +57,7 @@ export function createSender(options: {
   }
 
   /** Stores status and log event in one transaction. Waits while the database is unavailable. */
-  async function settleMessage(message: ClaimedMessage, settlement: Settlement): Promise<void> {
+  async function settleMessage(message: ClaimedMessage, settlement: DeliveryOutcome): Promise<void> {
     for (let attemptsLeft = SETTLE_ATTEMPTS - 1; ; attemptsLeft -= 1) {
       try {
         await db.transaction(async (manager) => {

@@ -1,7 +1,7 @@
 /** Emits log events about the delivery of e-mails (specification, Events), in the transaction that stores the status. */
 import type { Executor } from "../../data/database.js";
 import type { Emitter, LogEvents } from "../records/log-events.js";
-import type { ClaimedMessage, MessageStatus, Recipient, Settlement } from "./outbox.js";
+import type { ClaimedMessage, DeliveryOutcome, MessageStatus, Recipient } from "./outbox.js";
 
 const NAMED_RECIPIENTS = 10;
 
@@ -35,7 +35,7 @@ export async function emitStatus(
   logEvents: LogEvents,
   executor: Executor,
   message: ClaimedMessage,
-  settlement: Settlement,
+  settlement: DeliveryOutcome,
 ): Promise<void> {
   const { id, appId, content, recipients: before, wasDelayed } = message;
   if (content.kind !== "email") return;

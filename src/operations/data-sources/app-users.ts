@@ -14,7 +14,7 @@ import type { VerifiedBy } from "../../rules/verification.js";
 import { type HashTurn, hashTurn, matchesHash } from "../records/hashes.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import { visibleColumns } from "./entry.js";
-import { digest, type SignInAttempts } from "./sign-in-attempts.js";
+import { digestParts, type SignInAttempts } from "./sign-in-attempts.js";
 
 /** The user who is signed in to a page: an entry, without its hashed columns. */
 export interface AppUser {
@@ -78,7 +78,7 @@ const ENTRY = "SELECT id, data FROM data_source_entry WHERE app_id = $1 AND data
 
 /** Returns a digest of the entry's values, which changes when they change. */
 const proofOf = (data: EntryData, columns: readonly string[]): Buffer =>
-  digest(columns.map((column) => (Object.hasOwn(data, column) ? data[column] : null)));
+  digestParts(columns.map((column) => (Object.hasOwn(data, column) ? data[column] : null)));
 
 const wrongValuesError = (): ActionError => new ActionError("UNAUTHORIZED", "no user with these values");
 

@@ -40,12 +40,12 @@ export type DataSourceView = Omit<StoredDataSource, "createdAt" | "updatedAt" | 
   updatedAt: string;
 };
 
-export const FIELDS = `
+export const DATA_SOURCE_COLUMNS = `
   id, app_id AS "appId", organization_id AS "organizationId", name, columns, access_rules AS "accessRules", hooks,
   hashed_columns AS "hashedColumns", indexes, is_users AS "isUsers", created_at AS "createdAt", updated_at AS "updatedAt"`;
 
 const SELECT_DATA_SOURCE = `
-  SELECT ${FIELDS} FROM data_source WHERE app_id = $1 AND (name = $2 OR id = $3::bigint)`;
+  SELECT ${DATA_SOURCE_COLUMNS} FROM data_source WHERE app_id = $1 AND (name = $2 OR id = $3::bigint)`;
 
 export function viewOf({ hashedColumns: _, createdAt, updatedAt, ...row }: StoredDataSource): DataSourceView {
   return { ...row, createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() };
@@ -61,7 +61,7 @@ const sourceCheck =
     requireCurrent(viewOf(row), precondition);
   };
 
-const BY_ID = `SELECT ${FIELDS} FROM data_source WHERE app_id = $1 AND id = $2`;
+const BY_ID = `SELECT ${DATA_SOURCE_COLUMNS} FROM data_source WHERE app_id = $1 AND id = $2`;
 
 const WHOLE_KEY = "hashtextextended('svc_data_source:' || $1::bigint || ':' || $2::bigint, 0)";
 
@@ -90,7 +90,9 @@ export const checkSource = sourceCheck(BY_ID);
 export const lockSource = sourceCheck(`${BY_ID} FOR NO KEY UPDATE`);
 
 /** Deletes the data source's row. @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED */
-export const deleteSource = sourceCheck(`DELETE FROM data_source WHERE app_id = $1 AND id = $2 RETURNING ${FIELDS}`);
+export const deleteSource = sourceCheck(
+  `DELETE FROM data_source WHERE app_id = $1 AND id = $2 RETURNING ${DATA_SOURCE_COLUMNS}`,
+);
 
 export type DataSourceRows = ReturnType<typeof createDataSourceRows>;
 

@@ -3,7 +3,7 @@ import type { DataSource as Database } from "typeorm";
 import { isDuplicate, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { DATA_SOURCES_PER_APP } from "../../limits.js";
-import { type Caller, isPerson } from "../../rules/access.js";
+import { type Caller, isPersonCaller } from "../../rules/access.js";
 import { MetColumns } from "../../rules/entries/columns.js";
 import { checkUsersMark, parseDataSourceChange, parseNewDataSource } from "../../rules/entries/data-source-input.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
@@ -17,10 +17,10 @@ import { type HashTurn, hashTurn } from "../records/hashes.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import {
   checkSource,
+  DATA_SOURCE_COLUMNS,
   type DataSourceRows,
   type DataSourceView,
   deleteSource,
-  FIELDS,
   lockWholeSource,
   type StoredDataSource,
   viewOf,
@@ -30,7 +30,7 @@ import { removeOthers } from "./entry-statements.js";
 import { checkIndexes } from "./index-definitions.js";
 import { checkUnique, type SourceDefinitions } from "./source-definitions.js";
 
-const LIST = `SELECT ${FIELDS} FROM data_source WHERE app_id = $1 ORDER BY id`;
+const LIST = `SELECT ${DATA_SOURCE_COLUMNS} FROM data_source WHERE app_id = $1 ORDER BY id`;
 
 const SIZE = `
   SELECT coalesce(sum(octet_length(name) + octet_length(columns::text) + octet_length(access_rules::text) + octet_length(hooks::text)), 0)::float8
@@ -101,7 +101,7 @@ export function createDataSources(options: {
       const hashedColumns = [...new Set(hashedBy(hooks))];
       checkUnique(wishes, hashedColumns);
       const { isUsers = false } = more;
-      checkUsersMark(isUsers, { before: false, mayMark: isPerson(caller), hashed: hashedColumns });
+      checkUsersMark(isUsers, { before: false, mayMark: isPersonCaller(caller), hashed: hashedColumns });
       await checkCount(appId);
       const first = await validatedEntries({ hooks, hashedColumns }, entries, hashTurn(appId, caller));
       intake.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)), entries.length + 1);
@@ -142,7 +142,7 @@ export function createDataSources(options: {
       const hashed = [...hashedColumns, ...hashedBy(fields.hooks ?? [])];
       checkUnique(wishes ?? before, hashed);
       checkPlaceholders(fields.hooks ?? [], fields.columns ?? columns);
-      checkUsersMark(fields.isUsers, { before: isUsers, mayMark: isPerson(caller), hashed });
+      checkUsersMark(fields.isUsers, { before: isUsers, mayMark: isPersonCaller(caller), hashed });
       intake.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)));
       const target = { appId, id, precondition };
       const saveDefinition = () => db.transaction((manager) => definitions.change(manager, caller, target, fields));

@@ -3,7 +3,7 @@
  * subscribers. Validates nothing.
  */
 import type { DataSource as Database, EntityManager } from "typeorm";
-import { duplicatedIndex, type Executor, isMissing, isRefusedData, rows } from "../../data/database.js";
+import { duplicatedIndex, type Executor, isMissingReference, isRefusedData, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, ENTRIES_PER_DATA_SOURCE } from "../../limits.js";
 import { isVisitor } from "../../rules/access.js";
@@ -189,7 +189,7 @@ function duplicateOf(source: StoredDataSource, { mayName }: EntryWriter, index: 
 
 /** Translates the database's error for entries that it cannot store. */
 function refusalOf(error: unknown, source: StoredDataSource, writer: EntryWriter): unknown {
-  if (isMissing(error)) return new ActionError("DATA_SOURCE_NOT_FOUND");
+  if (isMissingReference(error)) return new ActionError("DATA_SOURCE_NOT_FOUND");
   const duplicateIndex = duplicatedIndex(error);
   if (duplicateIndex !== null && isUniqueName(duplicateIndex)) return duplicateOf(source, writer, duplicateIndex);
   if (!isRefusedData(error)) return error;

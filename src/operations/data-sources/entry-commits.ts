@@ -10,16 +10,16 @@ import type { IntakeLimiter } from "../records/intake.js";
 import { type StoredDataSource, shareWholeSource } from "./data-source-rows.js";
 import type { Entry } from "./entry.js";
 import type { EntryChange, EntryChanges } from "./entry-changes.js";
-import { createEntryValidator, type ReadyEntry, ready } from "./entry-judgement.js";
+import { createEntryValidator, type ReadyEntry, toReadyEntry } from "./entry-judgement.js";
 import type { Rights } from "./entry-rights.js";
 import {
-  batches,
   dataOf,
   insertTexts,
   type LockedEntry,
   lockEntries,
   removeEntries,
   removeOthers,
+  splitIntoBatches,
   updateTexts,
 } from "./entry-statements.js";
 import type { EntryVersions } from "./entry-versions.js";
@@ -119,7 +119,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     const { source, executor } = change;
     const updatesById = new Map(commit.updates.map((update) => [update.id, update]));
     const entries = [...updatesById.keys()].map((id) => lockedEntries.get(id)!).sort((a, b) => a.id - b.id);
-    for (const batch of batches(entries, ({ bytes }) => bytes)) {
+    for (const batch of splitIntoBatches(entries, ({ bytes }) => bytes)) {
       const entryTexts: { id: number; text: string; done: (updatedAt: Date) => void }[] = [];
       for (const before of await dataOf(executor, source, batch)) {
         const { data: input, precondition } = updatesById.get(before.id)!;
@@ -131,7 +131,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
           : replacementData(source, before.data, dataToWrite);
         // Columns that the caller cannot see keep their values.
         const mergedData = commit.extend ? wholeData : { ...hiddenFrom(grant, before.data), ...wholeData };
-        const { data, text } = ready(mergedData, `entry ${before.id}`);
+        const { data, text } = toReadyEntry(mergedData, `entry ${before.id}`);
         const done = (updatedAt: Date) => {
           change.addUpdated(
             before,
@@ -152,7 +152,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
   async function removeAll(change: EntryChange, entries: readonly LockedEntry[], grant: EntryGrant): Promise<void> {
     const { source, executor } = change;
     const hasTests = Object.keys(grant.tests).length > 0;
-    for (const batch of batches(entries, ({ bytes }) => bytes)) {
+    for (const batch of splitIntoBatches(entries, ({ bytes }) => bytes)) {
       const { entries: most, bytes: mostBytes } = change.room;
       const isSentByEntry = batch.length <= most && batch.reduce((sum, { bytes }) => sum + bytes, 0) <= mostBytes;
       if (hasTests || isSentByEntry || change.counts.deleted + batch.length <= BULK_ENTRIES) {

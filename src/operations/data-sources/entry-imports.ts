@@ -18,7 +18,7 @@ import { createEntryValidator, type ReadyEntry } from "./entry-judgement.js";
 import type { Rights } from "./entry-rights.js";
 import { insertedIds, insertTexts, newestId, removeOthers } from "./entry-statements.js";
 import type { EntryVersions } from "./entry-versions.js";
-import { isUnique } from "./index-definitions.js";
+import { isUniqueIndex } from "./index-definitions.js";
 import type { CsvLayout } from "./row-streams.js";
 
 /** Maximum number of concurrent large imports, because each holds a database connection until its last row. An app can have one. */
@@ -188,7 +188,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
     const storeVersion = () => versions.snapshot(change, rights.writer, operation);
     // Unique values are compared with the replaced entries, unless these are removed first. Then their rows stay locked while the file
     // arrives.
-    if (!append && change.source.indexes.some(isUnique)) {
+    if (!append && change.source.indexes.some(isUniqueIndex)) {
       await storeVersion();
       await removeOld(change);
       return store(change, received);

@@ -7,10 +7,10 @@ import { ActionError } from "../../errors.js";
 import { createClient } from "../../postgres.js";
 import type { DataSourceKey } from "./entry-rows.js";
 import {
-  definitions,
   type IndexStatements,
   type IndexWish,
-  isCounted,
+  indexStatements,
+  isCountedIndex,
   isStatistics,
   keyOfName,
 } from "./index-definitions.js";
@@ -125,7 +125,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
     const surplus: string[] = [];
     for (const { key, wishes } of changes) {
       const existingIndex = await existing(client, key);
-      const wished = wishes.flatMap((wish) => definitions(key, wish));
+      const wished = wishes.flatMap((wish) => indexStatements(key, wish));
       const names = new Set(wished.map(({ name }) => name));
       // A process that ended during a build has left this invalid index.
       await dropAll(
@@ -135,7 +135,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
       missing.push(...wished.filter(({ name }) => existingIndex.get(name) !== true));
       surplus.push(...[...existingIndex].flatMap(([name, valid]) => (valid && !names.has(name) ? [name] : [])));
     }
-    const more = missing.filter(({ name }) => isCounted(name)).length - surplus.filter(isCounted).length;
+    const more = missing.filter(({ name }) => isCountedIndex(name)).length - surplus.filter(isCountedIndex).length;
     if (changes[0]) await checkSpace(client, changes[0].key, more);
     try {
       for (const made of missing) await make(client, made);
@@ -206,7 +206,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
       alone(async (client) => {
         const existingIndex = await existing(client, key);
         return wishes.map((wish) =>
-          definitions(key, wish).every(({ name }) => existingIndex.get(name)) ? "ready" : "missing",
+          indexStatements(key, wish).every(({ name }) => existingIndex.get(name)) ? "ready" : "missing",
         );
       }),
 

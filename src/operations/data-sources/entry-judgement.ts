@@ -4,7 +4,7 @@ import { meetsTests } from "../../rules/caller-rules.js";
 import { accessDenied, type EntryGrant, requireColumns } from "../../rules/entries/entry-access.js";
 import { type EntryData, entryText } from "../../rules/entries/entry-input.js";
 import { textHooks } from "../../rules/entries/hooks.js";
-import { checkHashable, type HashTurn, hash } from "../records/hashes.js";
+import { checkHashable, type HashTurn, hashText } from "../records/hashes.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 
 /** Maximum number of hashes for one request of the app itself, and for one of a page. A hash takes 30 ms of a processor. */
@@ -17,7 +17,7 @@ export interface ReadyEntry {
   text: string;
 }
 
-export type Judge = (data: EntryData, place: string) => Promise<ReadyEntry>;
+export type CheckEntry = (data: EntryData, place: string) => Promise<ReadyEntry>;
 
 /**
  * Returns a function that prepares the entries of one request one by one.
@@ -27,7 +27,7 @@ export function createEntryValidator(
   source: Pick<StoredDataSource, "hooks" | "hashedColumns">,
   verb: "insert" | "update",
   { grant, trusted, turn }: { grant: EntryGrant; trusted: boolean; turn: HashTurn },
-): Judge {
+): CheckEntry {
   const most = trusted ? HASHES_PER_REQUEST : HASHES_OF_PAGES;
   const hooked = textHooks(source.hooks, verb);
   let hashes = 0;
@@ -45,7 +45,7 @@ export function createEntryValidator(
       );
     }
     const result = { ...data };
-    for (const column of input) result[column] = await hash(checkHashable(data[column], column), turn);
+    for (const column of input) result[column] = await hashText(checkHashable(data[column], column), turn);
     return result;
   }
 
@@ -58,9 +58,9 @@ export function createEntryValidator(
     // The new data must meet the tests of the rule, and an update must not change columns that it does not name.
     if (!meetsTests(data, grant.tests)) throw accessDenied();
     const done = await hashed(data);
-    return done === input ? { data: input, text } : ready(done, place);
+    return done === input ? { data: input, text } : toReadyEntry(done, place);
   };
 }
 
 /** @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE */
-export const ready = (data: EntryData, place: string): ReadyEntry => ({ data, text: entryText(data, place) });
+export const toReadyEntry = (data: EntryData, place: string): ReadyEntry => ({ data, text: entryText(data, place) });

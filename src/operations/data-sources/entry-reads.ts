@@ -5,7 +5,7 @@
 import { ActionError } from "../../errors.js";
 import { ENTRY_MAX_BYTES, PAGE_MAX_BYTES } from "../../limits.js";
 import { compileAggregate } from "../../rules/entry-query/aggregate.js";
-import { FIELDS_MAX, list } from "../../rules/entry-query/judge.js";
+import { checkList, FIELDS_MAX } from "../../rules/entry-query/judge.js";
 import { type EntryScope, type FindOptions, parseFind, QUERY_SHAPE } from "../../rules/entry-query/options.js";
 import {
   afterPosition,
@@ -216,7 +216,7 @@ function readsBy(read: ReadRows) {
     /** Returns the sorted distinct values of columns, at most ten thousand of at most 160 KB each, without missing values and null. */
     async distinct(key: DataSourceKey, columns: unknown, scope: EntryScope): Promise<Record<string, JsonText[]>> {
       const groups: Record<string, JsonText[]> = {};
-      for (const [at, column] of list(columns, "columns", FIELDS_MAX, 1).entries()) {
+      for (const [at, column] of checkList(columns, "columns", FIELDS_MAX, 1).entries()) {
         const statement = new Statement();
         const source = sourceOf("e", scope.sees);
         const value = valueAt(parsePath(column, `columns[${at}]`, source), source, statement);

@@ -64,7 +64,7 @@ export interface LockedEntry extends Omit<StoredEntry, "data"> {
 }
 
 /** Splits rows into batches, each for one statement. */
-export function* batches<T>(items: readonly T[], bytesOf: (item: T) => number): Generator<T[]> {
+export function* splitIntoBatches<T>(items: readonly T[], bytesOf: (item: T) => number): Generator<T[]> {
   let batch: T[] = [];
   let bytes = 0;
   for (const item of items) {
@@ -88,7 +88,7 @@ export async function insertTexts(
   texts: readonly string[],
 ): Promise<Omit<StoredEntry, "data">[]> {
   const insertedEntries: Omit<StoredEntry, "data">[] = [];
-  for (const batch of batches(texts, (text) => text.length)) {
+  for (const batch of splitIntoBatches(texts, (text) => text.length)) {
     // RETURNING returns rows in the order of insertion, so their ids rise in the order of the texts.
     const insertedRows = await rows<Omit<StoredEntry, "data">>(executor, INSERT_ENTRIES, [appId, id, batch]);
     insertedEntries.push(...insertedRows.sort((a, b) => a.id - b.id));
@@ -127,7 +127,7 @@ export async function updateTexts(
   changes: readonly { id: number; text: string }[],
 ): Promise<Map<number, Date>> {
   const timesById = new Map<number, Date>();
-  for (const batch of batches(changes, ({ text }) => text.length)) {
+  for (const batch of splitIntoBatches(changes, ({ text }) => text.length)) {
     const values = [appId, id, batch.map((entry) => entry.id), batch.map(({ text }) => text)];
     for (const row of await rows<{ id: number; updatedAt: Date }>(executor, UPDATE_ENTRIES, values))
       timesById.set(row.id, row.updatedAt);

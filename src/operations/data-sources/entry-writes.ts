@@ -9,7 +9,7 @@ import type { IntakeLimiter } from "../records/intake.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import { type Entry, entryView, type StoredEntry } from "./entry.js";
 import type { EntryChanges } from "./entry-changes.js";
-import { createEntryValidator, ready } from "./entry-judgement.js";
+import { createEntryValidator, toReadyEntry } from "./entry-judgement.js";
 import type { Rights } from "./entry-rights.js";
 import { dataOf, insertTexts, type LockedEntry, lockEntries, removeEntries, updateTexts } from "./entry-statements.js";
 
@@ -131,7 +131,7 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
           const [before] = await dataOf(change.executor, source, [requireEntry(lockedEntries.get(target.id))]);
           if (!meetsTests(before!.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND");
           requireUnchangedEntry(rights, source, before!, target.precondition);
-          const { data, text } = ready({ ...before!.data, ...written }, "the entry");
+          const { data, text } = toReadyEntry({ ...before!.data, ...written }, "the entry");
           const bytes = Buffer.byteLength(text);
           countBytes(rights, source, bytes);
           const updateTimes = await updateTexts(change.executor, source, [{ id: target.id, text }]);

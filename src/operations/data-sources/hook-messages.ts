@@ -4,7 +4,7 @@ import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, QUERY_TIMEOUT_MS } from "../../limits.js";
 import { isVisitor } from "../../rules/access.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
-import { type HookVerb, hookMessage, isSending, type SendingHook } from "../../rules/entries/sending-hooks.js";
+import { type HookVerb, hookMessage, isSendingHook, type SendingHook } from "../../rules/entries/sending-hooks.js";
 import { Statement } from "../../rules/entry-query/statement.js";
 import type { Email, Sms } from "../../rules/message-input.js";
 import type { IntakeLimiter } from "../records/intake.js";
@@ -171,7 +171,9 @@ export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet;
       verbs: readonly HookVerb[],
       emitter: Emitter,
     ): Promise<HookMessages> {
-      const hooks = source.hooks.filter(isSending).filter(({ runOn }) => runOn.some((verb) => verbs.includes(verb)));
+      const hooks = source.hooks
+        .filter(isSendingHook)
+        .filter(({ runOn }) => runOn.some((verb) => verbs.includes(verb)));
       if (hooks.length === 0) return NO_MESSAGES;
       await outlet.count(source.appId, emitter);
       return gatherMessages(source, { hooks, statuses: await statusesFor(source.appId, hooks), emitter });

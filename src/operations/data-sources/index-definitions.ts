@@ -37,7 +37,7 @@ export const columnsOf = (wish: IndexWish): readonly string[] => {
   return "columns" in wish ? wish.columns : wish;
 };
 
-export const isUnique = (wish: IndexWish): boolean => typeof wish === "object" && "unique" in wish && wish.unique;
+export const isUniqueIndex = (wish: IndexWish): boolean => typeof wish === "object" && "unique" in wish && wish.unique;
 
 function pathOf(column: unknown, place: string): Path & { own: null } {
   const path = parsePath(column, place, { entry: "" });
@@ -93,7 +93,7 @@ export function uniqueColumns(
   wishes: readonly IndexWish[],
   name: string | undefined,
 ): readonly string[] | null {
-  const uniqueWish = wishes.find((wish) => isUnique(wish) && uniqueNameOf(key, wish) === name);
+  const uniqueWish = wishes.find((wish) => isUniqueIndex(wish) && uniqueNameOf(key, wish) === name);
   return uniqueWish ? columnsOf(uniqueWish) : null;
 }
 
@@ -111,7 +111,7 @@ export interface IndexStatements {
 export const isStatistics = (name: string): boolean => /_s\d$/.test(name);
 
 /** True if the object counts as an index. Statistics and indexes of lists belong to an index that counts. */
-export const isCounted = (name: string): boolean => !/_(?:a|s\d)$/.test(name);
+export const isCountedIndex = (name: string): boolean => !/_(?:a|s\d)$/.test(name);
 
 /**
  * Returns an index of the values directly at the paths. If the way to the first value may contain arrays, also returns an index of the
@@ -119,7 +119,7 @@ export const isCounted = (name: string): boolean => !/_(?:a|s\d)$/.test(name);
  * index of only one data source, and would guess. A unique index is separate: missing values and null are SQL's null there, which equals
  * nothing.
  */
-export function definitions(key: DataSourceKey, wish: IndexWish): IndexStatements[] {
+export function indexStatements(key: DataSourceKey, wish: IndexWish): IndexStatements[] {
   const statement = new Definition();
   const paths = columnsOf(wish).map((column) => pathOf(column, "indexes"));
   const [name, first] = [nameOf(key, wish), paths[0]!.segments];
@@ -132,7 +132,7 @@ export function definitions(key: DataSourceKey, wish: IndexWish): IndexStatement
   const made = [index("", `(${[...keys, "id"].join(", ")}) ${whereClause}`)];
   const types = typesOnTheWay(first, ENTRY, statement);
   if (types.length > 0) made.push(index("_a", `(id) ${whereClause} AND ${arrayAt(first, ENTRY, statement)}`));
-  if (isUnique(wish)) {
+  if (isUniqueIndex(wish)) {
     const values = paths.map((path) => `(NULLIF(${valueAt(path, ENTRY, statement)}, 'null'::jsonb))`);
     made.push({
       ...index("_u", `(${values.join(", ")}) ${whereClause}`, "UNIQUE INDEX"),

@@ -22,7 +22,7 @@ const DELETE_FAILURES = `
     (SELECT id FROM app_user_failure WHERE created_at < now() - interval '${SIGN_IN_WINDOW_SECONDS} seconds'
       ORDER BY created_at LIMIT 20 FOR UPDATE SKIP LOCKED)`;
 
-export const digest = (...parts: readonly unknown[]): Buffer =>
+export const digestParts = (...parts: readonly unknown[]): Buffer =>
   createHash("sha256").update(JSON.stringify(parts)).digest();
 
 function refuseFull(fullSubjects: readonly { wait: number }[]): void {
@@ -80,11 +80,12 @@ export function createSignInAttempts({ db }: { db: Database }) {
       total: number | null = null,
     ): Promise<boolean> {
       const networkAddress = address === undefined ? `credential ${credentialId}` : addressBlock(address);
-      const subjects: Subject[] = [{ hash: digest("from", appId, networkAddress), most: SIGN_IN_FAILURES }];
+      const subjects: Subject[] = [{ hash: digestParts("from", appId, networkAddress), most: SIGN_IN_FAILURES }];
       for (const of of guessed) {
-        const hash = digest("entry", appId, of, networkAddress);
+        const hash = digestParts("entry", appId, of, networkAddress);
         subjects.push({ hash, most: SIGN_IN_FAILURES });
-        if (total !== null) subjects.push({ hash: digest("entry", appId, of, null), most: total, unlessNew: hash });
+        if (total !== null)
+          subjects.push({ hash: digestParts("entry", appId, of, null), most: total, unlessNew: hash });
       }
       const ids = await countAttempt(subjects);
       let hasFailed = false;

@@ -8,18 +8,24 @@ import type { DataSourceFields } from "../../rules/entries/data-source-input.js"
 import { hashedBy } from "../../rules/entries/hooks.js";
 import { type ExpectedTags, NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import { recordChange } from "../records/audit.js";
-import { type DataSourceRows, deleteSource, FIELDS, lockSource, type StoredDataSource } from "./data-source-rows.js";
+import {
+  DATA_SOURCE_COLUMNS,
+  type DataSourceRows,
+  deleteSource,
+  lockSource,
+  type StoredDataSource,
+} from "./data-source-rows.js";
 import { finishNew } from "./entry-changes.js";
 import type { EntryIndexes, IndexChange } from "./entry-indexes.js";
 import type { DataSourceKey } from "./entry-rows.js";
 import { insertTexts } from "./entry-statements.js";
-import { type IndexWish, isUnique, topColumnsOf } from "./index-definitions.js";
+import { type IndexWish, isUniqueIndex, topColumnsOf } from "./index-definitions.js";
 
 const INSERT_DATA_SOURCE = `
   INSERT INTO data_source (id, app_id, organization_id, name, columns, access_rules, hooks, hashed_columns, indexes, is_users)
   OVERRIDING SYSTEM VALUE
   SELECT coalesce($9::integer, nextval(pg_get_serial_sequence('data_source', 'id'))), id, organization_id, $2, $3, $4, $5, $6, $7, $8
-    FROM app WHERE id = $1 RETURNING ${FIELDS}`;
+    FROM app WHERE id = $1 RETURNING ${DATA_SOURCE_COLUMNS}`;
 
 /* Updates a data source. Hashed columns stay hidden, even if their hook is removed. */
 const UPDATE_DATA_SOURCE = `
@@ -29,7 +35,7 @@ const UPDATE_DATA_SOURCE = `
          hashed_columns = (SELECT coalesce(jsonb_agg(DISTINCT hashed), '[]') FROM jsonb_array_elements(hashed_columns || $7::jsonb) AS hashed),
          indexes = coalesce($8, indexes), is_users = coalesce($9, is_users),
          updated_at = ${NEXT_UPDATED_AT}
-   WHERE app_id = $1 AND id = $2 RETURNING ${FIELDS}`;
+   WHERE app_id = $1 AND id = $2 RETURNING ${DATA_SOURCE_COLUMNS}`;
 
 const RESERVE_IDS = `
   SELECT nextval(pg_get_serial_sequence('data_source', 'id'))::int AS id FROM generate_series(1, $1::int)`;
@@ -52,7 +58,7 @@ export type SourceDefinition = Pick<
  */
 export function checkUnique(wishes: readonly IndexWish[], hashed: readonly string[]): void {
   const column = wishes
-    .filter(isUnique)
+    .filter(isUniqueIndex)
     .flatMap(topColumnsOf)
     .find((column) => hashed.includes(column));
   if (column === undefined) return;
@@ -170,7 +176,7 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
         await save();
         return;
       }
-      if (changes.some(({ wishes }) => wishes.some(isUnique))) return indexes.applyAll(changes, save);
+      if (changes.some(({ wishes }) => wishes.some(isUniqueIndex))) return indexes.applyAll(changes, save);
       try {
         await buildFirst(changes);
         await save();

@@ -6,7 +6,7 @@ import { randomInt } from "node:crypto";
 import type { DataSource as Database } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { tooOften } from "../../errors.js";
-import { digest } from "./sign-in-attempts.js";
+import { digestParts } from "./sign-in-attempts.js";
 
 const GOOD_FOR_SECONDS = 600;
 const FAILURES_MAX = 5;
@@ -101,7 +101,7 @@ export const newCode = (): string => String(randomInt(1_000_000)).padStart(6, "0
 export type VerificationCodes = ReturnType<typeof createVerificationCodes>;
 
 export function createVerificationCodes({ db }: { db: Database }) {
-  const hashOf = (credentialId: number, code: string) => digest("code", credentialId, code);
+  const hashOf = (credentialId: number, code: string) => digestParts("code", credentialId, code);
 
   return {
     /** Time in seconds for which a code is valid. */
@@ -112,8 +112,8 @@ export function createVerificationCodes({ db }: { db: Database }) {
      * @throws ActionError RATE_LIMIT_EXCEEDED if there were too many; then the request is not counted
      */
     async sendCode(asking: CodeRequest): Promise<void> {
-      const subjects = CODE_LIMITS.map(({ subject }) => digest("ask", ...subject(asking)));
-      const knownSubjects = CODE_LIMITS.map(({ unlessNew }) => unlessNew && digest("ask", ...unlessNew(asking)));
+      const subjects = CODE_LIMITS.map(({ subject }) => digestParts("ask", ...subject(asking)));
+      const knownSubjects = CODE_LIMITS.map(({ unlessNew }) => unlessNew && digestParts("ask", ...unlessNew(asking)));
       const limitColumns = [
         subjects,
         CODE_LIMITS.map(({ count }) => count),

@@ -25,7 +25,7 @@ import type { MessageAcceptance } from "../communicate/acceptance.js";
 import type { Settings } from "../settings/settings.js";
 import type { AppUsers } from "./app-users.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
-import { digest, type SignInAttempts } from "./sign-in-attempts.js";
+import { digestParts, type SignInAttempts } from "./sign-in-attempts.js";
 import { createVerificationCodes, newCode } from "./verification-codes.js";
 
 /** Response to a request for a code. It does not reveal whether a code was sent. */
@@ -83,7 +83,7 @@ export function createVerification(options: {
     const values = [source.appId, source.id, JSON.stringify(normalizedValue)];
     const [entry] = await rows<{ id: number; data: EntryData }>(db, SELECT_ENTRY_BY_VALUE, values);
     const address = String(normalizedValue[column]);
-    const hash = digest("validate", source.appId, source.id, by, address);
+    const hash = digestParts("validate", source.appId, source.id, by, address);
     return { source, column, by, entryId: entry?.id ?? null, address, purpose: "validate", hash };
   }
 
@@ -95,7 +95,7 @@ export function createVerification(options: {
     if (typeof address !== "string" || address === "") {
       throw new ActionError("REQUEST_INVALID", "the user who is signed in has no phone number");
     }
-    const hash = digest("2fa", source.appId, source.id, user.id);
+    const hash = digestParts("2fa", source.appId, source.id, user.id);
     return { source, column, by: "sms", entryId: user.id, address, purpose: "2fa", hash };
   }
 

@@ -6,12 +6,12 @@ import { isDeepStrictEqual } from "node:util";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError, type PathFault } from "../../errors.js";
 import { DATA_SOURCES_PER_APP } from "../../limits.js";
-import { type Caller, isPerson } from "../../rules/access.js";
+import { type Caller, isPersonCaller } from "../../rules/access.js";
 import { checkUsersMark, parseDataSourceChange, parseNewDataSource } from "../../rules/entries/data-source-input.js";
 import { hashedBy } from "../../rules/entries/hooks.js";
 import { checkPlaceholders } from "../../rules/entries/sending-hooks.js";
 import { DATA_SOURCE_FIELDS, type Manifest } from "../../rules/manifest.js";
-import { FIELDS, type StoredDataSource } from "../data-sources/data-source-rows.js";
+import { DATA_SOURCE_COLUMNS, type StoredDataSource } from "../data-sources/data-source-rows.js";
 import { checkIndexes } from "../data-sources/index-definitions.js";
 import {
   checkUnique,
@@ -26,7 +26,7 @@ type Item = NonNullable<Manifest["dataSources"]>[number];
 
 /** Returns the app's data sources by name. With `lock`, locks them until the end of the transaction. */
 export async function storedSources(executor: Executor, appId: number, lock = false): Promise<StoredDataSource[]> {
-  const sql = `SELECT ${FIELDS} FROM data_source WHERE app_id = $1 ORDER BY id ${lock ? "FOR NO KEY UPDATE" : ""}`;
+  const sql = `SELECT ${DATA_SOURCE_COLUMNS} FROM data_source WHERE app_id = $1 ORDER BY id ${lock ? "FOR NO KEY UPDATE" : ""}`;
   const sourceRows = await rows<StoredDataSource>(executor, sql, [appId]);
   return sourceRows.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
@@ -61,7 +61,7 @@ function writeOf(caller: Caller, item: unknown, before: StoredDataSource | null,
   };
   const hashedColumns = [...new Set([...(before?.hashedColumns ?? []), ...hashedBy(input.hooks)])];
   checkUnique(input.indexes, hashedColumns);
-  const isUsers = { before: before?.isUsers ?? false, mayMark: isPerson(caller), hashed: hashedColumns };
+  const isUsers = { before: before?.isUsers ?? false, mayMark: isPersonCaller(caller), hashed: hashedColumns };
   checkUsersMark(input.isUsers, isUsers);
   const changedFields = before
     ? COMPARED_FIELDS.filter((field) => !isDeepStrictEqual(input[field], before[field]))

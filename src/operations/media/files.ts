@@ -4,7 +4,7 @@ import { type Executor, rows } from "../../data/database.js";
 import type { MediaFile } from "../../data/media-types.js";
 import { ActionError } from "../../errors.js";
 import { mediaChange } from "../../rules/media-fields.js";
-import { page } from "../../rules/page.js";
+import { createPage } from "../../rules/page.js";
 import { NEXT_UPDATED_AT, requireCurrent } from "../../rules/precondition.js";
 import type { AdmittedRequest } from "../access/gate.js";
 import type { IntakeLimiter } from "../records/intake.js";
@@ -12,7 +12,7 @@ import { lockApp } from "../settings/settings.js";
 import type { Folders } from "./folders.js";
 import { auditMedia } from "./media-audit.js";
 import { emitterOf, type MediaCallers, type MediaGrants } from "./media-callers.js";
-import { FILE, type FileRow, findFile, type MediaTarget, toFile } from "./media-rows.js";
+import { FILE_COLUMNS, type FileRow, findFile, type MediaTarget, toFile } from "./media-rows.js";
 import { isVisibleFile, type MediaFilter, visibleTo } from "./visible-media.js";
 
 export type Files = ReturnType<typeof createFiles>;
@@ -112,12 +112,12 @@ export function createFiles(options: {
     /** Lists the files of the app that the caller can read, the newest first. */
     async list(admission: AdmittedRequest, appId: number, paging: { limit?: number | null; offset?: number | null }) {
       const grants = await callers.of(admission);
-      const { limit, offset } = page(paging);
+      const { limit, offset } = createPage(paging);
       const fileFilter: MediaFilter = { appId, files: "$2::text IS NULL", folders: "$2::text IS NULL", value: null };
       const visibleMedia = await visibleTo(db, grants, fileFilter);
       const where = `app_id = $1 AND ${fileFilter.files} AND ${isVisibleFile(visibleMedia)}`;
       const values = [appId, null, ...(visibleMedia ?? [null, null])];
-      const fileRows = await rows<FileRow>(db, `${FILE} WHERE ${where} ORDER BY id DESC LIMIT $5 OFFSET $6`, [
+      const fileRows = await rows<FileRow>(db, `${FILE_COLUMNS} WHERE ${where} ORDER BY id DESC LIMIT $5 OFFSET $6`, [
         ...[...values, limit, offset],
       ]);
       const [count] = await rows<{ total: number }>(

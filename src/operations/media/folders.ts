@@ -7,7 +7,7 @@ import { FOLDER_DEPTH_MAX, FOLDERS_MAX, PAGE_MAX } from "../../limits.js";
 import { holdsTextSql } from "../../rules/comparable-text.js";
 import { isObject } from "../../rules/described.js";
 import { folderIdIn, mediaChange, mediaName } from "../../rules/media-fields.js";
-import { page } from "../../rules/page.js";
+import { createPage } from "../../rules/page.js";
 import { NEXT_UPDATED_AT, requireCurrent } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { AdmittedRequest } from "../access/gate.js";
@@ -16,9 +16,9 @@ import { lockApp } from "../settings/settings.js";
 import { auditMedia } from "./media-audit.js";
 import { emitterOf, type MediaCallers, type MediaGrants, type MediaRules } from "./media-callers.js";
 import {
-  FILE,
+  FILE_COLUMNS,
   type FileRow,
-  FOLDER,
+  FOLDER_COLUMNS,
   type FolderRow,
   findFolder,
   type MediaTarget,
@@ -156,12 +156,14 @@ export function createFolders(options: {
   }
 
   async function filesOf({ appId, files, value }: MediaFilter, visibleMedia: VisibleMedia, paging: ListingOptions) {
-    const { limit, offset } = page(paging, PAGE_MAX);
+    const { limit, offset } = createPage(paging, PAGE_MAX);
     const values = [appId, value, ...(visibleMedia ?? [null, null])];
     const fileCondition = `app_id = $1 AND ${files} AND ${isVisibleFile(visibleMedia)}`;
-    const fileRows = await rows<FileRow>(db, `${FILE} WHERE ${fileCondition} ORDER BY name, id LIMIT $5 OFFSET $6`, [
-      ...[...values, limit, offset],
-    ]);
+    const fileRows = await rows<FileRow>(
+      db,
+      `${FILE_COLUMNS} WHERE ${fileCondition} ORDER BY name, id LIMIT $5 OFFSET $6`,
+      [...[...values, limit, offset]],
+    );
     const [count] = await rows<{ total: number }>(
       db,
       `SELECT count(*) AS total FROM media_file WHERE ${fileCondition}`,
@@ -174,7 +176,7 @@ export function createFolders(options: {
 
   async function foldersOf({ appId, folders, value }: MediaFilter, visibleMedia: VisibleMedia): Promise<MediaFolder[]> {
     const fileCondition = `app_id = $1 AND ${folders} AND ${isVisibleFolder(visibleMedia)}`;
-    const sql = `${FOLDER} WHERE ${fileCondition} ORDER BY name, id LIMIT ${PAGE_MAX}`;
+    const sql = `${FOLDER_COLUMNS} WHERE ${fileCondition} ORDER BY name, id LIMIT ${PAGE_MAX}`;
     return (await rows<FolderRow>(db, sql, [appId, value, ...(visibleMedia ?? [null, null])])).map(toFolder);
   }
 

@@ -37,24 +37,24 @@ export interface MediaTarget {
   precondition?: ExpectedTags;
 }
 
-export const FOLDER = `
+export const FOLDER_COLUMNS = `
   SELECT id, name, parent_id AS "parentId", user_id AS "userId", access_rules AS "ownRules",
          svc_media_rules(id) AS rules, created_at AS "createdAt", updated_at AS "updatedAt"
     FROM media_folder`;
 
-export const FILE = `
+export const FILE_COLUMNS = `
   SELECT id, name, content_type AS "contentType", bytes, checksum, width, height, blob_key AS "blobKey",
          thumbnail_key AS "thumbnailKey", folder_id AS "folderId", user_id AS "userId", access_rules AS "ownRules",
          coalesce(access_rules, svc_media_rules(folder_id)) AS rules, created_at AS "createdAt", updated_at AS "updatedAt"
     FROM media_file`;
 
 export async function findFolder(executor: Executor, appId: number, id: number): Promise<FolderRow | null> {
-  const [row] = await rows<FolderRow>(executor, `${FOLDER} WHERE app_id = $1 AND id = $2`, [appId, id]);
+  const [row] = await rows<FolderRow>(executor, `${FOLDER_COLUMNS} WHERE app_id = $1 AND id = $2`, [appId, id]);
   return row ?? null;
 }
 
 export async function findFile(executor: Executor, appId: number, id: number): Promise<FileRow | null> {
-  const [row] = await rows<FileRow>(executor, `${FILE} WHERE app_id = $1 AND id = $2`, [appId, id]);
+  const [row] = await rows<FileRow>(executor, `${FILE_COLUMNS} WHERE app_id = $1 AND id = $2`, [appId, id]);
   return row ?? null;
 }
 

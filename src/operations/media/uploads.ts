@@ -10,8 +10,8 @@ import type { MediaFile } from "../../data/media-types.js";
 import { type BlobStore, newBlobKey } from "../../engine/blob-store/blob.js";
 import { contentTypeOf } from "../../engine/content-type.js";
 import { leavesHalf } from "../../engine/fair-semaphore.js";
-import { CLEANABLE } from "../../engine/pictures/private-metadata.js";
-import { type Received, type Reception, TooManyBytes } from "../../engine/reception.js";
+import { CLEANABLE_FORMATS } from "../../engine/pictures/private-metadata.js";
+import { type ReceivedUpload, type Reception, TooManyBytes } from "../../engine/reception.js";
 import { ActionError } from "../../errors.js";
 import {
   FILES_PER_UPLOAD,
@@ -37,7 +37,7 @@ import { findFile, toFile } from "./media-rows.js";
 const STEP_BYTES = 4 * 1024 * 1024;
 
 /** An upload whose bytes are in the media store and whose file does not exist yet. */
-interface Stored extends Received {
+interface Stored extends ReceivedUpload {
   key: string;
   name: string;
   contentType: string;
@@ -142,7 +142,7 @@ export function createUploads(options: UploadsOptions) {
     key: string,
     source: AsyncIterable<Buffer>,
     expected: number,
-  ): Promise<Received> {
+  ): Promise<ReceivedUpload> {
     const reserved = Math.max(blobs.counted(0), Math.min(expected, maxBytes));
     if (!(await hasRoom(reserved))) throw overloadedError("the service's disk is nearly full", LOW_DISK_RETRY_SECONDS);
     await blobs.reserve(appId, key, reserved);
@@ -157,7 +157,7 @@ export function createUploads(options: UploadsOptions) {
   }
 
   /** Removes private metadata, measures the picture and creates its thumbnail. `keys` collects blobs to release on a failure. */
-  async function asPicture(appId: number, keys: string[], raw: Received, key: string, contentType: string) {
+  async function asPicture(appId: number, keys: string[], raw: ReceivedUpload, key: string, contentType: string) {
     if (raw.bytes > PICTURE_MAX_BYTES) {
       throw new ActionError("PAYLOAD_TOO_LARGE", `a picture must be at most ${PICTURE_MAX_BYTES / 2 ** 20} MB`);
     }
@@ -256,7 +256,7 @@ export function createUploads(options: UploadsOptions) {
       const raw = await receiveBytes(appId, key, source, missingBytes);
       if (length !== null) missingBytes = Math.max(0, missingBytes - raw.bytes);
       const contentType = await contentTypeOf(raw.head);
-      const isPicture = CLEANABLE.includes(contentType);
+      const isPicture = CLEANABLE_FORMATS.includes(contentType);
       const inspection = isPicture
         ? await asPicture(appId, keys, raw, key, contentType)
         : { ...raw, key, size: null, thumbnail: null };

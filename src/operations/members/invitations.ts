@@ -8,11 +8,11 @@ import { rows } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, tooOften } from "../../errors.js";
 import { INVITATION_HOURS, INVITATION_MAX_HOURS, INVITATIONS_MAX } from "../../limits.js";
-import { type Caller, isPerson } from "../../rules/access.js";
+import { type Caller, isPersonCaller } from "../../rules/access.js";
 import { describeValue } from "../../rules/described.js";
 import { requiredEmail } from "../../rules/fields.js";
 import { type ExpectedTags, mustBeInList } from "../../rules/precondition.js";
-import { isAbove, parseRole, type RoleScope } from "../../rules/roles.js";
+import { isRoleAbove, parseRole, type RoleScope } from "../../rules/roles.js";
 import { flatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
@@ -79,7 +79,7 @@ export function createInvitations(options: {
       await members.lock(manager, scope);
       await links.redeem(body["token"], "invitation", manager);
       const before = await members.roleAt(manager, scope, user.id);
-      if (isAbove(role, before)) {
+      if (isRoleAbove(role, before)) {
         if (before === null) await members.refuseTooMany(manager, scope);
         await members.write(manager, scope, user.id, role);
       }
@@ -118,7 +118,7 @@ export function createInvitations(options: {
       const issuedInvitation = await db.transaction(async (manager) => {
         await members.lock(manager, scope);
         const callerRank = await members.rankOf(manager, caller, scope);
-        if (isAbove(role, callerRank))
+        if (isRoleAbove(role, callerRank))
           throw new ActionError("FORBIDDEN", "permission denied: the role is above your own");
         const { organizationId } = scope;
         const pending = await pendingInvitations(manager, { organizationId, appId: null });
@@ -173,7 +173,7 @@ export function createInvitations(options: {
       const [owner] = await rows<{ id: number }>(db, "SELECT id FROM person WHERE lower(email) = lower($1)", [email]);
       if (owner) {
         const { caller } = request;
-        if (!caller || !isPerson(caller) || caller.personId !== owner.id) {
+        if (!caller || !isPersonCaller(caller) || caller.personId !== owner.id) {
           throw new ActionError("UNAUTHORIZED", "this e-mail address has an account; sign in to it to accept");
         }
         const user = await accounts.user(owner.id);

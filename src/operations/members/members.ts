@@ -9,7 +9,7 @@ import { MEMBERS_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { requiredText } from "../../rules/fields.js";
 import { changedAfter, type ExpectedTags, mustBeInList, type StatedTag } from "../../rules/precondition.js";
-import { highestOf, isAbove, parseRole, type Role, type RoleScope } from "../../rules/roles.js";
+import { highestOf, isRoleAbove, parseRole, type Role, type RoleScope } from "../../rules/roles.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
@@ -136,7 +136,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     for (const { organizationId, roles } of await rows<HeldRoles>(manager, ROLES_EVERYWHERE, [personId])) {
       const callerRole = await roleAt(manager, { organizationId, appId: null }, caller.personId);
       const isManager = callerRole === "owner" || callerRole === "admin";
-      if (!isManager || roles.some((role) => role !== null && !isAbove(callerRole, role))) return false;
+      if (!isManager || roles.some((role) => role !== null && !isRoleAbove(callerRole, role))) return false;
     }
     return true;
   }
@@ -246,7 +246,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
         if (membershipRows.length === 0)
           throw new ActionError("NOT_FOUND", "there is no such person in this organization");
         const before = await roleAt(manager, scope, personId);
-        if (isAbove(role, callerRank) || (before !== null && isAbove(before, callerRank))) {
+        if (isRoleAbove(role, callerRank) || (before !== null && isRoleAbove(before, callerRank))) {
           throw new ActionError("FORBIDDEN", "permission denied: the role is above your own");
         }
         await requireUnchangedMember(manager, scope, personId, precondition);
@@ -273,7 +273,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
         const heldRoles = await rows<{ role: Role }>(manager, SELECT_HELD_ROLES, [organizationId, appId, personId]);
         const before = highestOf(heldRoles.map(({ role }) => role));
         if (before === null) throw new ActionError("NOT_FOUND", "there is no such member");
-        if (isAbove(before, callerRank)) {
+        if (isRoleAbove(before, callerRank)) {
           throw new ActionError("FORBIDDEN", "permission denied: the role is above your own");
         }
         await requireUnchangedMember(manager, scope, personId, precondition);

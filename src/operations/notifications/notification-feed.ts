@@ -6,7 +6,7 @@ import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { Notifications as Notices } from "../../engine/notifications.js";
 import type { Caller } from "../../rules/access.js";
-import { inScope } from "../../rules/scope.js";
+import { isUserInScope } from "../../rules/scope.js";
 import { type LiveSource, liveSource } from "../records/live-source.js";
 import {
   lastPosition,
@@ -94,7 +94,7 @@ export function createNotificationFeed(options: {
       areKnown ||= notification.scope !== null;
       room.place = notification.cursor!;
       for (const { reader, listener } of room.followers)
-        if (inScope(notification.scope, reader.user)) listener(notification);
+        if (isUserInScope(notification.scope, reader.user)) listener(notification);
     }
   }
 
@@ -150,7 +150,7 @@ export function createNotificationFeed(options: {
         room.place ??= await lastPosition(db, appId);
         for await (const notification of after(appId, from, reader.key, room.place)) {
           if (!open) return;
-          if (inScope(notification.scope, reader.user)) listener(notification);
+          if (isUserInScope(notification.scope, reader.user)) listener(notification);
           from = notification.cursor!;
         }
         if (!open) return;

@@ -164,7 +164,7 @@ const PUBLISH = `
   SELECT pg_notify('${NOTIFICATION_CHANNEL}', app_id::text) FROM published`;
 
 /** Publishes a notification. Returns false if it has another status. */
-export async function publish(
+export async function publishNotification(
   executor: Executor,
   appId: number,
   id: number,

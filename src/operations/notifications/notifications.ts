@@ -21,16 +21,16 @@ import {
   parseMarked,
   parseNotification,
 } from "../../rules/notification-input.js";
-import { page, pageOf, type ReserveBytes, type SizedRow } from "../../rules/page.js";
+import { createPage, pageOf, type ReserveBytes, type SizedRow } from "../../rules/page.js";
 import { type ExpectedTags, requireCurrent } from "../../rules/precondition.js";
-import { inScope } from "../../rules/scope.js";
+import { isUserInScope } from "../../rules/scope.js";
 import { recordChange } from "../records/audit.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import {
   insertNotification,
   type Notification,
   newestPublished,
-  publish,
+  publishNotification,
   readNotifications,
   withdrawNotification,
   writeNotification,
@@ -123,7 +123,7 @@ export function createNotificationsService(options: {
     if (status === "scheduled" && orderAt === null) {
       throw new ActionError("REQUEST_INVALID", "orderAt is required for a scheduled notification");
     }
-    if (status === "published") await publish(manager, appId, id, "draft", new Date(now()));
+    if (status === "published") await publishNotification(manager, appId, id, "draft", new Date(now()));
     if (status === "scheduled") await withdrawNotification(manager, id, status);
   }
 
@@ -167,7 +167,7 @@ export function createNotificationsService(options: {
     appId: number,
     { key, user }: NotificationReader,
   ): Promise<Pick<Notification, "id" | "readStatus">[]> {
-    return (await newestPublished(db, appId, key, OWN_MAX)).filter(({ scope }) => inScope(scope, user));
+    return (await newestPublished(db, appId, key, OWN_MAX)).filter(({ scope }) => isUserInScope(scope, user));
   }
 
   /** Returns the reader; rejects a visitor that sends too many requests. @throws RATE_LIMIT_EXCEEDED */
@@ -273,7 +273,7 @@ export function createNotificationsService(options: {
       query: { status?: unknown; limit?: unknown; offset?: unknown },
       reserve: ReserveBytes = async () => undefined,
     ): Promise<NotificationPage> {
-      const { limit, offset } = page(query);
+      const { limit, offset } = createPage(query);
       const { status = null } = query;
       if (status !== null && !NOTIFICATION_STATUSES.some((known) => known === status)) {
         refuseField("status", NOTIFICATION_STATUSES.join(", "), status);
@@ -323,7 +323,7 @@ export function createNotificationsService(options: {
       const moment = new Date(now());
       const due = await rows<{ id: number; appId: number }>(db, DUE, [moment]);
       for (const { id, appId } of due)
-        await db.transaction((manager) => publish(manager, appId, id, "scheduled", moment));
+        await db.transaction((manager) => publishNotification(manager, appId, id, "scheduled", moment));
       const [row] = await rows<{ next: Date | null }>(db, NEXT);
       return row!.next?.getTime() ?? null;
     },

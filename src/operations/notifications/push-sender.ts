@@ -8,7 +8,7 @@ import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { type CheckedConnections, NotConnectedError } from "../../engine/checked-connections.js";
 import { pushRequest } from "../../engine/push-message.js";
-import { inScope, type Scope } from "../../rules/scope.js";
+import { isUserInScope, type Scope } from "../../rules/scope.js";
 import { createRunningDeliveries } from "../running-deliveries.js";
 import { usersOf } from "./reader.js";
 import type { VapidKeysOf } from "./vapid-keys.js";
@@ -116,7 +116,7 @@ export function createPushSender(options: {
               devices.map(({ reader }) => reader),
             );
         const wantedDevices = devices
-          .filter(({ reader }) => inScope(wish.scope, users?.get(reader) ?? null))
+          .filter(({ reader }) => isUserInScope(wish.scope, users?.get(reader) ?? null))
           .map(({ id }) => id);
         await rows(manager, INSERT_DELIVERIES, [wish.id, wantedDevices, moment]);
         if (devices.length < DEVICES_PER_STATEMENT) break;

@@ -7,7 +7,7 @@ import {
   RedirectsError,
   TooLargeError,
 } from "../../engine/checked-connections.js";
-import { unresolved } from "../../rules/packages.js";
+import { unresolvedError } from "../../rules/packages.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import { assetOf, type StoredScripts, sha256Of } from "./kept-scripts.js";
 import { AWAY_RETRY_SECONDS } from "./registry.js";
@@ -36,7 +36,7 @@ export async function fetchScript(
 ): Promise<Buffer | null> {
   const headers = { accept: "text/javascript, application/javascript, */*;q=0.5" };
   const addressError = (reason: string, retryAfter?: number) =>
-    unresolved(dependency, `cannot be fetched: ${reason}`, retryAfter);
+    unresolvedError(dependency, `cannot be fetched: ${reason}`, retryAfter);
   const downloadOptions = { headers, maxBytes: SCRIPT_MAX_BYTES, limitMs, judge };
   const answer = await connections.download(new URL(url), downloadOptions).catch((error: Error) => {
     if (error instanceof NotConnectedError && error.forbidden) throw addressError(error.message);

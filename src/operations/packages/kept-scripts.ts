@@ -12,7 +12,7 @@ import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, tooOften } from "../../errors.js";
 import { DECLARATIONS_PER_APP, RATE_WINDOW_MS } from "../../limits.js";
 import { describeValue } from "../../rules/described.js";
-import { isKept, type KeptAsset, storedPath } from "../../rules/packages.js";
+import { isStoredScript, type KeptAsset, storedPath } from "../../rules/packages.js";
 import { PACKAGE_TYPES_MAX_CHARACTERS } from "../../rules/project-types.js";
 
 /** A part of a script: a package of the registry. */
@@ -143,7 +143,7 @@ export function assetOf(name: string, facts: ScriptFacts): KeptAsset {
 
 /** Returns the stored scripts among the assets, without repetition. */
 export const storedScripts = (assets: readonly StoredAsset[]): string[] => [
-  ...new Set(assets.filter(isKept).map(({ sha256 }) => sha256)),
+  ...new Set(assets.filter(isStoredScript).map(({ sha256 }) => sha256)),
 ];
 
 export type StoredScripts = ReturnType<typeof createStoredScripts>;

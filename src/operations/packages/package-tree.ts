@@ -6,7 +6,7 @@ import { satisfies } from "semver";
 import type { PackageArchive } from "../../engine/bundler.js";
 import { describeValue } from "../../rules/described.js";
 import type { VersionChoice } from "../../rules/npm-choice.js";
-import { isPackageName, unresolved } from "../../rules/packages.js";
+import { isPackageName, unresolvedError } from "../../rules/packages.js";
 import { ARCHIVE_MAX_BYTES, type PackageRegistry, type RegistryRequest } from "./registry.js";
 
 /** Maximum number of packages in a tree. A package with more dependencies is an application, not a library. */
@@ -56,14 +56,14 @@ class Tree {
     if (knownDocument) return knownDocument;
     if (!isPackageName(name)) {
       return Promise.reject(
-        unresolved(this.asking.dependency, `needs ${describeValue(name)}, which is no name of a package`),
+        unresolvedError(this.asking.dependency, `needs ${describeValue(name)}, which is no name of a package`),
       );
     }
     const requested = this.registry.document(this.asking, name).then((document) => {
       this.documentBytes += document.length;
       if (this.documentBytes <= DOCUMENTS_MAX_BYTES) return document;
       const sizeText = `${DOCUMENTS_MAX_BYTES / 2 ** 20} MB`;
-      throw unresolved(
+      throw unresolvedError(
         this.asking.dependency,
         `needs packages whose metadata in the registry is larger than ${sizeText}`,
       );
@@ -89,7 +89,7 @@ class Tree {
 
   add(node: Node): Node {
     if (this.nodes.size === PACKAGES_MAX)
-      throw unresolved(this.asking.dependency, `needs more than ${PACKAGES_MAX} packages`);
+      throw unresolvedError(this.asking.dependency, `needs more than ${PACKAGES_MAX} packages`);
     this.nodes.set(node.folder, node);
     return node;
   }
@@ -166,7 +166,7 @@ export async function gatherPackages(
         all.push(node);
       }
       if (bytes > ARCHIVES_MAX_BYTES)
-        throw unresolved(
+        throw unresolvedError(
           asking.dependency,
           `comes with all that it needs to more than ${ARCHIVES_MAX_BYTES / 2 ** 20} MB of archives`,
         );

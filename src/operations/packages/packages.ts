@@ -21,10 +21,10 @@ import {
   type Catalogue,
   type Dependency,
   importName,
-  isKept,
+  isStoredScript,
   type KeptAsset,
   readDependency,
-  unresolved,
+  unresolvedError,
 } from "../../rules/packages.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import { createAddresses, LOOK_LIMIT_MS } from "./addresses.js";
@@ -106,10 +106,10 @@ function connectionsOf({ allowPrivateNetwork, egressAddress, npm }: PackagesOpti
 export function bundlingRefused(dependency: string, error: unknown): unknown {
   if (error instanceof PackageFault) {
     const instead = alternativeTo(dependency);
-    return unresolved(dependency, `cannot be used: ${error.message}${instead && `; use ${instead} instead`}`);
+    return unresolvedError(dependency, `cannot be used: ${error.message}${instead && `; use ${instead} instead`}`);
   }
   if (error instanceof BundlerBusyError || error instanceof UncontainedError)
-    return unresolved(dependency, `cannot be bundled now: ${error.message}`, AWAY_RETRY_SECONDS);
+    return unresolvedError(dependency, `cannot be bundled now: ${error.message}`, AWAY_RETRY_SECONDS);
   return error;
 }
 
@@ -117,7 +117,7 @@ const globalExpression = (name: string): string =>
   /^[A-Za-z_$][\w$]*$/.test(name) ? name : `globalThis[${JSON.stringify(name)}]`;
 
 const storedAssetOf = (dependency: string, assets: readonly StoredAsset[]): StoredAsset | undefined =>
-  assets.find((asset) => asset.name === dependency && isKept(asset));
+  assets.find((asset) => asset.name === dependency && isStoredScript(asset));
 
 /** Returns the key under which a chosen version is stored. */
 const specOf = ({ name, subpath, range: version }: Dependency & { kind: "npm" }) => `${name}${subpath}@${version}`;
@@ -134,7 +134,10 @@ function refuseSameGlobal(assets: Map<string, StoredAsset>, assetsBefore: readon
     if (otherName === undefined || (namesBefore.has(otherName) && namesBefore.has(dependency))) continue;
     const [added, present] = namesBefore.has(dependency) ? [otherName, dependency] : [dependency, otherName];
     assets.delete(added);
-    throw unresolved(added, `has the global name ${global}, as ${describeValue(present)} has; list only one of them`);
+    throw unresolvedError(
+      added,
+      `has the global name ${global}, as ${describeValue(present)} has; list only one of them`,
+    );
   }
 }
 
@@ -158,7 +161,7 @@ export function createPackages(options: PackagesOptions) {
     if (!refused) return;
     const { name, version, licence } = refused;
     const licenceText = licence === null ? "states no licence" : `has the licence ${licence}`;
-    throw unresolved(
+    throw unresolvedError(
       dependency,
       `cannot be used: ${name}@${version} ${licenceText}, and this service allows ${allowed.join(", ")}`,
     );
@@ -201,7 +204,7 @@ export function createPackages(options: PackagesOptions) {
 
   async function ofNpm(author: ScriptAuthor, dependency: string, npm: Dependency & { kind: "npm" }) {
     if (!registry)
-      throw unresolved(dependency, "is no package of the catalogue, and packages of npm are switched off here");
+      throw unresolvedError(dependency, "is no package of the catalogue, and packages of npm are switched off here");
     const chosen = await scripts.chosen(registry.registry, specOf(npm));
     const script = chosen?.fresh
       ? chosen
@@ -223,7 +226,7 @@ export function createPackages(options: PackagesOptions) {
   ): Promise<StoredAsset> {
     const parsed = readDependency(dependency, catalogue);
     if (parsed.kind === "served") return parsed.asset;
-    if (known && isKept(known))
+    if (known && isStoredScript(known))
       return parsed.kind === "address" ? addresses.lookAgain(author, dependency, parsed.url, known) : known;
     const leaveQueue = await lines[parsed.kind].enter(author.appId);
     try {
@@ -301,14 +304,14 @@ export function createPackages(options: PackagesOptions) {
       try {
         for (const dependency of new Set(dependencies)) {
           if (performance.now() > deadline)
-            throw unresolved(
+            throw unresolvedError(
               dependency,
               "was not reached in time: what comes before it took too long",
               AWAY_RETRY_SECONDS,
             );
           const known = knownAssets.find(({ name }) => name === dependency);
           const asset = await assetFor(author, dependency, known, promised.versions.get(dependency));
-          if (isKept(asset) && !had.has(asset.sha256)) await room.takeKept(author, asset);
+          if (isStoredScript(asset) && !had.has(asset.sha256)) await room.takeKept(author, asset);
           assets.set(dependency, asset);
         }
         refuseSameGlobal(assets, knownAssets);
@@ -334,7 +337,7 @@ export function createPackages(options: PackagesOptions) {
         if (performance.now() > deadline) break;
         try {
           const asset = await scriptOfAddress(author, dependency);
-          if (asset && isKept(asset)) late.push(asset);
+          if (asset && isStoredScript(asset)) late.push(asset);
         } catch (error) {
           fault ??= error;
         }
@@ -388,7 +391,7 @@ export function createPackages(options: PackagesOptions) {
         const known = knownAssets.find(({ name }) => name === dependency);
         // A package that left the catalogue is gone. A URL stays unchanged.
         if (known && parsed.kind === "address") return known;
-        throw unresolved(dependency, "was changed by another save meanwhile", 1);
+        throw unresolvedError(dependency, "was changed by another save meanwhile", 1);
       });
     },
   };

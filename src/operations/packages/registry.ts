@@ -12,7 +12,7 @@ import {
 import { createThreads } from "../../engine/threads.js";
 import type { ActionError } from "../../errors.js";
 import type { VersionChoice, VersionQuery, VersionResult } from "../../rules/npm-choice.js";
-import { unresolved } from "../../rules/packages.js";
+import { unresolvedError } from "../../rules/packages.js";
 
 /** Maximum size of a registry document of one package, because some packages have thousands of versions. */
 const DOCUMENT_MAX_BYTES = 48 * 1024 * 1024;
@@ -56,7 +56,7 @@ export function createRegistry(options: {
   });
 
   const unreachableError = ({ dependency }: RegistryRequest, name: string, reason: string): ActionError =>
-    unresolved(dependency, `cannot be fetched now: the registry ${reason}, asked for ${name}`, AWAY_RETRY_SECONDS);
+    unresolvedError(dependency, `cannot be fetched now: the registry ${reason}, asked for ${name}`, AWAY_RETRY_SECONDS);
 
   /** Checks the target of a redirect: the registry itself, or a public host over https. */
   function judge(url: URL): void {
@@ -78,9 +78,9 @@ export function createRegistry(options: {
       return await connections.download(url, { headers, maxBytes, limitMs: ANSWER_LIMIT_MS, signal, judge });
     } catch (error) {
       if (error instanceof TooLargeError)
-        throw unresolved(asking.dependency, `cannot be fetched: of ${name} ${error.message}`);
+        throw unresolvedError(asking.dependency, `cannot be fetched: of ${name} ${error.message}`);
       if (error instanceof NotConnectedError && error.forbidden)
-        throw unresolved(
+        throw unresolvedError(
           asking.dependency,
           `cannot be fetched: the registry leads to a host that may not be reached, asked for ${name}`,
         );
@@ -96,9 +96,9 @@ export function createRegistry(options: {
     if (status === 200) return;
     const { dependency } = asking;
     if (status === 401 || status === 403)
-      throw unresolved(dependency, `cannot be fetched: the registry refuses ${name} (${status})`);
+      throw unresolvedError(dependency, `cannot be fetched: the registry refuses ${name} (${status})`);
     if (status === 404 || status === 405 || status === 410) {
-      throw unresolved(
+      throw unresolvedError(
         dependency,
         name === dependency ? "is no package of the registry" : `needs ${name}, which is no package of the registry`,
       );
@@ -129,18 +129,18 @@ export function createRegistry(options: {
       const threadResult = await threads.call({ document, range: range, publishedBefore });
       // A document of maximum size takes a tenth of this time, unless the machine is busy.
       if (!threadResult.ok && threadResult.limit === "time")
-        throw unresolved(
+        throw unresolvedError(
           asking.dependency,
           `cannot be chosen now: the registry's document on ${name} could not be read in time`,
           AWAY_RETRY_SECONDS,
         );
       if (!threadResult.ok)
-        throw unresolved(
+        throw unresolvedError(
           asking.dependency,
           `cannot be chosen: the registry's document on ${name} takes too much memory to read`,
         );
       if ("fault" in threadResult.value)
-        throw unresolved(asking.dependency, `cannot be used: ${name} ${threadResult.value.fault}`);
+        throw unresolvedError(asking.dependency, `cannot be used: ${name} ${threadResult.value.fault}`);
       return threadResult.value;
     },
 
@@ -154,11 +154,14 @@ export function createRegistry(options: {
       const { version, tarball, integrity } = choice;
       const url = new URL(tarball);
       if (url.protocol !== "https:" && url.origin !== origin)
-        throw unresolved(asking.dependency, `cannot be fetched: the archive of ${name} is at an address without TLS`);
+        throw unresolvedError(
+          asking.dependency,
+          `cannot be fetched: the archive of ${name} is at an address without TLS`,
+        );
       const answer = await requestRegistry(asking, name, url, maxBytes, "application/octet-stream, */*");
       checkStatus(asking, name, answer);
       if (ssri.checkData(answer.body, integrity) === false)
-        throw unresolved(
+        throw unresolvedError(
           asking.dependency,
           `cannot be trusted: the archive of ${name}@${version} is not what its integrity says`,
         );

@@ -2,7 +2,7 @@
 import { LRUCache } from "lru-cache";
 import { KEPT_SCRIPTS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { type KeptAsset, unresolved } from "../../rules/packages.js";
+import { type KeptAsset, unresolvedError } from "../../rules/packages.js";
 import type { StoredScripts } from "./kept-scripts.js";
 
 /** Identifies the request that adds scripts. */
@@ -34,7 +34,7 @@ export function createScriptQuota(scripts: Pick<StoredScripts, "bytesWith">) {
     if (total > KEPT_SCRIPTS_MAX_BYTES) total = await scripts.bytesWith(appId, [...broughtScripts], { sha256, bytes });
     if (total > KEPT_SCRIPTS_MAX_BYTES) {
       const sizeText = `${KEPT_SCRIPTS_MAX_BYTES / 2 ** 20} MB`;
-      throw unresolved(
+      throw unresolvedError(
         dependency,
         `does not fit: the scripts of one app's actions and their versions may take ${sizeText}`,
       );

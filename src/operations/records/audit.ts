@@ -2,7 +2,7 @@
 import type { DataSource } from "typeorm";
 import { countUpTo } from "../../data/count.js";
 import { type Executor, rows } from "../../data/database.js";
-import { cursorOf, idOfCursor, page, pageOf, type ReserveBytes, type SizedRow } from "../../rules/page.js";
+import { createPage, cursorOf, idOfCursor, pageOf, type ReserveBytes, type SizedRow } from "../../rules/page.js";
 
 /** `data` names keys, fields and ids, never a setting's value or code. Times are ISO 8601. */
 export interface AuditEntry {
@@ -80,7 +80,7 @@ export async function listAudit(
   options: AuditOptions,
   reserve?: ReserveBytes,
 ): Promise<AuditPage> {
-  const { limit, offset } = page(options);
+  const { limit, offset } = createPage(options);
   const cursorId = idOfCursor(options.cursor);
   const MATCHING_ENTRIES = "app_id = $1 AND ($2::bigint IS NULL OR action_id = $2)";
   const parameters = [appId, options.actionId ?? null];

@@ -7,7 +7,7 @@ import type { ExecutionLogType } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
 import { memberText } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
-import { cursorOf, idOfCursor, page, pageOf, type ReserveBytes, type SizedRow } from "../../rules/page.js";
+import { createPage, cursorOf, idOfCursor, pageOf, type ReserveBytes, type SizedRow } from "../../rules/page.js";
 import { flatShape, refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
 
 /** Notification channel with `appId:logId:runId`, sent when an entry is written. */
@@ -252,7 +252,7 @@ export function createLogs(db: DataSource) {
      */
     async list(appId: number, input: unknown, reserve?: ReserveBytes): Promise<LogPage> {
       const options = record(input, "the body");
-      const { limit, offset } = page(options);
+      const { limit, offset } = createPage(options);
       const cursorId = idOfCursor(options["cursor"]);
       const { conditions, parameters } = matchingOf(appId, options);
       refuseUnknownFields(options, OPTIONS_SHAPE);

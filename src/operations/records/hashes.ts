@@ -96,7 +96,7 @@ export function checkHashable(value: unknown, column: string): string {
 }
 
 /** Returns the hash in PHC format, with a random salt. @throws OVERLOADED */
-export async function hash(text: string, turn: HashTurn): Promise<string> {
+export async function hashText(text: string, turn: HashTurn): Promise<string> {
   const salt = randomBytes(SALT_BYTES);
   const parameters = { memory: MEMORY_KIB, passes: ARGON2_PASSES, parallelism: ARGON2_LANES, tagLength: TAG_BYTES };
   const tag = await tagOf(text, salt, parameters, turn);

@@ -5,7 +5,7 @@
  */
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
-import { fromState, toState } from "../../data/run.js";
+import { startStateSql, toState } from "../../data/run.js";
 import { CONCURRENCY_LIMIT_MAX } from "../../limits.js";
 import { type AdmissionVerdict, type ContendingRun, decideRuns } from "../../rules/concurrency.js";
 import { QUEUED_CHANNEL } from "../records/queue-limits.js";
@@ -60,7 +60,7 @@ const READ = `
          (SELECT json_agg(json_build_object('runId', run_id, 'policy', policy, 'admitted', admitted) ORDER BY run_id)
             FROM (SELECT * FROM admitted UNION ALL SELECT * FROM others) AS contending) AS runs`;
 
-const IS_WAITING = `${fromState("claim")} AND waits_for = 'concurrency'`;
+const IS_WAITING = `${startStateSql("claim")} AND waits_for = 'concurrency'`;
 
 /* Admits runs. Notifies the runners, and the process of a run that waits for one of the admitted runs. */
 const ADMIT = `

@@ -12,15 +12,15 @@ import type { RequestRecord, RunRequests } from "../requests/run-requests.js";
 import type { ServiceMeasures } from "../watch/measures.js";
 import type { ConsoleWriter, RunConsole } from "./console.js";
 import {
-  cancelled,
-  completed,
+  cancelledOutcome,
+  completedOutcome,
   EMPTY_PAYLOAD,
-  failed,
+  failedOutcome,
   isCancelled,
   labelOf,
-  STOPPED,
+  STOPPED_OUTCOME,
   serverEnding,
-  UNSTORABLE,
+  UNSTORABLE_OUTCOME,
 } from "./outcomes.js";
 import type { PageScripts } from "./page-scripts.js";
 import type { RunRepository } from "./run-repository.js";
@@ -105,11 +105,12 @@ function createUrlCheck(
 /** Converts the outcome of a page to that of a run. A result `{mark: options}` comes from `Svc.App.V3.Actions.response`. */
 async function outcomeOf(page: PageOutcome, { reason }: AbortSignal, mark: string | null): Promise<RunOutcome> {
   if (!page.ok) {
-    if (page.cause === "cancelled") return reason instanceof Cancellation ? cancelled(reason.displacedBy) : STOPPED;
+    if (page.cause === "cancelled")
+      return reason instanceof Cancellation ? cancelledOutcome(reason.displacedBy) : STOPPED_OUTCOME;
     const { name, message, stack } = page.error;
     return { ok: false, error: { name, message, stack }, ...(page.cause === "timeout" && { timedOut: true }) };
   }
-  const outcome = await completed(page.data);
+  const outcome = await completedOutcome(page.data);
   const start = `{${JSON.stringify(mark)}:`;
   if (mark === null || !outcome.ok || outcome.data === undefined) return outcome;
   const { data } = outcome;
@@ -176,7 +177,7 @@ export class RunExecutor {
       Promise.all([this.load(run), this.options.secrets.beginRun(run.appId, run.secretsVersion)]),
     );
     details.payload = await maskedPayload(run, secrets.outcomeScan());
-    if (!action) return unscanned(failed("ActionNotFoundError", "the action was removed before it ran"));
+    if (!action) return unscanned(failedOutcome("ActionNotFoundError", "the action was removed before it ran"));
     const limitMs = Math.min(this.options.timeoutMs, action.timeoutMs ?? this.options.timeoutMs);
     const scripts = await retryInOutage(signal, () => this.options.scripts.prepare(run, action, limitMs));
     const writer = this.options.console.writer(run.id, (lines) => secrets.mask(lines));
@@ -282,9 +283,9 @@ export class RunExecutor {
   }
 
   private failureOf(run: RunRecord, error: unknown): RunOutcome {
-    if (error instanceof ActionError) return failed("Error", error.message);
+    if (error instanceof ActionError) return failedOutcome("Error", error.message);
     this.options.log.error({ err: error, runId: run.id }, "a run could not be executed");
-    return failed("InternalError", "the service could not run this action");
+    return failedOutcome("InternalError", "the service could not run this action");
   }
 
   /**
@@ -324,7 +325,7 @@ export class RunExecutor {
         const outcome = await this.scanAndFinish(run, holder, next, details, durationMs);
         if (outcome) return outcome;
         scans += 1;
-        if (scans === SCANS_MAX) next = unscanned(failed("Error", CHANGED_TOO_OFTEN));
+        if (scans === SCANS_MAX) next = unscanned(failedOutcome("Error", CHANGED_TOO_OFTEN));
       } catch (error) {
         if (error instanceof ActionError) {
           next = unscanned(this.failureOf(run, error));
@@ -333,8 +334,8 @@ export class RunExecutor {
         this.options.log.warn({ err: error, runId: run.id }, "the end of a run could not be written");
         const isGivenUp = !this.options.db.isInitialized || signal.reason === "lost" || signal.reason === "shutdown";
         if (isGivenUp) throw error;
-        if (isRefusedData(error) && next.outcome !== UNSTORABLE) {
-          next = unscanned(UNSTORABLE);
+        if (isRefusedData(error) && next.outcome !== UNSTORABLE_OUTCOME) {
+          next = unscanned(UNSTORABLE_OUTCOME);
           details.payload = EMPTY_PAYLOAD;
         } else await delay(RETRY_MS);
       }

@@ -10,7 +10,7 @@ import type { Mode } from "../../engine/browser/run.js";
 import { type EntryData, LOG_CHANNEL } from "../records/execution-logs.js";
 
 /** The end of a run: its state, and its log entry. */
-export interface Ending {
+export interface RunEnd {
   state: EndState;
   type: "app.task.completed" | "app.task.failed";
   data: EntryData;
@@ -23,7 +23,7 @@ export interface Ending {
 }
 
 /** A run with its end. A queued run has no holder. */
-export interface EndedRun extends Ending {
+export interface EndedRun extends RunEnd {
   id: number;
   holder: string | null;
 }

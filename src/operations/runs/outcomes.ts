@@ -6,12 +6,12 @@ import { JSON_MAX_DEPTH } from "../../limits.js";
 import { resultFault } from "../../rules/json-scan.js";
 import { entryData, type RunOutcome } from "../records/execution-logs.js";
 import type { RunOutcomeLabel } from "../watch/measures.js";
-import type { Ending } from "./finish.js";
+import type { RunEnd } from "./finish.js";
 import type { RunRecord } from "./run-types.js";
 
 export const EMPTY_PAYLOAD = "{}";
 
-export function failed(name: RunErrorName, message: string): RunOutcome {
+export function failedOutcome(name: RunErrorName, message: string): RunOutcome {
   return { ok: false, error: { name, message, stack: `${name}: ${message}` } };
 }
 
@@ -38,17 +38,17 @@ async function faultOf(data: string | Buffer): Promise<ReturnType<typeof resultF
  * Outcome of code that returned `data`: a failure if PostgreSQL could not store it. The text is checked here, because
  * the page is not trusted.
  */
-export async function completed(data: string | Buffer | undefined): Promise<RunOutcome> {
+export async function completedOutcome(data: string | Buffer | undefined): Promise<RunOutcome> {
   const fault = data === undefined ? null : await faultOf(data);
   if (fault === null) return { ok: true, data };
-  if (fault === "invalid") return failed("ResultError", "the result of execute is not JSON");
-  return failed("RangeError", `the result of execute nests deeper than ${JSON_MAX_DEPTH} levels`);
+  if (fault === "invalid") return failedOutcome("ResultError", "the result of execute is not JSON");
+  return failedOutcome("RangeError", `the result of execute nests deeper than ${JSON_MAX_DEPTH} levels`);
 }
 
-export const UNSTORABLE = failed("ResultError", "the result or error of the action cannot be stored");
-export const STOPPED = failed("ShutdownError", "the service was stopped before the action ended");
-const LOST = failed("RunLostError", "the process that ran this action died before the action ended");
-const DEADLOCK = failed(
+export const UNSTORABLE_OUTCOME = failedOutcome("ResultError", "the result or error of the action cannot be stored");
+export const STOPPED_OUTCOME = failedOutcome("ShutdownError", "the service was stopped before the action ended");
+const LOST = failedOutcome("RunLostError", "the process that ran this action died before the action ended");
+const DEADLOCK = failedOutcome(
   "ConcurrencyError",
   "deadlock: by its action's concurrency setting, this run waited for the run that waits for it",
 );
@@ -57,15 +57,15 @@ const DEADLOCK = failed(
 const cancellations = new WeakSet<RunOutcome>();
 
 /** @param displacedBy the run that replaces it, by the concurrency of the action */
-export function cancelled(displacedBy: number | null): RunOutcome {
+export function cancelledOutcome(displacedBy: number | null): RunOutcome {
   const why = displacedBy === null ? "" : `: by its action's concurrency it made way for run ${displacedBy}`;
-  const outcome = failed("CancelledError", `the run was cancelled${why}`);
+  const outcome = failedOutcome("CancelledError", `the run was cancelled${why}`);
   cancellations.add(outcome);
   return outcome;
 }
 
 /** True if a person, another run or a stop of the service has ended the run, so that the outcome contains no text of the author's code. */
-export const isCancelled = (outcome: RunOutcome): boolean => outcome === STOPPED || cancellations.has(outcome);
+export const isCancelled = (outcome: RunOutcome): boolean => outcome === STOPPED_OUTCOME || cancellations.has(outcome);
 
 /** Returns the label of the outcome in metrics. */
 export function labelOf(outcome: RunOutcome): RunOutcomeLabel {
@@ -87,7 +87,7 @@ function endingOf(
   runOn: "server" | "client",
   durationMs: number,
   payload: string | null,
-): Ending {
+): RunEnd {
   const { trigger, actionId: taskId, replayOf } = run;
   return {
     state: stateOf(outcome),
@@ -102,20 +102,20 @@ export const serverEnding = (
   outcome: RunOutcome,
   durationMs = 0,
   payload: string | null = run.payload === EMPTY_PAYLOAD ? EMPTY_PAYLOAD : null,
-): Ending => endingOf(run, outcome, "server", durationMs, payload);
+): RunEnd => endingOf(run, outcome, "server", durationMs, payload);
 
 const sinceStart = ({ startedAt }: RunRecord): number => (startedAt ? Date.now() - startedAt.getTime() : 0);
 
 /** Ending of a run whose process has died. `payload` as in `serverEnding`. */
-export const lostEnding = (run: RunRecord, payload: string | null): Ending =>
+export const lostEnding = (run: RunRecord, payload: string | null): RunEnd =>
   serverEnding(run, LOST, sinceStart(run), payload);
 
 /** Ending of a run that was cancelled while it was queued, by a person or for the run `displacedBy`. `payload` as in `serverEnding`. */
-export const cancelledEnding = (run: RunRecord, payload: string | null, displacedBy: number | null = null): Ending =>
-  serverEnding(run, cancelled(displacedBy), 0, payload);
+export const cancelledEnding = (run: RunRecord, payload: string | null, displacedBy: number | null = null): RunEnd =>
+  serverEnding(run, cancelledOutcome(displacedBy), 0, payload);
 
 /** Ending of a queued run that can never start, because it waits for a run that waits for it. `payload` as in `serverEnding`. */
-export const deadlockEnding = (run: RunRecord, payload: string | null): Ending =>
+export const deadlockEnding = (run: RunRecord, payload: string | null): RunEnd =>
   serverEnding(run, DEADLOCK, 0, payload);
 
 /** Milliseconds after the time limit in which a browser's report still counts, because timers of hidden pages are late. */
@@ -126,15 +126,16 @@ export const browserEnding = (
   run: { trigger: TriggerType; actionId: number },
   outcome: RunOutcome,
   durationMs: number,
-): Ending => endingOf(run, outcome, "client", durationMs, null);
+): RunEnd => endingOf(run, outcome, "client", durationMs, null);
 
-export const timedOut = (message: string): RunOutcome => failed("TimeoutError", message);
+export const timedOut = (message: string): RunOutcome => failedOutcome("TimeoutError", message);
 
 /** Ending of a cancelled run in a browser. The page goes on, but its later report has no effect. */
-export const cancelledInBrowser = (run: RunRecord): Ending => browserEnding(run, cancelled(null), sinceStart(run));
+export const cancelledInBrowser = (run: RunRecord): RunEnd =>
+  browserEnding(run, cancelledOutcome(null), sinceStart(run));
 
 /** Ending of a run in a browser that has not reported its end in time. */
-export function overdueEnding(run: RunRecord, timeoutMs: number): Ending {
+export function overdueEnding(run: RunRecord, timeoutMs: number): RunEnd {
   const message = `the page reported no end within the limit of ${timeoutMs / 1000} seconds; it was closed, or the code still runs`;
   return browserEnding(run, timedOut(message), sinceStart(run));
 }

@@ -11,13 +11,13 @@ import type { PageScript } from "../../engine/browser/run.js";
 import type { SessionOf } from "../../rules/env-script.js";
 import {
   type Catalogue,
-  isKept,
+  isStoredScript,
   modeOfLibrary,
   namesRequests,
   needOfPackage,
   needsLibrary,
   notBuilt,
-  unresolved,
+  unresolvedError,
 } from "../../rules/packages.js";
 import type { Credentials } from "../access/credentials.js";
 import type { StoredScripts } from "../packages/kept-scripts.js";
@@ -101,7 +101,7 @@ export class PageScripts {
   /** Returns a script that was stored when the action was saved, so that a run fetches nothing. */
   private async storedScript(dependency: string, sha256: string): Promise<SourceScript> {
     const script = await this.options.storedScripts.read(sha256);
-    if (!script) throw unresolved(dependency, "is not among the scripts that the service stores");
+    if (!script) throw unresolvedError(dependency, "is not among the scripts that the service stores");
     const { source, names, global } = script;
     const needs = names ? needsOfNames(names) : ({ mode: "document" } as const);
     const name = `${dependency.replaceAll(/[^\w@./-]/g, "_")}.js`;
@@ -120,16 +120,16 @@ export class PageScripts {
   /** Returns the script of a dependency. Rows of older releases contain URLs from which the page loads it. */
   private async packageScript(dependency: string, { code, assets, dependencies }: CodeListing): Promise<PageScript> {
     const stored = assets.find(({ name }) => name === dependency);
-    if (stored && isKept(stored)) return this.storedScript(dependency, stored.sha256);
+    if (stored && isStoredScript(stored)) return this.storedScript(dependency, stored.sha256);
     const entry = this.options.catalogue.get(dependency);
     if (entry && entry.path === undefined && entry.url === undefined) throw notBuilt(dependency);
     const { path, url = dependency } = entry ?? {};
     if (path === undefined && isAddress(url)) return { name: dependency, url };
     if (path === undefined) {
-      throw unresolved(dependency, "cannot be loaded in a server run");
+      throw unresolvedError(dependency, "cannot be loaded in a server run");
     }
     const script = await this.readBuilt(path, `${dependency}.js`).catch(() => {
-      throw unresolved(dependency, "has no file in this installation");
+      throw unresolvedError(dependency, "has no file in this installation");
     });
     return { ...script, ...needOfPackage(entry!, code, dependencies.some(isAddress)), defines: "Svc" };
   }

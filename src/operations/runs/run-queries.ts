@@ -4,7 +4,7 @@ import type { Copy, RunWait, TriggerType } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
 import type { RunState } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
-import { type Caller, isPerson } from "../../rules/access.js";
+import { type Caller, isPersonCaller } from "../../rules/access.js";
 import { memberText } from "../../rules/json-scan.js";
 import { resultInEntry, type ScriptError } from "../records/execution-logs.js";
 import type { RunSearch } from "../records/run-words.js";
@@ -140,7 +140,7 @@ export class RunQueries {
 
   private async summaries(caller: Caller, from: string, parameters: unknown[]): Promise<RunSummary[]> {
     const summaryRows = await rows<SummaryRow>(this.db, `SELECT ${SUMMARY} FROM ${from}`, parameters);
-    return summaryRows.map((row) => toSummary(row, isPerson(caller)));
+    return summaryRows.map((row) => toSummary(row, isPersonCaller(caller)));
   }
 
   /** Replaces the searched words by the IDs of runs that contain them. `further` is an ID below which there may be more such runs. */

@@ -4,8 +4,8 @@
  */
 import type { DataSource } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
-import { fromState, RUNNING, toState } from "../../data/run.js";
-import { type Ending, RunFinisher } from "./finish.js";
+import { IS_RUNNING_SQL, startStateSql, toState } from "../../data/run.js";
+import { type RunEnd, RunFinisher } from "./finish.js";
 import { EMPTY_PAYLOAD } from "./outcomes.js";
 import { checkNamedRun, insertDebouncedRun, insertKnownRun, insertNamedRun, type NamedRun } from "./run-inserts.js";
 import type { NewRun, RunCode, RunRecord } from "./run-types.js";
@@ -36,7 +36,7 @@ const LATE_AFTER = "interval '60 seconds'";
 const IS_LATE = `trigger = 'schedule' AND queued_at < now() - ${LATE_AFTER}`;
 
 /** SQL condition for queued runs that wait only for a slot. */
-const IS_READY = `${fromState("claim")} AND waits_for IS NULL`;
+const IS_READY = `${startStateSql("claim")} AND waits_for IS NULL`;
 
 /** Milliseconds for which the lowest unfinished ID is cached. It only rises, and an old value costs reads of a few more partitions. */
 const FLOOR_CACHED_MS = 1_000;
@@ -116,11 +116,11 @@ const QUEUED_BY_CAUSE = `
 
 const RETURN_CLAIM = `
   UPDATE run SET ${toState("returnClaim")}, holder = NULL, started_at = NULL
-   WHERE id = $1 AND holder = $2 AND ${fromState("returnClaim")} RETURNING id`;
+   WHERE id = $1 AND holder = $2 AND ${startStateSql("returnClaim")} RETURNING id`;
 
 const SKIP_LATE = `
   UPDATE run SET ${toState("skip")}, reason = 'late by more than 60 s', finished_at = now()
-   WHERE ${fromState("skip")} AND finished_at IS NULL AND ${IS_LATE} RETURNING id`;
+   WHERE ${startStateSql("skip")} AND finished_at IS NULL AND ${IS_LATE} RETURNING id`;
 
 /* Selects the runs of the holder $1, except the known ones $2. */
 const UNKNOWN_HELD_RUNS = `SELECT ${RUN_RECORD} FROM run WHERE holder = $1 AND id <> ALL ($2::bigint[]) ORDER BY id LIMIT 100`;
@@ -142,13 +142,13 @@ export const BROWSER_HOLDER = "00000000-0000-4000-8000-0000000c11e7";
 /** Selects runs in browsers that have not ended within $1 milliseconds. Its locks let only one process end each run. */
 const OVERDUE_IN_BROWSERS = `
   SELECT ${RUN_RECORD}, holder FROM run
-   WHERE ${RUNNING} AND holder = '${BROWSER_HOLDER}' AND started_at < now() - $1 * interval '1 millisecond'
+   WHERE ${IS_RUNNING_SQL} AND holder = '${BROWSER_HOLDER}' AND started_at < now() - $1 * interval '1 millisecond'
    ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED`;
 
 /** Selects the runs of holders whose lease has ended. */
 const LOST = `
   SELECT ${RUN_RECORD}, holder FROM run
-   WHERE ${RUNNING}
+   WHERE ${IS_RUNNING_SQL}
      AND holder <> '${BROWSER_HOLDER}'
      AND NOT EXISTS (SELECT FROM instance WHERE instance.id = run.holder AND lease_until >= now())
    ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED`;
@@ -253,24 +253,24 @@ export class RunRepository {
    * @returns false if nothing was written, because the run had ended, has another holder, or its app's secrets have
    * changed
    */
-  finish(id: number, holder: string | null, ending: Ending, executor?: Executor): Promise<boolean> {
+  finish(id: number, holder: string | null, ending: RunEnd, executor?: Executor): Promise<boolean> {
     return this.finisher.finish({ ...ending, id, holder }, executor);
   }
 
   /** Ends all runs whose holder is dead. Returns their number. */
-  finishLost(ending: (run: RunRecord) => Ending | Promise<Ending>): Promise<number> {
+  finishLost(ending: (run: RunRecord) => RunEnd | Promise<RunEnd>): Promise<number> {
     return this.finishEach(LOST, [], ending);
   }
 
   /** Ends runs in browsers that have not ended within `ms`. Returns their number. */
-  finishOverdueInBrowsers(ms: number, ending: (run: RunRecord) => Ending): Promise<number> {
+  finishOverdueInBrowsers(ms: number, ending: (run: RunRecord) => RunEnd): Promise<number> {
     return this.finishEach(OVERDUE_IN_BROWSERS, [ms], ending);
   }
 
   private finishEach(
     select: string,
     values: unknown[],
-    ending: (run: RunRecord) => Ending | Promise<Ending>,
+    ending: (run: RunRecord) => RunEnd | Promise<RunEnd>,
   ): Promise<number> {
     return this.db.transaction(async (manager) => {
       const selected = await rows<RunRecord & { holder: string }>(manager, select, values);

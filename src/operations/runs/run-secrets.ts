@@ -12,13 +12,13 @@ import { checkUnderscoreSize, serverActionView } from "../../rules/setting-tiers
 import type { RunOutcome } from "../records/execution-logs.js";
 import type { SecretValues } from "../settings/secret-values.js";
 import type { Settings } from "../settings/settings.js";
-import { EMPTY_PAYLOAD, failed } from "./outcomes.js";
+import { EMPTY_PAYLOAD, failedOutcome } from "./outcomes.js";
 
 export const CHANGED_TOO_OFTEN =
   "private settings changed too often during the run, so it is unknown which values it could read";
 
 function leakFailure(where: string, key: string): RunOutcome {
-  return failed(
+  return failedOutcome(
     "SecretLeakError",
     `the ${where} holds the value of the setting ${key}, which must not leave the service`,
   );

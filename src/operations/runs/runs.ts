@@ -5,7 +5,7 @@ import { runInBackground } from "../../background.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
 import { CHAIN_DEPTH_MAX, OVERLOADED_RETRY_SECONDS } from "../../limits.js";
-import { type Caller, isPerson } from "../../rules/access.js";
+import { type Caller, isPersonCaller } from "../../rules/access.js";
 import { JsonText } from "../../rules/json-text.js";
 import type { EntityReference } from "../../rules/reference.js";
 import type { ExecutionLogs, RunOutcome } from "../records/execution-logs.js";
@@ -65,7 +65,7 @@ const isRepeatable = ({ idempotencyKey, eventKey = null }: NamedRun): boolean =>
   idempotencyKey !== null || eventKey !== null;
 
 function mayCancel(caller: Caller, run: RunRecord | null): boolean {
-  if (isPerson(caller)) return true;
+  if (isPersonCaller(caller)) return true;
   if (run === null) return false;
   return run.credentialId === caller.credentialId || (run.personId !== null && run.personId === caller.personId);
 }

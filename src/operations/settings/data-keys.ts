@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
-import { fingerprint, newDataKey, unwrap, wrap, wrappedUnder } from "../../engine/cipher.js";
+import { keyFingerprint, newDataKey, unwrapDataKey, wrapDataKey, wrappedUnder } from "../../engine/cipher.js";
 import type { KeyRing } from "../../engine/key-ring.js";
 import { StartError } from "../../errors.js";
 
@@ -26,7 +26,7 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
   const cachedKeys = new LRUCache<number, KeyObject>({ max: KNOWN_MAX });
 
   function masterKey(name: string): Buffer {
-    const key = ring.find((candidate) => fingerprint(candidate) === name);
+    const key = ring.find((candidate) => keyFingerprint(candidate) === name);
     if (key) return key;
     const keyMismatch = `is not the key that this database's settings are encrypted under (${name})`;
     if (ring.source === "SETTINGS_KEY") throw new StartError(`SETTINGS_KEY ${keyMismatch}`);
@@ -36,7 +36,7 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
   }
 
   const unwrapKey = (appId: number, wrappedDataKey: Buffer): KeyObject =>
-    unwrap(masterKey(wrappedUnder(wrappedDataKey)), wrappedDataKey, keyLabel(appId));
+    unwrapDataKey(masterKey(wrappedUnder(wrappedDataKey)), wrappedDataKey, keyLabel(appId));
 
   async function wrappedKey(appId: number, executor: Executor, lock = ""): Promise<Buffer | null> {
     const sql = `SELECT data_key AS "dataKey" FROM app WHERE id = $1 ${lock}`;
@@ -74,7 +74,7 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
     await db.transaction(async (manager) => {
       const wrappedDataKey = await wrappedKey(appId, manager, "FOR NO KEY UPDATE");
       if (!wrappedDataKey) return;
-      const rewrappedKey = wrap(next, unwrapKey(appId, wrappedDataKey), keyLabel(appId));
+      const rewrappedKey = wrapDataKey(next, unwrapKey(appId, wrappedDataKey), keyLabel(appId));
       await rows(manager, "UPDATE app SET data_key = $2 WHERE id = $1", [appId, rewrappedKey]);
     });
   }
@@ -84,7 +84,7 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
     async start(): Promise<void> {
       // A key is only created for a database without one.
       if ((await rows(db, "SELECT FROM settings_key")).length === 0) {
-        const values = [fingerprint(ring.current())];
+        const values = [keyFingerprint(ring.current())];
         await db.query("INSERT INTO settings_key (fingerprint) VALUES ($1) ON CONFLICT DO NOTHING", values);
       }
       masterKey(await keyInForce(db.manager));
@@ -113,7 +113,7 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
       const masterDataKey = masterKey(await keyInForce(executor));
       await rows(executor, "UPDATE app SET data_key = $2 WHERE id = $1", [
         appId,
-        wrap(masterDataKey, key, keyLabel(appId)),
+        wrapDataKey(masterDataKey, key, keyLabel(appId)),
       ]);
       return key;
     },
@@ -124,7 +124,7 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
      */
     async rotate(next: Buffer): Promise<number> {
       await mustKnowAll();
-      const name = fingerprint(next);
+      const name = keyFingerprint(next);
       // From this commit on, new data keys are encrypted under the next key: its lock waited for those in creation.
       await db.query("UPDATE settings_key SET fingerprint = $1", [name]);
       const apps = await appsNotUnder(name);

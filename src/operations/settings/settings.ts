@@ -4,7 +4,7 @@
  */
 import type { DataSource } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
-import { open, seal } from "../../engine/cipher.js";
+import { openText, sealText } from "../../engine/cipher.js";
 import { sharedReads } from "../../engine/shared-reads.js";
 import { ActionError } from "../../errors.js";
 import { SETTINGS_MAX_BYTES, UNDERSCORE_SETTINGS_MAX_BYTES } from "../../limits.js";
@@ -130,7 +130,7 @@ export function createSettings(options: {
     const dataKey = hasSealed ? await (executor ? dataKeys.findOrMake(appId, executor) : dataKeys.find(appId)) : null;
     return storedRows.map(({ key, value, sealed }) => [
       spokenKey(key),
-      JSON.parse(sealed ? open(dataKey!, sealed, settingLabel(appId, key)) : value!),
+      JSON.parse(sealed ? openText(dataKey!, sealed, settingLabel(appId, key)) : value!),
     ]);
   }
 
@@ -188,7 +188,9 @@ export function createSettings(options: {
       appId,
       texts.map(({ key }) => key),
       texts.map(({ tier, text }) => (tier === "public" ? text : null)),
-      texts.map(({ key, tier, text }) => (tier === "public" ? null : seal(dataKey!, text, settingLabel(appId, key)))),
+      texts.map(({ key, tier, text }) =>
+        tier === "public" ? null : sealText(dataKey!, text, settingLabel(appId, key)),
+      ),
       caller.personId,
     ]);
     await touchSettings(executor, appId);
@@ -322,12 +324,12 @@ export function createSettings(options: {
 
     /** Encrypts a secret that the service stores for the app in another table. Call it in a transaction that has locked the app. */
     async sealFor(executor: Executor, appId: number, name: string, text: string): Promise<Buffer> {
-      return seal(await dataKeys.findOrMake(appId, executor), text, `app:${appId}/${name}`);
+      return sealText(await dataKeys.findOrMake(appId, executor), text, `app:${appId}/${name}`);
     },
 
     /** Decrypts a value that `sealFor` has encrypted. */
     async unsealFor(appId: number, name: string, sealed: Buffer): Promise<string> {
-      return open((await dataKeys.find(appId))!, sealed, `app:${appId}/${name}`);
+      return openText((await dataKeys.find(appId))!, sealed, `app:${appId}/${name}`);
     },
 
     /**

@@ -2,7 +2,7 @@
 import type { DataSource } from "typeorm";
 import type { Role } from "../../config.js";
 import { rows } from "../../data/database.js";
-import { RUNNING } from "../../data/run.js";
+import { IS_RUNNING_SQL } from "../../data/run.js";
 import type { QueueLimits } from "../records/queue-limits.js";
 import type { Schedule } from "../triggers/schedule.js";
 
@@ -24,7 +24,7 @@ export interface VitalSigns {
 
 const COUNTS = `
   SELECT (SELECT count(*) FROM schedule) AS schedules,
-         (SELECT count(*) FROM run WHERE ${RUNNING}) AS running,
+         (SELECT count(*) FROM run WHERE ${IS_RUNNING_SQL}) AS running,
          (SELECT coalesce(json_object_agg(role, living), '{}') FROM (
             SELECT role, count(*) AS living FROM instance, unnest(roles) AS role
              WHERE lease_until >= now() GROUP BY role) AS by_role) AS instances`;

@@ -2,7 +2,7 @@
 import { type AiCompletion, type CompletionEventReader, jsonRequest, type ProviderApi } from "./answer.js";
 import { policyError } from "./failure.js";
 import type { AiOptions, CompletionOptions, Message } from "./options.js";
-import { argumentsOf, at, countOf, indexIn, malformedResponse, objectOf, textOf } from "./provider-json.js";
+import { argumentsOf, countOf, indexIn, malformedResponse, objectOf, textOf, valueAtPath } from "./provider-json.js";
 
 const VERSION = "2023-06-01";
 /** Maximum tokens of an answer, which the API requires. */
@@ -45,23 +45,25 @@ function bodyOf(options: CompletionOptions, model: string): object {
 }
 
 function completionOf(body: Record<string, unknown>, model: string): AiCompletion {
-  const content = at(body, "content");
+  const content = valueAtPath(body, "content");
   if (!Array.isArray(content)) throw malformedResponse("content");
-  const texts = content.filter((block) => at(block, "type") === "text").map((block) => textOf(at(block, "text")));
-  const toolUses = content.filter((block) => at(block, "type") === "tool_use");
+  const texts = content
+    .filter((block) => valueAtPath(block, "type") === "text")
+    .map((block) => textOf(valueAtPath(block, "text")));
+  const toolUses = content.filter((block) => valueAtPath(block, "type") === "tool_use");
   return {
     message: { role: "assistant", content: texts.join("") },
     toolCalls: toolUses.map((use) => ({
-      id: textOf(at(use, "id")),
-      name: textOf(at(use, "name")),
-      arguments: at(use, "input") ?? {},
+      id: textOf(valueAtPath(use, "id")),
+      name: textOf(valueAtPath(use, "name")),
+      arguments: valueAtPath(use, "input") ?? {},
     })),
     usage: {
-      inputTokens: countOf(at(body, "usage", "input_tokens")),
-      outputTokens: countOf(at(body, "usage", "output_tokens")),
+      inputTokens: countOf(valueAtPath(body, "usage", "input_tokens")),
+      outputTokens: countOf(valueAtPath(body, "usage", "output_tokens")),
     },
-    model: textOf(at(body, "model")) || model,
-    finishReason: textOf(at(body, "stop_reason")),
+    model: textOf(valueAtPath(body, "model")) || model,
+    finishReason: textOf(valueAtPath(body, "stop_reason")),
   };
 }
 
@@ -83,27 +85,27 @@ function openStream(model: string): CompletionEventReader {
   let characters = 0;
 
   function beginBlock(event: unknown, index: number): void {
-    const block = at(event, "content_block");
-    const [kind, id, name] = ["type", "id", "name"].map((field) => textOf(at(block, field)));
+    const block = valueAtPath(event, "content_block");
+    const [kind, id, name] = ["type", "id", "name"].map((field) => textOf(valueAtPath(block, field)));
     blocks[index] = { type: kind!, id: id!, name: name!, text: "" };
   }
 
   return {
     push(event) {
-      const type = at(event, "type");
-      const index = indexIn(at(event, "index"));
+      const type = valueAtPath(event, "type");
+      const index = indexIn(valueAtPath(event, "index"));
       if (type === "message_start") {
-        answered = textOf(at(event, "message", "model")) || answered;
-        usage.inputTokens = countOf(at(event, "message", "usage", "input_tokens"));
+        answered = textOf(valueAtPath(event, "message", "model")) || answered;
+        usage.inputTokens = countOf(valueAtPath(event, "message", "usage", "input_tokens"));
       } else if (type === "content_block_start") beginBlock(event, index);
       else if (type === "message_delta") {
-        finishReason = textOf(at(event, "delta", "stop_reason")) || finishReason;
-        usage.outputTokens = countOf(at(event, "usage", "output_tokens")) || usage.outputTokens;
+        finishReason = textOf(valueAtPath(event, "delta", "stop_reason")) || finishReason;
+        usage.outputTokens = countOf(valueAtPath(event, "usage", "output_tokens")) || usage.outputTokens;
       } else if (type === "message_stop") isWhole = true;
       else if (type === "error") throw malformedResponse("end: the provider reported an error");
-      const addedText = type === "content_block_delta" ? textOf(at(event, "delta", "partial_json")) : "";
+      const addedText = type === "content_block_delta" ? textOf(valueAtPath(event, "delta", "partial_json")) : "";
       if (blocks[index]) blocks[index].text += addedText;
-      const text = type === "content_block_delta" ? textOf(at(event, "delta", "text")) : "";
+      const text = type === "content_block_delta" ? textOf(valueAtPath(event, "delta", "text")) : "";
       content += text;
       characters += addedText.length + text.length;
       return text;

@@ -10,7 +10,7 @@ import type {
 import { jsonRequest } from "./answer.js";
 import { AiError } from "./failure.js";
 import type { AiOptions, CompletionOptions, Message, ToolCall, TranscribeOptions } from "./options.js";
-import { argumentsOf, at, countOf, indexIn, malformedResponse, objectOf, textOf } from "./provider-json.js";
+import { argumentsOf, countOf, indexIn, malformedResponse, objectOf, textOf, valueAtPath } from "./provider-json.js";
 
 const bearerHeader = (key: string) => ({ authorization: `Bearer ${key}` });
 
@@ -62,24 +62,24 @@ function transcriptRequest({ file }: TranscribeOptions, model: string, key: stri
 }
 
 const usageOf = (usage: unknown): TokenUsage => ({
-  inputTokens: countOf(at(usage, "prompt_tokens")),
-  outputTokens: countOf(at(usage, "completion_tokens")),
+  inputTokens: countOf(valueAtPath(usage, "prompt_tokens")),
+  outputTokens: countOf(valueAtPath(usage, "completion_tokens")),
 });
 
 function completionOf(body: Record<string, unknown>, model: string): AiCompletion {
-  const message = at(body, "choices", 0, "message");
+  const message = valueAtPath(body, "choices", 0, "message");
   if (message === undefined) throw malformedResponse("choice");
-  const toolCalls = at(message, "tool_calls");
+  const toolCalls = valueAtPath(message, "tool_calls");
   return {
-    message: { role: "assistant", content: textOf(at(message, "content")) },
+    message: { role: "assistant", content: textOf(valueAtPath(message, "content")) },
     toolCalls: (Array.isArray(toolCalls) ? toolCalls : []).map((toolCall) => ({
-      id: textOf(at(toolCall, "id")),
-      name: textOf(at(toolCall, "function", "name")),
-      arguments: argumentsOf(textOf(at(toolCall, "function", "arguments"))),
+      id: textOf(valueAtPath(toolCall, "id")),
+      name: textOf(valueAtPath(toolCall, "function", "name")),
+      arguments: argumentsOf(textOf(valueAtPath(toolCall, "function", "arguments"))),
     })),
-    usage: usageOf(at(body, "usage")),
-    model: textOf(at(body, "model")) || model,
-    finishReason: textOf(at(body, "choices", 0, "finish_reason")),
+    usage: usageOf(valueAtPath(body, "usage")),
+    model: textOf(valueAtPath(body, "model")) || model,
+    finishReason: textOf(valueAtPath(body, "choices", 0, "finish_reason")),
   };
 }
 
@@ -88,9 +88,9 @@ function completionOf(body: Record<string, unknown>, model: string): AiCompletio
  * one.
  */
 function indexOf(delta: unknown, known: number): number {
-  const index = at(delta, "index");
+  const index = valueAtPath(delta, "index");
   if (Number.isSafeInteger(index)) return indexIn(index);
-  return textOf(at(delta, "id")) !== "" ? known : Math.max(0, known - 1);
+  return textOf(valueAtPath(delta, "id")) !== "" ? known : Math.max(0, known - 1);
 }
 
 /** Collects the events of a stream. Each tool call has an index, under which its arguments arrive in pieces. */
@@ -104,9 +104,9 @@ function openStream(model: string): CompletionEventReader {
     for (const delta of Array.isArray(deltas) ? deltas : []) {
       const index = indexOf(delta, calls.length);
       calls[index] ??= { id: "", name: "", text: "" };
-      calls[index].id ||= textOf(at(delta, "id"));
-      calls[index].name ||= textOf(at(delta, "function", "name"));
-      const addedText = textOf(at(delta, "function", "arguments"));
+      calls[index].id ||= textOf(valueAtPath(delta, "id"));
+      calls[index].name ||= textOf(valueAtPath(delta, "function", "name"));
+      const addedText = textOf(valueAtPath(delta, "function", "arguments"));
       calls[index].text += addedText;
       characters += addedText.length;
     }
@@ -114,11 +114,11 @@ function openStream(model: string): CompletionEventReader {
 
   return {
     push(event) {
-      answered = textOf(at(event, "model")) || answered;
-      if (at(event, "usage")) usage = usageOf(at(event, "usage"));
-      finishReason = textOf(at(event, "choices", 0, "finish_reason")) || finishReason;
-      addToCalls(at(event, "choices", 0, "delta", "tool_calls"));
-      const text = textOf(at(event, "choices", 0, "delta", "content"));
+      answered = textOf(valueAtPath(event, "model")) || answered;
+      if (valueAtPath(event, "usage")) usage = usageOf(valueAtPath(event, "usage"));
+      finishReason = textOf(valueAtPath(event, "choices", 0, "finish_reason")) || finishReason;
+      addToCalls(valueAtPath(event, "choices", 0, "delta", "tool_calls"));
+      const text = textOf(valueAtPath(event, "choices", 0, "delta", "content"));
       content += text;
       characters += text.length;
       return text;
@@ -133,22 +133,22 @@ function openStream(model: string): CompletionEventReader {
 }
 
 function vectorsOf(body: Record<string, unknown>): AiAnswer {
-  const data = at(body, "data");
+  const data = valueAtPath(body, "data");
   if (!Array.isArray(data)) throw malformedResponse("vectors");
-  const vectors = data.map((item) => at(item, "embedding"));
+  const vectors = data.map((item) => valueAtPath(item, "embedding"));
   const isVector = (vector: unknown) => Array.isArray(vector) && vector.every((value) => typeof value === "number");
   if (!vectors.every(isVector)) throw malformedResponse("vectors of numbers");
-  return { vectors: vectors as number[][], usage: { ...usageOf(at(body, "usage")), outputTokens: 0 } };
+  return { vectors: vectors as number[][], usage: { ...usageOf(valueAtPath(body, "usage")), outputTokens: 0 } };
 }
 
 const JPEG_START = "/9j/";
 const WEBP_START = "UklGR";
 
 function imagesOf(body: Record<string, unknown>): AiAnswer {
-  const data = at(body, "data");
+  const data = valueAtPath(body, "data");
   if (!Array.isArray(data)) throw malformedResponse("images");
   const images = data.map((item) => {
-    const bytes = at(item, "b64_json");
+    const bytes = valueAtPath(item, "b64_json");
     if (typeof bytes !== "string")
       throw new AiError("UNSUPPORTED", "the provider sent the URL of an image instead of its bytes");
     const contentType = bytes.startsWith(JPEG_START)
@@ -190,8 +190,8 @@ export const OPENAI_API: ProviderApi = {
     if (options.call === "completions") return completionOf(answer, model);
     if (options.call === "embeddings") return vectorsOf(answer);
     if (options.call === "image") return imagesOf(answer);
-    if (typeof at(answer, "text") !== "string") throw malformedResponse("text");
-    return { text: textOf(at(answer, "text")) };
+    if (typeof valueAtPath(answer, "text") !== "string") throw malformedResponse("text");
+    return { text: textOf(valueAtPath(answer, "text")) };
   },
   stream: openStream,
 };

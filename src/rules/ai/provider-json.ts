@@ -30,8 +30,8 @@ export function indexIn(value: unknown): number {
   return index;
 }
 
-/** Returns the member at a path of a JSON value; undefined if there is none. */
-export function at(value: unknown, ...path: (string | number)[]): unknown {
+/** Returns the member valueAtPath a path of a JSON value; undefined if there is none. */
+export function valueAtPath(value: unknown, ...path: (string | number)[]): unknown {
   let innerValue = value;
   for (const step of path) {
     if (typeof step === "number") innerValue = Array.isArray(innerValue) ? innerValue[step] : undefined;

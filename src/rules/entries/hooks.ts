@@ -8,7 +8,7 @@ import {
   checkSendingHook,
   HOOK_VERBS,
   type HookVerb,
-  isSending,
+  isSendingHook,
   SENDING_TYPES,
   type SendingHook,
   sendingHookShape,
@@ -70,7 +70,7 @@ export function parseHooks(value: unknown): EntryHook[] {
   return value as EntryHook[];
 }
 
-const isOperations = (hook: EntryHook): hook is OperationsHook => !isSending(hook);
+const isOperations = (hook: EntryHook): hook is OperationsHook => !isSendingHook(hook);
 
 /** Returns the columns that the hooks hash. */
 export function hashedBy(hooks: readonly EntryHook[]): string[] {

@@ -35,7 +35,7 @@ export const sendingHookShape = (type: SendingHook["type"]): Shape => flatShape(
 /** Maximum size of a hook, because it is stored with its data source, which every request reads. */
 const HOOK_MAX_CHARACTERS = 64 * 1024;
 
-export const isSending = (hook: { type: string }): hook is SendingHook => SENDING_TYPES.includes(hook.type);
+export const isSendingHook = (hook: { type: string }): hook is SendingHook => SENDING_TYPES.includes(hook.type);
 
 type FillText = (text: string, html: boolean) => string;
 
@@ -117,7 +117,7 @@ export function checkPlaceholders(hooks: readonly { type: string }[], columns: r
   const knownColumns = new Set(columns);
   const isKnown = (name: string) => knownColumns.has(name) || knownColumns.has(name.split(".")[0]!);
   for (const [at, hook] of hooks.entries()) {
-    for (const [path, text] of isSending(hook) ? textsOf(hook) : []) {
+    for (const [path, text] of isSendingHook(hook) ? textsOf(hook) : []) {
       const unknownPlaceholder =
         typeof text === "string" ? placeholdersOf(text).find((name) => !isKnown(name)) : undefined;
       if (unknownPlaceholder === undefined) continue;

@@ -4,8 +4,8 @@
  */
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
-import { ACCUMULATORS, compileExpression, fieldName, gatherValues, NAME_MAX, rankOf } from "./expressions.js";
-import { FIELDS_MAX, list, ORDER_MAX, readOperators, STAGES_MAX, text, wholeNumber } from "./judge.js";
+import { ACCUMULATOR_SQL, compileExpression, fieldName, gatherValues, NAME_MAX, rankOf } from "./expressions.js";
+import { checkList, checkText, FIELDS_MAX, ORDER_MAX, readOperators, STAGES_MAX, wholeNumber } from "./judge.js";
 import { keyAt, orNull, parsePath, type Source } from "./path.js";
 import type { Statement } from "./statement.js";
 import { compileWhere } from "./where.js";
@@ -77,7 +77,7 @@ const limit: Stage = (spec, place, input, _sees, statement) => {
 };
 
 const count: Stage = (spec, place, input, _sees, statement) => {
-  const name = fieldName(text(spec, place, NAME_MAX), place);
+  const name = fieldName(checkText(spec, place, NAME_MAX), place);
   const d = `jsonb_build_object(${statement.bind(name, "text")}, count(*))`;
   const sql = `SELECT ${d} AS d, 0::float8 AS n, 0::bigint AS m ${fromRows(input, statement)}`;
   return { sql, areEntries: false, keys: [name] };
@@ -156,7 +156,7 @@ const group: Stage = (spec, place, input, sees, statement) => {
   const rows = `SELECT *${first}${boundedSum} FROM (${innerSelect}) ${statement.name()} WHERE ${orEnd(rowWidth.join(" + "))}`;
   const members = parts.map(({ name, operator }, index): [string, string] => [
     name,
-    ACCUMULATORS[operator]!(`v${index}`, "f"),
+    ACCUMULATOR_SQL[operator]!(`v${index}`, "f"),
   ]);
   const columns = members.map(([, sql], index) => `, ${sql} AS a${index}`).join("");
   const groupedRows = `SELECT g, min(n) AS n, min(m) AS m${columns} FROM (${rows}) ${statement.name()}${sizeGuard} GROUP BY g`;
@@ -187,7 +187,7 @@ export function compileAggregate(
   sees: Source["sees"],
   statement: Statement,
 ): DocumentRows {
-  const stages = list(aggregate, "aggregate", STAGES_MAX, 1);
+  const stages = checkList(aggregate, "aggregate", STAGES_MAX, 1);
   return stages.reduce<DocumentRows>(
     (input, stage, at) => {
       const place = `aggregate[${at}]`;

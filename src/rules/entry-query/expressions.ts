@@ -2,7 +2,7 @@
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
 import { numberOf } from "./filters.js";
-import { FIELDS_MAX, jsonValue, readOperators, refuseName, text } from "./judge.js";
+import { checkText, FIELDS_MAX, jsonValue, readOperators, refuseName } from "./judge.js";
 import { textOf, typeOf } from "./operators.js";
 import { orNull, parsePath, type Source, valueAt } from "./path.js";
 import type { Statement } from "./statement.js";
@@ -15,7 +15,7 @@ export const rankOf = (value: string): string =>
 
 /** Returns a valid name for a new field: not a path and not an operator. */
 export function fieldName(name: string, place: string): string {
-  const checkedName = text(name, place, NAME_MAX);
+  const checkedName = checkText(name, place, NAME_MAX);
   if (checkedName === "" || checkedName.startsWith("$") || checkedName.includes("."))
     refuseField(place, "a name without $ or dots", name);
   return checkedName;
@@ -39,7 +39,7 @@ export function compileExpression(value: unknown, place: string, source: Source,
 }
 
 /** SQL aggregates of a group over rows whose value is `v`. */
-export const ACCUMULATORS: Readonly<Record<string, (v: string, first: string) => string>> = {
+export const ACCUMULATOR_SQL: Readonly<Record<string, (v: string, first: string) => string>> = {
   $sum: (v) => `to_jsonb(COALESCE(sum(${numericSql(v)}), 0))`,
   $avg: (v) => `COALESCE(to_jsonb(avg(${numericSql(v)})::float8), 'null')`,
   $min: (v) => extremeSql("min", v),
@@ -76,7 +76,7 @@ export function gatherValues(
   if (names.length > FIELDS_MAX) refuseField(place, `of at most ${FIELDS_MAX} fields`, spec);
   return names.map((name) => {
     const innerPath = `${place}.${name}`;
-    const accumulator = readOperators(spec[name], innerPath, [...Object.keys(ACCUMULATORS), "$count"]);
+    const accumulator = readOperators(spec[name], innerPath, [...Object.keys(ACCUMULATOR_SQL), "$count"]);
     const [operator, ...more] = Object.keys(accumulator);
     if (operator === undefined || more.length > 0) refuseField(innerPath, "an object of one accumulator", accumulator);
     fieldName(name, innerPath);

@@ -5,7 +5,7 @@
 import { decimalText, equalTexts, foldCaseSql, holdsTextSql } from "../comparable-text.js";
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
-import { fields, list, refuseName, text } from "./judge.js";
+import { checkFields, checkList, checkText, refuseName } from "./judge.js";
 import { isScalar, textOf, typeOf } from "./operators.js";
 import { anyAt, parsePath, type Source, type Test } from "./path.js";
 import type { Statement } from "./statement.js";
@@ -31,7 +31,7 @@ function scalarText(value: unknown, place: string): string {
   if (value === null || value === undefined) return "";
   if (typeof value === "number") return decimalText(value);
   if (typeof value === "boolean") return String(value);
-  return text(value, place, TEXT_MAX);
+  return checkText(value, place, TEXT_MAX);
 }
 
 function day(value: unknown, place: string): string {
@@ -42,10 +42,10 @@ function day(value: unknown, place: string): string {
 /** Returns the two ends of `between`, given as `[from, to]` or `{from, to}`. */
 function rangeEnds(value: unknown, place: string): [unknown, unknown] {
   if (isObject(value)) {
-    const { from, to } = fields(value, place, ["from", "to"]);
+    const { from, to } = checkFields(value, place, ["from", "to"]);
     return [from, to];
   }
-  const [from, to] = list(value, place, 2, 2);
+  const [from, to] = checkList(value, place, 2, 2);
   return [from, to];
 }
 
@@ -89,7 +89,8 @@ const bothEnds =
   };
 
 const oneOf: CompileCondition = (value, place, statement) => {
-  const values = typeof value === "string" ? value.split(",").map((part) => part.trim()) : list(value, place, LIST_MAX);
+  const values =
+    typeof value === "string" ? value.split(",").map((part) => part.trim()) : checkList(value, place, LIST_MAX);
   const expected = statement.bind(
     values.flatMap((element, at) => equalTexts(scalarText(element, `${place}[${at}]`))),
     "text[]",
@@ -131,7 +132,7 @@ const CONDITION_TABLE: Record<
 
 /** Returns SQL of one filter, which is never NULL. @throws ActionError REQUEST_INVALID */
 export function filterCondition(filter: unknown, place: string, source: Source, statement: Statement): string {
-  const { column, condition: name, value } = fields(filter, place, ["column", "condition", "value"]);
+  const { column, condition: name, value } = checkFields(filter, place, ["column", "condition", "value"]);
   const path = parsePath(column, `${place}.column`, source);
   const knownCondition =
     typeof name === "string" && Object.hasOwn(CONDITION_TABLE, name) ? CONDITION_TABLE[name] : undefined;

@@ -31,26 +31,26 @@ export function refuseName(place: string, allowed: readonly string[], received: 
 }
 
 /** @throws REQUEST_INVALID unless it is an object */
-export function object(value: unknown, place: string): Record<string, unknown> {
+export function checkObject(value: unknown, place: string): Record<string, unknown> {
   return isObject(value) ? value : refuseField(place, "an object", value);
 }
 
 /** Returns an object of known fields, absent ones undefined. @throws REQUEST_INVALID for other fields or types */
-export function fields(value: unknown, place: string, allowed: readonly string[]): Record<string, unknown> {
-  const input = object(value, place);
+export function checkFields(value: unknown, place: string, allowed: readonly string[]): Record<string, unknown> {
+  const input = checkObject(value, place);
   refuseUnknownFields(input, flatShape(allowed), place);
   return input;
 }
 
 /** Returns an object of known operators. @throws REQUEST_INVALID for other operators or types */
 export function readOperators(value: unknown, place: string, allowed: readonly string[]): Record<string, unknown> {
-  const input = object(value, place);
+  const input = checkObject(value, place);
   const unknownName = Object.keys(input).find((key) => !allowed.includes(key));
   if (unknownName !== undefined) refuseName(place, allowed, unknownName);
   return input;
 }
 
-export function list(value: unknown, place: string, max: number, min = 0): unknown[] {
+export function checkList(value: unknown, place: string, max: number, min = 0): unknown[] {
   if (Array.isArray(value) && value.length <= max && value.length >= min) return value;
   return refuseField(place, `an array of ${min} to ${max.toLocaleString("en")}`, value);
 }
@@ -61,7 +61,7 @@ export function wholeNumber(value: unknown, place: string, min: number, max: num
 }
 
 /** Returns a text that PostgreSQL can store. */
-export function text(value: unknown, place: string, max: number): string {
+export function checkText(value: unknown, place: string, max: number): string {
   if (typeof value === "string" && value.length <= max && unstorableAt(value) < 0) return value;
   return refuseField(place, `a text of at most ${max} storable characters`, value);
 }

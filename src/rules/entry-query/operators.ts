@@ -1,7 +1,7 @@
 /** Compiles the operators of `where` that test one value to SQL. */
 import { holdsTextSql, UNICODE_COLLATION } from "../comparable-text.js";
 import { refuseField } from "../fields.js";
-import { jsonValue, LIST_MAX, list, text, wholeNumber } from "./judge.js";
+import { checkList, checkText, jsonValue, LIST_MAX, wholeNumber } from "./judge.js";
 import { orNull, type Test } from "./path.js";
 import { translatePattern } from "./regular-expression.js";
 import type { Statement } from "./statement.js";
@@ -29,7 +29,7 @@ const equalOperator: Operator = (operand, place, statement) => {
 };
 
 const oneOf: Operator = (operand, place, statement) => {
-  const operands = list(operand, place, LIST_MAX);
+  const operands = checkList(operand, place, LIST_MAX);
   const expected = statement.bind(
     operands.map((operand, at) => jsonValue(operand, `${place}[${at}]`)),
     "jsonb[]",
@@ -80,7 +80,7 @@ const type: Operator = (operand, place) => {
 };
 
 const moduloOperator: Operator = (operand, place, statement) => {
-  const [divisor, remainder] = list(operand, place, 2, 2).map((element, at) =>
+  const [divisor, remainder] = checkList(operand, place, 2, 2).map((element, at) =>
     wholeNumber(element, `${place}[${at}]`, -Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
   );
   if (divisor === 0) refuseField(`${place}[0]`, "a divisor other than 0", divisor);
@@ -103,12 +103,12 @@ const regexOperator: Operator = (operand, place, statement, siblings) => {
 export const isScalar = (value: string): string => `${typeOf(value)} IN ('string', 'number', 'boolean')`;
 
 const caseBlindPart: Operator = (operand, place, statement) => {
-  const boundText = statement.bind(text(operand, place, 10_000), "text");
+  const boundText = statement.bind(checkText(operand, place, 10_000), "text");
   return ofValues((value) => `(${isScalar(value)} AND ${holdsTextSql(textOf(value), boundText)})`);
 };
 
 /** Operators that match if any value passes the test, and those that match if no value passes it. */
-export const TESTS: Readonly<Record<string, { operator: Operator; negated?: boolean }>> = {
+export const OPERATOR_TESTS: Readonly<Record<string, { operator: Operator; negated?: boolean }>> = {
   $eq: { operator: equalOperator },
   $ne: { operator: equalOperator, negated: true },
   $gt: { operator: comparedBy(">") },

@@ -1,9 +1,9 @@
 /** Validates the options of `find`. `where`, `order` and `aggregate` are validated by their compilers. */
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
-import { page } from "../page.js";
+import { createPage } from "../page.js";
 import { flatShape, type Shape } from "../unknown-fields.js";
-import { JOINS_MAX, list, object, readFlag, text, wholeNumber } from "./judge.js";
+import { checkList, checkObject, checkText, JOINS_MAX, readFlag, wholeNumber } from "./judge.js";
 import { CURSOR_MAX_CHARACTERS } from "./order.js";
 import { parsePath } from "./path.js";
 
@@ -84,7 +84,7 @@ export const QUERY_SHAPE: Shape = {
 /** Reads the names of the columns to return. Only top-level columns are allowed, with or without the prefix `data.`. */
 function readAttributes(value: unknown, place: string): ReadonlySet<string> | null {
   if (value === undefined || value === null) return null;
-  const columns = list(value, place, ATTRIBUTES_MAX).map((element, at) => {
+  const columns = checkList(value, place, ATTRIBUTES_MAX).map((element, at) => {
     const path = parsePath(element, `${place}[${at}]`, { entry: "" });
     if (path.own !== null || path.segments.length > 1) refuseField(`${place}[${at}]`, "the name of a column", element);
     return path.segments[0]!;
@@ -100,7 +100,7 @@ function joinedSource(join: Record<string, unknown>, place: string): JoinOptions
       typeof dataSourceId === "string" && /^\d{1,10}$/.test(dataSourceId) ? Number(dataSourceId) : dataSourceId;
     return { id: wholeNumber(id, `${place}.dataSourceId`, 1, 2 ** 31 - 1) };
   }
-  if (typeof dataSourceName === "string") return { name: text(dataSourceName, `${place}.dataSourceName`, 255) };
+  if (typeof dataSourceName === "string") return { name: checkText(dataSourceName, `${place}.dataSourceName`, 255) };
   return refuseField(place, "an object with dataSourceId or dataSourceName", join);
 }
 
@@ -108,7 +108,7 @@ function readJoinPairs(value: unknown, place: string): JoinOptions["on"] {
   const pairList = isObject(value) ? Object.entries(value) : [];
   if (pairList.length === 0 || pairList.length > ON_MAX)
     refuseField(place, `an object of 1 to ${ON_MAX} pairs of columns`, value);
-  return pairList.map(([left, right]) => [left, text(right, `${place}.${left}`, 512)] as const);
+  return pairList.map(([left, right]) => [left, checkText(right, `${place}.${left}`, 512)] as const);
 }
 
 function readShownColumns(join: Record<string, unknown>, place: string): JoinOptions["shows"] {
@@ -121,13 +121,13 @@ function readShownColumns(join: Record<string, unknown>, place: string): JoinOpt
   if (requestedColumns.filter(Boolean).length > 1) refuseField(place, "an object with one of has, count and sum", join);
   if (requestedColumns[0]) return { as: "has" };
   if (requestedColumns[1]) return { as: "count" };
-  return requestedColumns[2] ? { as: "sum", column: text(sum, `${place}.sum`, 512) } : { as: "entries" };
+  return requestedColumns[2] ? { as: "sum", column: checkText(sum, `${place}.sum`, 512) } : { as: "entries" };
 }
 
 function parseJoin(name: string, value: unknown): JoinOptions {
   const place = `join.${name}`;
-  text(name, "join's names", NAME_MAX);
-  const join = object(value, place);
+  checkText(name, "join's names", NAME_MAX);
+  const join = checkObject(value, place);
   return {
     name,
     dataSource: joinedSource(join, place),
@@ -151,19 +151,19 @@ function parseJoins(value: unknown): JoinOptions[] {
 
 function parseCursor(value: unknown): FindOptions["cursor"] {
   if (value === undefined || value === null || value === false) return null;
-  return value === true ? true : text(value, "cursor", CURSOR_MAX_CHARACTERS);
+  return value === true ? true : checkText(value, "cursor", CURSOR_MAX_CHARACTERS);
 }
 
 /** @throws REQUEST_INVALID that names the field, the expected and the received value */
 export function parseFind(value: unknown): FindOptions {
-  const options = object(value ?? {}, "the query");
+  const options = checkObject(value ?? {}, "the query");
   const parsed = {
     given: value,
     where: options["where"],
     order: options["order"],
     aggregate: options["aggregate"] ?? null,
     attributes: readAttributes(options["attributes"], "attributes"),
-    ...page(options, ENTRIES_DEFAULT, ENTRIES_MAX),
+    ...createPage(options, ENTRIES_DEFAULT, ENTRIES_MAX),
     includePagination: readFlag(options["includePagination"], "includePagination"),
     mayPaginate: options["includePagination"] !== false,
     cursor: parseCursor(options["cursor"]),

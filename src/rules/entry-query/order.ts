@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { ActionError } from "../../errors.js";
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
-import { list, ORDER_MAX, refuseMore } from "./judge.js";
+import { checkList, ORDER_MAX, refuseMore } from "./judge.js";
 import { keyAt, type OwnField, ownSql, type Path, parsePath, type Source } from "./path.js";
 import type { Statement } from "./statement.js";
 
@@ -16,10 +16,10 @@ const ID: Path = { own: "id" };
 
 /** Returns the sort keys. The ID is the last one, so that the order is total. @throws ActionError REQUEST_INVALID */
 export function parseOrder(order: unknown, source: Source, place = "order"): OrderKey[] {
-  const input = order === undefined || order === null ? [] : list(order, place, ORDER_MAX);
+  const input = order === undefined || order === null ? [] : checkList(order, place, ORDER_MAX);
   const keys = input.map((element, at): OrderKey => {
     const innerPath = `${place}[${at}]`;
-    const [column, direction = "ASC"] = typeof element === "string" ? [element] : list(element, innerPath, 2, 1);
+    const [column, direction = "ASC"] = typeof element === "string" ? [element] : checkList(element, innerPath, 2, 1);
     const upperDirection = typeof direction === "string" ? direction.toUpperCase() : "";
     if (upperDirection !== "ASC" && upperDirection !== "DESC") refuseField(`${innerPath}[1]`, "ASC or DESC", direction);
     return { path: parsePath(column, `${innerPath}[0]`, source, true), descending: upperDirection === "DESC" };

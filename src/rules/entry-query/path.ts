@@ -3,7 +3,7 @@
  * through this file, so that hidden columns are absent everywhere.
  */
 import { refuseField } from "../fields.js";
-import { PATH_MAX_CHARACTERS, PATH_MAX_SEGMENTS, text } from "./judge.js";
+import { checkText, PATH_MAX_CHARACTERS, PATH_MAX_SEGMENTS } from "./judge.js";
 import type { Statement } from "./statement.js";
 
 /** Fields of an entry itself, besides its `data`. */
@@ -39,7 +39,7 @@ const isOwnField = (name: string): name is OwnField => (OWN_FIELDS as readonly s
  * id, createdAt, updatedAt and order are the entry's.
  */
 export function parsePath(value: unknown, place: string, source: Pick<Source, "entry">, bareOwn = false): Path {
-  const name = text(value, place, PATH_MAX_CHARACTERS);
+  const name = checkText(value, place, PATH_MAX_CHARACTERS);
   if (source.entry !== null) {
     if (name.startsWith("entry.") && isOwnField(name.slice(6))) return { own: name.slice(6) as OwnField };
     if (bareOwn && isOwnField(name)) return { own: name };

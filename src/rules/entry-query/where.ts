@@ -2,12 +2,12 @@
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
 import { filterCondition } from "./filters.js";
-import { list, refuseMore, refuseName, WHERE_MAX_DEPTH, WHERE_MAX_OPERATORS } from "./judge.js";
-import { TESTS, typeOf, type ValueTest } from "./operators.js";
+import { checkList, refuseMore, refuseName, WHERE_MAX_DEPTH, WHERE_MAX_OPERATORS } from "./judge.js";
+import { OPERATOR_TESTS, typeOf, type ValueTest } from "./operators.js";
 import { anyAt, type Path, parsePath, type Source } from "./path.js";
 import type { Statement } from "./statement.js";
 
-const OF_FIELDS = [...Object.keys(TESTS), "$all", "$not", "$elemMatch"];
+const OF_FIELDS = [...Object.keys(OPERATOR_TESTS), "$all", "$not", "$elemMatch"];
 const OF_ENTRIES = ["$and", "$or", "$nor", "$not", "$filters"];
 const LISTED_MAX = 100;
 /** Maximum length of a condition, because PostgreSQL's planner ignores the timeout and uses up to 2.5 KB of memory per character. */
@@ -53,11 +53,11 @@ class WhereCompilation {
     const innerPath = `${place}.${key}`;
     if (key === "$not") return `NOT ${this.where(value, innerPath, source, depth + 1)}`;
     if (key === "$filters") {
-      const filters = list(value, innerPath, LISTED_MAX);
+      const filters = checkList(value, innerPath, LISTED_MAX);
       return allOf(filters.map((filter, at) => this.filter(filter, `${innerPath}[${at}]`, source, depth)));
     }
     if (!OF_ENTRIES.includes(key)) refuseName(place, ["columns", ...OF_ENTRIES], key);
-    const innerConditions = list(value, innerPath, LISTED_MAX, 1).map((element, at) =>
+    const innerConditions = checkList(value, innerPath, LISTED_MAX, 1).map((element, at) =>
       this.where(element, `${innerPath}[${at}]`, source, depth + 1),
     );
     if (key === "$and") return allOf(innerConditions);
@@ -88,7 +88,7 @@ class WhereCompilation {
 
   private test(key: string, operators: Record<string, unknown>, place: string, { depth }: Field): ValueTest {
     this.count(place, depth);
-    return TESTS[key]!.operator(operators[key], place, this.statement, operators);
+    return OPERATOR_TESTS[key]!.operator(operators[key], place, this.statement, operators);
   }
 
   private operator(key: string, operators: Record<string, unknown>, place: string, at: Field): string {
@@ -96,9 +96,9 @@ class WhereCompilation {
     if (key === "$not") return `NOT ${this.not(operand, place, at)}`;
     if (key === "$all") return this.all(operand, place, at);
     if (key === "$elemMatch") return this.elemMatch(operand, place, at);
-    if (!Object.hasOwn(TESTS, key)) refuseName(place.slice(0, -key.length - 1), OF_FIELDS, key);
+    if (!Object.hasOwn(OPERATOR_TESTS, key)) refuseName(place.slice(0, -key.length - 1), OF_FIELDS, key);
     const condition = this.any(at, [this.test(key, operators, place, at)]);
-    return TESTS[key]!.negated || (key === "$exists" && operand === false) ? `NOT ${condition}` : condition;
+    return OPERATOR_TESTS[key]!.negated || (key === "$exists" && operand === false) ? `NOT ${condition}` : condition;
   }
 
   /** Returns SQL of several tests of one path on the same values. */
@@ -117,7 +117,7 @@ class WhereCompilation {
 
   private all(operand: unknown, place: string, at: Field): string {
     this.count(place, at.depth);
-    const operands = list(operand, place, LISTED_MAX);
+    const operands = checkList(operand, place, LISTED_MAX);
     if (operands.length === 0) return "false";
     return allOf(
       operands.map((operand, n) => {

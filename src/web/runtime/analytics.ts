@@ -3,7 +3,7 @@ import { EVENT_MAX_BYTES } from "../../limits.js";
 import type { Connection } from "./connection.js";
 import { createIdentity, detectOperatingSystem } from "./identity.js";
 import type { Analytics, AnalyticsEvent, SvcError } from "./public-types.js";
-import { scope } from "./scope.js";
+import { globalScope } from "./scope.js";
 
 const BATCH_WAIT_MS = 1_000;
 const BATCH_MAX_EVENTS = 20;
@@ -50,9 +50,9 @@ function createEventSender({ appId, address, request, token }: Connection): Even
     if (!isSent) request("POST", path(), { events }, { keepalive: true }).catch(() => {});
   }
 
-  scope.addEventListener?.("pagehide", sendBeforeClose);
-  scope.document?.addEventListener("visibilitychange", () => {
-    if (scope.document?.visibilityState === "hidden") sendBeforeClose();
+  globalScope.addEventListener?.("pagehide", sendBeforeClose);
+  globalScope.document?.addEventListener("visibilitychange", () => {
+    if (globalScope.document?.visibilityState === "hidden") sendBeforeClose();
   });
 
   return {
@@ -77,7 +77,7 @@ export function createAnalytics(connection: Connection, onEvent: (event: Analyti
   function recordEvent(type: AnalyticsEvent["type"], data: Record<string, unknown>): AnalyticsEvent {
     const commonData = {
       _platform: "web",
-      _os: detectOperatingSystem(scope.navigator?.userAgent ?? ""),
+      _os: detectOperatingSystem(globalScope.navigator?.userAgent ?? ""),
       ...identity(),
     };
     // Copies the event as the service will receive it, because the page may change its own object.
@@ -89,7 +89,8 @@ export function createAnalytics(connection: Connection, onEvent: (event: Analyti
   }
 
   return {
-    pageView: (data = {}) => recordEvent("analytics.pageView", { _pageTitle: scope.document?.title ?? "", ...data }),
+    pageView: (data = {}) =>
+      recordEvent("analytics.pageView", { _pageTitle: globalScope.document?.title ?? "", ...data }),
     event(nameOrData = {}, data = {}) {
       const eventData = typeof nameOrData === "string" ? { name: nameOrData, ...data } : nameOrData;
       return recordEvent("analytics.event", eventData);

@@ -4,10 +4,10 @@ import { createActions } from "./actions.js";
 import { createAnalytics } from "./analytics.js";
 import { createClientRuns } from "./client-runs.js";
 import { createConnection } from "./connection.js";
-import { CONNECTION, type PackageConnection } from "./package-connection.js";
+import { CONNECTION_KEY, type PackageConnection } from "./package-connection.js";
 import type { Client } from "./public-types.js";
 import { createRequests, type OutgoingTransport } from "./requests.js";
-import { scope } from "./scope.js";
+import { globalScope } from "./scope.js";
 import { createScripts } from "./scripts.js";
 import type { SendToService } from "./service-way.js";
 import { createSession } from "./session.js";
@@ -28,7 +28,7 @@ export interface LibraryLoading {
 }
 
 export function createSvc({ from, nonce, send, outgoing }: LibraryLoading): Client {
-  const env = scope.ENV ?? {};
+  const env = globalScope.ENV ?? {};
   const connection = createConnection(env, from, send);
   const scripts = createScripts(connection, nonce);
   const socket = createSocket(connection);
@@ -75,5 +75,5 @@ export function createSvc({ from, nonce, send, outgoing }: LibraryLoading): Clie
     forgetSession: forget,
   };
   // An enumerable property, so that Object.assign copies the connection to an existing `window.Svc`.
-  return Object.assign(client, { [CONNECTION]: Object.freeze(packageConnection) });
+  return Object.assign(client, { [CONNECTION_KEY]: Object.freeze(packageConnection) });
 }

@@ -2,7 +2,7 @@
 import { createSvcError, toSvcError } from "./failure.js";
 import { parseLines } from "./lines.js";
 import type { Configuration, Env } from "./public-types.js";
-import { scope } from "./scope.js";
+import { globalScope } from "./scope.js";
 import type { SendToService, ServiceReply } from "./service-way.js";
 
 export interface Connection {
@@ -46,7 +46,7 @@ export type ResponseBody = Record<string, unknown>;
 
 /** Returns origin and path of the API, with a trailing slash. */
 function toApiBase(apiUrl: string): string {
-  const url = URL.parse(apiUrl, scope.location?.href);
+  const url = URL.parse(apiUrl, globalScope.location?.href);
   const isUsable = url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password;
   if (!isUsable) throw createSvcError("REQUEST_INVALID", "apiUrl must be an http or https address without credentials");
   let path = url.pathname;
@@ -92,7 +92,7 @@ async function readAnswer(response: ServiceReply, { origin }: URL): Promise<Resp
  * @param sendToService function that replaces `fetch` for the requests that it supports
  */
 export function createConnection(env: Env, loadedFrom?: string, sendToService?: SendToService): Connection {
-  const knownUrl = env.apiUrl ?? (loadedFrom ? serviceUrlOf(loadedFrom) : (scope.location?.origin ?? "null"));
+  const knownUrl = env.apiUrl ?? (loadedFrom ? serviceUrlOf(loadedFrom) : (globalScope.location?.origin ?? "null"));
   // A page without a URL, such as about:blank, must be configured before the first call.
   let apiBaseUrl = knownUrl === "null" ? null : toApiBase(knownUrl);
   let appId = env.appId;

@@ -3,8 +3,10 @@
  * no other function of `Svc`.
  */
 import { createRequests } from "./requests.js";
-import { scope } from "./scope.js";
+import { globalScope } from "./scope.js";
 import { takeServiceTransport } from "./service-way.js";
 
 const { request, settings } = createRequests(takeServiceTransport().outgoing);
-scope.Svc = Object.assign(scope.Svc ?? {}, { App: { V3: { Actions: { request } }, Settings: settings } }) as never;
+globalScope.Svc = Object.assign(globalScope.Svc ?? {}, {
+  App: { V3: { Actions: { request } }, Settings: settings },
+}) as never;

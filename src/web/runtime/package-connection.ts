@@ -5,7 +5,7 @@
 import type { Connection } from "./connection.js";
 import type { SubscriptionSocket } from "./socket.js";
 
-export const CONNECTION = Symbol.for("svc.connection");
+export const CONNECTION_KEY = Symbol.for("svc.connection");
 
 export interface PackageConnection extends Pick<Connection, "appId" | "request" | "lines" | "exchange"> {
   follow: SubscriptionSocket["follow"];

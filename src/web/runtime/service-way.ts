@@ -3,7 +3,7 @@
  * author's code runs.
  */
 import type { OutgoingTransport } from "./requests.js";
-import { scope } from "./scope.js";
+import { globalScope } from "./scope.js";
 
 /** The parts of a response that the library reads. Both transports return them. */
 export interface ServiceReply extends Pick<Response, "ok" | "status"> {
@@ -57,7 +57,7 @@ const toServiceReply = ({ status, headers, text, next, cancel }: TransportAnswer
 
 /** Reads and removes the transports of the run: to its own service, and to other services. */
 export function takeServiceTransport(): { send?: SendToService; outgoing?: OutgoingTransport } {
-  const globalHolder = scope as unknown as Record<string, ServiceTransport | undefined>;
+  const globalHolder = globalScope as unknown as Record<string, ServiceTransport | undefined>;
   const transport = globalHolder[TRANSPORT_NAME];
   Reflect.deleteProperty(globalHolder, TRANSPORT_NAME);
   if (transport === undefined) return {};

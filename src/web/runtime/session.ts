@@ -1,7 +1,7 @@
 /** Reads the session of the configured token, for pages whose `window.ENV` does not contain it. Caches only the last response. */
 import type { Connection } from "./connection.js";
 import type { AppSession } from "./public-types.js";
-import { scope } from "./scope.js";
+import { globalScope } from "./scope.js";
 
 const SESSION_QUERY = `query Session($appId: Int!) {
   runtimeEnv(appId: $appId) { session {
@@ -41,7 +41,7 @@ export function createSession({ appId, request }: Pick<Connection, "appId" | "re
     /** Discards the cached session, because another credential has another session. */
     forget(): void {
       cachedSession = null;
-      Reflect.deleteProperty(scope.ENV ?? {}, "session");
+      Reflect.deleteProperty(globalScope.ENV ?? {}, "session");
     },
   };
 }

@@ -5,7 +5,7 @@
 import type { Connection } from "./connection.js";
 import { createSvcError } from "./failure.js";
 import type { Client } from "./public-types.js";
-import { scope } from "./scope.js";
+import { globalScope } from "./scope.js";
 
 /** Session in the page's storage. Times are Unix time in milliseconds by the page's clock. */
 interface StoredSession {
@@ -47,7 +47,7 @@ function writeStoredSession(key: string, stored: StoredSession): void {
 
 /** Lets one page of the origin work at a time, so that the other pages find the session that it has started. */
 async function withLock<T>(key: string, work: () => Promise<T>): Promise<T> {
-  const locks = scope.navigator?.locks;
+  const locks = globalScope.navigator?.locks;
   return locks ? await locks.request(key, work) : await work();
 }
 

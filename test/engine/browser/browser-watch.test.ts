@@ -1,6 +1,6 @@
 /** Tests when the watch measures a browser's processes, and when it does not. */
 import { expect } from "chai";
-import { isLasting } from "../../../src/engine/browser/watch/browser-watch.js";
+import { isActiveRepeatedly } from "../../../src/engine/browser/watch/browser-watch.js";
 
 /** Creates a function that returns these answers one after the other, and counts its calls. */
 function said(...answers: readonly boolean[]) {
@@ -10,16 +10,16 @@ function said(...answers: readonly boolean[]) {
 
 describe("the list of runs in progress for a check of the browser", () => {
   it("contains runs that last", async () => {
-    expect(await isLasting(said(true, true).active)).to.equal(true);
+    expect(await isActiveRepeatedly(said(true, true).active)).to.equal(true);
   });
 
   it("does not contain runs that end in the meantime, because the check would disturb them", async () => {
-    expect(await isLasting(said(true, false).active)).to.equal(false);
+    expect(await isActiveRepeatedly(said(true, false).active)).to.equal(false);
   });
 
   it("is empty at once if there are none", async () => {
     const { active, asked } = said(false, true);
-    expect(await isLasting(active)).to.equal(false);
+    expect(await isActiveRepeatedly(active)).to.equal(false);
     expect(asked()).to.equal(1);
   });
 });

@@ -1,7 +1,7 @@
 /** Checks that the console of a run prints the same in every mode and in a worker: values, format specifiers, counts and timers. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { MODES, type PageRun } from "../../../src/engine/browser/run.js";
+import { type PageRun, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
 import { resultOf, testBrowsers } from "./support.js";
 
 const VALUES: [expression: string, text: string][] = [
@@ -88,7 +88,7 @@ describe("the console of a run", () => {
   }
 
   const places = [
-    ...MODES.map((mode) => ({ where: `in mode ${mode}`, mode, wrap: (statements: string) => statements })),
+    ...SANDBOX_MODES.map((mode) => ({ where: `in mode ${mode}`, mode, wrap: (statements: string) => statements })),
     { where: "in a worker that a document starts", mode: "document" as const, wrap: inWorker },
   ];
   for (const { where, mode, wrap } of places) {

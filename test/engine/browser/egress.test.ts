@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { networkInterfaces } from "node:os";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { hasNetwork, MODES } from "../../../src/engine/browser/run.js";
+import { hasNetwork, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { resultOf, runOf, testBrowsers } from "./support.js";
 
@@ -204,7 +204,7 @@ describe("network access of a run", () => {
     udp.close();
   });
 
-  for (const mode of MODES.filter(hasNetwork)) {
+  for (const mode of SANDBOX_MODES.filter(hasNetwork)) {
     describe(`in mode ${mode}`, () => {
       for (const [title, way] of WAYS) {
         it(`reaches no private address by ${title}`, async () => {
@@ -238,7 +238,7 @@ describe("network access of a run", () => {
   const reaching =
     "fetch|fetch without cors|XMLHttpRequest|a beacon|WebSocket|EventSource|an image|a script|an iframe|a worker's fetch|a redirect";
   const fromRealms = WAYS.filter(([name]) => ["fetch", "fetch without cors", "a redirect"].includes(name));
-  for (const mode of MODES.filter((kind) => hasNetwork(kind) && kind !== "document")) {
+  for (const mode of SANDBOX_MODES.filter((kind) => hasNetwork(kind) && kind !== "document")) {
     for (const [title, way] of fromRealms) {
       it(`is counted in mode ${mode} by ${title} if private addresses are allowed`, async () => {
         await open.run(runOf(codeFor("127.0.0.1", way), { mode }));

@@ -9,7 +9,7 @@ import { expect } from "chai";
 import pino from "pino";
 import { BROWSER_START_TIMEOUT_MS } from "../../../src/engine/browser/browser-source.js";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { MODES, type PageRun } from "../../../src/engine/browser/run.js";
+import { type PageRun, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
 import { longTest, sampleOf } from "../../harness/samples.js";
 import { until } from "../../harness/until.js";
 import { amidDyingRenderers, groupMembers, hangingRun, largestRenderer } from "./process-group.js";
@@ -191,7 +191,9 @@ describe("a run that does not end", () => {
   ];
   const endless = [
     ...anywhere.slice(0, 2).map(([what, code]) => [`${what} in mode isolate`, code, { mode: "isolate" }]),
-    ...MODES.slice(1).flatMap((mode) => anywhere.map(([what, code]) => [`${what} in mode ${mode}`, code, { mode }])),
+    ...SANDBOX_MODES.slice(1).flatMap((mode) =>
+      anywhere.map(([what, code]) => [`${what} in mode ${mode}`, code, { mode }]),
+    ),
     ["timers", "const again = () => setTimeout(again, 0); again(); await new Promise(() => {});"],
     ["dialogs", "for (;;) alert(1);"],
     [
@@ -216,7 +218,7 @@ describe("a run that does not end", () => {
   }
 
   // In a document, the service awaits the result until the time limit, even if the code then continues.
-  for (const mode of MODES.filter((one) => one !== "document")) {
+  for (const mode of SANDBOX_MODES.filter((one) => one !== "document")) {
     it(`has its work in mode ${mode} ended that continues after its result`, async () => {
       const group = browsers.pid()!;
       const code = "let n = 0; (function next() { if (n++ > 50) for (;;); Promise.resolve().then(next) })(); return 1";

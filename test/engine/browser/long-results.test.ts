@@ -1,7 +1,7 @@
 /** Checks that a result that is too long for one message arrives complete, in parts, whatever the run has done to its globals. */
 import { expect } from "chai";
 import { LongText } from "../../../src/engine/browser/pages/long-text.js";
-import { MODES } from "../../../src/engine/browser/run.js";
+import { SANDBOX_MODES } from "../../../src/engine/browser/run.js";
 import { resultOf, testBrowsers } from "./support.js";
 
 const CHANGED_GLOBALS = `
@@ -25,7 +25,7 @@ describe("a long text", () => {
   });
 });
 
-for (const mode of MODES) {
+for (const mode of SANDBOX_MODES) {
   describe(`a long result of a run in mode ${mode}`, () => {
     const browsers = testBrowsers();
     before(() => browsers.start());

@@ -7,7 +7,7 @@ import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { hasEnded, zygotesAmong } from "../../../src/engine/browser/processes/local-browser.js";
 import { processesOf } from "../../../src/engine/browser/processes/sandbox-proof.js";
-import { signal } from "../../../src/engine/browser/watch/processes.js";
+import { signalProcess } from "../../../src/engine/browser/watch/processes.js";
 import { sampleOf } from "../../harness/samples.js";
 import { until } from "../../harness/until.js";
 import { groupMembers, hangingRun, procFile, zygotesOf } from "./process-group.js";
@@ -80,7 +80,7 @@ describe("a browser whose zygote process is killed", () => {
   function killZygotes(): number {
     const browser = browsers.pid()!;
     // Both zygotes end shortly after each other, so the second one may not exist any more.
-    for (const pid of zygotesOf(browser)) signal(pid, "SIGKILL");
+    for (const pid of zygotesOf(browser)) signalProcess(pid, "SIGKILL");
     return browser;
   }
   before(async () => {

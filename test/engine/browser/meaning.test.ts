@@ -1,7 +1,7 @@
 /** Checks that code has the same meaning in every mode: the names that it declares never collide with a page's globals. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { MODES } from "../../../src/engine/browser/run.js";
+import { SANDBOX_MODES } from "../../../src/engine/browser/run.js";
 import { failureOf, resultOf, testBrowsers } from "./support.js";
 
 /** Code that returns every name of a document's globals that is a valid identifier. */
@@ -47,7 +47,7 @@ describe("the result of code", () => {
   });
   after(() => browsers.stop());
 
-  for (const mode of MODES) {
+  for (const mode of SANDBOX_MODES) {
     for (const [kind, declare] of Object.entries(DECLARATIONS)) {
       it(`uses its own names in mode ${mode}: ${kind}`, async () => {
         // Class bodies are in strict mode, where these names are not valid.

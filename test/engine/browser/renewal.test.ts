@@ -8,7 +8,7 @@ import type { Chromium } from "../../../src/engine/browser/browser-source.js";
 import { Page } from "../../../src/engine/browser/pages/page.js";
 import { Pool } from "../../../src/engine/browser/pages/pool.js";
 import { startChromium } from "../../../src/engine/browser/processes/chromium.js";
-import { hasNetwork, MODES, type Mode } from "../../../src/engine/browser/run.js";
+import { hasNetwork, type Mode, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { chromePath } from "../../harness/remote-chromium.js";
 import { until } from "../../harness/until.js";
@@ -126,7 +126,7 @@ describe("after the requests of a run", () => {
     server.closeAllConnections();
   });
 
-  for (const mode of MODES.filter(hasNetwork)) {
+  for (const mode of SANDBOX_MODES.filter(hasNetwork)) {
     describe(`in mode ${mode}`, () => {
       const slot = { key: "key", origin: ORIGIN, mode };
       let page: Page;

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import type { ProxyPort } from "../../../src/engine/browser/network/proxy-port.js";
-import { hasNetwork, MODES, type PageRun } from "../../../src/engine/browser/run.js";
+import { hasNetwork, type PageRun, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { createSecretScan } from "../../../src/engine/secret-scan/scan.js";
 import { sampleOf } from "../../harness/samples.js";
@@ -13,7 +13,7 @@ import { ALL_TEXTS, ENCODINGS, LINES, SECRET } from "./secret-writings.js";
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 
 /** Modes with network access. */
-const ROOMS = MODES.filter(hasNetwork);
+const ROOMS = SANDBOX_MODES.filter(hasNetwork);
 
 /** Code that sends U, or TEXT as a part of a URL under BASE. Each uses another API, and all modes have these APIs. */
 const REQUESTS: [string, string][] = [

@@ -1,7 +1,7 @@
 /** Tests one run: the values that its code receives, and its result or error. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { MODES, type PageRun } from "../../../src/engine/browser/run.js";
+import { type PageRun, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
 import { type RemoteChromium, startRemoteChromium } from "../../harness/remote-chromium.js";
 import { sampleOf } from "../../harness/samples.js";
 import { failureOf, remoteSource, resultOf, testBrowsers } from "./support.js";
@@ -222,7 +222,7 @@ for (const whose of ["the browser", "a browser that somebody else started"]) {
     });
 
     // The page of a run is the same, whatever started its browser.
-    const modes = whose === "the browser" ? MODES : sampleOf(MODES, 2, 3);
+    const modes = whose === "the browser" ? SANDBOX_MODES : sampleOf(SANDBOX_MODES, 2, 3);
     for (const mode of modes) describe(`in mode ${mode}`, () => inEach({ mode }));
 
     describe("in a document", () => {

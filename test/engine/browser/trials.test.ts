@@ -11,7 +11,7 @@ import { Browsers } from "../../../src/engine/browser/browsers.js";
 import { NETWORK_ISOLATE_STAND_INS } from "../../../src/engine/browser/globals.js";
 import { standIns } from "../../../src/engine/browser/pages/in-page/stand-ins.js";
 import { localBrowser } from "../../../src/engine/browser/processes/local-browser.js";
-import { type FailureCause, failed, type Mode, type PageRun } from "../../../src/engine/browser/run.js";
+import { type FailureCause, failedPageOutcome, type Mode, type PageRun } from "../../../src/engine/browser/run.js";
 import { RememberedCode, Trials } from "../../../src/engine/browser/trials.js";
 import { chromePath } from "../../harness/remote-chromium.js";
 import { sampleOf } from "../../harness/samples.js";
@@ -76,7 +76,9 @@ describe("runs that are tried", () => {
       const trialOf = trials.modeToTry(request, "network-isolate", "isolate");
       if (trialOf === null) seen.push("not tried");
       else {
-        const outcome = await trials.run(request, trialOf, async () => (cause ? failed(cause, "Error", "x") : ok));
+        const outcome = await trials.run(request, trialOf, async () =>
+          cause ? failedPageOutcome(cause, "Error", "x") : ok,
+        );
         seen.push(outcome && (outcome.ok ? "held" : outcome.cause));
       }
     }
@@ -114,7 +116,7 @@ describe("runs that are tried", () => {
       const outcome = await trials.run(request, "network-isolate", async ({ onConsole, signal }) => {
         for (let at = 0; at < count; at += 1) onConsole!({ level: "log", at, text: "" });
         expect([got, signal!.aborted]).to.deep.equal([[], !held]);
-        return held ? ok : failed("cancelled", "Error", "x");
+        return held ? ok : failedPageOutcome("cancelled", "Error", "x");
       });
       expect(outcome).to.equal(held ? ok : null);
       expect(got).to.deep.equal(held ? Array.from({ length: count }, (_, at) => at) : []);
@@ -125,7 +127,7 @@ describe("runs that are tried", () => {
   it("are not repeated if they are cancelled", async () => {
     const cancelled = AbortSignal.abort();
     const request = runOf("a", { packages, signal: cancelled });
-    const ended = failed("cancelled", "Error", "x");
+    const ended = failedPageOutcome("cancelled", "Error", "x");
     const trials = new Trials();
     const outcome = await trials.run(request, "network-isolate", async ({ signal }) => (signal!.aborted ? ended : ok));
     expect(outcome).to.equal(ended);

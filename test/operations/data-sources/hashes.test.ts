@@ -1,7 +1,7 @@
 /** Tests the queue of password hashes: its order and its limits. */
 import { expect } from "chai";
 import type { ActionError } from "../../../src/errors.js";
-import { hash, hashTurn, matchesHash } from "../../../src/operations/records/hashes.js";
+import { hashText, hashTurn, matchesHash } from "../../../src/operations/records/hashes.js";
 import { longTest } from "../../harness/samples.js";
 
 describe("password hashes", () => {
@@ -10,7 +10,7 @@ describe("password hashes", () => {
   it("of another app, and of another address of the same app, do not wait for those of a flood", async () => {
     const order: string[] = [];
     const begin = (appId: number, address: string) =>
-      hash("secret", turn(appId, address)).then(() => order.push(`${appId} ${address}`));
+      hashText("secret", turn(appId, address)).then(() => order.push(`${appId} ${address}`));
     const flood = Array.from({ length: 12 }, () => begin(1, "203.0.113.1"));
     const others = [begin(1, "203.0.113.2"), begin(2, "203.0.113.1"), begin(3, "203.0.113.1")];
     await Promise.all([...flood, ...others]);
@@ -21,7 +21,7 @@ describe("password hashes", () => {
 
   longTest("are rejected when too many of one address wait, and only those of that address", async () => {
     const outcome = (appId: number, address: string) =>
-      hash("secret", turn(appId, address)).then(
+      hashText("secret", turn(appId, address)).then(
         () => "hashed",
         (error: ActionError) => error.status,
       );
@@ -34,7 +34,7 @@ describe("password hashes", () => {
   });
 
   it("match the hashed text and nothing else", async () => {
-    const stored = await hash("secret", turn(1, "203.0.113.1"));
+    const stored = await hashText("secret", turn(1, "203.0.113.1"));
     expect(await matchesHash("secret", stored, turn(1, "203.0.113.1"))).to.equal(true);
     expect(await matchesHash("Secret", stored, turn(1, "203.0.113.1"))).to.equal(false);
     expect(await matchesHash("secret", undefined, turn(1, "203.0.113.1"))).to.equal(false);

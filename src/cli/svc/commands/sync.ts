@@ -1,8 +1,8 @@
 /** svc pull, push, diff and status: compare the project folder with the server's drafts, and copy in one direction, all or nothing. */
 import { type Command, Option } from "commander";
 import { ApiFailure } from "../client.js";
-import { CliError, EXIT } from "../failure.js";
-import { type Difference, differences, type Manifest } from "../manifest.js";
+import { CliError, EXIT_CODES } from "../failure.js";
+import { type Difference, type Manifest, manifestDifferences } from "../manifest.js";
 import { type BaseState, Project } from "../project.js";
 import type { Run, Session } from "../session.js";
 
@@ -49,7 +49,7 @@ function reportConflict(session: Session, since: readonly Difference[], problem:
   for (const { kind, name, change, patch } of since) {
     session.output.note(`${kind} ${name} was ${change} on the server:\n${patch}`);
   }
-  return new CliError(`${problem}; run svc pull, then svc push again`, EXIT.failed, {
+  return new CliError(`${problem}; run svc pull, then svc push again`, EXIT_CODES.failed, {
     status: "MANIFEST_CHANGED",
     differences: since.map(({ kind, name, change, patch }) => ({ kind, name, change, patch })),
   });
@@ -62,7 +62,7 @@ export interface PushOptions {
 
 /** Returns a function that is true for items that folder and server have equally, for example after a push whose response was lost. */
 function hasItem(server: Manifest, local: Manifest): (item: Difference) => boolean {
-  const toPush = new Set(differences(server, local, true).map(({ kind, name }) => `${kind} ${name}`));
+  const toPush = new Set(manifestDifferences(server, local, true).map(({ kind, name }) => `${kind} ${name}`));
   return ({ kind, name }) => !toPush.has(`${kind} ${name}`);
 }
 
@@ -78,13 +78,15 @@ function tagToPush(
   force: boolean,
 ): string {
   if (base?.tag === server.tag || force) return server.tag;
-  const since = differences(base?.manifest ?? EMPTY_MANIFEST, server.manifest, true);
+  const since = manifestDifferences(base?.manifest ?? EMPTY_MANIFEST, server.manifest, true);
   if (base) {
     if (since.every(hasItem(server.manifest, local))) return server.tag;
     throw reportConflict(session, since, "the server has changed since the last pull");
   }
   // A first push: it would silently overwrite only items that both sides have and that differ.
-  const overwrittenItems = differences(server.manifest, local, false).filter(({ change }) => change === "changed");
+  const overwrittenItems = manifestDifferences(server.manifest, local, false).filter(
+    ({ change }) => change === "changed",
+  );
   if (overwrittenItems.length === 0) return server.tag;
   throw reportConflict(session, overwrittenItems, "the server has changes that this folder has not pulled");
 }
@@ -143,7 +145,7 @@ export async function pushProject(
     const now = await readServer(session);
     throw reportConflict(
       session,
-      differences(server.manifest, now.manifest, true),
+      manifestDifferences(server.manifest, now.manifest, true),
       "the server was changed during the push",
     );
   }
@@ -154,9 +156,9 @@ const IN_ONE_FILE = ["setting", "secret binding", "alert"];
 
 /** Returns the items that the folder lacks, and the local changes that the written manifest would overwrite. */
 function replacedItems(local: Manifest, writtenManifest: Manifest): Difference[] {
-  const lackingItems = differences(local, writtenManifest, false).filter(({ change }) => change === "created");
+  const lackingItems = manifestDifferences(local, writtenManifest, false).filter(({ change }) => change === "created");
   // In this direction, because nothing is lost of a local item that omits a field.
-  const lostItems = differences(writtenManifest, local, false).flatMap((difference): Difference[] => {
+  const lostItems = manifestDifferences(writtenManifest, local, false).flatMap((difference): Difference[] => {
     if (difference.change === "changed") return [difference];
     return IN_ONE_FILE.includes(difference.kind) ? [{ ...difference, change: "removed" }] : [];
   });
@@ -168,11 +170,11 @@ async function pullProject(session: Session, { force = false }: { force?: boolea
   const server = await readServer(session);
   const base = project.base(session.target);
   const local = await project.readManifest();
-  const theirChanges = differences(base?.manifest ?? EMPTY_MANIFEST, server.manifest, true);
-  const myChanges = differences(base?.manifest ?? server.manifest, local, false);
+  const theirChanges = manifestDifferences(base?.manifest ?? EMPTY_MANIFEST, server.manifest, true);
+  const myChanges = manifestDifferences(base?.manifest ?? server.manifest, local, false);
   const isTheirs = new Set(theirChanges.map(({ kind, name }) => `${kind} ${name}`));
   const conflictingChanges = myChanges.filter(({ kind, name }) => isTheirs.has(`${kind} ${name}`) || !base);
-  const overwrittenItems = differences(local, server.manifest, false).filter(({ kind, name }) =>
+  const overwrittenItems = manifestDifferences(local, server.manifest, false).filter(({ kind, name }) =>
     conflictingChanges.some(
       (conflict) => conflict.kind === kind && conflict.name === name && conflict.change === "changed",
     ),
@@ -180,7 +182,7 @@ async function pullProject(session: Session, { force = false }: { force?: boolea
   if (overwrittenItems.length > 0 && !force) {
     printDifferences(session, overwrittenItems);
     const names = overwrittenItems.map(({ kind, name }) => `${kind} ${name}`).join(", ");
-    throw new CliError(`both sides changed ${names}; pass --force to take the server's`, EXIT.failed, {
+    throw new CliError(`both sides changed ${names}; pass --force to take the server's`, EXIT_CODES.failed, {
       differences: overwrittenItems.map(({ kind, name, change, patch }) => ({ kind, name, change, patch })),
     });
   }
@@ -228,18 +230,18 @@ function mergeItems(server: Items, local: Items, key: string, isTaken: (name: un
 async function showDiff(session: Session, options: { exitCode?: boolean }): Promise<number> {
   const project = new Project(session.target.root);
   const server = await readServer(session);
-  const changes = differences(server.manifest, await project.readManifest(), false);
+  const changes = manifestDifferences(server.manifest, await project.readManifest(), false);
   printDifferences(session, changes);
   if (changes.length === 0) session.output.line("The folder and the server are the same");
   session.output.json({ differences: changes });
-  return options.exitCode === true && changes.length > 0 ? EXIT.different : EXIT.done;
+  return options.exitCode === true && changes.length > 0 ? EXIT_CODES.different : EXIT_CODES.done;
 }
 
 async function status(session: Session): Promise<void> {
   const project = new Project(session.target.root);
   const { url, app, root } = session.target;
   const server = await readServer(session);
-  const local = summary(differences(server.manifest, await project.readManifest(), false));
+  const local = summary(manifestDifferences(server.manifest, await project.readManifest(), false));
   const base = project.base(session.target);
   const isBehind = base !== null && base.tag !== server.tag;
   session.output.line(`app ${app} at ${url}`);
@@ -267,7 +269,7 @@ export function addSync(program: Command, run: Run): void {
   program
     .command("diff")
     .description("show what a push would change")
-    .option("--exit-code", `exit with ${EXIT.different} if there are differences`)
+    .option("--exit-code", `exit with ${EXIT_CODES.different} if there are differences`)
     .action((options: { exitCode?: boolean }) => run((session) => showDiff(session, options)));
   program
     .command("status")

@@ -8,7 +8,7 @@ import type { PageOutcome } from "../run.js";
 
 /** Message of every failed fetch in Chromium. */
 const DEFAULT_MESSAGE = "Failed to fetch";
-export const BLOCKED = "the request was blocked, its URL holds what must not leave";
+export const BLOCKED_REQUEST_TEXT = "the request was blocked, its URL holds what must not leave";
 /** Maximum number of reasons that are recorded for one run, and that its error names. */
 const FAULTS_MAX = 20;
 const NAMED_FAULTS_MAX = 3;
@@ -18,7 +18,7 @@ function reasonOf(
   { corsErrorStatus, errorText, blockedReason }: Protocol.Network.LoadingFailedEvent,
   origin: string,
 ): string {
-  if (blockedReason === "inspector") return BLOCKED;
+  if (blockedReason === "inspector") return BLOCKED_REQUEST_TEXT;
   if (corsErrorStatus) {
     return `blocked by CORS, this host does not allow requests from ${origin} (${corsErrorStatus.corsError})`;
   }
@@ -118,7 +118,7 @@ export class RequestFaults {
 
   /** Adds a reason. The address of a blocked request may contain a secret in its host, so it is not named. */
   private addFault(url: URL, reason: string): void {
-    const fault = `${reason === BLOCKED ? "an address" : url.origin}: ${reason}`;
+    const fault = `${reason === BLOCKED_REQUEST_TEXT ? "an address" : url.origin}: ${reason}`;
     if (this.faults.has(fault) || this.faults.size >= FAULTS_MAX) return;
     this.faults.add(fault);
     this.onFault(fault);

@@ -5,7 +5,7 @@
 import type { CDPSession } from "puppeteer";
 import type { PageRequest, PageRun } from "../run.js";
 import type { ProxyPort } from "./proxy-port.js";
-import { BLOCKED, RequestFaults } from "./request-faults.js";
+import { BLOCKED_REQUEST_TEXT, RequestFaults } from "./request-faults.js";
 import { hostOf, NO_BUFFERS, RequestGuard } from "./request-guard.js";
 
 /** Maximum time in which requests end after the proxy port is closed. */
@@ -72,7 +72,7 @@ export class RunRequests {
     const passes = await this.guard.accepts(url).catch(() => false);
     if (run !== this.runs) return null;
     if (!passes) {
-      this.faults.failed(url, BLOCKED);
+      this.faults.failed(url, BLOCKED_REQUEST_TEXT);
       return null;
     }
     this.contact(hostOf(url)!);

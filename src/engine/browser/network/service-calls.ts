@@ -25,7 +25,7 @@ const PART_CHARACTERS = 256 * 1024;
  * Sends the page one part of a response. The first part has the head: the JSON of status and readable headers. A null text means that there
  * is no response, or that the rest of it is missing.
  */
-export type Reply = (id: number, head: string | null, text: string | null, last: boolean) => Promise<unknown>;
+export type SendReply = (id: number, head: string | null, text: string | null, last: boolean) => Promise<unknown>;
 
 /** Error that all runs share, because to create one takes longer than all other steps at the end of a run. */
 const ENDED = new DOMException("The run has ended", "AbortError");
@@ -65,7 +65,7 @@ export class ServiceCalls {
 
   constructor(
     private readonly admit: RunRequests["admitRequest"],
-    private readonly reply: Reply,
+    private readonly reply: SendReply,
   ) {}
 
   /** Accepts requests of the next run. */

@@ -3,7 +3,7 @@
  * compromised, so each field is checked.
  */
 import { RESULT_MAX_BYTES } from "../../../limits.js";
-import { DEFAULT_SOURCE_NAME, failed, type PageOutcome } from "../run.js";
+import { DEFAULT_SOURCE_NAME, failedPageOutcome, type PageOutcome } from "../run.js";
 import { withoutHead } from "./action-script.js";
 import type { HarnessFailure } from "./in-page/core.js";
 
@@ -85,18 +85,19 @@ function readFailure(json: string, sourceName: string): PageOutcome {
 /** @param name source name of the action's code */
 export function readAnswer(answer: unknown, name = DEFAULT_SOURCE_NAME): PageOutcome {
   const isLong = Buffer.isBuffer(answer);
-  if (!isLong && typeof answer !== "string") return failed("browser", "Error", "The page gave no answer");
+  if (!isLong && typeof answer !== "string") return failedPageOutcome("browser", "Error", "The page gave no answer");
   const start = isLong ? answer.toString("latin1", 0, ERROR.length) : answer;
   try {
     if (answer === "undefined") return { ok: true, data: undefined };
-    if (answer === NEEDS_MORE) return failed("retry", "Error", "The run needs more than its isolate has");
+    if (answer === NEEDS_MORE) return failedPageOutcome("retry", "Error", "The run needs more than its isolate has");
     if (start.startsWith(ERROR)) return readFailure(String(answer).slice(ERROR.length), name);
   } catch {
-    return failed("browser", "Error", "The page gave an answer that cannot be read");
+    return failedPageOutcome("browser", "Error", "The page gave an answer that cannot be read");
   }
-  if (!start.startsWith(DATA)) return failed("browser", "Error", "The page gave an answer that cannot be read");
+  if (!start.startsWith(DATA))
+    return failedPageOutcome("browser", "Error", "The page gave an answer that cannot be read");
   const data = isLong ? answer.subarray(DATA.length) : answer.slice(DATA.length);
   if (Buffer.byteLength(data) <= RESULT_MAX_BYTES) return { ok: true, data };
   const mb = RESULT_MAX_BYTES / 1024 / 1024;
-  return failed("result", "RangeError", `The result of execute is larger than ${mb} MB`);
+  return failedPageOutcome("result", "RangeError", `The result of execute is larger than ${mb} MB`);
 }

@@ -16,7 +16,7 @@ import {
   callForText,
   callHarness,
   installHarness,
-  navigate,
+  navigatePage,
 } from "./fresh-document.js";
 import { CHILD_CONSOLE, DOCUMENT_BOUNDS, DOCUMENT_HARNESS, WORKER_BOUNDS } from "./harness.js";
 import { PageWindow } from "./page-window.js";
@@ -83,7 +83,7 @@ export class DocumentSandbox implements Sandbox {
     this.window.reset();
     if (traces.hasReportedAny() || this.children.hasHadAny()) return false;
     await requests.settled();
-    const { loaded } = await navigate(session, `${origin}/`);
+    const { loaded } = await navigatePage(session, `${origin}/`);
     const [harnessId, [hasTraces, holdsMuch]] = await Promise.all([
       installHarness(session, DOCUMENT_HARNESS),
       this.lookForTraces(),

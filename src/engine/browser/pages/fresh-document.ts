@@ -39,7 +39,7 @@ export function answerDocument(
 }
 
 /** Resolves when the navigation has committed, so that the old document and its code are gone. */
-export function navigate(session: CDPSession, url: string): Promise<{ loaded: Promise<void> }> {
+export function navigatePage(session: CDPSession, url: string): Promise<{ loaded: Promise<void> }> {
   return new Promise((resolve) => {
     const onCommit = (event: Protocol.Page.FrameNavigatedEvent) => {
       if (event.frame.parentId !== undefined || event.frame.url !== url) return;

@@ -10,7 +10,7 @@ import {
   CONSOLE_BINDING,
   callHarness,
   installHarness,
-  navigate,
+  navigatePage,
   textInParts,
 } from "./fresh-document.js";
 import { ISOLATE_THREAD, PAUSE_MS, READY_WITHIN_MS } from "./harness.js";
@@ -130,7 +130,7 @@ export class Isolate implements Sandbox {
     await session.send("Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: false, flatten: true });
     session.on("Fetch.requestPaused", answer);
     await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/` }] });
-    const { loaded } = await navigate(session, `${origin}/`);
+    const { loaded } = await navigatePage(session, `${origin}/`);
     [this.pageHarnessId] = await Promise.all([installHarness(session, this.kind.harnesses.page), loaded]);
     // While this domain is enabled, each worker and each request starts more slowly, whatever the pattern.
     await session.send("Fetch.disable");

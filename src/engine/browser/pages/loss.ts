@@ -1,12 +1,12 @@
 /** Causes of the loss of a page, and the outcome that each gives to the active run. */
 import { RENDERER_MAX_BYTES } from "../../../limits.js";
-import { failed, type PageOutcome } from "../run.js";
+import { failedPageOutcome, type PageOutcome } from "../run.js";
 
 /**
  * Cause of a loss. `unready`: code of the last run was still active, so that the next run has not started. `isolate`:
  * the thread of an isolate has ended its page, and the run can be repeated.
  */
-export type Loss =
+export type PageLoss =
   | "isolate"
   | "closed"
   | "crashed"
@@ -21,36 +21,44 @@ export type Loss =
 const MEMORY_MB = RENDERER_MAX_BYTES / 1024 / 1024;
 
 /** @param loss null if the page still exists and only the document of the run is gone */
-export function outcomeOfLoss(loss: Loss | null): PageOutcome {
+export function outcomeOfLoss(loss: PageLoss | null): PageOutcome {
   switch (loss) {
     case "memory":
-      return failed("memory", "RangeError", `The action used more than ${MEMORY_MB} MB of memory`);
+      return failedPageOutcome("memory", "RangeError", `The action used more than ${MEMORY_MB} MB of memory`);
     case "flood":
-      return failed("script", "Error", "The action asked the browser for so much at once that other runs had to wait");
+      return failedPageOutcome(
+        "script",
+        "Error",
+        "The action asked the browser for so much at once that other runs had to wait",
+      );
     case "crowd":
-      return failed("memory", "RangeError", "The action opened too many pages, frames or workers");
+      return failedPageOutcome("memory", "RangeError", "The action opened too many pages, frames or workers");
     case "window":
-      return failed(
+      return failedPageOutcome(
         "script",
         "Error",
         "The action opened a window, a shared worker or a service worker; runs cannot open these",
       );
     case "closed":
-      return failed("script", "Error", "The action closed its own page");
+      return failedPageOutcome("script", "Error", "The action closed its own page");
     case "unready":
-      return failed("unready", "Error", "The run before did not come to its end");
+      return failedPageOutcome("unready", "Error", "The run before did not come to its end");
     case "isolate":
-      return failed("retry", "Error", "The run needs more than its isolate can hold");
+      return failedPageOutcome("retry", "Error", "The run needs more than its isolate can hold");
     case "crashed":
-      return failed("browser", "Error", "The page crashed during the run");
+      return failedPageOutcome("browser", "Error", "The page crashed during the run");
     case null:
-      return failed("script", "Error", "The action left its page by a navigation");
+      return failedPageOutcome("script", "Error", "The action left its page by a navigation");
     default:
-      return failed("browser", "Error", "The browser ended during the run");
+      return failedPageOutcome("browser", "Error", "The browser ended during the run");
   }
 }
 
 export function timedOut(timeoutMs: number): PageOutcome {
   const seconds = timeoutMs / 1_000;
-  return failed("timeout", "TimeoutError", `The action took longer than its limit of ${seconds} seconds and was ended`);
+  return failedPageOutcome(
+    "timeout",
+    "TimeoutError",
+    `The action took longer than its limit of ${seconds} seconds and was ended`,
+  );
 }

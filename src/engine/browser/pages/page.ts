@@ -4,14 +4,14 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { CDPSession, Connection, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import type { ProxyPort } from "../network/proxy-port.js";
-import { failed, hasOverflowed, type Mode, type PageOutcome, type PageRun } from "../run.js";
+import { failedPageOutcome, hasOverflowed, type Mode, type PageOutcome, type PageRun } from "../run.js";
 import { FAILED_TO_LAUNCH } from "../watch/launches.js";
 import { readAnswer } from "./answer.js";
 import { createLineReader } from "./console-lines.js";
 import { DocumentSandbox } from "./document.js";
 import { CALL_MARK, CONSOLE_BINDING } from "./fresh-document.js";
 import { Isolate } from "./isolate.js";
-import { type Loss, outcomeOfLoss, timedOut } from "./loss.js";
+import { outcomeOfLoss, type PageLoss, timedOut } from "./loss.js";
 import { NetworkIsolate } from "./network-isolate.js";
 import { MISSING_ISOLATE, type Sandbox, type SandboxOptions } from "./sandbox.js";
 
@@ -42,7 +42,7 @@ type PageState =
   | { kind: "ready" }
   | { kind: "running" }
   | { kind: "crashed" }
-  | { kind: "lost"; loss: Loss };
+  | { kind: "lost"; loss: PageLoss };
 
 export class Page {
   private session!: CDPSession;
@@ -67,7 +67,7 @@ export class Page {
   private constructor(
     private readonly connection: Connection,
     private readonly proxyPort: ProxyPort | null,
-    private readonly crashCause: () => Loss | null,
+    private readonly crashCause: () => PageLoss | null,
   ) {}
 
   /**
@@ -79,7 +79,7 @@ export class Page {
   static async open(
     connection: Connection,
     proxyPort: ProxyPort | null,
-    crashCause: () => Loss | null,
+    crashCause: () => PageLoss | null,
     onTarget: (page: Page) => void = () => {},
   ): Promise<Page> {
     const page = new Page(connection, proxyPort, crashCause);
@@ -120,7 +120,7 @@ export class Page {
   }
 
   /** Reason of the loss; null if the page is not lost. */
-  get loss(): Loss | null {
+  get loss(): PageLoss | null {
     return this.state.kind === "lost" ? this.state.loss : null;
   }
 
@@ -192,7 +192,7 @@ export class Page {
     return !this.hadOutput && this.proxyPort?.wasUsed() !== true;
   }
 
-  private async findCrashCause(): Promise<Loss> {
+  private async findCrashCause(): Promise<PageLoss> {
     // The run is repeated in a document, whatever the cause, if it has had no effect.
     if (this.mode === "isolate" || (this.mode === "network-isolate" && this.hadNoEffect())) return "isolate";
     for (const deadline = Date.now() + CAUSE_WITHIN_MS; Date.now() < deadline && this.usable; ) {
@@ -204,7 +204,7 @@ export class Page {
   }
 
   /** Marks the page as lost, and ends its active run. */
-  lose(loss: Loss): void {
+  lose(loss: PageLoss): void {
     if (!this.usable) return;
     this.state = { kind: "lost", loss };
     this.unlisten();
@@ -248,7 +248,7 @@ export class Page {
   /** Sets the page's origin and mode, once. @returns as `resetSandbox` */
   async setUp(origin: string, mode: Mode): Promise<boolean> {
     const { connection, session, contextId, targetId, proxyPort } = this;
-    const lose = (loss: Loss) => this.lose(loss);
+    const lose = (loss: PageLoss) => this.lose(loss);
     const print = (payload: string) => this.printLine(payload);
     const onServiceRequest = () => {
       this.hadOutput = true;
@@ -274,7 +274,7 @@ export class Page {
     const { timeoutMs, signal, sourceName } = request;
     const { promise, resolve } = Promise.withResolvers<PageOutcome>();
     const timer = setTimeout(() => resolve(timedOut(timeoutMs)), timeoutMs + this.sandbox.unreadyMs());
-    const cancel = () => resolve(failed("cancelled", "AbortError", "The run was cancelled"));
+    const cancel = () => resolve(failedPageOutcome("cancelled", "AbortError", "The run was cancelled"));
     signal?.addEventListener("abort", cancel, { once: true });
     const reportLoss = () => resolve(outcomeOfLoss(this.loss));
     this.onLost = reportLoss;
@@ -294,7 +294,7 @@ export class Page {
     this.print = null;
     this.setState("pending");
     if (this.mode === "network-isolate" && hasOverflowed(outcome) && this.hadNoEffect()) {
-      return failed("retry", "RangeError", "The run needs a larger stack than its isolate has");
+      return failedPageOutcome("retry", "RangeError", "The run needs a larger stack than its isolate has");
     }
     return this.sandbox.explain(outcome);
   }

@@ -9,7 +9,7 @@ import type { Chromium } from "../browser-source.js";
 import type { ProxyPort } from "../network/proxy-port.js";
 import type { Mode } from "../run.js";
 import { PAUSE_MS } from "./harness.js";
-import type { Loss } from "./loss.js";
+import type { PageLoss } from "./loss.js";
 import { Page } from "./page.js";
 
 /**
@@ -32,7 +32,7 @@ const CROWDED_FROM = 4;
 const IN_ADVANCE = "in advance";
 
 /** Queue for opening contexts and documents, in which origins take turns. */
-export interface Openings {
+export interface PageOpenings {
   /** Waits for a turn. @returns a function that ends the turn */
   enter(origin: string): Promise<() => void>;
 }
@@ -40,9 +40,9 @@ export interface Openings {
 export interface PoolOptions {
   chromium: Chromium;
   /** Returns the cause of a crash that is reported now, if known. */
-  crashCause: () => Loss | null;
+  crashCause: () => PageLoss | null;
   openProxyPort: (() => Promise<ProxyPort>) | null;
-  openings: Openings;
+  openings: PageOpenings;
   /** Number of contexts that are opened in advance. */
   spares: number;
   /**

@@ -6,7 +6,7 @@ import type { CDPSession, Connection } from "puppeteer";
 import type { ProxyPort } from "../network/proxy-port.js";
 import type { PageOutcome, PageRun } from "../run.js";
 import { NEEDS_MORE } from "./answer.js";
-import type { Loss } from "./loss.js";
+import type { PageLoss } from "./loss.js";
 
 export interface Sandbox {
   /** Sets up the page. Called once, before the first reset. */
@@ -34,7 +34,7 @@ export interface SandboxOptions {
   origin: string;
   proxyPort: ProxyPort | null;
   /** Ends the use of the page. */
-  lose(loss: Loss): void;
+  lose(loss: PageLoss): void;
   /** Called when the run has sent a request that does not use the proxy port. */
   onServiceRequest(): void;
   /** Receives a console line, as the JSON of a ConsoleLine, from a worker. */

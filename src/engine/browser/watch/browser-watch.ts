@@ -8,7 +8,7 @@ import type { Chromium } from "../browser-source.js";
 import { FloodWatch } from "./floods.js";
 import { MemoryLimits } from "./memory.js";
 import { Priorities } from "./priorities.js";
-import { measure } from "./processes.js";
+import { measureProcesses } from "./processes.js";
 
 /** Interval of the checks whether the browser responds, and of the measurements of its processes. */
 const ANSWER_INTERVAL_MS = 100;
@@ -35,7 +35,7 @@ function every(ms: number, check: () => Promise<void>): NodeJS.Timeout {
 }
 
 /** True if a run is active now and also after a short time; it may be another run. */
-export async function isLasting(isActive: () => boolean): Promise<boolean> {
+export async function isActiveRepeatedly(isActive: () => boolean): Promise<boolean> {
   if (!isActive()) return false;
   await delay(LASTING_MS);
   return isActive();
@@ -60,14 +60,14 @@ export class BrowserWatch {
     this.floods = floods;
     this.memory = memory;
     this.timers = [
-      every(ANSWER_INTERVAL_MS, async () => floods.check(await isLasting(isActive))),
+      every(ANSWER_INTERVAL_MS, async () => floods.check(await isActiveRepeatedly(isActive))),
       every(MEASURE_INTERVAL_MS, async () => {
-        if (await isLasting(isActive)) await memory.check(await measure(floods.processes, group));
+        if (await isActiveRepeatedly(isActive)) await memory.check(await measureProcesses(floods.processes, group));
       }),
       every(PRIORITY_INTERVAL_MS, async () => {
-        if (!(await isLasting(isActive))) return;
+        if (!(await isActiveRepeatedly(isActive))) return;
         const renderers = floods.processes.filter(({ renderer }) => renderer);
-        priorities.update(await measure(renderers, group));
+        priorities.update(await measureProcesses(renderers, group));
       }),
     ];
   }

@@ -3,7 +3,7 @@
  * So all suspected renderers are paused, and then each one continues for a moment, until the browser's memory grows.
  */
 import { setTimeout as delay } from "node:timers/promises";
-import { residentBytesOf, signal, usageOf } from "./processes.js";
+import { residentBytesOf, signalProcess, usageOf } from "./processes.js";
 
 const CHECK_INTERVAL_MS = 20;
 /** Maximum wait for the data that was sent before the pause. */
@@ -39,7 +39,7 @@ async function settledBytes(group: BrowserGroup): Promise<number> {
 async function growsWith(pid: number, group: BrowserGroup): Promise<boolean> {
   const before = await settledBytes(group);
   const spent = await timeSpentBy(pid, group);
-  signal(pid, "SIGCONT");
+  signalProcess(pid, "SIGCONT");
   for (const deadline = Date.now() + TURN_MS; Date.now() < deadline; ) {
     await delay(CHECK_INTERVAL_MS);
     if ((await bytesHeldBy(group)) - before > GROWTH_BYTES) return true;
@@ -54,11 +54,11 @@ async function growsWith(pid: number, group: BrowserGroup): Promise<boolean> {
  * @returns null if the memory grows with none of them
  */
 export async function findFiller(suspects: readonly number[], group: BrowserGroup): Promise<number | null> {
-  for (const pid of suspects) signal(pid, "SIGSTOP");
+  for (const pid of suspects) signalProcess(pid, "SIGSTOP");
   try {
     for (const pid of suspects) if (await growsWith(pid, group)) return pid;
     return null;
   } finally {
-    for (const pid of suspects) signal(pid, "SIGCONT");
+    for (const pid of suspects) signalProcess(pid, "SIGCONT");
   }
 }

@@ -3,7 +3,13 @@
  * time in system calls, and pauses or kills it.
  */
 import type { Chromium } from "../browser-source.js";
-import { type BrowserProcess, listProcesses, type MeasuredProcess, measure, signal } from "./processes.js";
+import {
+  type BrowserProcess,
+  listProcesses,
+  type MeasuredProcess,
+  measureProcesses,
+  signalProcess,
+} from "./processes.js";
 
 /** Milliseconds without a response after which processor times are measured. */
 const LATE_MS = 100;
@@ -104,25 +110,25 @@ export class FloodWatch {
     this.question = null;
     // The report of the kill may wait behind the flood in the queue.
     if (this.causedUntil === Number.POSITIVE_INFINITY) this.causedUntil = Date.now() + CAUSED_WITHIN_MS;
-    for (const pid of this.paused) signal(pid, "SIGCONT");
+    for (const pid of this.paused) signalProcess(pid, "SIGCONT");
     this.paused.clear();
   }
 
   private async sample(): Promise<UsageSample> {
     const at = Date.now();
-    const measured = await measure(this.processes, this.group);
+    const measured = await measureProcesses(this.processes, this.group);
     return { at, usages: new Map(measured.map((usage) => [usage.pid, usage])) };
   }
 
   private pauseOrKill(pid: number): void {
     if (Date.now() - (this.pausedAt.get(pid) ?? 0) < FORGIVEN_AFTER_MS) {
       this.causedUntil = Number.POSITIVE_INFINITY;
-      signal(pid, "SIGKILL");
+      signalProcess(pid, "SIGKILL");
       return;
     }
     this.pausedAt.set(pid, Date.now());
     this.paused.add(pid);
-    signal(pid, "SIGSTOP");
+    signalProcess(pid, "SIGSTOP");
   }
 
   /**

@@ -6,7 +6,7 @@ import { runInBackground } from "../../../background.js";
 import { RENDERER_MAX_BYTES } from "../../../limits.js";
 import { findFiller } from "./filler.js";
 import { moveToServiceGroup } from "./idle-group.js";
-import { type MeasuredProcess, signal } from "./processes.js";
+import { type MeasuredProcess, signalProcess } from "./processes.js";
 
 /** Limit in bytes for the browser's own processes together. They start at about 400 MB, because shared pages are counted for each. */
 const SHARED_MAX_BYTES = 1_024 * 1024 * 1024;
@@ -64,7 +64,7 @@ export class MemoryLimits {
   private killProcess(pid: number): void {
     this.endedAt = Date.now();
     this.dying.add(pid);
-    signal(pid, "SIGKILL");
+    signalProcess(pid, "SIGKILL");
     runInBackground(moveToServiceGroup(pid));
   }
 

@@ -46,7 +46,10 @@ export async function usageOf(pid: number, group: number): Promise<Usage | null>
 export type MeasuredProcess = BrowserProcess & Usage;
 
 /** Returns the usage of all processes that still exist. */
-export async function measure(processes: readonly BrowserProcess[], group: number): Promise<MeasuredProcess[]> {
+export async function measureProcesses(
+  processes: readonly BrowserProcess[],
+  group: number,
+): Promise<MeasuredProcess[]> {
   const measured = processes.map(async (process) => {
     const usage = await usageOf(process.pid, group);
     return usage === null ? null : { ...process, ...usage };
@@ -59,7 +62,7 @@ export async function residentBytesOf(pids: readonly number[], group: number): P
   return usages.reduce((sum, usage) => sum + (usage?.residentBytes ?? 0), 0);
 }
 
-export function signal(pid: number, name: "SIGSTOP" | "SIGCONT" | "SIGKILL"): void {
+export function signalProcess(pid: number, name: "SIGSTOP" | "SIGCONT" | "SIGKILL"): void {
   try {
     process.kill(pid, name);
   } catch {
