@@ -2,6 +2,7 @@
 process.env["ALL_SAMPLES"] = "1";
 await import("../api/conditional-requests.test.js");
 await import("../api/odd-values.test.js");
+await import("../api/requests.test.js");
 await import("../api/right-before-fault.test.js");
 await import("../attacks/author-pages.test.js");
 await import("../attacks/browser-after-the-end.test.js");
@@ -28,6 +29,7 @@ await import("../engine/browser/request-guard.test.js");
 await import("../engine/browser/run.test.js");
 await import("../engine/browser/trials.test.js");
 await import("../operations/data-sources/hashes.test.js");
+await import("../operations/schedule.test.js");
 await import("../operations/settings-reads.test.js");
 await import("../packages/npm-choices.test.js");
 await import("../rules/clock-changes.test.js");

@@ -12,6 +12,7 @@ import type { Caller } from "../../src/rules/access.js";
 import { jitterOffset } from "../../src/rules/ticks.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { type LiveVersionFields, publishDirectly } from "../harness/production-copies.js";
+import { longTest } from "../harness/samples.js";
 
 const MINUTE = 60_000;
 const NOON = Date.parse("2026-03-02T12:00:00Z");
@@ -304,7 +305,7 @@ describe("schedules", () => {
     expect(await db.query("SELECT 1 FROM schedule")).to.deep.equal([]);
   });
 
-  it("cost nothing while they are not due: a check reads only the front of the index", async () => {
+  longTest("cost nothing while they are not due: a check reads only the front of the index", async () => {
     await db.query(
       `INSERT INTO action (app_id, master_id, name, code, active, environment, triggers, frequency)
        SELECT $1, NULL, 'a' || n, '', true, 'server', '[]', '0 0 1 1 *' FROM generate_series(1, 100000) n`,
