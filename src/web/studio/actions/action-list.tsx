@@ -1,9 +1,11 @@
 /** List of actions with their states. Supports search, and navigation by arrow keys. */
+
+import { useNavigate } from "@tanstack/react-router";
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { ActionSummary, PublishedCopy } from "../shared/model.js";
-import type { Navigation } from "../shell/place.js";
 import { ForEditors } from "../shell/role.js";
+import { PATHS } from "../shell/views.js";
 import type { Actions } from "./use-actions.js";
 
 /** Delay after the last key press before the search starts. */
@@ -96,7 +98,6 @@ const isTyping = (target: EventTarget | null) =>
 interface ActionListProps {
   actions: Actions;
   selected: number | "new" | null;
-  go: Navigation["go"];
 }
 
 /** Searches in the service if the page has loaded only a part of the list. Returns null while the loaded list is complete. */
@@ -118,8 +119,9 @@ function useFoundActions({ find }: Actions, search: string): ActionSummary[] | n
   return foundActions?.of === search ? foundActions.actions : null;
 }
 
-export function ActionList({ actions, selected, go }: ActionListProps) {
+export function ActionList({ actions, selected }: ActionListProps) {
   const { list, fault, copyOf, hasFailed, reload } = actions;
+  const navigate = useNavigate();
   const [search, setSearch] = useState("");
   const foundByService = useFoundActions(actions, search);
   const box = useRef<HTMLInputElement>(null);
@@ -152,7 +154,12 @@ export function ActionList({ actions, selected, go }: ActionListProps) {
           onChange={(event) => setSearch(event.target.value)}
         />
         <ForEditors>
-          <button type="button" className="primary" title="Alt+N" onClick={() => go({ item: "new" })}>
+          <button
+            type="button"
+            className="primary"
+            title="Alt+N"
+            onClick={() => void navigate({ to: PATHS.actions, params: { item: "new" } })}
+          >
             New
           </button>
         </ForEditors>
@@ -181,7 +188,7 @@ export function ActionList({ actions, selected, go }: ActionListProps) {
             copy={copyOf(action.id)}
             hasFailed={hasFailed(action.id)}
             current={action.id === selected}
-            open={() => go({ item: String(action.id) })}
+            open={() => void navigate({ to: PATHS.actions, params: { item: action.id } })}
           />
         ))}
       </ul>

@@ -1,11 +1,13 @@
 /** Form field for the origins that an action may call, with the secret bindings of each. The service validates the origins. */
+
 import { type KeyboardEvent, useState } from "react";
 import { ReadBindingKeys, type ReadBindingKeysQuery } from "../documents.js";
 import { Field } from "../shared/field.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
-import { hrefOf } from "../shell/place.js";
+import { Link } from "../shell/link.js";
 import { mayEdit } from "../shell/rights.js";
 import { useRole } from "../shell/role.js";
+import { PATHS } from "../shell/views.js";
 import { AllowInDraftButton } from "./allow-origin.js";
 import type { FieldsProps } from "./fields-props.js";
 import { findRequestedOrigins } from "./requested-origins.js";
@@ -50,15 +52,16 @@ export function OriginFields({ appId, draft, fault, change }: FieldsProps) {
               {bindings
                 .filter((binding) => binding.origin === origin)
                 .map(({ key, sealed }) => (
-                  <a
+                  <Link
                     key={key}
                     className="chip"
                     title={`Code sends it by auth: "${key}"`}
-                    href={hrefOf({ appId, view: "app", item: "connections" })}
+                    to={PATHS.app}
+                    params={{ appId, item: "connections" }}
                   >
                     {key}
                     {sealed && ", sealed"}
-                  </a>
+                  </Link>
                 ))}
               <button
                 type="button"

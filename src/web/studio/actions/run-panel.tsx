@@ -1,4 +1,5 @@
 /** Panel with the payload of a run on the left and its result on the right. The dock starts the run. */
+
 import type { ReactNode } from "react";
 import { ConsoleLines } from "../runs/console-lines.js";
 import { ResultView } from "../runs/result-view.js";
@@ -6,7 +7,8 @@ import { Stack } from "../runs/stack.js";
 import type { Api } from "../shared/api.js";
 import { formatDuration } from "../shared/format.js";
 import type { Action } from "../shared/model.js";
-import { hrefOf } from "../shell/place.js";
+import { Link } from "../shell/link.js";
+import { PATHS } from "../shell/views.js";
 import { AllowInDraftButton, findRefusedOrigin } from "./allow-origin.js";
 import type { Draft } from "./draft.js";
 import { PayloadPresets } from "./payload-presets.js";
@@ -63,7 +65,9 @@ export function RunOutcome({ run, isOld, children, ...location }: OutcomeProps) 
         <span className={`state ${state}`}>{STATE_LABELS[state]}</span>
         {took !== undefined && <span className="hint">after {formatDuration(took)}</span>}
         {runId !== null && (
-          <a href={hrefOf({ appId: location.appId, view: "runs", item: String(runId) })}>run {runId}</a>
+          <Link to={PATHS.runs} params={{ appId: location.appId, item: runId }}>
+            run {runId}
+          </Link>
         )}
         {isOld && <span className="chip behind">of what was here before your last change</span>}
       </p>

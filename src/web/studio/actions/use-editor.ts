@@ -3,7 +3,6 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { CreateAction, GetAction, UpdateAction } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
 import type { Action } from "../shared/model.js";
-import { idOf } from "../shell/place.js";
 import { actionToDraft, type Draft, dataOf, same } from "./draft.js";
 import { type FieldError, toFieldError } from "./field-fault.js";
 import { createDraftFromTemplate } from "./templates.js";
@@ -36,7 +35,7 @@ interface Options {
   appId: number;
   id: number | "new";
   /** For a new action: the template or the existing action from which its draft starts. */
-  beginning: { template?: string; copyOf?: string };
+  beginning: { template?: string; copyOf?: number };
   changes: ActionChanges;
   onSaved: (action: Action, isNew: boolean) => void;
 }
@@ -46,8 +45,7 @@ const NAME_MAX_CHARACTERS = 255;
 const nameOfCopy = (name: string) => `${name.slice(0, NAME_MAX_CHARACTERS - 5)}-copy`;
 
 export function useEditor({ api, appId, id, beginning, changes, onSaved }: Options): ActionEditor {
-  const { template } = beginning;
-  const copyOf = idOf(beginning.copyOf);
+  const { template, copyOf = null } = beginning;
   const [saved, setSaved] = useState<Action | null>(null);
   const [draft, setDrawn] = useState<Draft | null>(() =>
     id === "new" && copyOf === null ? createDraftFromTemplate(template) : null,

@@ -2,21 +2,25 @@
  * Hook that returns the code position in the URL, such as one from a stack trace. It removes the position from the URL, so that the editor
  * jumps to it once.
  */
+import { getRouteApi } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
-import type { Navigation, Place } from "../shell/place.js";
+import { PATHS } from "../shell/views.js";
 
 export interface CodePosition {
   line: number;
   column: number;
 }
 
-export function useCodePosition({ query }: Place, go: Navigation["go"]): CodePosition | null {
+const route = getRouteApi(PATHS.actions);
+
+export function useCodePosition(): CodePosition | null {
+  const navigate = route.useNavigate();
   const [at, setAt] = useState<CodePosition | null>(null);
-  const { line, column } = query;
+  const { line, column = 1 } = route.useSearch();
   useEffect(() => {
     if (line === undefined) return;
-    setAt({ line: Math.max(1, Number(line) || 1), column: Math.max(1, Number(column) || 1) });
-    go({ query: {} }, { replace: true });
-  }, [line, column, go]);
+    setAt({ line, column });
+    void navigate({ to: ".", replace: true });
+  }, [line, column, navigate]);
   return at;
 }

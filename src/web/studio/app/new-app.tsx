@@ -1,17 +1,18 @@
 /** Form with which administrators create an app. */
+import { useNavigate } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
 import { CreateApp } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
 import type { PageProps } from "../shell/page-props.js";
-import type { Navigation } from "../shell/place.js";
+import { PATHS } from "../shell/views.js";
 
 export interface NewAppProps {
   api: Api;
-  go: Navigation["go"];
   reloadApps: PageProps["reloadApps"];
 }
 
-export function NewApp({ api, go, reloadApps }: NewAppProps) {
+export function NewApp({ api, reloadApps }: NewAppProps) {
+  const navigate = useNavigate();
   const [name, setName] = useState("");
   const [fault, setFault] = useState<string | null>(null);
   const submit = async (event: FormEvent) => {
@@ -19,7 +20,7 @@ export function NewApp({ api, go, reloadApps }: NewAppProps) {
     try {
       const { created } = await api.request(CreateApp, { data: { name } });
       await reloadApps();
-      go({ appId: created.id, view: "actions" });
+      void navigate({ to: PATHS.actions, params: { appId: created.id, item: undefined } });
     } catch (error) {
       setFault(asApiError(error).message);
     }

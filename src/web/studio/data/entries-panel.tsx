@@ -21,10 +21,10 @@ export interface PanelProps extends Pick<PageProps, "api" | "appId" | "confirm">
 
 /** Keys of the URL's query on the page of a data source. */
 export interface DataQuery {
-  tab?: string | undefined;
-  search?: string | undefined;
-  sort?: string | undefined;
-  order?: string | undefined;
+  tab?: string;
+  search?: string;
+  sort?: string;
+  order?: "desc";
 }
 
 const parseOrder = ({ sort, order }: DataQuery): EntryOrder | null =>

@@ -1,21 +1,23 @@
 /** Page of the app's media: a folder as a grid on which files can be dropped, the path to it, and the current uploads. */
+import { getRouteApi } from "@tanstack/react-router";
 import { type DragEvent, type FormEvent, useCallback, useEffect, useRef, useState } from "react";
 import type { MediaListing } from "../shared/model.js";
+import { useTypedSearch } from "../shared/use-typed-search.js";
 import type { PageProps } from "../shell/page-props.js";
-import { changedQuery, idOf, type Navigation } from "../shell/place.js";
 import { mayEdit } from "../shell/rights.js";
 import { ForEditors, useRole } from "../shell/role.js";
+import { PATHS } from "../shell/views.js";
 import { MediaDetails } from "./media-details.js";
 import { createDropHandlers, FileTile, FolderTile } from "./media-tile.js";
 import { type MediaItem, type MediaState, type PendingUpload, useMedia } from "./use-media.js";
 
 function FolderPath({
   listing,
-  go,
+  open,
   drop: moveItem,
 }: {
   listing: MediaListing | null;
-  go: Navigation["go"];
+  open: (folderId: number | null) => void;
   drop: (item: MediaItem, to: number | null) => void;
 }) {
   const topFolder = { id: null, name: "Media" };
@@ -27,7 +29,7 @@ function FolderPath({
           key={id ?? "top"}
           type="button"
           className="link"
-          onClick={() => go({ item: id === null ? null : String(id) })}
+          onClick={() => open(id)}
           {...createDropHandlers((item) => moveItem(item, id))}
         >
           {name}
@@ -124,22 +126,22 @@ function EmptyFolder({ search }: { search: string }) {
   );
 }
 
-interface MediaViewProps extends Pick<PageProps, "api" | "appId" | "confirm" | "go"> {
+interface MediaViewProps extends Pick<PageProps, "api" | "appId" | "confirm"> {
   folderId: number | null;
-  query: MediaQuery;
 }
+
+const route = getRouteApi(PATHS.media);
 
 /** Keys of the URL's query: the search, and the file or folder whose details are open. */
 interface MediaQuery {
-  search?: string | undefined;
-  file?: string | undefined;
-  folder?: string | undefined;
+  search?: string;
+  file?: number;
+  folder?: number;
 }
 
 function parseOpenItem({ file, folder }: MediaQuery): MediaItem | null {
-  const [fileId, folderId] = [idOf(file), idOf(folder)];
-  if (fileId !== null) return { kind: "file", id: fileId };
-  return folderId === null ? null : { kind: "folder", id: folderId };
+  if (file !== undefined) return { kind: "file", id: file };
+  return folder === undefined ? null : { kind: "folder", id: folder };
 }
 
 /** Handles files that a person drags into the window. */
@@ -167,14 +169,19 @@ function useDropZone(send: MediaState["send"]) {
   };
 }
 
-function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps) {
+function MediaView({ api, appId, confirm, folderId }: MediaViewProps) {
+  const query = route.useSearch();
+  const navigate = route.useNavigate();
   const { search = "" } = query;
   const openedItem = parseOpenItem(query);
   const change = useCallback(
-    (part: MediaQuery, replace = false) => void go({ query: changedQuery(query, part) }, { replace }),
-    [go, query],
+    (part: MediaQuery, replace = false) => void navigate({ to: ".", search: (old) => ({ ...old, ...part }), replace }),
+    [navigate],
   );
-  const setOpened = ({ kind, id }: MediaItem) => change({ [kind]: String(id) });
+  const setSearch = useCallback((next: string) => change({ search: next }, search !== ""), [change, search]);
+  const { typed, setTyped } = useTypedSearch(search, setSearch);
+  const setOpened = ({ kind, id }: MediaItem) => change({ [kind]: id });
+  const open = (id: number | null) => void navigate({ to: ".", params: { item: id ?? undefined } });
   const [fault, setFault] = useState<string | null>(null);
   const isEditor = mayEdit(useRole());
   const media = useMedia(api, appId, folderId, search);
@@ -200,14 +207,14 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
   return (
     <section className={over ? "media over" : "media"} aria-label="Media" {...(isEditor && handlers)}>
       <div className="row media-head">
-        <FolderPath listing={search ? null : listing} go={go} drop={(item, to) => void moveItem(item, to)} />
+        <FolderPath listing={search ? null : listing} open={open} drop={(item, to) => void moveItem(item, to)} />
         <span className="grow" />
         <input
           type="search"
           aria-label="Search by name"
           placeholder="Search by name"
-          value={search}
-          onChange={(event) => change({ search: event.target.value }, query.search !== undefined)}
+          value={typed}
+          onChange={(event) => setTyped(event.target.value)}
         />
         <ForEditors>
           <NewFolder create={media.createFolder} />
@@ -239,7 +246,7 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
             <FolderTile
               key={folder.id}
               folder={folder}
-              open={() => go({ item: String(folder.id) })}
+              open={() => open(folder.id)}
               edit={() => setOpened(item)}
               remove={() => void remove(item, folder.name)}
               drop={(dropped) => void moveItem(dropped, folder.id)}
@@ -277,6 +284,6 @@ function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps)
 }
 
 export function MediaPage(props: PageProps) {
-  const folderId = idOf(props.place.item);
-  return <MediaView key={folderId} {...props} folderId={folderId} query={props.place.query} />;
+  const { item: folderId = null } = route.useParams();
+  return <MediaView key={folderId} {...props} folderId={folderId} />;
 }

@@ -1,6 +1,8 @@
 /** Fields of the e-mail server and the SMS provider of an app, and the settings in which they are stored. Pure functions. */
 
-export type Channel = "email" | "sms";
+import type { CHANNELS } from "./outbox-query.js";
+
+export type Channel = (typeof CHANNELS)[number];
 
 export type DeliveryDraft = Readonly<Record<string, string>>;
 

@@ -1,28 +1,20 @@
 /** Page of the app's outbox: lists messages with their states, shows the open one, and has the forms of e-mail and SMS delivery. */
+
 import { useQueryClient } from "@tanstack/react-query";
+import { getRouteApi } from "@tanstack/react-router";
 import { useEffect } from "react";
 import { ReadMessage } from "../documents.js";
 import { formatExactTime, formatTime } from "../shared/format.js";
-import type { MessageDecision, MessageStatus, MessageSummary } from "../shared/model.js";
+import type { MessageDecision, MessageSummary } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
+import { Link } from "../shell/link.js";
 import type { PageProps } from "../shell/page-props.js";
-import { hrefOf, idOf } from "../shell/place.js";
-import type { Channel } from "./delivery-draft.js";
+import { oneOf } from "../shell/search.js";
+import { PATHS } from "../shell/views.js";
 import { DeliveryForm } from "./delivery-form.js";
 import { MessageReader } from "./message-reader.js";
+import { MESSAGE_STATUSES } from "./outbox-query.js";
 import { useOutbox } from "./use-outbox.js";
-
-const STATUSES: MessageStatus[] = [
-  "kept",
-  "queued",
-  "sent",
-  "delivered",
-  "rejected",
-  "bounced",
-  "complained",
-  "failed",
-  "unknown",
-];
 
 interface LineProps {
   message: MessageSummary;
@@ -50,13 +42,15 @@ function Line({ message, selected, open }: LineProps) {
   );
 }
 
-const isChannel = (item: string | null): item is Channel => item === "email" || item === "sms";
+const route = getRouteApi(PATHS.outbox);
 
-export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: PageProps) {
-  const status = STATUSES.find((status) => status === place.query["status"]) ?? null;
+export function OutboxView({ api, appId, confirm, setDirty, email }: PageProps) {
+  const { item } = route.useParams();
+  const { status = null } = route.useSearch();
+  const navigate = route.useNavigate();
   const { messages, more, fault, loadMore, decide } = useOutbox(api, appId, status);
   const client = useQueryClient();
-  const openId = idOf(place.item);
+  const openId = typeof item === "number" ? item : null;
   const query = queryOf(ReadMessage, { appId, id: openId ?? 0 });
   const { value, fault: readFault, reload } = useResource({ ...query, enabled: openId !== null });
   const open = openId === null ? null : (value?.message ?? null);
@@ -67,8 +61,8 @@ export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: 
     if (shownVersion !== undefined && changed !== undefined && changed !== shownVersion) void reload();
   }, [shownVersion, changed, reload]);
 
-  const channel = isChannel(place.item) ? place.item : null;
-  const back = () => go({ item: null, query: place.query });
+  const channel = typeof item === "string" ? item : null;
+  const back = () => void navigate({ to: ".", params: { item: undefined }, search: true });
   const onDecide = async (decision: MessageDecision) => {
     if (!open) return;
     const message = await decide(open.id, decision);
@@ -84,20 +78,22 @@ export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: 
             <span className="unseen">Status</span>
             <select
               value={status ?? ""}
-              onChange={({ target }) => go({ query: target.value === "" ? {} : { status: target.value } })}
+              onChange={({ target }) =>
+                void navigate({ to: ".", search: { status: oneOf(MESSAGE_STATUSES)(target.value) ?? undefined } })
+              }
             >
               <option value="">every status</option>
-              {STATUSES.map((status) => (
+              {MESSAGE_STATUSES.map((status) => (
                 <option key={status}>{status}</option>
               ))}
             </select>
           </label>
-          <a className="button" href={hrefOf({ appId, view: "outbox", item: "email" })}>
+          <Link className="button" to={PATHS.outbox} params={{ appId, item: "email" }}>
             E-mail
-          </a>
-          <a className="button" href={hrefOf({ appId, view: "outbox", item: "sms" })}>
+          </Link>
+          <Link className="button" to={PATHS.outbox} params={{ appId, item: "sms" }}>
             SMS
-          </a>
+          </Link>
         </div>
         <p className="fault" role="alert">
           {fault ?? (openId === null ? null : readFault)}
@@ -108,7 +104,7 @@ export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: 
               key={message.id}
               message={message}
               selected={message.id === openId}
-              open={() => go({ item: String(message.id), query: place.query })}
+              open={() => void navigate({ to: ".", params: { item: message.id }, search: true })}
             />
           ))}
         </ul>

@@ -1,4 +1,5 @@
 /** Page for administrators of the service: organizations, people and administrators. */
+
 import { useState } from "react";
 import {
   AddAdministrator,
@@ -10,8 +11,9 @@ import {
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { Administrator, Member } from "../shared/model.js";
 import { queryOf, type Resource, useResource } from "../shared/use-resource.js";
+import { Link } from "../shell/link.js";
 import type { PageProps } from "../shell/page-props.js";
-import { hrefOf } from "../shell/place.js";
+import { PATHS } from "../shell/views.js";
 import { fullName } from "./people.js";
 
 interface PartProps extends Pick<PageProps, "api" | "confirm"> {
@@ -128,12 +130,12 @@ function Organizations({ appId, organizations }: Pick<PageProps, "appId" | "orga
           <li key={id}>
             <span className="chip">{id}</span>
             <b className="grow">{name}</b>
-            <a href={hrefOf({ appId, view: "people", item: String(id) })} aria-label={`People of ${name}`}>
+            <Link to={PATHS.people} params={{ appId, item: id }} aria-label={`People of ${name}`}>
               People
-            </a>
-            <a href={hrefOf({ appId, view: "access", item: String(id) })} aria-label={`Audit log of ${name}`}>
+            </Link>
+            <Link to={PATHS.access} params={{ appId, item: id }} aria-label={`Audit log of ${name}`}>
               Audit log
-            </a>
+            </Link>
           </li>
         ))}
       </ul>

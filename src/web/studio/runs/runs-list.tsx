@@ -1,12 +1,13 @@
 /** Table of up to 100,000 runs. Renders only the visible rows, and loads older runs when the person scrolls to them. */
 // biome-ignore-all lint/a11y/useSemanticElements: browsers drop the roles of table elements that are laid out as grids
 // biome-ignore-all lint/a11y/useFocusableInteractive: rows and cells of a table take no focus, what is in them does
+
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type CSSProperties, memo, type ReactNode, type RefObject, useEffect, useRef, useState } from "react";
 import type { RunRow } from "../shared/model.js";
 import { useNarrow } from "../shared/use-narrow.js";
-import type { Place } from "../shell/place.js";
 import { gridTemplate, type RunColumn } from "./run-columns.js";
+import type { RunsQuery } from "./runs-query.js";
 import type { RunsFound } from "./use-runs.js";
 
 const ROW_HEIGHT = 34;
@@ -18,7 +19,7 @@ interface RowProps {
   run: RunRow;
   appId: number;
   /** Filters of the list. The page of a run uses them for its link back. */
-  filters: Place["query"];
+  filters: RunsQuery;
   cancel: (runId: number) => Promise<void>;
   columns: readonly RunColumn[];
   /** Position in the table, below the header. */
@@ -51,7 +52,7 @@ const FIRST_RUN_ROW = 2;
 interface RunsListProps {
   runsFound: RunsFound;
   appId: number;
-  filters: Place["query"];
+  filters: RunsQuery;
   columns: readonly RunColumn[];
   /** Content above the table, which scrolls with it. */
   children: ReactNode;

@@ -1,8 +1,10 @@
 /** Table of scheduled runs of the past week that were skipped or failed. */
+
 import { RunState } from "../runs/run-words.js";
 import { formatExactTime } from "../shared/format.js";
 import type { Week } from "../shared/model.js";
-import { hrefOf } from "../shell/place.js";
+import { Link } from "../shell/link.js";
+import { PATHS } from "../shell/views.js";
 
 const timeFormat = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 
@@ -14,7 +16,7 @@ export function MissedRuns({ week, appId }: { week: Week; appId: number }) {
       <ul className="missed">
         {week.missed.map(({ actionId, name, state, reason, from, to, count, runId }) => (
           <li key={`${runId} ${state}`} className={`run-row ${state}`}>
-            <a className="missed-line" href={hrefOf({ appId, view: "runs", item: String(runId) })}>
+            <Link className="missed-line" to={PATHS.runs} params={{ appId, item: runId }}>
               <RunState state={state} />
               <time dateTime={to}>{formatExactTime(to)}</time>
               <b>{name ?? `action ${actionId}`}</b>
@@ -23,7 +25,7 @@ export function MissedRuns({ week, appId }: { week: Week; appId: number }) {
                   .filter(Boolean)
                   .join(", ")}
               </span>
-            </a>
+            </Link>
           </li>
         ))}
       </ul>

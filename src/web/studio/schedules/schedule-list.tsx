@@ -1,12 +1,14 @@
 /** Table of scheduled actions: schedule in words, time zone, next and last run, state, and buttons to run or pause the action. */
+
 import { useState } from "react";
 import { RunAction } from "../documents.js";
 import { asApiError } from "../shared/api.js";
 import { formatAge, formatExactTime, formatTimeInZone } from "../shared/format.js";
 import type { ActionSummary, Week } from "../shared/model.js";
+import { Link } from "../shell/link.js";
 import type { PageProps } from "../shell/page-props.js";
-import { hrefOf } from "../shell/place.js";
 import { ForEditors, ForOperators } from "../shell/role.js";
+import { PATHS } from "../shell/views.js";
 import { PauseButton } from "./pause-action.js";
 
 type ScheduledAction = Week["scheduled"][number];
@@ -84,7 +86,9 @@ function RunNowButton({ api, appId, action }: Pick<ListProps, "api" | "appId"> &
         Run now
       </button>
       {outcome && "runId" in outcome && (
-        <a href={hrefOf({ appId, view: "runs", item: String(outcome.runId) })}>Run {outcome.runId}</a>
+        <Link to={PATHS.runs} params={{ appId, item: outcome.runId }}>
+          Run {outcome.runId}
+        </Link>
       )}
       {outcome && "fault" in outcome && (
         <span className="fault" role="alert">
@@ -103,9 +107,9 @@ function ScheduleTableRow({ row, list }: { row: ScheduleRow; list: ListProps }) 
   return (
     <tr>
       <th scope="row">
-        <a href={hrefOf({ appId, view: "actions", item: String(action.id) })} title={action.name}>
+        <Link to={PATHS.actions} params={{ appId, item: action.id }} title={action.name}>
           {action.name}
-        </a>
+        </Link>
       </th>
       <td>
         {scheduled?.description ?? "–"}
@@ -160,9 +164,9 @@ export function ScheduleList(list: ListProps) {
           <b>No schedules yet</b>
         </p>
         <p className="hint">An action runs by itself once it has a schedule trigger and is published.</p>
-        <a className="button" href={hrefOf({ appId: list.appId, view: "actions" })}>
+        <Link className="button" to={PATHS.actions} params={{ appId: list.appId }}>
           Open the actions
-        </a>
+        </Link>
       </div>
     );
   }

@@ -1,13 +1,15 @@
 /**
  * Page of the app's connections: which settings are sent to which origins, and which actions may call which origins. It never shows values.
  */
+
 import { useState } from "react";
 import { ListAllowedOrigins, ReadConnections, SetSecretBindings } from "../documents.js";
 import type { Api } from "../shared/api.js";
 import type { SecretBinding } from "../shared/model.js";
 import { useResource } from "../shared/use-resource.js";
+import { Link } from "../shell/link.js";
 import type { PageProps } from "../shell/page-props.js";
-import { hrefOf } from "../shell/place.js";
+import { PATHS } from "../shell/views.js";
 import { BindingTrial } from "./binding-trial.js";
 import { BINDING_PLACES, NewBinding } from "./new-binding.js";
 
@@ -37,7 +39,9 @@ function ActionLinks({ appId, actions }: { appId: number; actions: readonly Acti
   return actions.map(({ id, name }, at) => (
     <span key={id}>
       {at > 0 && ", "}
-      <a href={hrefOf({ appId, view: "actions", item: String(id) })}>{name}</a>
+      <Link to={PATHS.actions} params={{ appId, item: id }}>
+        {name}
+      </Link>
     </span>
   ));
 }
@@ -147,7 +151,9 @@ export function ConnectionsPage({ api, appId, confirm }: PageProps) {
       <ul className="records">
         {value?.listed.map(({ id, name, integrationOrigins }) => (
           <li key={id}>
-            <a href={hrefOf({ appId, view: "actions", item: String(id) })}>{name}</a>
+            <Link to={PATHS.actions} params={{ appId, item: id }}>
+              {name}
+            </Link>
             <span className="grow">{integrationOrigins.join(", ")}</span>
           </li>
         ))}

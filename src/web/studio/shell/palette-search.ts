@@ -1,10 +1,11 @@
 /** Commands of the palette that need the service: data sources, settings, people, runs and the documentation. */
+import { type UseNavigateResult, useNavigate } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { searchDocs } from "../docs/read-docs.js";
 import { FindPalettePeople, FindPaletteTables, ListSettingKeys, ReadPublicSettings } from "../documents.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { Command } from "./commands.js";
-import type { Navigation } from "./place.js";
+import { PATHS } from "./views.js";
 
 const TYPED_MS = 200;
 const DOCS_MIN_CHARACTERS = 3;
@@ -13,12 +14,12 @@ const DOCS_SHOWN = 6;
 export interface SearchContext {
   appId: number;
   isEditor: boolean;
-  go: Navigation["go"];
   openDocs: (address: string) => void;
 }
 
 /** Tables, settings and people of the app. A kind that is not read yet, or may not be read, is left out. */
-export function useItems({ appId, isEditor, go }: SearchContext): Command[] {
+export function useItems({ appId, isEditor }: SearchContext): Command[] {
+  const navigate = useNavigate();
   // Sends separate requests, because the service rejects a whole request if the role may not read a part of it.
   const tables = useResource(queryOf(FindPaletteTables, { appId })).value;
   const readable = useResource(queryOf(ReadPublicSettings, { appId })).value;
@@ -30,15 +31,15 @@ export function useItems({ appId, isEditor, go }: SearchContext): Command[] {
   return [
     ...(tables?.dataSources ?? []).map(({ id, name }) => ({
       name: `Table ${name}`,
-      run: () => go({ view: "data", item: String(id), query: {} }),
+      run: () => void navigate({ to: PATHS.data, params: { item: id } }),
     })),
     ...[...keys].sort().map((key) => ({
       name: `Setting ${key}`,
-      run: () => go({ view: "settings", item: null, query: { key } }),
+      run: () => void navigate({ to: PATHS.settings, search: { key } }),
     })),
     ...(people?.members ?? []).map(({ user: { firstName, lastName, email } }) => ({
       name: `Person ${[firstName, lastName].filter(Boolean).join(" ")} ${email}`.replaceAll(/\s+/g, " "),
-      run: () => go({ view: "app", item: "people" }),
+      run: () => void navigate({ to: PATHS.app, params: { item: "people" } }),
     })),
   ];
 }
@@ -68,8 +69,10 @@ export function useDocsHits(typed: string, { openDocs }: SearchContext): Command
 }
 
 /** Finds the run with the typed number. */
-export function runCommands(typed: string, { go }: SearchContext): Command[] {
+export function runCommands(typed: string, navigate: UseNavigateResult<string>): Command[] {
   const number = /^(?:run\s+)?#?([1-9]\d{0,14})$/i.exec(typed.trim())?.[1];
   if (number === undefined) return [];
-  return [{ name: `Open run ${number}`, run: () => go({ view: "runs", item: number, query: {} }) }];
+  return [
+    { name: `Open run ${number}`, run: () => void navigate({ to: PATHS.runs, params: { item: Number(number) } }) },
+  ];
 }

@@ -4,10 +4,11 @@
  */
 import { loadEditor } from "../actions/load-editor.js";
 import { startHome } from "../home/read-home.js";
-import { parsePlace } from "./place.js";
+import { loadPage } from "./pages.js";
 import { mayEdit, roleOn } from "./rights.js";
-import { loadPage } from "./routes.js";
+import { idOf } from "./search.js";
 import { presentSession, type Session } from "./session.js";
+import { VIEW_NAMES } from "./views.js";
 
 /** True for Studio's own URL. One-time links and unknown URLs have a longer path. */
 export const isStudioPath = (): boolean => /\/studio\/?$/.test(location.pathname);
@@ -15,15 +16,19 @@ export const isStudioPath = (): boolean => /\/studio\/?$/.test(location.pathname
 let started: Promise<Session | null> | null = null;
 
 async function start(): Promise<Session | null> {
-  const place = parsePlace(location.hash);
+  // The router, which reads the URL in all its forms, is loaded later.
+  const [, ...parts] = location.hash.split("?", 1)[0]!.split("/");
+  const asked = idOf(parts[0]);
+  const [name, item] = asked === null ? parts : parts.slice(1);
+  const view = VIEW_NAMES.find((one) => one === name) ?? "home";
   // If this fails, Studio loads the page again and reports the error.
-  const page = loadPage(place.view).catch(() => undefined);
+  const page = loadPage(view).catch(() => undefined);
   const session = await presentSession();
-  const appId = place.appId ?? session?.apps[0]?.id;
-  if (session && !session.isProvisional && place.view === "home" && appId !== undefined)
+  const appId = asked ?? session?.apps[0]?.id;
+  if (session && !session.isProvisional && view === "home" && appId !== undefined)
     startHome(session.api, appId, mayEdit(roleOn(session, appId)));
   // If this fails, the workspace loads the editor again and reports the error.
-  if (session && place.view === "actions" && place.item !== null) loadEditor().catch(() => undefined);
+  if (session && view === "actions" && item) loadEditor().catch(() => undefined);
   if (session) await page;
   return session;
 }

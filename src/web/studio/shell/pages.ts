@@ -1,10 +1,11 @@
-/** Loaders of the pages' modules, which are separate files in the build. Add a new page here and in views.ts. */
+/** Loaders of the pages' modules, which are separate files in the build. Add a new page here, in views.ts and in router.ts. */
 import type { ComponentType } from "react";
+import { withLoadError } from "./load-error.js";
 import type { PageProps } from "./page-props.js";
 import { preloadPart } from "./parts.js";
 import type { View } from "./views.js";
 
-const ROUTES: Readonly<Record<View, () => Promise<ComponentType<PageProps>>>> = {
+const LOADERS: Readonly<Record<View, () => Promise<ComponentType<PageProps>>>> = {
   home: async () => (await import("../home/home-page.js")).HomePage,
   actions: async () => (await import("../actions/actions-page.js")).ActionsPage,
   runs: async () => (await import("../runs/runs-page.js")).RunsPage,
@@ -23,14 +24,8 @@ const ROUTES: Readonly<Record<View, () => Promise<ComponentType<PageProps>>>> = 
   apps: async () => (await import("../app/apps-page.js")).AppsPage,
 };
 
-const loaded = new Map<View, ComponentType<PageProps>>();
-
-export async function loadPage(view: View): Promise<ComponentType<PageProps>> {
+/** Loads the module of a page, with all its files at the same time. @throws LoadError */
+export function loadPage(view: View): Promise<ComponentType<PageProps>> {
   preloadPart(view);
-  const page = await ROUTES[view]();
-  loaded.set(view, page);
-  return page;
+  return withLoadError(LOADERS[view]());
 }
-
-/** Renders a loaded page immediately. React would show the fallback of a lazy component for at least 300 ms. */
-export const loadedPage = (view: View): ComponentType<PageProps> | undefined => loaded.get(view);
