@@ -1,0 +1,297 @@
+/** Opens every address of Studio, as bookmarks, e-mails and the documentation name them, and checks which page it shows. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import type { Browser, Page } from "puppeteer";
+import { APP_PARTS, VIEW_DETAILS, VIEW_NAMES, type View } from "../../src/web/studio/shell/views.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
+import { type StudioPage, studioPage } from "./studio-page.js";
+
+const CODE = "async function execute() {\n  return 1;\n}\n";
+
+/** Items of the pages, for addresses that name one. */
+interface Items {
+  app: number;
+  action: number;
+  run: number;
+  source: number;
+  folder: number;
+  message: number;
+  alert: number;
+  notification: number;
+  organization: number;
+}
+
+interface Shown {
+  /** Address after `#`. */
+  address: string;
+  /** Head of the page. */
+  head: string;
+  /** First part of the title, if it is not the head. */
+  title?: string;
+  /** Selector of what the item or the search parameters show. */
+  part?: string;
+  /** Address that replaces the opened one; by default it stays. */
+  becomes?: string;
+}
+
+/** Addresses with an item or with search parameters, by page. */
+const ADDRESSES_OF_ITEMS: Record<
+  View,
+  (items: Items) => readonly (readonly [rest: string, part: string, head?: string])[]
+> = {
+  home: () => [],
+  actions: ({ action }) => [
+    [`/${action}`, '[data-field="name"] input', "first"],
+    ["/new", ".workspace", "New action"],
+    ["/new?template=schedule", ".workspace .ticks li", "New action"],
+    [`/new?copyOf=${action}`, ".workspace", "New action"],
+    ["/nonsense", ".templates"],
+    ["/999999", ".actions-view"],
+  ],
+  runs: ({ action, run }) => [
+    [`/${run}`, ".timeline", `Run ${run}`],
+    [`/${run}?state=failed`, '.breadcrumbs a[href$="/runs?state=failed"]', `Run ${run}`],
+    ["/999999", '::-p-xpath(//a[.="All runs"])', "Run 999999"],
+    ["/nonsense", ".runs-filters"],
+    ["?state=completed", 'select[name="state"][data-set="true"]'],
+    [`?action=${action}&trigger=manual&copy=master&range=7d`, 'select[name="trigger"][data-set="true"]'],
+    ["?search=nothing", ".runs-page .empty"],
+  ],
+  schedule: () => [],
+  data: ({ source }) => [
+    [`/${source}`, ".entries-panel"],
+    [`/${source}?sort=name&order=desc`, '[role="columnheader"][aria-sort="descending"]'],
+    [`/${source}?tab=rules`, '::-p-xpath(//*[@role="tab"][@aria-selected="true"][.="Rules"])'],
+    [`/${source}?search=Ada`, 'input[aria-label="Search the entries"]'],
+    ["/999999", ".data-view .welcome"],
+  ],
+  media: ({ folder }) => [
+    [`/${folder}`, '.path [aria-current="location"]'],
+    [`?folder=${folder}`, "dialog[open]"],
+    ["?search=pic", ".tiles li"],
+  ],
+  outbox: ({ message }) => [
+    [`/${message}`, ".mailbox.opened"],
+    ["/email", ".mailbox.opened"],
+    ["/sms", ".mailbox.opened"],
+    ["?status=failed", ".mailbox .empty"],
+  ],
+  notifications: ({ notification }) => [
+    [`/${notification}`, ".mailbox.opened"],
+    ["/new", ".mailbox.opened"],
+  ],
+  alerts: ({ alert }) => [
+    [`/${alert}`, ".mailbox.opened"],
+    ["/new", ".mailbox.opened"],
+  ],
+  settings: () => [["?key=title", '.setting[data-key="title"] :focus']],
+  app: () => [
+    ...Object.entries(APP_PARTS).map(([part, label]) => [`/${part}`, "#app-part", label] as const),
+    ["/nonsense", "#app-part"],
+  ],
+  account: () => [],
+  apps: () => [],
+  people: ({ organization }) => [[`/${organization}`, "#content h2, #content h3"]],
+  access: ({ organization }) => [[`/${organization}`, "#content h2, #content h3"]],
+  service: () => [],
+};
+
+const headOf = (view: View) => (view === "app" ? APP_PARTS.general : VIEW_DETAILS[view].label);
+
+/** Head of a page without an item, and the title where it differs. */
+const headsOf = (view: View) => ({ head: headOf(view), title: VIEW_DETAILS[view].label });
+
+function listAddresses(items: Items): Shown[] {
+  const { app } = items;
+  const pages = VIEW_NAMES.flatMap((view): Shown[] => [
+    { address: `/${app}/${view}`, ...headsOf(view) },
+    { address: `/${app}/${view}/`, ...headsOf(view) },
+    // Without an app, the address leads to the first app.
+    { address: `/${view}`, ...headsOf(view) },
+    // An unknown parameter changes nothing.
+    { address: `/${app}/${view}?nonsense=1`, ...headsOf(view) },
+    ...ADDRESSES_OF_ITEMS[view](items).map(([rest, part, head]) => ({
+      address: `/${app}/${view}${rest}`,
+      ...(head === undefined ? headsOf(view) : { head }),
+      part,
+    })),
+  ]);
+  return [
+    ...pages,
+    { address: `/${app}`, head: "Home" },
+    { address: "/", head: "Home" },
+    { address: "", head: "Home" },
+    { address: `${app}/runs`, head: "Runs" },
+    { address: `/${app}/nonsense`, head: "Home" },
+    { address: `/${app}/nonsense/5`, head: "Home" },
+    { address: "/nonsense", head: "Home" },
+    // The name of an earlier release.
+    { address: `/${app}/log`, head: "Runs", becomes: `/${app}/runs` },
+    {
+      address: `/${app}/log?state=completed`,
+      head: "Runs",
+      part: 'select[name="state"][data-set="true"]',
+      becomes: `/${app}/runs?state=completed`,
+    },
+    // The editor jumps to the line once, and its address then names the action only.
+    {
+      address: `/${app}/actions/${items.action}?line=2&column=3`,
+      head: "first",
+      part: ".workspace",
+      becomes: `/${app}/actions/${items.action}`,
+    },
+  ];
+}
+
+async function fillItems({ appId, rest }: TestService): Promise<Items> {
+  const post = async (path: string, body: unknown) => {
+    const answer = await rest("POST", path, { body });
+    expect(answer.http, `${path}: ${JSON.stringify(answer.body)}`).to.be.within(200, 299);
+    return answer.body;
+  };
+  const [v1, v3] = [`/v1/apps/${appId}`, `/v3/apps/${appId}/actions`];
+  const triggers = [{ trigger: "manual" }];
+  const { action } = await post(v3, { name: "first", active: true, triggers, code: CODE });
+  await post(`${v3}/${action.id}/runWithResult`, {});
+  const run = (await rest("GET", `/v3/apps/${appId}/runs`)).body.runs[0];
+  await post(`${v1}/settings`, { title: "Shop" });
+  const { dataSource } = await post(`${v1}/data-sources`, { name: "people" });
+  await post(`${v1}/data-sources/${dataSource.id}/entries`, { name: "Ada" });
+  const { folder } = await post(`${v1}/media/folders`, { name: "pictures" });
+  const notification = await post(`${v1}/notifications`, { data: { title: "Hello" } });
+  const to = [{ email: "ada@example.com" }];
+  await post(`${v1}/communicate/email`, { to, subject: "Hello", html: "<p>Hello</p>" });
+  const message = (await rest("GET", `${v1}/communicate/messages`)).body.messages[0];
+  const alert = await post(`${v1}/alerts`, { name: "a", condition: "failed", channel: "email", to: [to[0]!.email] });
+  const { organizations } = (await rest("GET", "/v1/auth/session", { as: "admin" })).body;
+  return {
+    app: appId,
+    action: action.id,
+    run: run.id,
+    source: dataSource.id,
+    folder: folder.id,
+    message: message.id,
+    alert: alert.alert.id,
+    notification: notification.id,
+    organization: organizations[0]?.id ?? 1,
+  };
+}
+
+/** Addresses in the documentation, with the items of this test. */
+function listDocumentedAddresses({ app, action, run, source }: Items): string[] {
+  const pages = readdirSync("docs", { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".md"));
+  const addresses = pages.flatMap((name) => readFileSync(join("docs", name), "utf8").match(/#\/[\w/?=&-]+/g) ?? []);
+  return [...new Set(addresses)].map((address) =>
+    address
+      .slice(1)
+      .replace(/^\/1\b/, `/${app}`)
+      .replace("actions/12", `actions/${action}`)
+      .replace("runs/12", `runs/${run}`)
+      .replace("data/3", `data/${source}`),
+  );
+}
+
+describe("the addresses of Studio", () => {
+  let service: TestService;
+  let browser: Browser;
+  let page: Page;
+  let watch: PageWatch;
+  let studio: StudioPage;
+  let items: Items;
+
+  before(async () => {
+    [service, browser] = await Promise.all([startTestService(), launchChromium()]);
+    items = await fillItems(service);
+    page = await browser.newPage();
+    watch = watchPage(page, service.url);
+    studio = studioPage(page);
+    await page.goto(`${service.url}/studio`);
+    await studio.signIn(service.tokens.admin);
+  });
+  after(async () => {
+    await browser?.close();
+    await service?.stop();
+  });
+
+  /** Opens an address, and waits for the page that it names. */
+  async function show({ address, head, title = head, part }: Shown): Promise<void> {
+    const isShown = `document.title.startsWith(${JSON.stringify(`${title} · `)}) &&
+      document.querySelector(".breadcrumbs h1")?.textContent === ${JSON.stringify(head)} &&
+      !/^(Loading…)?$/.test(document.querySelector("#content").textContent)`;
+    await page.evaluate(`location.hash = ${JSON.stringify(address)}`);
+    await page.waitForFunction(isShown).catch(async () => {
+      const shown = await page.evaluate("[document.title, document.querySelector('.breadcrumbs h1')?.textContent]");
+      throw new Error(`#${address} shows ${JSON.stringify(shown)} and not ${head}`);
+    });
+    if (part === undefined) return;
+    await page.waitForSelector(part).catch(() => {
+      throw new Error(`#${address} shows no ${part}`);
+    });
+  }
+
+  /** Leaves the page, so that the next address cannot find it on the screen. */
+  async function leave({ head }: Shown): Promise<void> {
+    const view = head === VIEW_DETAILS.account.label ? "settings" : "account";
+    await show({ address: `/${items.app}/${view}`, head: VIEW_DETAILS[view].label });
+  }
+
+  it("open the pages, items and filters that they name, also without an app, with unknown names and with unknown parameters", async () => {
+    const faults: string[] = [];
+    for (const shown of listAddresses(items)) {
+      await leave(shown);
+      await show(shown).catch((error: Error) => faults.push(error.message));
+      if (shown.becomes !== undefined)
+        await page.waitForFunction(`location.hash === ${JSON.stringify(`#${shown.becomes}`)}`);
+    }
+    expect(faults).to.deep.equal([]);
+  });
+
+  it("are those of the documentation", async () => {
+    const documented = listDocumentedAddresses(items);
+    expect(documented.length).to.be.above(5);
+    const views = documented.map((address) =>
+      address
+        .split("?")[0]!
+        .split("/")
+        .find((part) => part in VIEW_DETAILS),
+    );
+    for (const [at, address] of documented.entries()) {
+      const view = views[at] as View | undefined;
+      expect(view, address).to.be.a("string");
+      const item = address.split("?")[0]!.split("/")[3];
+      const head =
+        view === "actions" && item
+          ? "first"
+          : view === "runs" && item
+            ? `Run ${item}`
+            : view === "app" && item
+              ? APP_PARTS[item as keyof typeof APP_PARTS]
+              : headOf(view!);
+      const shown = { address, head };
+      await leave(shown);
+      await show(shown);
+    }
+  });
+
+  it("open in another tab, from a link of the page", async () => {
+    await show({ address: `/${items.app}/runs`, head: "Runs" });
+    const link = await page.waitForSelector(`.runs-box a[href$="#/${items.app}/runs/${items.run}"]`);
+    const href = await link!.evaluate((one) => (one as unknown as { href: string }).href);
+    const tab = await browser.newPage();
+    await tab.goto(href);
+    await tab.waitForFunction(`document.title.startsWith("Run ${items.run} · ")`);
+    await tab.waitForSelector(".timeline");
+    await tab.close();
+  });
+
+  it("show an app that does not exist as such", async () => {
+    await studio.open("999999/runs");
+    await page.waitForSelector(studio.withText("h1", "No app 999999"));
+  });
+
+  it("cause no error", () => {
+    expect(watch.errors).to.deep.equal([]);
+  });
+});
