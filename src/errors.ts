@@ -166,7 +166,7 @@ export class StartError extends Error {
 export function faultLine(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { code, syscall } = error as NodeJS.ErrnoException;
-  const known =
+  const isKnown =
     error instanceof StartError || error instanceof ActionError || (code !== undefined && syscall !== undefined);
-  return known ? error.message.replaceAll("\n", " ") : (error.stack ?? error.message);
+  return isKnown ? error.message.replaceAll("\n", " ") : (error.stack ?? error.message);
 }

@@ -105,13 +105,27 @@ async function startParts(
   const { url: databaseUrl, db, notifications } = openedDatabase;
   const { clock, skewMs } = await starting.clock(db);
   const plan = { ...input, clock };
-  const room = await starting.room(db);
+  const diskSpace = await starting.room(db);
   const apiUrl = config.roles.has("api") ? url : baseUrl;
   const browsers = await starting.browsers(apiUrl);
   const alone = config.databaseUrl === null;
   const { now } = clock;
   const operations = await createOperations({
-    ...{ config, db, databaseUrl, notifications, browsers, room, measures, tracing, baseUrl, apiUrl, alone, now, log },
+    ...{
+      config,
+      db,
+      databaseUrl,
+      notifications,
+      browsers,
+      room: diskSpace,
+      measures,
+      tracing,
+      baseUrl,
+      apiUrl,
+      alone,
+      now,
+      log,
+    },
     onDatabaseReached,
   });
   plan.releases.add("data sources", operations.store.stop);

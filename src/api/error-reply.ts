@@ -22,7 +22,7 @@ function bodyOf({ status, message, details }: ActionError): ErrorBody {
 }
 
 /** Converts an error of Fastify by its code. Other 4xx errors of Fastify become REQUEST_INVALID. */
-function ofFastify(error: FastifyError): ActionError | null {
+function fastifyError(error: FastifyError): ActionError | null {
   if (error.code === "FST_ERR_CTP_BODY_TOO_LARGE") return new ActionError("PAYLOAD_TOO_LARGE");
   if (error.code === "FST_ERR_CTP_INVALID_MEDIA_TYPE") {
     return new ActionError("REQUEST_INVALID", "the body must be JSON, with Content-Type: application/json");
@@ -39,7 +39,7 @@ function ofFastify(error: FastifyError): ActionError | null {
 /** Converts any thrown value to an error that callers may see. Unexpected errors are logged and become INTERNAL_ERROR. */
 function toVisibleError(error: unknown, log: Logger): ActionError {
   if (error instanceof ActionError) return error;
-  const refusal = ofFastify(error as FastifyError);
+  const refusal = fastifyError(error as FastifyError);
   if (refusal) return refusal;
   // A text with U+0000 is a fault of the request, if the operation did not check it before.
   if (isUnstorableText(error)) {

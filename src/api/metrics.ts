@@ -34,13 +34,13 @@ export interface MetricSources {
 }
 
 /** Metrics of the Node process itself. Created once, even if tests run several services in the process. */
-let ofProcess: Registry | null = null;
+let registryOfProcess: Registry | null = null;
 
 function processRegistry(): Registry {
-  if (ofProcess) return ofProcess;
-  ofProcess = new Registry();
-  collectDefaultMetrics({ register: ofProcess });
-  return ofProcess;
+  if (registryOfProcess) return registryOfProcess;
+  registryOfProcess = new Registry();
+  collectDefaultMetrics({ register: registryOfProcess });
+  return registryOfProcess;
 }
 
 /** Registers the number of queued runs for the apps with the longest queues, by app ID, and one sum for all other apps. */
@@ -248,12 +248,12 @@ export function createMetrics(sources: MetricSources): Metrics {
   if (sources.runner) registerRunner(register, sources.runner);
   if (sources.runner) registerBrowsers(register, sources.runner.browsers);
   const counted = sources.measures.register;
-  const ofThisProcess = processRegistry();
+  const ownRegistry = processRegistry();
   return {
     type: register.contentType,
     async read() {
       await readVitals();
-      const texts = await Promise.all([register, counted, ofThisProcess].map((registry) => registry.metrics()));
+      const texts = await Promise.all([register, counted, ownRegistry].map((registry) => registry.metrics()));
       return texts.join("");
     },
   };

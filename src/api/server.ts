@@ -183,7 +183,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   app.addHook("onRequest", async (request, reply) => {
     const address = addressOf(request.raw);
     let over: AbortSignal | undefined;
-    const gone = () => (over ??= overSignal(request.raw, reply.raw));
+    const disconnectSignal = () => (over ??= overSignal(request.raw, reply.raw));
     const { method, headers, routeOptions } = request;
     const userAgent = headers["user-agent"];
     const browser: NonNullable<RequestContext["browser"]> = {
@@ -195,7 +195,13 @@ export async function createApi(options: ApiOptions): Promise<Api> {
         reply.header("set-cookie", value).header("cache-control", "no-store");
       },
     };
-    request.context = { caller: null, idempotencyKey: null, gone, browser, ...(address && { address }) };
+    request.context = {
+      caller: null,
+      idempotencyKey: null,
+      gone: disconnectSignal,
+      browser,
+      ...(address && { address }),
+    };
     const isOwn = routeOptions.config.ownCredentials;
     const token = isOwn ? null : callers.tokenOf({ method, headers, route: routeOptions.url ?? "" });
     const caller = token === null ? null : await credentials.resolve(token, address);
@@ -203,7 +209,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
     const answer = answers.open(caller);
     whenOver(request.raw, reply.raw, answer.close);
     Object.assign(request.context, { caller, answer });
-    answer.whenEnded(await limiter.enter(request.context, gone));
+    answer.whenEnded(await limiter.enter(request.context, disconnectSignal));
     if (isOwn) return;
     request.context.idempotencyKey = readIdempotencyKey(request.headers["idempotency-key"]);
     request.context.retryFailed = readIdempotencyRetry(request.headers["idempotency-retry"]);

@@ -201,7 +201,7 @@ export function createSockets({
     const caller = callerOf(extra);
     const answer = answers.open(extra.caller);
     const reply = (result: string) => extra.outbox.sendCounted(answer.close, `${messageHead}${result}}`);
-    const gone = () => closedSignal(extra.socket);
+    const closeSignal = () => closedSignal(extra.socket);
     return {
       ...caller,
       idempotencyKey: null,
@@ -211,7 +211,7 @@ export function createSockets({
       deliver,
       miss,
       answer,
-      gone,
+      gone: closeSignal,
       reply,
       done,
     };
@@ -332,11 +332,11 @@ export function createSockets({
       clearInterval(timer);
       stopWatching();
       for (const client of server.clients) client.close(GOING_AWAY, "Going away");
-      const cut = setTimeout(() => {
+      const closeTimer = setTimeout(() => {
         for (const client of server.clients) client.terminate();
       }, CLOSING_LIMIT_MS);
       await new Promise((resolve) => server.close(resolve));
-      clearTimeout(cut);
+      clearTimeout(closeTimer);
     },
   };
 }

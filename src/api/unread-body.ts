@@ -12,14 +12,14 @@ const DROPPED_MAX_MS = 30_000;
 export function dropRest(request: IncomingMessage, maxBytes = DROPPED_MAX_BYTES, maxMs = DROPPED_MAX_MS): void {
   if (request.complete || request.destroyed) return;
   let bytes = 0;
-  const cut = () => request.socket.destroySoon();
-  const timer = setTimeout(cut, maxMs);
+  const closeSocket = () => request.socket.destroySoon();
+  const timer = setTimeout(closeSocket, maxMs);
   const stopTimer = () => clearTimeout(timer);
   request.unpipe();
   request.once("end", stopTimer).once("close", stopTimer).on("error", stopTimer);
   request.on("data", (chunk: Buffer) => {
     bytes += chunk.length;
-    if (bytes > maxBytes) cut();
+    if (bytes > maxBytes) closeSocket();
   });
   request.resume();
 }

@@ -56,10 +56,11 @@ function readCredential(kind: CredentialKind, values: Values): NewCredential {
   const { must, may } = OPTIONS_BY_KIND[kind];
   const missingOption = must.filter((option) => values[option] === undefined);
   if (missingOption.length > 0) throw new StartError(`${kind} needs --${missingOption.join(" and --")}. ${USAGE}`);
-  const odd = (["app", "user", "run"] as const).filter(
+  const unusedOptions = (["app", "user", "run"] as const).filter(
     (option) => values[option] !== undefined && !must.includes(option) && !may.includes(option),
   );
-  if (odd.length > 0) throw new StartError(`${kind} takes no --${odd.join(" and no --")}. ${USAGE}`);
+  if (unusedOptions.length > 0)
+    throw new StartError(`${kind} takes no --${unusedOptions.join(" and no --")}. ${USAGE}`);
   return {
     kind,
     appId: readId(values.app, "--app"),

@@ -108,7 +108,7 @@ export function createBundler(options: {
     processorTime = processorTimeOf,
   } = options;
   const running = new Set<ChildProcess>();
-  let known: Promise<BundlerSandbox> | null = null;
+  let sandboxPromise: Promise<BundlerSandbox> | null = null;
 
   function kill(child: ChildProcess): void {
     try {
@@ -119,8 +119,8 @@ export function createBundler(options: {
     }
   }
 
-  function start(room: BundlerSandbox): ChildProcess {
-    const child = startInSandbox(room, script);
+  function start(sandboxPlace: BundlerSandbox): ChildProcess {
+    const child = startInSandbox(sandboxPlace, script);
     running.add(child);
     child.once("close", () => running.delete(child));
     return child;
@@ -194,7 +194,7 @@ export function createBundler(options: {
   }
 
   /** Finds the strictest sandbox that works on this machine. */
-  async function find(): Promise<BundlerSandbox> {
+  async function findStrictest(): Promise<BundlerSandbox> {
     for (const room of sandboxesOf(apart, !sandbox)) {
       if (!(await answers(room))) continue;
       for (const what of missingProtections(room)) log.warn(what);
@@ -207,11 +207,11 @@ export function createBundler(options: {
 
   /** Finds it once, and again if there was none: an operator may have enabled one. @throws UncontainedError, BundlerBusyError */
   function room(): Promise<BundlerSandbox> {
-    known ??= find().catch((error: unknown) => {
-      known = null;
+    sandboxPromise ??= findStrictest().catch((error: unknown) => {
+      sandboxPromise = null;
       throw error;
     });
-    return known;
+    return sandboxPromise;
   }
 
   return {

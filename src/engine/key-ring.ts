@@ -86,19 +86,19 @@ function readOrMake(path: string): Buffer[] {
 
 /** Uses `keys` of the environment, otherwise those of the file at `path`. The process remembers all keys that it has read. */
 export function createKeyRing({ keys, path }: { keys: readonly Buffer[] | null; path: string }): KeyRing {
-  let known: readonly Buffer[] = keys ?? (existsSync(path) ? readKeyFile(path) : []);
+  let knownKeys: readonly Buffer[] = keys ?? (existsSync(path) ? readKeyFile(path) : []);
   return {
     source: keys ? "SETTINGS_KEY" : path,
     current() {
-      if (known.length === 0) known = readOrMake(path);
-      return known[0]!;
+      if (knownKeys.length === 0) knownKeys = readOrMake(path);
+      return knownKeys[0]!;
     },
     find(fits) {
-      const knownKey = known.find(fits);
+      const knownKey = knownKeys.find(fits);
       if (knownKey || keys || !existsSync(path)) return knownKey ?? null;
       const read = readKeyFile(path);
-      known = [...read, ...known.filter((key) => !read.some((other) => other.equals(key)))];
-      return known.find(fits) ?? null;
+      knownKeys = [...read, ...knownKeys.filter((key) => !read.some((other) => other.equals(key)))];
+      return knownKeys.find(fits) ?? null;
     },
   };
 }

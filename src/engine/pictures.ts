@@ -84,10 +84,10 @@ class Frames {
     for (let missing = bytes; missing > 0; ) {
       const chunk = this.rest.length > 0 ? this.rest : ((await this.chunks.next()).value as Buffer | undefined);
       if (!chunk) throw new PictureFault(LIMIT_REASON);
-      const taken = chunk.subarray(0, missing);
-      this.rest = chunk.subarray(taken.length);
-      missing -= taken.length;
-      yield taken;
+      const part = chunk.subarray(0, missing);
+      this.rest = chunk.subarray(part.length);
+      missing -= part.length;
+      yield part;
     }
   }
 
@@ -144,9 +144,9 @@ export function createPictures({ log }: { log: Logger }) {
     try {
       // If the process ends before it has read everything, its response has the reason.
       const sent = pipeline(source, child.stdin!).catch(() => undefined);
-      const taken = await readFrames(new Frames(answer));
+      const frames = await readFrames(new Frames(answer));
       await sent;
-      return taken;
+      return frames;
     } finally {
       clearTimeout(timer);
       kill();

@@ -17,7 +17,7 @@ const RENEWED_MS = 30_000;
 const LOCALHOST = /(?:^|\.)localhost\.?$/i;
 const LOOPBACK = { address: "127.0.0.1", family: 4 };
 
-const late = () => Object.assign(new Error("no name server answered"), { code: "ETIMEOUT" });
+const timeoutError = () => Object.assign(new Error("no name server answered"), { code: "ETIMEOUT" });
 
 /** @param options.servers as `address:port`; default the system's */
 export function createPublicLookup(options: { servers?: readonly string[]; limitMs?: number } = {}): Lookup {
@@ -37,7 +37,7 @@ export function createPublicLookup(options: { servers?: readonly string[]; limit
     if (LOCALHOST.test(hostname)) return [LOOPBACK];
     const requested = current();
     const limit = Promise.withResolvers<never>();
-    const timer = setTimeout(() => limit.reject(late()), limitMs);
+    const timer = setTimeout(() => limit.reject(timeoutError()), limitMs);
     const within = (answers: Promise<string[]>) => Promise.race([answers, limit.promise]);
     // Connecting shows which address families this machine can use.
     const lookups = await Promise.allSettled([

@@ -95,9 +95,9 @@ function received<T>(
   start: (done: (error?: Error | null, value?: T) => void) => void,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
-    const lost = (error?: Error) => reject(error ?? new Error("the connection was lost"));
-    connection.once("error", lost).once("end", lost);
-    const stop = () => connection.off("error", lost).off("end", lost);
+    const rejectLost = (error?: Error) => reject(error ?? new Error("the connection was lost"));
+    connection.once("error", rejectLost).once("end", rejectLost);
+    const stop = () => connection.off("error", rejectLost).off("end", rejectLost);
     start((error, value) => {
       stop();
       if (error) reject(error);

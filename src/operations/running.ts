@@ -53,13 +53,13 @@ async function settleRuns(
 ): Promise<void> {
   const settled = await dispatcher.settleLostClaims();
   const endingOf = async (run: RunRecord) => lostEnding(run, await repository.maskedPayload(run));
-  const lost = (mayDeclareDead ? await repository.finishLost(endingOf) : 0) + settled.lost;
+  const lostCount = (mayDeclareDead ? await repository.finishLost(endingOf) : 0) + settled.lost;
   const { clientTimeoutMs } = config;
   await repository.finishOverdueInBrowsers(clientTimeoutMs + CLIENT_LATE_MS, (run) =>
     overdueEnding(run, clientTimeoutMs),
   );
-  if (lost > 0) log.warn({ lost }, "ended the runs of processes that died");
-  measures.runsLost(lost);
+  if (lostCount > 0) log.warn({ lost: lostCount }, "ended the runs of processes that died");
+  measures.runsLost(lostCount);
   const { queuedAgain } = settled;
   if (queuedAgain > 0) log.warn({ queuedAgain }, "queued runs again because their runner lost its claim");
   measures.ticks("late", await repository.skipLate());
@@ -107,7 +107,7 @@ export function createRunning(surroundings: Surroundings, parts: RunningParts) {
   const limiter = new ConcurrencyLimiter(db, repository, measures);
   const enqueuer = new Enqueuer({ db, repository, queueLimits, limiter, dispatcher, traces, holder });
   const isRunner = concurrency > 0;
-  const ofCalls = { enqueuer, dispatcher, queueLimits, intake, logs, notifications, userOf };
+  const callParts = { enqueuer, dispatcher, queueLimits, intake, logs, notifications, userOf };
   return {
     logs,
     tail: createLogTail({ logs, notifications, log }),
@@ -115,7 +115,7 @@ export function createRunning(surroundings: Surroundings, parts: RunningParts) {
     lease,
     console,
     dispatcher,
-    runs: new Runs({ db, repository, ...ofCalls, holder, isRunner }),
+    runs: new Runs({ db, repository, ...callParts, holder, isRunner }),
     debouncer: new Debouncer(db, limiter),
     runWords: createRunWords(db),
     backlogs: new Backlogs(db, queueLimits, (appId) => secrets.hasSecrets(appId)),

@@ -119,7 +119,7 @@ function isScalar(value: unknown): value is ScalarValue {
 }
 
 /** Returns the value of the user's column; undefined if the value cannot be compared. The rule then matches no user. */
-function ofUser(user: UserData | null, column: string): ScalarValue | undefined {
+function userValue(user: UserData | null, column: string): ScalarValue | undefined {
   const value = user !== null && Object.hasOwn(user, column) ? user[column] : undefined;
   return isScalar(value) ? value : undefined;
 }
@@ -129,7 +129,7 @@ function fillTemplate(value: ScalarValue, user: UserData | null): ScalarValue | 
   if (typeof value !== "string") return value;
   const template = templateOf(value);
   if (template === null) return undefined;
-  const values = template.map((part) => (typeof part === "string" ? part : ofUser(user, part.column)));
+  const values = template.map((part) => (typeof part === "string" ? part : userValue(user, part.column)));
   if (values.includes(undefined)) return undefined;
   return values.length === 1 ? values[0] : values.join("");
 }

@@ -23,7 +23,7 @@ export type LargeReport =
   | { fault: null; texts: [name: string, json: string][]; fields: Record<string, unknown> };
 
 /** An error with its texts truncated to the stored length. */
-function cut(error: unknown): unknown {
+function truncateError(error: unknown): unknown {
   if (!isObject(error)) return error;
   const fields = Object.entries(error).slice(0, ERROR_FIELDS_MAX);
   return Object.fromEntries(
@@ -44,7 +44,7 @@ export function readLargeReport(text: string): LargeReport {
   const fields: Record<string, unknown> = {};
   for (const [name, json] of memberTexts(text)) {
     if (DATA_MEMBERS.includes(name)) texts.push([name, json]);
-    else Object.defineProperty(fields, name, { value: cut(JSON.parse(json)), enumerable: true });
+    else Object.defineProperty(fields, name, { value: truncateError(JSON.parse(json)), enumerable: true });
   }
   return { fault: null, texts, fields };
 }

@@ -180,9 +180,12 @@ export function detectDelimiter(sample: string, isWhole: boolean): CsvStart {
   if (separatorLine) return { delimiter: separatorLine[1]!, skip: separatorLine[0].length };
   let bestFit: { delimiter: string; fit: number; columns: number } = { delimiter: ",", fit: 0, columns: 0 };
   for (const delimiter of DETECTED_DELIMITERS) {
-    const fit = fitOf(sampleRows(sample, delimiter, isWhole));
-    if (fit.fit > bestFit.fit || (fit.fit === bestFit.fit && fit.fit > 0 && fit.columns > bestFit.columns)) {
-      bestFit = { delimiter, ...fit };
+    const delimiterFit = fitOf(sampleRows(sample, delimiter, isWhole));
+    if (
+      delimiterFit.fit > bestFit.fit ||
+      (delimiterFit.fit === bestFit.fit && delimiterFit.fit > 0 && delimiterFit.columns > bestFit.columns)
+    ) {
+      bestFit = { delimiter, ...delimiterFit };
     }
   }
   if (bestFit.fit > 0) return { delimiter: bestFit.delimiter, skip: 0 };

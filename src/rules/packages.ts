@@ -241,8 +241,8 @@ export function needsLibrary(code: string, dependencies: readonly string[], cata
 
 /** Mode of the client library for code that uses it: code that uses more of `Svc` than its packages runs in a document. */
 export function modeOfLibrary(code: string, dependencies: readonly string[], catalogue: Catalogue): PackageMode {
-  const ofPackages = dependencies.flatMap((name) => catalogue.get(name)?.namespace ?? []);
-  const namespaces = [...ofPackages, ...(namesRequests(code) ? REQUEST_FUNCTIONS : [])];
+  const packageNames = dependencies.flatMap((name) => catalogue.get(name)?.namespace ?? []);
+  const namespaces = [...packageNames, ...(namesRequests(code) ? REQUEST_FUNCTIONS : [])];
   return namespaces.length > 0 && !usesMore(code, namespaces) ? "network-isolate" : "document";
 }
 

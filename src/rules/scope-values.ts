@@ -90,7 +90,7 @@ interface Operator {
   negated?: boolean;
 }
 
-const ofElements = (test: Operator["test"]): Operator => ({ test, ofElements: true });
+const elementOperator = (test: Operator["test"]): Operator => ({ test, ofElements: true });
 const oneOf = (expected: unknown): ValueTest => {
   const tests = (expected as unknown[]).map(equalsTest);
   return (value) => tests.some((test) => test(value));
@@ -98,17 +98,17 @@ const oneOf = (expected: unknown): ValueTest => {
 
 /** Operators by name. `$exists: false` has no entry: it is the negation of `$exists: true`. */
 export const SCOPE_OPERATORS: Readonly<Record<string, Operator>> = {
-  $eq: ofElements(equalsTest),
-  $ne: { ...ofElements(equalsTest), negated: true },
-  $gt: ofElements(comparedTest((order) => order > 0)),
-  $gte: ofElements(comparedTest((order) => order >= 0)),
-  $lt: ofElements(comparedTest((order) => order < 0)),
-  $lte: ofElements(comparedTest((order) => order <= 0)),
-  $in: ofElements(oneOf),
-  $nin: { ...ofElements(oneOf), negated: true },
-  $type: ofElements(isOfType),
-  $mod: ofElements(isRemainder),
-  $iLike: ofElements((part) => (value) => isScalar(value) && holdsText(String(value), String(part))),
+  $eq: elementOperator(equalsTest),
+  $ne: { ...elementOperator(equalsTest), negated: true },
+  $gt: elementOperator(comparedTest((order) => order > 0)),
+  $gte: elementOperator(comparedTest((order) => order >= 0)),
+  $lt: elementOperator(comparedTest((order) => order < 0)),
+  $lte: elementOperator(comparedTest((order) => order <= 0)),
+  $in: elementOperator(oneOf),
+  $nin: { ...elementOperator(oneOf), negated: true },
+  $type: elementOperator(isOfType),
+  $mod: elementOperator(isRemainder),
+  $iLike: elementOperator((part) => (value) => isScalar(value) && holdsText(String(value), String(part))),
   $size: { test: (size) => (value) => Array.isArray(value) && value.length === size, ofElements: false },
   $exists: { test: () => (value) => value !== undefined, ofElements: false },
 };

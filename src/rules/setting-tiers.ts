@@ -127,10 +127,10 @@ export function checkMark(body: unknown): { keys: string[]; secret: boolean } {
   if (typeof secret !== "boolean") throw invalidSetting(`secret must be true or false (got ${describeValue(secret)})`);
   const wrongKey = keys.find((key) => tierOf(key) !== "private");
   if (wrongKey === undefined) return { keys, secret };
-  const why =
+  const reason =
     tierOf(wrongKey) === "protected" ? "a protected setting always is a secret" : "a public setting never is one";
   throw invalidSetting(
-    `keys must name private settings, whose keys start with one _ (got ${describeValue(wrongKey)}): ${why}`,
+    `keys must name private settings, whose keys start with one _ (got ${describeValue(wrongKey)}): ${reason}`,
   );
 }
 

@@ -62,11 +62,11 @@ const shownPath = (path: string, name: string): string =>
 function firstUnknown(value: unknown, shapeOf: ShapeOf, path: string): UnknownField | null {
   if (!isObject(value)) return null;
   const { fields, readOnly = [] } = typeof shapeOf === "function" ? shapeOf(value) : shapeOf;
-  const known = Object.keys(fields);
+  const knownNames = Object.keys(fields);
   for (const [name, inner] of Object.entries(value)) {
     if (readOnly.includes(name)) continue;
     if (!Object.hasOwn(fields, name)) {
-      return { path, name, known };
+      return { path, name, known: knownNames };
     }
     const shape = fields[name];
     if (!shape) continue;

@@ -43,7 +43,7 @@ export function diskRoom(config: Config, db: DataSource, log: Logger): DiskSpace
   const minimumBytes = diskFreeMinMb * MB;
   const measured = databaseUrl === null || databaseMaxMb > 0;
   if (!measured || minimumBytes === 0) return UNLIMITED_SPACE;
-  const ofDatabase = async () => {
+  const databaseSpace = async () => {
     const [size] = await rows<{ bytes: number }>(db, "SELECT pg_database_size(current_database()) AS bytes");
     return databaseMaxMb * MB - size!.bytes;
   };
@@ -55,5 +55,5 @@ export function diskRoom(config: Config, db: DataSource, log: Logger): DiskSpace
         everyMs: DISK_EVERY_MS,
         log,
       })
-    : createDiskSpace({ what: "the database", free: ofDatabase, minimumBytes, everyMs: DATABASE_EVERY_MS, log });
+    : createDiskSpace({ what: "the database", free: databaseSpace, minimumBytes, everyMs: DATABASE_EVERY_MS, log });
 }

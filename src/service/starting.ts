@@ -107,13 +107,13 @@ export class Starting {
   /** Starts to watch the free space of the database. */
   async room(db: DataSource): Promise<DiskSpace> {
     const { config, log, releases } = this.plan;
-    const room = diskRoom(config, db, log);
-    releases.add("room", room.stop);
-    await room.start();
+    const diskSpace = diskRoom(config, db, log);
+    releases.add("room", diskSpace.stop);
+    await diskSpace.start();
     const watch = dataDirWatch(config, log);
     releases.add("data folder", watch.stop);
     await watch.start();
-    return room;
+    return diskSpace;
   }
 
   /** Starts the browsers. @param apiUrl address of this service, which runs may contact although it is private */
@@ -181,11 +181,11 @@ export class Starting {
     const { scripts } = operations.packages;
     const { httpTriggers, toolCalls, oauth } = operations;
     const { openId } = operations.accounts;
-    const ofApi = { openId, toolCalls, oauth, refusalDelay, rooms, resolvers, sessions, reports, scripts };
+    const apiParts = { openId, toolCalls, oauth, refusalDelay, rooms, resolvers, sessions, reports, scripts };
     const { appExists } = gate;
     const addresses = { baseUrl, publicUrl, runtimeUrl };
     const { webhooks: gitWebhooks } = operations.git;
-    const api = await createApi({ ...shared, ...ofApi, httpTriggers, gitWebhooks, ...addresses, appExists });
+    const api = await createApi({ ...shared, ...apiParts, httpTriggers, gitWebhooks, ...addresses, appExists });
     const { schema, documents, handle } = api;
     releases.add("api", api.stop);
     const sources = { gate, tail, console, clientFeed, actionFeed, entries: store.entries, notify };

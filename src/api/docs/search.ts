@@ -34,8 +34,8 @@ function excerptOf(body: string, words: readonly string[]): string {
   const wordPositions = words.map((word) => lowerText.indexOf(word)).filter((at) => at >= 0);
   const start = Math.max(0, Math.min(...wordPositions, text.length) - EXCERPT_CHARACTERS / 3);
   const excerptStart = wordPositions.length === 0 || start === 0 ? 0 : text.indexOf(" ", start) + 1;
-  const cut = text.slice(excerptStart, excerptStart + EXCERPT_CHARACTERS);
-  return `${excerptStart > 0 ? "…" : ""}${cut}${excerptStart + EXCERPT_CHARACTERS < text.length ? "…" : ""}`;
+  const excerpt = text.slice(excerptStart, excerptStart + EXCERPT_CHARACTERS);
+  return `${excerptStart > 0 ? "…" : ""}${excerpt}${excerptStart + EXCERPT_CHARACTERS < text.length ? "…" : ""}`;
 }
 
 interface SearchIndex {

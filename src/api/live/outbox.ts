@@ -43,18 +43,18 @@ interface Message {
 const lengthOf = (parts: readonly MessagePart[]): number => parts.reduce((sum, { length }) => sum + length, 0);
 
 /** Outboxes that received messages in this turn of the event loop. */
-let due: (() => void)[] = [];
+let handOvers: (() => void)[] = [];
 
 /** Writes at the end of the turn, so that the messages of many events to one socket share one write, the most expensive step. */
 function atTurnsEnd(handOver: () => void): void {
-  if (due.length === 0) {
+  if (handOvers.length === 0) {
     setImmediate(() => {
-      const now = due;
-      due = [];
+      const now = handOvers;
+      handOvers = [];
       for (const each of now) each();
     });
   }
-  due.push(handOver);
+  handOvers.push(handOver);
 }
 
 /** @param wire connection under the socket */

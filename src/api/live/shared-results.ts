@@ -223,12 +223,12 @@ function createOpenSubscriptions() {
     add(owner: object, { appId, check }: SourceGuard, fail: FailSubscription): () => void {
       const leaveApp = enterApp(appId);
       const subscription = { check, fail };
-      const ofOwner = perOwner.get(owner) ?? new Set();
-      perOwner.set(owner, ofOwner.add(subscription));
+      const ownerResults = perOwner.get(owner) ?? new Set();
+      perOwner.set(owner, ownerResults.add(subscription));
       return () => {
-        if (!ofOwner.delete(subscription)) return;
+        if (!ownerResults.delete(subscription)) return;
         leaveApp();
-        if (ofOwner.size === 0 && perOwner.get(owner) === ofOwner) perOwner.delete(owner);
+        if (ownerResults.size === 0 && perOwner.get(owner) === ownerResults) perOwner.delete(owner);
       };
     },
 

@@ -81,8 +81,8 @@ function createInbox<LinkState>(link: SocketLink & LinkState, { rate, turn: inTu
   return function receive(text: string, handle: (text: string) => void): void {
     // A small message behind a large one takes a turn as well, so that it does not overtake.
     const waitsForTurn = waiting !== null || text.length > SMALL_BODY_BYTES;
-    const due = waiting ? waiting.then(() => rate(link)) : rate(link);
-    if (!due && !waitsForTurn) {
+    const rateWait = waiting ? waiting.then(() => rate(link)) : rate(link);
+    if (!rateWait && !waitsForTurn) {
       handle(text);
       return;
     }
@@ -90,7 +90,7 @@ function createInbox<LinkState>(link: SocketLink & LinkState, { rate, turn: inTu
     const handleOpen = () => {
       if (socket.readyState === socket.OPEN) handle(text);
     };
-    const currentTurn: Promise<void> = Promise.resolve(due)
+    const currentTurn: Promise<void> = Promise.resolve(rateWait)
       .then(() => (waitsForTurn ? inTurn(link, handleOpen) : handleOpen()))
       .catch(() => socket.close(TRY_AGAIN_LATER, "Too much waits"))
       .finally(() => {

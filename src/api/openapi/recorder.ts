@@ -196,16 +196,18 @@ class RequestRecording {
       return list;
     }
     if (!isObjectType(nullableType) || depth === 0) return new StandIn(schema);
-    const known = this.schemas.components[nullableType.name]?.["properties"] as Record<string, Schema> | undefined;
-    const fields = Object.values(nullableType.getFields()).filter(({ name }) => known?.[name]);
+    const knownProperties = this.schemas.components[nullableType.name]?.["properties"] as
+      | Record<string, Schema>
+      | undefined;
+    const fields = Object.values(nullableType.getFields()).filter(({ name }) => knownProperties?.[name]);
     // Fields that only REST has, or has in another form.
-    const rest = Object.entries(REST_FIELDS[nullableType.name] ?? {}).map(([name, schema]) => [
+    const restProperties = Object.entries(REST_FIELDS[nullableType.name] ?? {}).map(([name, schema]) => [
       name,
       new StandIn(schema),
     ]);
     const object = Object.fromEntries([
       ...fields.map((field) => [field.name, this.placeholderFor(field.type, depth - 1)]),
-      ...rest,
+      ...restProperties,
     ]);
     this.stands.set(object, schema);
     return object;

@@ -49,7 +49,7 @@ interface Facts {
   isMigrated: boolean;
 }
 
-function ofServer({ version, named, mayCreate, isReadOnly, isStandby }: Facts): Diagnostic[] {
+function checkServer({ version, named, mayCreate, isReadOnly, isStandby }: Facts): Diagnostic[] {
   const server =
     version >= VERSION_MIN
       ? noProblem("database", `PostgreSQL ${named} answers`)
@@ -62,19 +62,19 @@ function ofServer({ version, named, mayCreate, isReadOnly, isStandby }: Facts): 
   return [server, createDiagnostic("rights", "the user may not create tables and schemas", advice)];
 }
 
-function ofClock({ clockMs }: Facts, askedAt: number, answeredAt: number): Diagnostic {
+function checkClock({ clockMs }: Facts, askedAt: number, answeredAt: number): Diagnostic {
   const skew = Math.max(askedAt - Number(clockMs), Number(clockMs) - answeredAt, 0);
-  const says = `this machine's and the database's differ by ${Math.round(skew)} ms at the least`;
-  if (skew <= SKEW_MAX_MS) return noProblem("clock", says);
+  const text = `this machine's and the database's differ by ${Math.round(skew)} ms at the least`;
+  if (skew <= SKEW_MAX_MS) return noProblem("clock", text);
   return createDiagnostic(
     "clock",
-    says,
+    text,
     "run a time service on both machines: schedules follow the database's clock, certificates and tokens this machine's",
   );
 }
 
 /** Makes PostgreSQL write to its disk, to find out whether it is full, because this machine may be unable to read the disk's free space. */
-async function ofDisk(client: Client): Promise<Diagnostic> {
+async function checkDisk(client: Client): Promise<Diagnostic> {
   try {
     await client.query("BEGIN");
     for (const statement of SPILL_SETTINGS) await client.query(statement);
@@ -91,7 +91,7 @@ async function ofDisk(client: Client): Promise<Diagnostic> {
   }
 }
 
-async function ofSchema(client: Client): Promise<Diagnostic> {
+async function checkSchema(client: Client): Promise<Diagnostic> {
   const { applied, declared } = await readSchema(async (sql) => (await client.query(sql)).rows);
   const migrationNames = MIGRATIONS.map(({ name }) => name);
   const fault = schemaFault(migrationNames, applied, declared);
@@ -103,7 +103,7 @@ async function ofSchema(client: Client): Promise<Diagnostic> {
   return noProblem("schema", missing === 0 ? "is this release's" : `${missing} migrations run at the next start`);
 }
 
-async function ofKeys(client: Client, { settingsKeys, dataDir }: Config): Promise<Diagnostic> {
+async function checkKeys(client: Client, { settingsKeys, dataDir }: Config): Promise<Diagnostic> {
   const path = settingsKeyFile(dataDir);
   const keys = settingsKeys ?? (existsSync(path) ? readKeyFile(path) : []);
   const known = new Set(keys.map((key) => keyFingerprint(key)));
@@ -118,7 +118,7 @@ async function ofKeys(client: Client, { settingsKeys, dataDir }: Config): Promis
   );
 }
 
-async function ofLife(client: Client): Promise<Diagnostic[]> {
+async function checkProcesses(client: Client): Promise<Diagnostic[]> {
   const { rows } = await client.query<{ living: number; schedulers: number; lagSeconds: number }>(LIFE);
   const { living, schedulers, lagSeconds } = rows[0]!;
   const lives = noProblem("processes", `${living} use the database, ${schedulers} of them as schedulers`);
@@ -134,7 +134,7 @@ async function ofLife(client: Client): Promise<Diagnostic[]> {
 }
 
 /** Checks that all files of the database are in one media store, and that every API process uses this store. */
-async function ofMediaStore(client: Client, { roles, mediaBucket, dataDir }: Config): Promise<Diagnostic[]> {
+async function checkMediaStore(client: Client, { roles, mediaBucket, dataDir }: Config): Promise<Diagnostic[]> {
   if (!roles.has("api") && !roles.has("scheduler")) return [];
   const { rows } = await client.query<{ space: string; identity: string | null }>(
     // A database that the next start migrates may lack this column.
@@ -154,7 +154,7 @@ async function ofMediaStore(client: Client, { roles, mediaBucket, dataDir }: Con
 }
 
 /** Finds live processes that ignore X-Forwarded-For of a proxy. */
-async function ofProxy(client: Client): Promise<Diagnostic> {
+async function checkProxy(client: Client): Promise<Diagnostic> {
   const { rows } = await client.query<{ proxy: string | null }>(
     // A database that the next start migrates may lack this column.
     `SELECT DISTINCT to_jsonb(instance)->>'ignored_proxy' AS proxy FROM instance
@@ -170,7 +170,7 @@ async function ofProxy(client: Client): Promise<Diagnostic> {
 }
 
 /** Checks that PostgreSQL allows enough connections for all live processes. */
-async function ofConnections(client: Client, config: Config): Promise<Diagnostic> {
+async function checkConnections(client: Client, config: Config): Promise<Diagnostic> {
   const [{ most }] = (await client.query<ConnectionFacts>(CONNECTION_FACTS)).rows as [ConnectionFacts];
   const living = await client.query<{ roles: Role[] }>(
     "SELECT roles FROM instance WHERE roles <> '{}' AND lease_until >= now()",
@@ -178,11 +178,11 @@ async function ofConnections(client: Client, config: Config): Promise<Diagnostic
   const needs = living.rows.map(({ roles }) => connectionsOf({ roles: new Set(roles) }));
   const needed = needs.length > 0 ? needs.reduce((sum, count) => sum + count) : connectionsOf(config);
   const subject = needs.length > 0 ? `the ${needs.length} processes that live need` : "a process of these ROLES needs";
-  const says = `${subject} up to ${needed}, PostgreSQL gives ${most}`;
-  if (most >= needed) return noProblem("connections", says);
+  const text = `${subject} up to ${needed}, PostgreSQL gives ${most}`;
+  if (most >= needed) return noProblem("connections", text);
   return createDiagnostic(
     "connections",
-    says,
+    text,
     "raise max_connections, or run fewer processes (docs/operate/several-machines.md)",
   );
 }
@@ -203,17 +203,17 @@ const NOT_USERS = `
 const named = ({ appId, name }: { appId: number; name: string }): string => `${JSON.stringify(name)} of app ${appId}`;
 
 /** Lists the data sources that pages can sign in by, and those with a hashed column that pages cannot sign in by. */
-async function ofAppUsers(client: Client): Promise<Diagnostic> {
+async function checkAppUsers(client: Client): Promise<Diagnostic> {
   const { rows } = await client.query<{ appId: number; name: string; byUpgrade: boolean }>(APP_USERS);
   const unmarked = await client.query<{ appId: number; name: string }>(NOT_USERS);
   const users = rows.map((source) => named(source) + (source.byUpgrade ? " (marked by an upgrade)" : ""));
-  const says = users.length === 0 ? "no data source holds any (isUsers)" : `in ${users.join(", ")}`;
-  if (unmarked.rows.length === 0) return noProblem("app users", says);
+  const text = users.length === 0 ? "no data source holds any (isUsers)" : `in ${users.join(", ")}`;
+  if (unmarked.rows.length === 0) return noProblem("app users", text);
   const others = unmarked.rows.map(named).join(", ");
   const has = unmarked.rows.length === 1 ? "has a hashed column and is" : "have a hashed column and are";
   return noProblem(
     "app users",
-    `${says}; ${others} ${has} not isUsers: pages cannot sign in until an editor sets isUsers`,
+    `${text}; ${others} ${has} not isUsers: pages cannot sign in until an editor sets isUsers`,
   );
 }
 
@@ -226,17 +226,17 @@ async function examine(client: Client, config: Config): Promise<Diagnostic[]> {
   const askedAt = Date.now();
   const { rows } = await client.query<Facts>(FACTS);
   const facts = rows[0]!;
-  const diagnostics = [...ofServer(facts), ofClock(facts, askedAt, Date.now()), await ofDisk(client)];
+  const diagnostics = [...checkServer(facts), checkClock(facts, askedAt, Date.now()), await checkDisk(client)];
   if (!facts.isMigrated) return [...diagnostics, noProblem("schema", "is made at the first start")];
-  const users = (await hasColumn(client, "data_source", "is_users")) ? [await ofAppUsers(client)] : [];
+  const users = (await hasColumn(client, "data_source", "is_users")) ? [await checkAppUsers(client)] : [];
   return [
     ...diagnostics,
-    await ofSchema(client),
-    await ofKeys(client, config),
-    await ofConnections(client, config),
-    ...(await ofMediaStore(client, config)),
-    await ofProxy(client),
-    ...(await ofLife(client)),
+    await checkSchema(client),
+    await checkKeys(client, config),
+    await checkConnections(client, config),
+    ...(await checkMediaStore(client, config)),
+    await checkProxy(client),
+    ...(await checkProcesses(client)),
     ...users,
   ];
 }

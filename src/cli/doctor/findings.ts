@@ -30,12 +30,12 @@ export async function collectDiagnostics(environment?: Environment): Promise<Dia
   const { config, findings: first } = settings(environment);
   const diagnostics = [...first, checkNode(), await checkIsolate()];
   if (!config) return diagnostics;
-  const ofMachine = [
+  const machineFindings = [
     ...(await checkFolder(config)),
     ...(await checkEgress(config)),
     keyFile(config),
     await checkBundling(config),
     ...(await checkBrowser(config)),
   ];
-  return [...diagnostics, ...ofMachine, ...(await checkDatabase(config))];
+  return [...diagnostics, ...machineFindings, ...(await checkDatabase(config))];
 }

@@ -20,8 +20,8 @@ const OTHERS = 0o077;
 
 export function checkNode(version = process.versions.node): Diagnostic {
   const [major = 0, minor = 0] = version.split(".").map(Number);
-  const fits = major > NODE.major || (major === NODE.major && minor >= NODE.minor);
-  if (fits) return noProblem("Node", version);
+  const isSupported = major > NODE.major || (major === NODE.major && minor >= NODE.minor);
+  if (isSupported) return noProblem("Node", version);
   return createDiagnostic(
     "Node",
     version,

@@ -126,15 +126,15 @@ const ROLE_NAMES: Partial<Record<CallerRole, string>> = {
 /** Returns the callers of operations as one line; "" if the resolver names none. */
 export function callersOf(operations: readonly Operation[]): string {
   const rules = operations.map((name) => ACCESS_TABLE[name]);
-  const who = [...new Set(rules.flatMap((rule) => [...rule.who] as CallerRole[]))];
+  const callerRoles = [...new Set(rules.flatMap((rule) => [...rule.who] as CallerRole[]))];
   const scopes = [...new Set(rules.flatMap((rule) => ("scopes" in rule ? [...rule.scopes] : [])))];
-  const people = peopleOf(who);
-  const roles = people.length > 0 || !who.includes("administrator") ? people : (["administrator"] as const);
-  const isPage = who.includes("live") || who.includes("viewer");
+  const people = peopleOf(callerRoles);
+  const roles = people.length > 0 || !callerRoles.includes("administrator") ? people : (["administrator"] as const);
+  const isPage = callerRoles.includes("live") || callerRoles.includes("viewer");
   return [
     ...roles.map((role) => ROLE_NAMES[role] ?? role),
-    ...apiTokens(scopes, who.includes("api")),
-    ...(who.includes("task") ? ["server actions"] : []),
+    ...apiTokens(scopes, callerRoles.includes("api")),
+    ...(callerRoles.includes("task") ? ["server actions"] : []),
     ...(isPage ? ["pages of the app"] : []),
   ].join(", ");
 }

@@ -15,7 +15,7 @@ function usageOf(command: Command, before: string): string {
 const isGlobal = (flags: string): boolean => flags === "--json" || flags === "--yes";
 
 function rowsOf(command: Command, before: string): string[][] {
-  const here = `${before} ${command.name()}`.trim();
+  const path = `${before} ${command.name()}`.trim();
   const options = command.options
     .filter(({ flags }) => !isGlobal(flags))
     .map(({ flags, description }) => `${inlineCode(flags)}: ${description}`);
@@ -23,7 +23,7 @@ function rowsOf(command: Command, before: string): string[][] {
     command.commands.length > 0
       ? []
       : [[inlineCode(usageOf(command, before)), command.description(), options.join("; ")]];
-  return [...commandRows, ...command.commands.flatMap((sub) => rowsOf(sub, here))];
+  return [...commandRows, ...command.commands.flatMap((sub) => rowsOf(sub, path))];
 }
 
 export function commandsPage(): string {

@@ -232,7 +232,7 @@ export async function restRoutesPage(
     const tagRows = rows.filter((row) => tagOf(row) === tag);
     return `## ${tag}\n\n${tagRows.map((row) => routeText(row, document, routeCallers(row, byField))).join("\n\n")}`;
   });
-  const others = markdownTable(
+  const otherTable = markdownTable(
     ["route", "what it does", "page"],
     OTHERS.map(([route, meaning, target]) => {
       const [file = ""] = target.split(".md");
@@ -240,7 +240,7 @@ export async function restRoutesPage(
     }),
   );
   sections.push(
-    `## Other routes\n\nThese routes are not in \`/v1/openapi.json\`, because they send or receive files, scripts, pages or other formats. Each GET route also answers HEAD.\n\n${others}`,
+    `## Other routes\n\nThese routes are not in \`/v1/openapi.json\`, because they send or receive files, scripts, pages or other formats. Each GET route also answers HEAD.\n\n${otherTable}`,
   );
   return referencePage("REST routes", `${lead}\n\n${CALLERS_NOTE}`, "the route table and `/v1/openapi.json`", sections);
 }

@@ -97,11 +97,11 @@ export function manifestDifferences(before: Manifest, after: Manifest, isWhole: 
   const [old, next] = [itemsOf(before), itemsOf(after)];
   const changes: Difference[] = [];
   for (const [key, { kind, name, item }] of next) {
-    const known = old.get(key)?.item;
-    const [from, to] = [textOf(known), textOf({ ...known, ...item })];
+    const oldItem = old.get(key)?.item;
+    const [from, to] = [textOf(oldItem), textOf({ ...oldItem, ...item })];
     if (from === to) continue;
     const patch = createTwoFilesPatch(key, key, from, to, undefined, undefined, { context: 3 });
-    changes.push({ kind, name, change: known ? "changed" : "created", patch });
+    changes.push({ kind, name, change: oldItem ? "changed" : "created", patch });
   }
   for (const [key, { kind, name, item }] of old) {
     if (!isWhole || next.has(key)) continue;

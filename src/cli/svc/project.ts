@@ -184,8 +184,9 @@ export class Project {
 
   /** Writes the files of an action. Its config block is replaced only if a field differs. */
   async #writeSource(folder: string, config: Item, { files }: Source): Promise<void> {
-    const odd = Object.keys(files).find((name) => !isSourcePath(name));
-    if (odd !== undefined) throw new CliError(`the server has a file with a path that is not allowed (got ${odd})`);
+    const invalidPath = Object.keys(files).find((name) => !isSourcePath(name));
+    if (invalidPath !== undefined)
+      throw new CliError(`the server has a file with a path that is not allowed (got ${invalidPath})`);
     const paths = projectPaths(folder, files, this.#read);
     for (const [name, path] of paths) {
       const text = files[name]!;

@@ -40,11 +40,11 @@ interface Keys {
 
 async function keysOf(secret: Secret, salt: Buffer): Promise<Keys> {
   const stretch = promisify<string, Buffer, number, typeof SCRYPT, Buffer>(scrypt);
-  const both =
+  const keyBytes =
     secret.kind === "passphrase"
       ? await stretch(secret.text.normalize("NFKC"), salt, 64, SCRYPT)
       : Buffer.from(hkdfSync("sha256", secret.bytes, salt, "svc-app-actions backup", 64));
-  return { chunks: both.subarray(0, 32), check: both.subarray(32) };
+  return { chunks: keyBytes.subarray(0, 32), check: keyBytes.subarray(32) };
 }
 
 /** Returns the nonce of a chunk. It is unique for each key, because the salt belongs to the file and the number to the chunk. */

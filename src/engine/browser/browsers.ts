@@ -76,14 +76,14 @@ function placementOf(request: PageRun): Placement {
     return { mode: request.mode, trialOf: trials.modeToTry(request, request.mode), network };
   }
   const defined = packages.flatMap((script) => ("source" in script && script.defines) || []);
-  const ofSource = needsOfCode(source, defined);
-  const needs = [ofSource, ...packages.map(needsOfPackage)];
-  const most = Math.max(...needs.map(({ mode }) => SANDBOX_MODES.indexOf(mode)));
-  const mode = SANDBOX_MODES[most]!;
+  const sourceNeeds = needsOfCode(source, defined);
+  const needs = [sourceNeeds, ...packages.map(needsOfPackage)];
+  const strictestIndex = Math.max(...needs.map(({ mode }) => SANDBOX_MODES.indexOf(mode)));
+  const mode = SANDBOX_MODES[strictestIndex]!;
   const isTooLarge = mode === "network-isolate" && needDocument.has(request);
   return {
     mode: isTooLarge ? "document" : mode,
-    trialOf: trials.modeToTry(request, mode, ofSource.mode),
+    trialOf: trials.modeToTry(request, mode, sourceNeeds.mode),
     network: needs.some(({ network }) => network),
   };
 }

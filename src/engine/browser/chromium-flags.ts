@@ -144,10 +144,10 @@ const listedValues = (value: string | undefined) => (value ?? "").replace(/^[^=]
 
 function allowsOtherHosts(value: string | undefined, egressHost: string): boolean {
   const rules = listedValues(value).map((rule) => rule.trim());
-  const others = rules.filter((rule) => rule !== RESOLVE_NO_HOST);
+  const otherRules = rules.filter((rule) => rule !== RESOLVE_NO_HOST);
   // Addresses of other runners' proxy ports may be allowed too; host names may not.
-  const onlyAddresses = others.every((rule) => isIP(rule.replace(/^EXCLUDE /, "")) !== 0);
-  return !(rules.includes(RESOLVE_NO_HOST) && onlyAddresses && others.includes(`EXCLUDE ${egressHost}`));
+  const onlyAddresses = otherRules.every((rule) => isIP(rule.replace(/^EXCLUDE /, "")) !== 0);
+  return !(rules.includes(RESOLVE_NO_HOST) && onlyAddresses && otherRules.includes(`EXCLUDE ${egressHost}`));
 }
 
 /**

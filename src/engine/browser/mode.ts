@@ -75,8 +75,8 @@ const namesByContent = new LRUCache<string, readonly string[]>({ max: CACHED_TEX
 
 /** Returns the globals of a document that occur in a script, in code, strings or comments. `content` identifies the text for the cache. */
 export function documentNamesIn(source: string, content?: string): readonly string[] {
-  const known = content === undefined ? undefined : namesByContent.get(content);
-  if (known !== undefined) return known;
+  const knownNames = content === undefined ? undefined : namesByContent.get(content);
+  if (knownNames !== undefined) return knownNames;
   const words = [...new Set(source.match(WORD))];
   const names = words.filter((word) => Object.hasOwn(browserGlobals.browser, word) || FURTHER_OF_CHROMIUM.has(word));
   if (content !== undefined) namesByContent.set(content, names);
@@ -106,8 +106,8 @@ export function createNeedsOfCode(cacheCharacters = CACHE_CHARACTERS): NeedsOfCo
   return (code, defined = []) => {
     // Code with an `execute` function is never a JSON array of strings, so the two kinds of keys differ.
     const key = defined.length === 0 ? code : JSON.stringify([...defined, code]);
-    const known = cache.get(key);
-    if (known !== undefined) return known;
+    const cachedNeeds = cache.get(key);
+    if (cachedNeeds !== undefined) return cachedNeeds;
     const needs = needsOfCode(code, defined);
     cache.set(key, needs);
     return needs;

@@ -61,8 +61,8 @@ export class RememberedCode {
   }
 
   add(request: PageRun): void {
-    const ofApp = this.byApp.get(request.origin) ?? new LRUCache({ max: this.perApp, ttl: REMEMBERED_MS });
-    this.byApp.set(request.origin, ofApp.set(keyOf(request), true));
+    const appTrials = this.byApp.get(request.origin) ?? new LRUCache({ max: this.perApp, ttl: REMEMBERED_MS });
+    this.byApp.set(request.origin, appTrials.set(keyOf(request), true));
   }
 }
 

@@ -33,8 +33,9 @@ function placed({ path }: ReadEntry): string {
   // `.` is the folder itself: some packers write `package/./index.js`.
   const segments = path.split("/").filter((segment) => segment !== ".");
   while (segments.length > 1 && segments.at(-1) === "") segments.pop();
-  const odd = segments.some((segment) => segment === "" || segment === ".." || /[\\\0]/.test(segment));
-  if (odd || path.length > PATH_MAX_CHARACTERS) throw new PackageFault("its archive holds a file outside the package");
+  const isUnsafe = segments.some((segment) => segment === "" || segment === ".." || /[\\\0]/.test(segment));
+  if (isUnsafe || path.length > PATH_MAX_CHARACTERS)
+    throw new PackageFault("its archive holds a file outside the package");
   return `/${segments.slice(1).join("/")}`;
 }
 

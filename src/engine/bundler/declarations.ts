@@ -150,14 +150,14 @@ class Declared {
       const file = await this.find(specifier, folder);
       if (file !== null) numbers.set(specifier, this.numberOf(file));
     }
-    const brought = (specifier: string) => {
+    const rewriteSpecifier = (specifier: string) => {
       const file = join(folder, specifier);
       return isDeclaration(file) && this.tree.read(file) ? `./${this.numberOf(file)}.d.ts` : specifier;
     };
     const numbered = renamed(text, MODULE_KEYWORD, (specifier) =>
       numbers.has(specifier) ? `./${numbers.get(specifier)}` : specifier,
     );
-    return renamed(numbered, REFERENCE, brought);
+    return renamed(numbered, REFERENCE, rewriteSpecifier);
   }
 }
 

@@ -40,7 +40,7 @@ function propertyName(node: AnyNode): string | null {
   return node.property.type === "Literal" && typeof node.property.value === "string" ? node.property.value : null;
 }
 
-const ofModule = (node: AnyNode): boolean =>
+const isModuleReference = (node: AnyNode): boolean =>
   node.type === "Identifier" && (node.name === "module" || node.name === "exports" || node.name === "define");
 
 /** True if a build assigns an object that its factory then fills, so that the global contains all exports. */
@@ -52,7 +52,7 @@ function assignedIn(wrapper: AnyNode): GlobalName[] {
   const names: GlobalName[] = [];
   simple(wrapper, {
     AssignmentExpression({ left, operator, right }) {
-      if (operator !== "=" || left.type !== "MemberExpression" || ofModule(left.object)) return;
+      if (operator !== "=" || left.type !== "MemberExpression" || isModuleReference(left.object)) return;
       const name = propertyName(left);
       if (name !== null && isFreeGlobalName(name) && name !== "amd" && name !== "noConflict")
         names.push({ name, namespace: isFilled(right) });

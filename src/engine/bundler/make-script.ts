@@ -215,9 +215,9 @@ async function bundled(
 }
 
 function checkModules(needed: readonly string[], isBuiltin: (name: string) => boolean): void {
-  const ofNode = needed.filter(isBuiltin);
-  if (ofNode.length > 0)
-    throw new PackageFault(`it needs Node's ${ofNode.slice(0, 5).join(", ")}, which a browser does not have`);
+  const nodeModules = needed.filter(isBuiltin);
+  if (nodeModules.length > 0)
+    throw new PackageFault(`it needs Node's ${nodeModules.slice(0, 5).join(", ")}, which a browser does not have`);
   if (needed.length > 0) throw new PackageFault(`it needs ${needed.slice(0, 5).join(", ")}, which it does not list`);
 }
 
@@ -235,8 +235,8 @@ export async function makeScript(
   const { subpath = "" } = options;
   const global = globalOf(tree, root, subpath);
   const { outputFiles, metafile } = await bundled(tree, root, root.name + subpath, global);
-  const whole = outputFiles[0]!.text;
-  const program = parsedScript(whole);
+  const bundleText = outputFiles[0]!.text;
+  const program = parsedScript(bundleText);
   checkModules(neededModules(program), options.isBuiltin);
   const inputs = Object.keys(metafile.inputs).map((path) => path.replace(`${NAMESPACE}:`, ""));
   const within = ({ folder }: PackageInTree) =>
@@ -244,7 +244,7 @@ export async function makeScript(
   const used = packages.filter((placed) => placed === root || within(placed));
   // ASCII only, as is esbuild's default: one character beyond Latin-1 doubles the size of the text in memory, in
   // transfer and in each run.
-  const { code } = await transform(whole, { minify: true, legalComments: "eof", target: TARGET });
+  const { code } = await transform(bundleText, { minify: true, legalComments: "eof", target: TARGET });
   const source = `/*! ${used.map(({ name, version }) => `${name}@${version}`).join(" ")} */\n${code}`;
   if (Buffer.byteLength(source) > options.maxBytes) {
     const megabytes = (Buffer.byteLength(source) / 2 ** 20).toFixed(1);

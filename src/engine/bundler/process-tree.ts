@@ -17,8 +17,8 @@ export async function processorTimeOf(pid: number): Promise<number> {
       .slice(stat.lastIndexOf(")") + 2)
       .split(" ")
       .slice(11, 15);
-    const theirs = await Promise.all(children.map(processorTimeOf));
-    return [...theirs, ...ticks.map((tickCount) => Number(tickCount) / TICKS_A_SECOND)].reduce(
+    const childTimes = await Promise.all(children.map(processorTimeOf));
+    return [...childTimes, ...ticks.map((tickCount) => Number(tickCount) / TICKS_A_SECOND)].reduce(
       (sum, seconds) => sum + seconds,
       0,
     );
@@ -32,8 +32,8 @@ export async function memoryOf(pid: number): Promise<number> {
   try {
     const [status, children] = await Promise.all([readFile(`/proc/${pid}/status`, "utf8"), childrenOf(pid)]);
     const ownBytes = Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024;
-    const theirs = await Promise.all(children.map(memoryOf));
-    return theirs.reduce((sum, seconds) => sum + seconds, ownBytes);
+    const childSizes = await Promise.all(children.map(memoryOf));
+    return childSizes.reduce((sum, seconds) => sum + seconds, ownBytes);
   } catch {
     return 0;
   }

@@ -92,8 +92,8 @@ export function fileByAlias(has: HasFile, tsconfig: string | undefined, path: st
   const { baseUrl, paths } = tsconfigOf(tsconfig);
   for (const [pattern, targets] of paths) {
     const [before = "", after] = pattern.split("*");
-    const fits = after === undefined ? path === pattern : path.startsWith(before) && path.endsWith(after);
-    if (!fits) continue;
+    const matches = after === undefined ? path === pattern : path.startsWith(before) && path.endsWith(after);
+    if (!matches) continue;
     const star = after === undefined ? "" : path.slice(before.length, path.length - after.length);
     for (const target of targets) {
       const written = target.replace("*", () => star);

@@ -18,7 +18,7 @@ const NAVIGATOR = "navigator";
 export function usedNames(program: Program): string[] {
   const scopes = analyze(program as Parameters<typeof analyze>[0], { ecmaVersion: 2024, sourceType: "script" });
   const requested = new Set<unknown>();
-  const reached = new Set<string>();
+  const reachedNames = new Set<string>();
   const members = new Map<unknown, string>();
   let imports = false;
   fullAncestor(program, (node) => {
@@ -29,13 +29,13 @@ export function usedNames(program: Program): string[] {
       if (syntaxNode.object.type === "Identifier" && syntaxNode.object.name === NAVIGATOR)
         members.set(syntaxNode.object, `${NAVIGATOR}.${syntaxNode.property.name}`);
     }
-    const name = ofGlobalObject(syntaxNode);
-    if (name !== null) reached.add(name);
+    const name = globalObjectMember(syntaxNode);
+    if (name !== null) reachedNames.add(name);
   });
   const names = scopes.globalScope!.through.filter(({ identifier }) => !requested.has(identifier));
   const named = names.map(({ identifier }) => members.get(identifier) ?? identifier.name);
   const makes = buildsCode(program, new Set(scopes.globalScope!.through.map(({ identifier }) => identifier)));
-  return [...new Set([...named, ...reached, ...(imports ? [IMPORT] : []), ...(makes ? [EVAL] : [])])].sort();
+  return [...new Set([...named, ...reachedNames, ...(imports ? [IMPORT] : []), ...(makes ? [EVAL] : [])])].sort();
 }
 
 /** True if the script creates code from text without handling an error, and not only to get the global object. */
@@ -61,7 +61,7 @@ function isTried(ancestors: readonly AnyNode[]): boolean {
 }
 
 /** Returns the global's name if a node reads it from the global object. */
-function ofGlobalObject(node: AnyNode): string | null {
+function globalObjectMember(node: AnyNode): string | null {
   if (node.type !== "MemberExpression" || node.computed || node.property.type !== "Identifier") return null;
   const { object, property } = node;
   const isGlobal = object.type === "Identifier" && object.name === "globalThis";

@@ -60,8 +60,8 @@ function removeStale(path: string, judged: string | null): void {
   } catch {
     return;
   }
-  const taken = readText(aside);
-  if (taken !== judged && taken !== null) tryCreate(path, taken);
+  const ownerText = readText(aside);
+  if (ownerText !== judged && ownerText !== null) tryCreate(path, ownerText);
   rmSync(aside, { force: true });
 }
 
@@ -72,10 +72,10 @@ export function lockHolder(path: string): number | null {
 
 /** @throws EmbeddedPostgresError with the PID of the running owner */
 export function acquireOwnerLock(path: string, folder: string): OwnerLock {
-  const mine = JSON.stringify({ pid: process.pid, startTicks: startTicks(process.pid) } satisfies Owner);
+  const ownOwnerText = JSON.stringify({ pid: process.pid, startTicks: startTicks(process.pid) } satisfies Owner);
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-    if (tryCreate(path, mine)) {
-      return { release: () => readText(path) === mine && rmSync(path, { force: true }) };
+    if (tryCreate(path, ownOwnerText)) {
+      return { release: () => readText(path) === ownOwnerText && rmSync(path, { force: true }) };
     }
     const lockText = readText(path);
     const owner = livingOwner(lockText);

@@ -66,8 +66,8 @@ export class ConnectionPools {
 
   /** Returns the pool of a key, for example of an app. */
   of(key: string): Agent {
-    const known = this.agents.get(key);
-    if (known) return known;
+    const knownAgent = this.agents.get(key);
+    if (knownAgent) return knownAgent;
     const agent = new Agent({
       allowH2: true,
       connect: connectorOver(this.open),

@@ -110,8 +110,8 @@ function webpChunks(file: Buffer): { type: string; whole: Buffer; content: Buffe
     const length = file.readUInt32LE(at + 4);
     const chunkEnd = at + 8 + length;
     if (chunkEnd > file.length) throw new DamagedPicture("a WebP chunk is longer than the file");
-    const whole = file.subarray(at, Math.min(file.length, chunkEnd + (length % 2)));
-    chunks.push({ type: file.toString("latin1", at, at + 4), whole, content: file.subarray(at + 8, chunkEnd) });
+    const chunk = file.subarray(at, Math.min(file.length, chunkEnd + (length % 2)));
+    chunks.push({ type: file.toString("latin1", at, at + 4), whole: chunk, content: file.subarray(at + 8, chunkEnd) });
     at = chunkEnd + (length % 2);
   }
   return chunks;

@@ -187,13 +187,13 @@ export function unescapedLayer(layer: Layer, reused = false): Layer | null {
   if (first === bytes.length) return null;
   const out = reused ? new Writer(bytes, at) : Writer.ofSize(bytes.length, at !== null);
   const { bytes: written, at: places } = out;
-  const fresh: number[] = [];
+  const rewrittenSpans: number[] = [];
   const moved = new MovedSpans(layer.changed);
   copy(bytes, 0, first, written, 0);
   if (places !== null) copy(at!, 0, first, places, 0);
   moved.upTo(0, first, first, true);
   let length = first;
-  /** End of the output up to which `fresh` is complete. */
+  /** End of the output up to which `rewrittenSpans` is complete. */
   let noted = 0;
   for (let index = first; index < bytes.length; ) {
     const meaning = escapeAt(bytes, index);
@@ -208,7 +208,7 @@ export function unescapedLayer(layer: Layer, reused = false): Layer | null {
     }
     if (length + WRITTEN_MAX >= noted) {
       noted = length + BYTEWISE_DISTANCE;
-      addSpan(fresh, Math.max(0, length - REWRITTEN), noted);
+      addSpan(rewrittenSpans, Math.max(0, length - REWRITTEN), noted);
     }
     const value = meaning & 0xffff;
     const size = meaning >> LENGTH_SHIFT;
@@ -221,7 +221,11 @@ export function unescapedLayer(layer: Layer, reused = false): Layer | null {
     index += size;
     if (moved.next <= index) moved.upTo(index, index, length, false);
   }
-  fresh[fresh.length - 1] = Math.min(fresh.at(-1)!, length);
-  const cut = { bytes: written.subarray(0, length), at: places?.subarray(0, length) ?? null };
-  return { ...cut, fresh, changed: moved.spans.length === 0 ? fresh : joinedSpans(moved.spans, fresh) };
+  rewrittenSpans[rewrittenSpans.length - 1] = Math.min(rewrittenSpans.at(-1)!, length);
+  const trimmedTexts = { bytes: written.subarray(0, length), at: places?.subarray(0, length) ?? null };
+  return {
+    ...trimmedTexts,
+    fresh: rewrittenSpans,
+    changed: moved.spans.length === 0 ? rewrittenSpans : joinedSpans(moved.spans, rewrittenSpans),
+  };
 }

@@ -33,9 +33,9 @@ export class Writer {
 
 /** Returns the lone high surrogate at the end of the writer, in its UTF-8 form; 0 for none. */
 function highAtEnd({ bytes, length }: Writer): number {
-  const second = bytes[length - 2] ?? 0;
-  if (bytes[length - 3] !== 0xed || second < 0xa0 || second >= 0xb0) return 0;
-  return 0xd000 | ((second & 63) << 6) | (bytes[length - 1]! & 63);
+  const secondByte = bytes[length - 2] ?? 0;
+  if (bytes[length - 3] !== 0xed || secondByte < 0xa0 || secondByte >= 0xb0) return 0;
+  return 0xd000 | ((secondByte & 63) << 6) | (bytes[length - 1]! & 63);
 }
 
 /** Joins a low surrogate with the high one at the end of the writer. */

@@ -47,7 +47,7 @@ function writings(value: string): string[] {
 const withoutBreaks = (bytes: Uint8Array): Uint8Array => bytes.filter((byte) => !isLineBreak(byte));
 
 /** Returns the bytes to which reversed hex digits decode: reversed, with the digits of each byte exchanged. */
-const ofReversedHex = (bytes: Buffer): Uint8Array => Buffer.from(reversedUnits(bytes.toString("hex")), "hex");
+const bytesOfReversedHex = (bytes: Buffer): Uint8Array => Buffer.from(reversedUnits(bytes.toString("hex")), "hex");
 
 /**
  * Minimum length of a reversed value in bytes: at most two digits at each end contain bits of the surrounding text,
@@ -66,7 +66,7 @@ function* ofReversedBase64(bytes: Buffer): Generator<Uint8Array> {
 /** Returns the patterns of the value's reversed hex and base64, as layers decode them. */
 function reversedDigits(value: string): Uint8Array[] {
   const bytes = Buffer.from(value);
-  return [ofReversedHex(bytes), ...ofReversedBase64(bytes)]
+  return [bytesOfReversedHex(bytes), ...ofReversedBase64(bytes)]
     .map(withoutBreaks)
     .filter(({ length }) => length >= PATTERN_MIN_BYTES);
 }

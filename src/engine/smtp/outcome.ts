@@ -66,7 +66,7 @@ export function outcomeOfError(error: SmtpError, started: boolean): Delivery {
   const refused = refusedOf(rejectedErrors);
   if (forbidden !== undefined)
     return { kind: "refused", permanent: forbidden, ours: true, code: null, refused, detail };
-  const ours = code === "EAUTH" || code === "ETLS";
+  const isOurFault = code === "EAUTH" || code === "ETLS";
   const permanent = responseCode === null ? OWN_FAULTS.includes(code) || code === "EAUTH" : isPermanent(error);
-  return { kind: "refused", permanent, ours, code: responseCode, refused, detail };
+  return { kind: "refused", permanent, ours: isOurFault, code: responseCode, refused, detail };
 }

@@ -141,12 +141,12 @@ export function createGate(options: {
     appId: number,
     { name, limit, windowMs, isVisitor }: { name: string; limit: number; windowMs: number; isVisitor: boolean },
   ): Promise<void> {
-    const ofVisitors = `${name} of visitors`;
+    const visitorsName = `${name} of visitors`;
     let windowState = await window.takeTokens(appId, name, { limit, windowMs });
-    if (isVisitor && windowState.accepted) await window.takeTokens(appId, ofVisitors, { limit, windowMs });
+    if (isVisitor && windowState.accepted) await window.takeTokens(appId, visitorsName, { limit, windowMs });
     if (!isVisitor && !windowState.accepted) {
       const visitorShare = Math.max(1, Math.floor(limit * VISITORS_SHARE));
-      const visitorExcess = (await window.count(appId, ofVisitors, windowMs)) - visitorShare;
+      const visitorExcess = (await window.count(appId, visitorsName, windowMs)) - visitorShare;
       if (visitorExcess > 0)
         windowState = await window.takeTokens(appId, name, { limit: limit + visitorExcess, windowMs });
     }

@@ -29,13 +29,13 @@ export function createRequestLimiter(limits = CONCURRENT_REQUESTS): RequestLimit
   const credentials = line(limits.credential);
   const visitors = line(limits.visitor);
   // A visitor does not wait behind requests without a credential from the same address.
-  const ofVisitors = line(limits.address);
+  const visitorLine = line(limits.address);
   const anonymous = line(limits.address);
 
   async function enterVisitor(holder: string, address: string, gone: () => AbortSignal): Promise<() => void> {
     const releaseVisitorSlot = await visitors.enter(holder, gone);
     try {
-      const releaseAddress = await ofVisitors.enter(address, gone);
+      const releaseAddress = await visitorLine.enter(address, gone);
       return () => {
         releaseAddress();
         releaseVisitorSlot();

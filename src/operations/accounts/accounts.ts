@@ -150,8 +150,8 @@ export function createAccounts(options: {
         const user = await insertPerson([organizationId, ...names, email, passphraseHash, true], manager);
         await manager.query(MAKE_OWNER, [organizationId, user.id]);
         refuseUnknownFields(body, SETUP_FIELDS);
-        const how = { replaced: request.caller, isProvisional: passphraseHash === null };
-        const session = await sessions.beginSession(user.id, request, how, manager);
+        const sessionOptions = { replaced: request.caller, isProvisional: passphraseHash === null };
+        const session = await sessions.beginSession(user.id, request, sessionOptions, manager);
         const { address } = request;
         await recordAccess(manager, { type: "person.setup", personId: user.id, subjectId: user.id, address });
         return { user, session };
@@ -176,8 +176,8 @@ export function createAccounts(options: {
       return db.transaction(async (manager) => {
         const user = await insertPerson([organizationId, ...names, email, passphraseHash, false], manager);
         await welcome(user, manager);
-        const how = { replaced: request.caller, isProvisional: passphraseHash === null };
-        return { user, session: await sessions.beginSession(user.id, request, how, manager) };
+        const sessionOptions = { replaced: request.caller, isProvisional: passphraseHash === null };
+        return { user, session: await sessions.beginSession(user.id, request, sessionOptions, manager) };
       });
     },
 

@@ -96,17 +96,17 @@ export function createSignInAttempts({ db }: { db: DataSource }) {
       attempt: () => Promise<T | null>,
     ): Promise<T | null> {
       const networkAddress = addressBlock(address ?? "");
-      const ofAddress = digest("address", networkAddress);
-      const ofAccount = digest("account", account, networkAddress);
-      const at = await countAttempt([ofAddress, ofAccount]);
+      const addressKey = digest("address", networkAddress);
+      const accountKey = digest("account", account, networkAddress);
+      const at = await countAttempt([addressKey, accountKey]);
       let result: T | null;
       try {
         result = await attempt();
       } catch (error) {
-        await takeBack(at, ofAddress, ofAccount, false);
+        await takeBack(at, addressKey, accountKey, false);
         throw error;
       }
-      if (result !== null) await takeBack(at, ofAddress, ofAccount, true);
+      if (result !== null) await takeBack(at, addressKey, accountKey, true);
       return result;
     },
   };

@@ -116,7 +116,7 @@ export function createActionValidation(options: {
     judge: () => Promise<ValidatedAction>,
   ): Promise<ValidatedAction> {
     const { appId, exceptId, rewritten } = addressScope;
-    const ofDrafts = { appId, isDraft: true, except: [...rewritten, ...(exceptId === null ? [] : [exceptId])] };
+    const draftFilter = { appId, isDraft: true, except: [...rewritten, ...(exceptId === null ? [] : [exceptId])] };
     const validatedAction = await judge().catch(async (error: unknown) => {
       if (!(error instanceof ActionError)) throw error;
       const isAfter = (status: Status) => validationRow(error.status) > validationRow(status);
@@ -126,11 +126,11 @@ export function createActionValidation(options: {
         throw nameTaken(name);
       }
       if (isAfter("TRIGGERS_INVALID") && triggersFault(triggers) === null) {
-        throw (await addressTakenFault(manager, ofDrafts, storedTriggers(triggers))) ?? error;
+        throw (await addressTakenFault(manager, draftFilter, storedTriggers(triggers))) ?? error;
       }
       throw error;
     });
-    const addressFault = await addressTakenFault(manager, ofDrafts, validatedAction.input.triggers);
+    const addressFault = await addressTakenFault(manager, draftFilter, validatedAction.input.triggers);
     if (addressFault) throw addressFault;
     return validatedAction;
   }

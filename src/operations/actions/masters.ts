@@ -42,8 +42,8 @@ const OTHERS_BYTES = `
 /** @throws REQUEST_INVALID if the app's actions would exceed their limit of disk space */
 async function checkTotal(manager: EntityManager, appId: number, { code, source }: ActionInput, id = 0): Promise<void> {
   const [others] = await rows<{ bytes: number }>(manager, OTHERS_BYTES, [appId, id]);
-  const ofSource = source ? Buffer.byteLength(JSON.stringify(source)) : 0;
-  const total = others!.bytes + Buffer.byteLength(code) + ofSource + ROW_BYTES;
+  const sourceBytes = source ? Buffer.byteLength(JSON.stringify(source)) : 0;
+  const total = others!.bytes + Buffer.byteLength(code) + sourceBytes + ROW_BYTES;
   if (total <= ACTIONS_MAX_BYTES) return;
   const message = `the actions of one app may take ${ACTIONS_MAX_BYTES} bytes; with code of this length they would take ${total}`;
   throw new ActionError("REQUEST_INVALID", message);

@@ -97,8 +97,8 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
           [actionId, title],
         );
         if (others!.count >= PRESETS_PER_ACTION) {
-          const why = `an action keeps at most ${PRESETS_PER_ACTION} payloads; delete one first`;
-          throw new ActionError("REQUEST_INVALID", why);
+          const message = `an action keeps at most ${PRESETS_PER_ACTION} payloads; delete one first`;
+          throw new ActionError("REQUEST_INVALID", message);
         }
         await rows(manager, SAVE_PRESET, [actionId, title, text, caller.personId]);
       });

@@ -105,10 +105,11 @@ async function moveOldTablesAside(client: Client, replace: boolean): Promise<voi
   if (objectCount === 0) return;
   if (!replace)
     throw new StartError("the database is not empty: nothing was restored. --replace drops its content first");
-  const living = hasInstances
+  const liveInstances = hasInstances
     ? await client.query("SELECT FROM public.instance WHERE roles <> '{}' AND lease_until >= now() LIMIT 1")
     : null;
-  if (living?.rowCount) throw new StartError("the service is running on this database: stop every process first");
+  if (liveInstances?.rowCount)
+    throw new StartError("the service is running on this database: stop every process first");
   await client.query(`
     BEGIN;
     ALTER SCHEMA public RENAME TO ${REPLACED_SCHEMA};

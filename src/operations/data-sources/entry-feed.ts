@@ -103,76 +103,76 @@ export function createEntryFeed(options: {
   const { db, read, notifications, sources, positions, log } = options;
   const feedsBySource = new Map<string, SourceFeed>();
   const keyOf = ({ appId, id }: Pick<SourceFeed, "appId" | "id">): string => `${appId}:${id}`;
-  const roomOfFollower = new Map<FeedSubscriber, SourceFeed>();
+  const feedByFollower = new Map<FeedSubscriber, SourceFeed>();
   const users = createEntryUserWatch<FeedSubscriber>({ db, notifications, log, onChanged: examineThose });
 
   /** Runs reads one after the other. After a failure it reads everything again, while there are subscribers. */
-  function inOrder(room: SourceFeed, work: () => Promise<void>): void {
-    room.order = room.order.then(work).catch((error: unknown) => {
-      log.warn({ err: error, appId: room.appId }, "changes of entries could not be read");
-      setTimeout(() => room.followers.size > 0 && checkSubscribers(room), RETRY_MS).unref();
+  function inOrder(feed: SourceFeed, work: () => Promise<void>): void {
+    feed.order = feed.order.then(work).catch((error: unknown) => {
+      log.warn({ err: error, appId: feed.appId }, "changes of entries could not be read");
+      setTimeout(() => feed.followers.size > 0 && checkSubscribers(feed), RETRY_MS).unref();
     });
   }
 
   function newsOf(
-    room: SourceFeed,
+    feed: SourceFeed,
     { visit, position }: Pick<FeedSubscriber, "visit" | "position">,
     differences: EntryDifferences | null,
   ) {
-    const text = positions.textOf(room, position!, visit.isTrusted);
+    const text = positions.textOf(feed, position!, visit.isTrusted);
     return { ...(differences ?? NO_DIFFERENCES), reset: differences === null, position: text };
   }
 
   const startedFollowers = ({ followers }: SourceFeed): FeedSubscriber[] =>
     [...followers].filter(({ position }) => position !== null);
 
-  function endFeed(room: SourceFeed, follower: FeedSubscriber, reason: ActionError): void {
-    if (room.followers.has(follower)) follower.endFeed(reason);
+  function endFeed(feed: SourceFeed, follower: FeedSubscriber, reason: ActionError): void {
+    if (feed.followers.has(follower)) follower.endFeed(reason);
   }
 
   /** Returns the data source; if it is gone, ends all subscriptions and returns null. */
-  async function sourceOf(room: SourceFeed): Promise<StoredDataSource | null> {
-    const source = await sources.find(room.appId, { id: room.id }).catch((error: unknown) => {
+  async function sourceOf(feed: SourceFeed): Promise<StoredDataSource | null> {
+    const source = await sources.find(feed.appId, { id: feed.id }).catch((error: unknown) => {
       if (error instanceof ActionError && error.status === "DATA_SOURCE_NOT_FOUND") return null;
       throw error;
     });
     if (source) return source;
-    for (const follower of [...room.followers]) endFeed(room, follower, new ActionError("DATA_SOURCE_NOT_FOUND"));
+    for (const follower of [...feed.followers]) endFeed(feed, follower, new ActionError("DATA_SOURCE_NOT_FOUND"));
     return null;
   }
 
   /** Ends a subscription whose caller has lost the right to read. Sends `reset` to one whose visible data has changed. */
-  async function checkAccess(room: SourceFeed, source: StoredDataSource, follower: FeedSubscriber): Promise<void> {
+  async function checkAccess(feed: SourceFeed, source: StoredDataSource, follower: FeedSubscriber): Promise<void> {
     const rights = await options.rights.of(follower.visit);
-    if (!room.followers.has(follower)) return;
-    users.set(follower, room.appId, rights.user);
+    if (!feed.followers.has(follower)) return;
+    users.set(follower, feed.appId, rights.user);
     try {
       rights.scope(source, follower.where);
       const visibilityKey = visibilityKeyOf(rights, source);
       const hasChanged = visibilityKey !== follower.visibleColumns;
       follower.visibleColumns = visibilityKey;
-      if (hasChanged && follower.position !== null) follower.push(newsOf(room, follower, null));
+      if (hasChanged && follower.position !== null) follower.push(newsOf(feed, follower, null));
     } catch (error) {
-      endFeed(room, follower, refusalIn(error));
+      endFeed(feed, follower, refusalIn(error));
     }
   }
 
   /** Sends the first message of a subscription, which has the position. */
-  async function startSubscriber(room: SourceFeed, follower: FeedSubscriber): Promise<void> {
-    const source = await sourceOf(room);
-    if (source) await checkAccess(room, source, follower);
-    if (!room.followers.has(follower)) return;
-    const [tally] = await rows<{ newest: number; forgotten: number }>(db, SELECT_NEWEST_CHANGE, [room.appId, room.id]);
+  async function startSubscriber(feed: SourceFeed, follower: FeedSubscriber): Promise<void> {
+    const source = await sourceOf(feed);
+    if (source) await checkAccess(feed, source, follower);
+    if (!feed.followers.has(follower)) return;
+    const [tally] = await rows<{ newest: number; forgotten: number }>(db, SELECT_NEWEST_CHANGE, [feed.appId, feed.id]);
     const { newest, forgotten } = tally ?? { newest: 0, forgotten: 0 };
     const number = follower.since?.number ?? null;
     const canResume = number !== null && number >= forgotten && number <= newest;
     follower.position = canResume ? number : newest;
-    if (!canResume) follower.push(newsOf(room, follower, follower.since ? null : NO_DIFFERENCES));
+    if (!canResume) follower.push(newsOf(feed, follower, follower.since ? null : NO_DIFFERENCES));
   }
 
   /** Starts the subscriptions that have not started yet, including those whose start failed. */
-  async function startWaiting(room: SourceFeed): Promise<void> {
-    for (const follower of [...room.followers]) if (follower.position === null) await startSubscriber(room, follower);
+  async function startWaiting(feed: SourceFeed): Promise<void> {
+    for (const follower of [...feed.followers]) if (follower.position === null) await startSubscriber(feed, follower);
   }
 
   /** Groups subscribers with the same current rights, the same where and the same position. */
@@ -180,8 +180,8 @@ export function createEntryFeed(options: {
     const groups = new Map<string, Group>();
     for (const follower of followers) {
       const rights = await options.rights.of(follower.visit);
-      const who = rights.as.trusted ? "trusted" : JSON.stringify(rights.as.user);
-      const key = JSON.stringify([who, follower.where, follower.position]);
+      const rightsKey = rights.as.trusted ? "trusted" : JSON.stringify(rights.as.user);
+      const key = JSON.stringify([rightsKey, follower.where, follower.position]);
       const group = groups.get(key) ?? { rights, position: follower.position!, where: follower.where, followers: [] };
       group.followers.push(follower);
       groups.set(key, group);
@@ -203,95 +203,95 @@ export function createEntryFeed(options: {
   }
 
   async function notifyGroup(
-    room: SourceFeed,
+    feed: SourceFeed,
     source: StoredDataSource,
     group: Group,
     changes: readonly StoredChange[],
   ) {
     try {
       const differences = await differencesFor(source, group, changes);
-      const followers = group.followers.filter((follower) => room.followers.has(follower));
+      const followers = group.followers.filter((follower) => feed.followers.has(follower));
       for (const follower of followers) follower.position = changes.at(-1)!.id;
       if (followers.length === 0 || (differences && isEmpty(differences))) return;
       // All subscribers of the group get one object, so that it is serialized once.
-      const groupNews = newsOf(room, followers[0]!, differences);
+      const groupNews = newsOf(feed, followers[0]!, differences);
       for (const follower of followers) follower.push(groupNews);
     } catch (error) {
       const refusal = refusalIn(error);
-      for (const follower of group.followers) endFeed(room, follower, refusal);
+      for (const follower of group.followers) endFeed(feed, follower, refusal);
     }
   }
 
-  async function advanceFeed(room: SourceFeed): Promise<void> {
+  async function advanceFeed(feed: SourceFeed): Promise<void> {
     for (;;) {
-      const followers = startedFollowers(room);
+      const followers = startedFollowers(feed);
       if (followers.length === 0) return;
       const from = Math.min(...followers.map(({ position }) => position!));
-      const changes = await rows<StoredChange>(db, SINCE, [room.appId, room.id, from]);
+      const changes = await rows<StoredChange>(db, SINCE, [feed.appId, feed.id, from]);
       const newest = changes.at(-1)?.id;
-      const source = newest === undefined ? null : await sourceOf(room);
+      const source = newest === undefined ? null : await sourceOf(feed);
       if (newest === undefined || !source) return;
       for (const group of await groups(followers.filter(({ position }) => position! < newest)))
-        await notifyGroup(room, source, group, changes);
+        await notifyGroup(feed, source, group, changes);
       if (changes.length < CHANGES_PER_MESSAGE) return;
     }
   }
 
-  function roomOf(appId: number, id: number): SourceFeed {
+  function feedOf(appId: number, id: number): SourceFeed {
     const key = keyOf({ appId, id });
-    const room = feedsBySource.get(key) ?? { appId, id, followers: new Set(), order: Promise.resolve() };
-    feedsBySource.set(key, room);
-    return room;
+    const feed = feedsBySource.get(key) ?? { appId, id, followers: new Set(), order: Promise.resolve() };
+    feedsBySource.set(key, feed);
+    return feed;
   }
 
-  const advanceRoom = (room: SourceFeed) => inOrder(room, () => advanceFeed(room));
+  const advanceInOrder = (feed: SourceFeed) => inOrder(feed, () => advanceFeed(feed));
 
   /** Checks the rights of all subscribers, or of those that `isAffected` selects, and sends them new changes. */
-  function checkSubscribers(room: SourceFeed, isAffected: (follower: FeedSubscriber) => boolean = () => true): void {
-    inOrder(room, async () => {
-      const source = await sourceOf(room);
+  function checkSubscribers(feed: SourceFeed, isAffected: (follower: FeedSubscriber) => boolean = () => true): void {
+    inOrder(feed, async () => {
+      const source = await sourceOf(feed);
       if (!source) return;
-      for (const follower of startedFollowers(room).filter(isAffected)) await checkAccess(room, source, follower);
-      await startWaiting(room);
-      await advanceFeed(room);
+      for (const follower of startedFollowers(feed).filter(isAffected)) await checkAccess(feed, source, follower);
+      await startWaiting(feed);
+      await advanceFeed(feed);
     });
   }
 
   function examineThose(followers: readonly FeedSubscriber[]): void {
     const chosenSubscribers = new Set(followers);
-    const theirFeeds = new Set(followers.flatMap((follower) => roomOfFollower.get(follower) ?? []));
-    for (const room of theirFeeds) checkSubscribers(room, (follower) => chosenSubscribers.has(follower));
+    const theirFeeds = new Set(followers.flatMap((follower) => feedByFollower.get(follower) ?? []));
+    for (const feed of theirFeeds) checkSubscribers(feed, (follower) => chosenSubscribers.has(follower));
   }
 
   notifications.listen(ENTRY_CHANNEL, (notice) => {
-    const room = feedsBySource.get(notice);
-    if (room) advanceRoom(room);
+    const feed = feedsBySource.get(notice);
+    if (feed) advanceInOrder(feed);
   });
   notifications.listen(DATA_SOURCE_CHANNEL, (notice) => {
-    for (const room of feedsBySource.values()) if (room.appId === Number(notice)) checkSubscribers(room);
+    for (const feed of feedsBySource.values()) if (feed.appId === Number(notice)) checkSubscribers(feed);
   });
   notifications.listen(READER_CHANNEL, (notice) => {
     const [appId, credentialId] = notice.split(":").map(Number);
-    for (const room of feedsBySource.values())
-      if (room.appId === appId) checkSubscribers(room, ({ visit }) => visit.caller?.credentialId === credentialId);
+    for (const feed of feedsBySource.values())
+      if (feed.appId === appId) checkSubscribers(feed, ({ visit }) => visit.caller?.credentialId === credentialId);
   });
   // Notifications may have been missed; the changes are still stored.
   notifications.onGap(() => {
-    for (const room of feedsBySource.values()) checkSubscribers(room);
+    for (const feed of feedsBySource.values()) checkSubscribers(feed);
   });
 
   /** Renews the positions of all subscribers at intervals, whether or not anything changes, so that a new position reveals nothing. */
-  function renewPositions(room: SourceFeed): void {
-    inOrder(room, async () => {
-      const sameVisits = Map.groupBy(startedFollowers(room), ({ position, visit }) => `${position} ${visit.isTrusted}`);
+  function renewPositions(feed: SourceFeed): void {
+    inOrder(feed, async () => {
+      const sameVisits = Map.groupBy(startedFollowers(feed), ({ position, visit }) => `${position} ${visit.isTrusted}`);
       for (const followers of sameVisits.values()) {
-        const groupNews = newsOf(room, followers[0]!, NO_DIFFERENCES);
+        const groupNews = newsOf(feed, followers[0]!, NO_DIFFERENCES);
         for (const follower of followers) follower.push(groupNews);
       }
     });
   }
   const renewalTimer = setInterval(() => {
-    for (const room of feedsBySource.values()) renewPositions(room);
+    for (const feed of feedsBySource.values()) renewPositions(feed);
   }, POSITION_EVERY_MS).unref();
 
   return {
@@ -315,7 +315,7 @@ export function createEntryFeed(options: {
       await readDifferences(read, source, requested, [{ id: 0, bulk: false, inserted: [0], replaced: [] }]);
       const visibilityKey = visibilityKeyOf(rights, source);
       return liveSource<EntryNews>(source.appId, (push, endFollow) => {
-        const room = roomOf(source.appId, source.id);
+        const feed = feedOf(source.appId, source.id);
         const follower: FeedSubscriber = {
           visit,
           where,
@@ -325,17 +325,17 @@ export function createEntryFeed(options: {
           push,
           endFeed: endFollow,
         };
-        room.followers.add(follower);
-        roomOfFollower.set(follower, room);
-        inOrder(room, async () => {
-          await startWaiting(room);
-          await advanceFeed(room);
+        feed.followers.add(follower);
+        feedByFollower.set(follower, feed);
+        inOrder(feed, async () => {
+          await startWaiting(feed);
+          await advanceFeed(feed);
         });
         return () => {
-          room.followers.delete(follower);
-          roomOfFollower.delete(follower);
+          feed.followers.delete(follower);
+          feedByFollower.delete(follower);
           users.remove(follower);
-          if (room.followers.size === 0 && feedsBySource.get(keyOf(room)) === room) feedsBySource.delete(keyOf(room));
+          if (feed.followers.size === 0 && feedsBySource.get(keyOf(feed)) === feed) feedsBySource.delete(keyOf(feed));
         };
       });
     },

@@ -135,8 +135,9 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
       missing.push(...wished.filter(({ name }) => existingIndex.get(name) !== true));
       surplus.push(...[...existingIndex].flatMap(([name, valid]) => (valid && !names.has(name) ? [name] : [])));
     }
-    const more = missing.filter(({ name }) => isCountedIndex(name)).length - surplus.filter(isCountedIndex).length;
-    if (changes[0]) await checkSpace(client, changes[0].key, more);
+    const addedCount =
+      missing.filter(({ name }) => isCountedIndex(name)).length - surplus.filter(isCountedIndex).length;
+    if (changes[0]) await checkSpace(client, changes[0].key, addedCount);
     try {
       for (const made of missing) await make(client, made);
       await save();

@@ -186,9 +186,9 @@ export function createEntryJoins(read: ReadRows) {
         const [left, right] = [sourceOf("e", sources.scope.sees), sourceOf("j", joinedSource.scope.sees)];
         const equal = join.on.map(([leftColumn, rightColumn]) => {
           const place = `join.${join.name}.on`;
-          const ours = valueAt(parsePath(leftColumn, place, left, true), left, statement);
-          const theirs = valueAt(parsePath(rightColumn, place, right, true), right, statement);
-          return `${isShown(ours)} AND ${isShown(theirs)} AND ${textOf(ours)} = ${textOf(theirs)}`;
+          const leftValue = valueAt(parsePath(leftColumn, place, left, true), left, statement);
+          const rightValue = valueAt(parsePath(rightColumn, place, right, true), right, statement);
+          return `${isShown(leftValue)} AND ${isShown(rightValue)} AND ${textOf(leftValue)} = ${textOf(rightValue)}`;
         });
         const condition = entriesOf(joinedSource.key, { scope: joinedSource.scope, where: join.where }, statement, "j");
         conditions.push(`EXISTS (SELECT FROM data_source_entry j WHERE ${condition} AND ${equal.join(" AND ")})`);

@@ -28,7 +28,7 @@ export function createEntryValidator(
   verb: "insert" | "update",
   { grant, trusted, turn }: { grant: EntryGrant; trusted: boolean; turn: HashTurn },
 ): CheckEntry {
-  const most = trusted ? HASHES_PER_REQUEST : HASHES_OF_PAGES;
+  const hashesMax = trusted ? HASHES_PER_REQUEST : HASHES_OF_PAGES;
   const hooked = textHooks(source.hooks, verb);
   let hashes = 0;
 
@@ -38,10 +38,10 @@ export function createEntryValidator(
     const input = columns.filter((column) => data[column] !== null && data[column] !== "");
     if (input.length === 0) return data;
     hashes += input.length;
-    if (hashes > most) {
+    if (hashes > hashesMax) {
       throw new ActionError(
         "REQUEST_INVALID",
-        `one request can hash at most ${most} values; send fewer entries at once`,
+        `one request can hash at most ${hashesMax} values; send fewer entries at once`,
       );
     }
     const result = { ...data };

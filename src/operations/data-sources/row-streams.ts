@@ -62,9 +62,9 @@ async function* rowsOfJsonLines(bytes: Readable): AsyncGenerator<unknown> {
   let restOfText = "";
   for await (const text of textOf(bytes)) {
     // Only new text is searched. Otherwise a long line in small parts would be searched again with each part.
-    const cut = text.lastIndexOf("\n") + 1;
-    if (cut > 0) yield* jsonLines(restOfText + text.slice(0, cut));
-    restOfText = cut > 0 ? text.slice(cut) : restOfText + text;
+    const lineEnd = text.lastIndexOf("\n") + 1;
+    if (lineEnd > 0) yield* jsonLines(restOfText + text.slice(0, lineEnd));
+    restOfText = lineEnd > 0 ? text.slice(lineEnd) : restOfText + text;
     if (restOfText.length > ROW_MAX_CHARACTERS) throw tooLong();
   }
   yield* jsonLines(restOfText);
@@ -200,10 +200,10 @@ export function columnTypesOf(text: string | undefined): ColumnTypes {
   if (!isObject(parsed))
     throw invalidRows(`types must be an object of columns and their types (got ${describeValue(parsed)})`);
   for (const [name, type] of Object.entries(parsed)) {
-    const known = CELL_TYPES.find((cellType) => cellType === type);
-    if (!known)
+    const cellKind = CELL_TYPES.find((cellType) => cellType === type);
+    if (!cellKind)
       throw invalidRows(`types[${describeValue(name)}] must be ${CELL_TYPES.join(", ")} (got ${describeValue(type)})`);
-    types[name] = known;
+    types[name] = cellKind;
   }
   return types;
 }

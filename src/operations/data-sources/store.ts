@@ -77,8 +77,8 @@ export function createStore(options: {
   const dataSources = createDataSources({ db, sources, definitions, intake });
   const sessions = createSessions({ db, sources, appUsers, logEvents, intake, person, userChanged });
   const recentQueries = createRecentQueries();
-  const ofSearches = { sources, reads, changes, commits, versions, attempts, recent: recentQueries };
-  const searches = createEntrySearches({ read: pool.read, ...ofSearches });
+  const searchParts = { sources, reads, changes, commits, versions, attempts, recent: recentQueries };
+  const searches = createEntrySearches({ read: pool.read, ...searchParts });
   const positions = createEntryPositions({ ring: options.ring });
   const feed = createEntryFeed({ db, read: pool.read, notifications, sources, rights, positions, log });
   const accessTrials = createAccessTrials({ db, sources, rights, searches });

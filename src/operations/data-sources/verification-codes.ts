@@ -30,20 +30,20 @@ interface CodeLimit {
   unlessNew?: (asking: CodeRequest) => readonly unknown[];
 }
 
-const ofPair = ({ appId, to, from }: CodeRequest) => ["address", appId, ...to, from];
-const ofFrom = ({ appId, from }: CodeRequest) => ["from", appId, from];
+const pairKey = ({ appId, to, from }: CodeRequest) => ["address", appId, ...to, from];
+const senderKey = ({ appId, from }: CodeRequest) => ["from", appId, from];
 
 /**
  * Maximum numbers of codes: for a recipient from one network address, from one network address, for a recipient in total, and of an app in
  * total.
  */
 const CODE_LIMITS: readonly CodeLimit[] = [
-  { count: 5, seconds: 600, subject: ofPair },
-  { count: 20, seconds: 86_400, subject: (asking) => ["today", ...ofPair(asking)] },
-  { count: 20, seconds: 600, subject: ofFrom },
-  { count: 20, seconds: 600, subject: ({ appId, to }) => ["all", appId, ...to], unlessNew: ofPair },
-  { count: 60, seconds: 86_400, subject: ({ appId, to }) => ["all today", appId, ...to], unlessNew: ofPair },
-  { count: 300, seconds: 600, subject: ({ appId }) => ["app", appId], unlessNew: ofFrom },
+  { count: 5, seconds: 600, subject: pairKey },
+  { count: 20, seconds: 86_400, subject: (asking) => ["today", ...pairKey(asking)] },
+  { count: 20, seconds: 600, subject: senderKey },
+  { count: 20, seconds: 600, subject: ({ appId, to }) => ["all", appId, ...to], unlessNew: pairKey },
+  { count: 60, seconds: 86_400, subject: ({ appId, to }) => ["all today", appId, ...to], unlessNew: pairKey },
+  { count: 300, seconds: 600, subject: ({ appId }) => ["app", appId], unlessNew: senderKey },
 ];
 
 /** Purpose of a code. */

@@ -96,10 +96,10 @@ export function createGitWebhooks(options: {
      * those of dead processes.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
-      const lost = await deliveries.release(runningPulls.ids(), mayDeclareDead);
-      if (lost.length > 0)
-        log.warn({ count: lost.length }, "released webhooks of git servers whose pull was interrupted");
-      for (const { appId, ref } of lost.filter(({ isGivenUp }) => isGivenUp))
+      const lostDeliveries = await deliveries.release(runningPulls.ids(), mayDeclareDead);
+      if (lostDeliveries.length > 0)
+        log.warn({ count: lostDeliveries.length }, "released webhooks of git servers whose pull was interrupted");
+      for (const { appId, ref } of lostDeliveries.filter(({ isGivenUp }) => isGivenUp))
         log.error({ appId, ref }, "gave up a webhook of a git server after three attempts");
     },
 

@@ -77,9 +77,9 @@ export async function readyActions(
 ): Promise<ReadyAction[]> {
   const faults: PathFault[][] = [];
   const data = items.map((item, at) => {
-    const ofItem: PathFault[] = [];
-    faults.push(ofItem);
-    return actionData(item, ids, ({ path, ...fault }) => ofItem.push({ ...fault, path: `actions[${at}].${path}` }));
+    const itemFaults: PathFault[] = [];
+    faults.push(itemFaults);
+    return actionData(item, ids, ({ path, ...fault }) => itemFaults.push({ ...fault, path: `actions[${at}].${path}` }));
   });
   const entries = await steps.ahead({ caller, appId }, data);
   return entries.map((entry, at) => ({ entry, faults: faults[at]! }));

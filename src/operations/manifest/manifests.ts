@@ -213,24 +213,24 @@ export function createManifests(options: {
     auditedKeys: { fields: string[]; keys: string[] },
   ): Promise<{ parts: PartPlan[]; sources: SourcesPlan }> {
     const list = <T>(items: readonly T[] | undefined) => listOf(items, context);
-    const ofSettings = planSettings(settings, context, list(manifest.settings), state.settings, (keys) => {
+    const settingsPlan = planSettings(settings, context, list(manifest.settings), state.settings, (keys) => {
       auditedKeys.keys = keys;
     });
-    const ofApp = planApp(context, manifest.app, state.app, (fields) => {
+    const appPlan = planApp(context, manifest.app, state.app, (fields) => {
       auditedKeys.fields = fields;
     });
     // Documents from before bindings were part of manifests have no list of them, so `prune` does not remove bindings then.
-    const ofBindings = await planBindings(bindings.definitions, context, manifest.secretBindings, state.bindings);
-    const ofSources = await planSources(
+    const bindingsPlan = await planBindings(bindings.definitions, context, manifest.secretBindings, state.bindings);
+    const sourcesPlan = await planSources(
       definitions,
       context,
       list(manifest.dataSources),
       state.held,
       preparedParts.reserved,
     );
-    const ofActions = await planActions(steps, context, list(manifest.actions), preparedParts.ready, state.drafts);
-    const ofAlerts = planAlerts(context, list(manifest.alerts), state.rules, ofActions.names);
-    return { parts: [ofSettings, ofApp, ofBindings, ofSources, ofActions, ofAlerts], sources: ofSources };
+    const actionsPlan = await planActions(steps, context, list(manifest.actions), preparedParts.ready, state.drafts);
+    const alertsPlan = planAlerts(context, list(manifest.alerts), state.rules, actionsPlan.names);
+    return { parts: [settingsPlan, appPlan, bindingsPlan, sourcesPlan, actionsPlan, alertsPlan], sources: sourcesPlan };
   }
 
   /** Compares the manifest with the app and, unless it is only a plan, applies the differences in the same transaction. */
@@ -246,19 +246,19 @@ export function createManifests(options: {
       checkTag(state, precondition);
       const auditedKeys: { fields: string[]; keys: string[] } = { fields: [], keys: [] };
       const context = { ...options, manager, caller };
-      const { parts, sources: ofSources } = await planParts(context, manifest, state, preparedParts, auditedKeys);
+      const { parts, sources: sourcesPlan } = await planParts(context, manifest, state, preparedParts, auditedKeys);
       const faults = mergedFaults(
         parts.flatMap((part) => part.faults),
         shape,
       );
       if (faults.length > 0) throw manifestError(faults);
-      checkPrepared(ofSources, preparedParts);
+      checkPrepared(sourcesPlan, preparedParts);
       const changes = parts.flatMap((part) => part.changes);
       for (const operation of new Set(parts.flatMap(({ needs }) => needs))) may(operation);
       const missing = parts.flatMap((part) => part.missing ?? []);
       const plan: ManifestPlan = { ...planOf(changes), ...(missing.length > 0 && { missing }) };
       const before = documentOf(state);
-      if (isPlan) return { plan, tag: before.tag, sources: ofSources };
+      if (isPlan) return { plan, tag: before.tag, sources: sourcesPlan };
       if (changes.length > 0) {
         for (const part of parts) await part.apply();
         await recordChanges(manager, caller, appId, auditedKeys);
@@ -267,7 +267,7 @@ export function createManifests(options: {
       }
       const after = changes.length > 0 ? documentOf(await stored(manager, appId, false)) : before;
       await options.onApplied?.(manager, { plan, before: before.manifest, after: after.manifest });
-      return { plan, tag: after.tag, sources: ofSources };
+      return { plan, tag: after.tag, sources: sourcesPlan };
     });
   }
 

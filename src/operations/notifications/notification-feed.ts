@@ -54,10 +54,10 @@ export function createNotificationFeed(options: {
   const { db, notices, readerOf, log } = options;
   const feedsByApp = new Map<number, AppFeed>();
 
-  function inOrder(room: AppFeed, read: () => Promise<void>): void {
-    room.order = room.order.then(read).catch((error: unknown) => {
-      log.warn({ err: error, appId: room.appId }, "notifications could not be read");
-      setTimeout(() => feedsByApp.get(room.appId) === room && inOrder(room, read), RETRY_MS).unref();
+  function inOrder(feed: AppFeed, read: () => Promise<void>): void {
+    feed.order = feed.order.then(read).catch((error: unknown) => {
+      log.warn({ err: error, appId: feed.appId }, "notifications could not be read");
+      setTimeout(() => feedsByApp.get(feed.appId) === feed && inOrder(feed, read), RETRY_MS).unref();
     });
   }
 
@@ -86,14 +86,14 @@ export function createNotificationFeed(options: {
   }
 
   /** Delivers new notifications. All readers of a notification get the same object. */
-  async function readOn(room: AppFeed): Promise<void> {
-    if (room.place === null) return;
+  async function readOn(feed: AppFeed): Promise<void> {
+    if (feed.place === null) return;
     let areKnown = false;
-    for await (const notification of after(room.appId, room.place, "", Number.POSITIVE_INFINITY)) {
-      if (notification.scope !== null && !areKnown) await readAgain(room);
+    for await (const notification of after(feed.appId, feed.place, "", Number.POSITIVE_INFINITY)) {
+      if (notification.scope !== null && !areKnown) await readAgain(feed);
       areKnown ||= notification.scope !== null;
-      room.place = notification.cursor!;
-      for (const { reader, listener } of room.followers)
+      feed.place = notification.cursor!;
+      for (const { reader, listener } of feed.followers)
         if (isUserInScope(notification.scope, reader.user)) listener(notification);
     }
   }
@@ -104,31 +104,31 @@ export function createNotificationFeed(options: {
       if (follower.caller.credentialId === credentialId) follower.reader = await readerOf(follower.caller, appId);
   }
 
-  function roomOf(appId: number): AppFeed {
-    const room = feedsByApp.get(appId) ?? {
+  function feedOf(appId: number): AppFeed {
+    const feed = feedsByApp.get(appId) ?? {
       appId,
       followers: new Set(),
       members: 0,
       place: null,
       order: Promise.resolve(),
     };
-    feedsByApp.set(appId, room);
-    return room;
+    feedsByApp.set(appId, feed);
+    return feed;
   }
 
   notices.listen(NOTIFICATION_CHANNEL, (notice) => {
-    const room = feedsByApp.get(Number(notice));
-    if (room) inOrder(room, () => readOn(room));
+    const feed = feedsByApp.get(Number(notice));
+    if (feed) inOrder(feed, () => readOn(feed));
   });
   notices.listen(READER_CHANNEL, (notice) => {
     const [appId, credentialId] = notice.split(":").map(Number) as [number, number];
-    const room = feedsByApp.get(appId);
-    if (room) inOrder(room, () => changeReader(room, credentialId));
+    const feed = feedsByApp.get(appId);
+    if (feed) inOrder(feed, () => changeReader(feed, credentialId));
   });
   notices.onGap(() => {
-    for (const room of feedsByApp.values()) {
-      for (const { caller } of room.followers) inOrder(room, () => changeReader(room, caller.credentialId));
-      inOrder(room, () => readOn(room));
+    for (const feed of feedsByApp.values()) {
+      for (const { caller } of feed.followers) inOrder(feed, () => changeReader(feed, caller.credentialId));
+      inOrder(feed, () => readOn(feed));
     }
   });
 
@@ -140,29 +140,29 @@ export function createNotificationFeed(options: {
   ): LiveSource<Notification> {
     return liveSource<Notification>(appId, (listener) => {
       const since = new Date();
-      const room = roomOf(appId);
+      const feed = feedOf(appId);
       const follower: FeedFollower = { caller, reader, listener };
-      room.members += 1;
+      feed.members += 1;
       let open = true;
       let from = seenCursor;
-      inOrder(room, async () => {
+      inOrder(feed, async () => {
         from ??= await positionBefore(db, appId, since);
-        room.place ??= await lastPosition(db, appId);
-        for await (const notification of after(appId, from, reader.key, room.place)) {
+        feed.place ??= await lastPosition(db, appId);
+        for await (const notification of after(appId, from, reader.key, feed.place)) {
           if (!open) return;
           if (isUserInScope(notification.scope, reader.user)) listener(notification);
           from = notification.cursor!;
         }
         if (!open) return;
-        room.followers.add(follower);
+        feed.followers.add(follower);
         // This includes notifications since the last read, or since this reader disconnected.
-        await readOn(room);
+        await readOn(feed);
       });
       return () => {
-        if (open) room.members -= 1;
+        if (open) feed.members -= 1;
         open = false;
-        room.followers.delete(follower);
-        if (room.members === 0 && feedsByApp.get(appId) === room) feedsByApp.delete(appId);
+        feed.followers.delete(follower);
+        if (feed.members === 0 && feedsByApp.get(appId) === feed) feedsByApp.delete(appId);
       };
     });
   }

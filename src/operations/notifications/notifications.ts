@@ -321,8 +321,8 @@ export function createNotificationsService(options: {
     /** Publishes due notifications. Returns the Unix time in milliseconds of the next one, or null. */
     async publishDue(): Promise<number | null> {
       const moment = new Date(now());
-      const due = await rows<{ id: number; appId: number }>(db, DUE, [moment]);
-      for (const { id, appId } of due)
+      const dueRows = await rows<{ id: number; appId: number }>(db, DUE, [moment]);
+      for (const { id, appId } of dueRows)
         await db.transaction((manager) => publishNotification(manager, appId, id, "scheduled", moment));
       const [row] = await rows<{ next: Date | null }>(db, NEXT);
       return row!.next?.getTime() ?? null;

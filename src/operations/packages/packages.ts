@@ -202,7 +202,7 @@ export function createPackages(options: PackagesOptions) {
     return script;
   }
 
-  async function ofNpm(author: ScriptAuthor, dependency: string, npm: Dependency & { kind: "npm" }) {
+  async function npmScript(author: ScriptAuthor, dependency: string, npm: Dependency & { kind: "npm" }) {
     if (!registry)
       throw unresolvedError(dependency, "is no package of the catalogue, and packages of npm are switched off here");
     const chosen = await scripts.chosen(registry.registry, specOf(npm));
@@ -232,7 +232,7 @@ export function createPackages(options: PackagesOptions) {
     try {
       const chosen = parsed.kind === "npm" && version !== undefined ? { ...parsed, wanted: version } : parsed;
       return chosen.kind === "npm"
-        ? await ofNpm(author, dependency, chosen)
+        ? await npmScript(author, dependency, chosen)
         : await addresses.keep(author, dependency, chosen.url);
     } finally {
       leaveQueue();

@@ -127,10 +127,10 @@ export class RunConsole {
     // This checks that the run belongs to the app, because lines are read only by the run's ID.
     await this.hasEnded(appId, runId);
     for (let last = -1, isOver = false; ; ) {
-      const some = await this.read(runId, last, READ_MAX);
-      if (some.length > 0) yield some;
-      last = some.at(-1)?.seq ?? last;
-      if (some.length === READ_MAX) continue;
+      const lines = await this.read(runId, last, READ_MAX);
+      if (lines.length > 0) yield lines;
+      last = lines.at(-1)?.seq ?? last;
+      if (lines.length === READ_MAX) continue;
       if (isOver || left.aborted) return;
       // Listening starts before the state is read, so that an end in between is not missed.
       const next = this.nextNotice(runId, left);

@@ -58,8 +58,8 @@ const cancellations = new WeakSet<RunOutcome>();
 
 /** @param displacedBy the run that replaces it, by the concurrency of the action */
 export function cancelledOutcome(displacedBy: number | null): RunOutcome {
-  const why = displacedBy === null ? "" : `: by its action's concurrency it made way for run ${displacedBy}`;
-  const outcome = failedOutcome("CancelledError", `the run was cancelled${why}`);
+  const reason = displacedBy === null ? "" : `: by its action's concurrency it made way for run ${displacedBy}`;
+  const outcome = failedOutcome("CancelledError", `the run was cancelled${reason}`);
   cancellations.add(outcome);
   return outcome;
 }

@@ -249,11 +249,16 @@ export async function insertNamedRun(
 ): Promise<InsertedNamedRun> {
   const { access, ref, needsApp, trigger, eventKey = null, routeMatch = null, isAnnounced = true } = named;
   const kind = keyKindOf(named);
-  const ofMatch = routeMatch ? [routeMatch.shapes, routeMatch.shapesBeforeSecret, routeMatch.rowTexts] : [];
+  const matchParameters = routeMatch ? [routeMatch.shapes, routeMatch.shapesBeforeSecret, routeMatch.rowTexts] : [];
   for (;;) {
     const run = { ...named, idempotencyKey: keyOfUser(access, named.idempotencyKey) };
-    const ofAction = [...referenceParameters(ref), needsApp, grantedParameter(access), trigger, isAnnounced];
-    const values = [...commonValues(run, holder), ...ofAction, ...ofMatch, ...(eventKey === null ? [] : [eventKey])];
+    const actionParameters = [...referenceParameters(ref), needsApp, grantedParameter(access), trigger, isAnnounced];
+    const values = [
+      ...commonValues(run, holder),
+      ...actionParameters,
+      ...matchParameters,
+      ...(eventKey === null ? [] : [eventKey]),
+    ];
     const [row] = await preparedRows<NamedRow>(executor, `insert-named-run-${kind}`, INSERT_NAMED[kind], values);
     if (row && !row.areRoutesCurrent) throw new RoutesChangedError();
     if (await grantAccess(row, access)) continue;

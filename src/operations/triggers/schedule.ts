@@ -157,11 +157,11 @@ export function createSchedule(options: {
   async function claimBatch(moment: Date): Promise<number> {
     const fates: TickFate[] = [];
     const claimedSchedules = await db.transaction(async (manager) => {
-      const due = await rows<DueRow>(manager, DUE, [moment]);
-      if (due.length === 0) return 0;
-      const state = await readCircumstances(manager, due);
+      const dueRows = await rows<DueRow>(manager, DUE, [moment]);
+      if (dueRows.length === 0) return 0;
+      const state = await readCircumstances(manager, dueRows);
       const next: string[] = [];
-      for (const row of due) {
+      for (const row of dueRows) {
         const timezone = row.timezone ?? defaultTimezone;
         const tick = tickOf(row, timezone);
         const shiftedNow = new Date(moment.getTime() - (row.dueAt.getTime() - tick.getTime()));
@@ -178,8 +178,8 @@ export function createSchedule(options: {
         fates.map(({ count }) => count),
         fates.map(({ reason }) => reason),
       ]);
-      await rows(manager, ADVANCE_SCHEDULES, [due.map(({ actionId }) => actionId), next]);
-      return due.length;
+      await rows(manager, ADVANCE_SCHEDULES, [dueRows.map(({ actionId }) => actionId), next]);
+      return dueRows.length;
     });
     for (const { reason, count } of fates) measures.ticks(labelOf(reason), count);
     return claimedSchedules;

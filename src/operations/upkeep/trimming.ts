@@ -60,7 +60,7 @@ const writtenBytes = ({ table, bytes, news }: Kind) => `
   SELECT app_id AS "appId", sum(${bytes})::float8 AS bytes FROM ${table} AS record WHERE ${news} GROUP BY app_id`;
 
 /** SQL that selects the newest row beyond the limit, counted from the newest row back. $1 is the app, $2 the limit in bytes. */
-const cut = ({ table, bytes }: Kind, part: string) => `
+const trimStatement = ({ table, bytes }: Kind, part: string) => `
   SELECT max(id) AS id FROM (
     SELECT id, sum(${bytes}) OVER (ORDER BY id DESC) AS total FROM ${table} AS record WHERE app_id = $1 AND ${part}) AS summed
    WHERE total > $2`;
@@ -103,7 +103,7 @@ export function createTrimming(options: { db: DataSource; maxBytes: number; now?
   }));
 
   async function trimPart(kind: Kind, appId: number, part: string, bytes: number): Promise<void> {
-    const [cutRow] = await rows<{ id: number | null }>(db, cut(kind, part), [appId, bytes]);
+    const [cutRow] = await rows<{ id: number | null }>(db, trimStatement(kind, part), [appId, bytes]);
     if (cutRow!.id === null) return;
     let droppedRows = BATCH;
     while (droppedRows === BATCH && !isStopped)
@@ -119,7 +119,7 @@ export function createTrimming(options: { db: DataSource; maxBytes: number; now?
   }
 
   /** Returns the apps that have written enough since their last measurement to be measured again. */
-  async function due(watchedKind: (typeof watchedKinds)[number]): Promise<number[]> {
+  async function dueParts(watchedKind: (typeof watchedKinds)[number]): Promise<number[]> {
     const { kind, countedUntil, writtenBy } = watchedKind;
     const [newest] = await rows<{ at: string }>(db, kind.newest);
     // The first call only sets the start of counting, so that a start reads no whole tables.
@@ -134,7 +134,7 @@ export function createTrimming(options: { db: DataSource; maxBytes: number; now?
     async trim() {
       const measuresAll = now() - measuredAt >= MEASURE_ALL_MS;
       for (const watchedKind of maxBytes > 0 ? watchedKinds : []) {
-        const appsOverLimit = isStopped ? [] : await due(watchedKind);
+        const appsOverLimit = isStopped ? [] : await dueParts(watchedKind);
         const all = measuresAll && !isStopped ? await allApps(watchedKind.kind) : [];
         for (const appId of new Set([...appsOverLimit, ...all])) {
           if (isStopped) break;

@@ -24,11 +24,11 @@ function comparedText(condition: unknown): string | undefined {
 export function splitHashed(where: unknown, hashed: readonly string[]): HashedWhere | null {
   if (!isObject(where) || hashed.length === 0) return null;
   const compared: [string, string][] = [];
-  const rest: [string, unknown][] = [];
+  const otherConditions: [string, unknown][] = [];
   for (const [key, condition] of Object.entries(where)) {
     const column = key.startsWith("$") ? null : columnNamed(key);
     if (column === null || !hashed.includes(column)) {
-      rest.push([key, condition]);
+      otherConditions.push([key, condition]);
       continue;
     }
     const text = comparedText(condition);
@@ -40,5 +40,5 @@ export function splitHashed(where: unknown, hashed: readonly string[]): HashedWh
     }
     compared.push([column, text]);
   }
-  return compared.length === 0 ? null : { rest: Object.fromEntries(rest), compared };
+  return compared.length === 0 ? null : { rest: Object.fromEntries(otherConditions), compared };
 }

@@ -35,13 +35,13 @@ export function parseSignIn(where: unknown, hashed: readonly string[]): SignIn {
   const entries = Object.entries(where);
   for (const [column, value] of entries) checkValue(value, `where.${column.slice(0, 60).toWellFormed()}`);
   const secrets = Object.fromEntries(entries.filter(([column]) => hashed.includes(column)));
-  const known = Object.fromEntries(entries.filter(([column]) => !hashed.includes(column)));
+  const knownColumns = Object.fromEntries(entries.filter(([column]) => !hashed.includes(column)));
   if (Object.keys(secrets).length === 0) {
     throw new ActionError("DATA_SOURCE_ACCESS_DENIED", "where must name a column that a hook hashes");
   }
-  if (Object.keys(known).length === 0) {
+  if (Object.keys(knownColumns).length === 0) {
     throw new ActionError("REQUEST_INVALID", "where must name an entry by a column that is not hashed");
   }
-  const subjects = Object.entries(known).map(([column, value]) => ({ [column]: value }));
-  return { known, secrets, subjects };
+  const subjects = Object.entries(knownColumns).map(([column, value]) => ({ [column]: value }));
+  return { known: knownColumns, secrets, subjects };
 }

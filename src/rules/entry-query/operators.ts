@@ -20,12 +20,12 @@ export const typeOf = (value: string): string => `jsonb_typeof(${orNull(value)})
 /** Returns SQL for the text of a scalar; NULL for JSON's null. */
 export const textOf = (value: string): string => `(${value} #>> '{}')`;
 
-const ofValues = (test: Test, ofNothing = false): ValueTest => ({ test, elements: true, ofNothing });
-const ofArrays = (test: Test): ValueTest => ({ test, elements: false, ofNothing: false });
+const valueTest = (test: Test, ofNothing = false): ValueTest => ({ test, elements: true, ofNothing });
+const arrayTest = (test: Test): ValueTest => ({ test, elements: false, ofNothing: false });
 
 const equalOperator: Operator = (operand, place, statement) => {
   const expected = statement.bind(jsonValue(operand, place), "jsonb");
-  return ofValues((value) => `${orNull(value)} = ${expected}`, operand === null);
+  return valueTest((value) => `${orNull(value)} = ${expected}`, operand === null);
 };
 
 const oneOf: Operator = (operand, place, statement) => {
@@ -34,7 +34,7 @@ const oneOf: Operator = (operand, place, statement) => {
     operands.map((operand, at) => jsonValue(operand, `${place}[${at}]`)),
     "jsonb[]",
   );
-  return ofValues((value) => `${orNull(value)} = ANY(${expected})`, operands.includes(null));
+  return valueTest((value) => `${orNull(value)} = ANY(${expected})`, operands.includes(null));
 };
 
 const comparedBy =
@@ -44,19 +44,19 @@ const comparedBy =
     if (type !== "number" && type !== "string" && type !== "boolean")
       refuseField(place, "a number, a text or a boolean", operand);
     const expected = statement.bind(jsonValue(operand, place), "jsonb");
-    return ofValues((value) => `(${orNull(value)} ${sign} ${expected} AND ${typeOf(value)} = '${type}')`);
+    return valueTest((value) => `(${orNull(value)} ${sign} ${expected} AND ${typeOf(value)} = '${type}')`);
   };
 
 const size: Operator = (operand, place, statement) => {
   const length = statement.bind(wholeNumber(operand, place, 0, 1_000_000), "integer");
-  return ofArrays(
+  return arrayTest(
     (value) => `CASE WHEN ${typeOf(value)} = 'array' THEN jsonb_array_length(${value}) = ${length} ELSE false END`,
   );
 };
 
 const existsOperator: Operator = (operand, place) => {
   if (typeof operand !== "boolean") refuseField(place, "true or false", operand);
-  return ofArrays((value) => `${value} IS NOT NULL`);
+  return arrayTest((value) => `${value} IS NOT NULL`);
 };
 
 const TYPES: Record<string, string> = {
@@ -76,7 +76,7 @@ const TYPES: Record<string, string> = {
 const type: Operator = (operand, place) => {
   const name = typeof operand === "string" && Object.hasOwn(TYPES, operand) ? TYPES[operand] : undefined;
   if (name === undefined) refuseField(place, `one of ${Object.keys(TYPES).join(", ")}`, operand);
-  return ofValues((value) => `COALESCE(jsonb_typeof(${value}) = '${name}', false)`);
+  return valueTest((value) => `COALESCE(jsonb_typeof(${value}) = '${name}', false)`);
 };
 
 const moduloOperator: Operator = (operand, place, statement) => {
@@ -85,7 +85,7 @@ const moduloOperator: Operator = (operand, place, statement) => {
   );
   if (divisor === 0) refuseField(`${place}[0]`, "a divisor other than 0", divisor);
   const [by, rest] = [statement.bind(divisor, "numeric"), statement.bind(remainder, "numeric")];
-  return ofValues(
+  return valueTest(
     (value) =>
       `CASE WHEN ${typeOf(value)} = 'number' THEN mod(${textOf(value)}::numeric, ${by}) = ${rest} ELSE false END`,
   );
@@ -94,7 +94,7 @@ const moduloOperator: Operator = (operand, place, statement) => {
 const regexOperator: Operator = (operand, place, statement, siblings) => {
   const { pattern, ignoreCase } = translatePattern(operand, siblings["$options"], place.replace(/\.\$regex$/, ""));
   const boundPattern = statement.bind(pattern, "text");
-  return ofValues(
+  return valueTest(
     (value) =>
       `(${typeOf(value)} = 'string' AND ${textOf(value)} ${ignoreCase ? `${UNICODE_COLLATION} ~*` : 'COLLATE "C" ~'} ${boundPattern})`,
   );
@@ -104,7 +104,7 @@ export const isScalar = (value: string): string => `${typeOf(value)} IN ('string
 
 const caseBlindPart: Operator = (operand, place, statement) => {
   const boundText = statement.bind(checkText(operand, place, 10_000), "text");
-  return ofValues((value) => `(${isScalar(value)} AND ${holdsTextSql(textOf(value), boundText)})`);
+  return valueTest((value) => `(${isScalar(value)} AND ${holdsTextSql(textOf(value), boundText)})`);
 };
 
 /** Operators that match if any value passes the test, and those that match if no value passes it. */

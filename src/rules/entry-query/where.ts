@@ -133,12 +133,12 @@ class WhereCompilation {
   private elemMatch(operand: unknown, place: string, at: Field): string {
     this.count(place, at.depth);
     if (!isObject(operand)) refuseField(place, "an object of columns or operators", operand);
-    const ofElement = Object.keys(operand).some((key) => OF_FIELDS.includes(key) && key !== "$not");
+    const isElementTest = Object.keys(operand).some((key) => OF_FIELDS.includes(key) && key !== "$not");
     const test = (value: string) => {
       const name = this.statement.name();
       const element: Source = { doc: `${name}.v`, entry: null, sees: () => true };
       // An element has no path.
-      const condition = ofElement
+      const condition = isElementTest
         ? this.field({ own: null, segments: [] }, operand, place, element, at.depth + 1)
         : this.where(operand, place, element, at.depth + 1);
       const items = `CASE WHEN ${typeOf(value)} = 'array' THEN ${value} ELSE '[]' END`;

@@ -162,11 +162,11 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
       const url = serviceUrl(path);
       const text = body === undefined ? undefined : toJson(body);
       const outlivesPage = keepalive && text !== undefined && text.length < KEEPALIVE_MAX_CHARACTERS;
-      const ofBody =
+      const bodyOptions =
         text === undefined
           ? { headers }
           : { body: text, headers: { ...headers, "content-type": "application/json" }, keepalive: outlivesPage };
-      const call = async () => readAnswer(await requestText(url, { method, ...ofBody }), url);
+      const call = async () => readAnswer(await requestText(url, { method, ...bodyOptions }), url);
       return once ? call() : callAuthorized(call);
     },
     async *lines(method, path, body) {

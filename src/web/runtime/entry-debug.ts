@@ -24,12 +24,14 @@ async function find(nameOrId: string | number): Promise<CompiledAction | undefin
 
 Object.assign(actions, {
   async run(nameOrId: string | number, payload: object = {}) {
-    const here = await find(nameOrId);
-    if (!here) return run(nameOrId, payload);
-    await here.define()({ payload: structuredClone(payload), settings: {} });
+    const debuggedAction = await find(nameOrId);
+    if (!debuggedAction) return run(nameOrId, payload);
+    await debuggedAction.define()({ payload: structuredClone(payload), settings: {} });
   },
   async runWithResult(nameOrId: string | number, payload: object = {}) {
-    const here = await find(nameOrId);
-    return here ? here.define()({ payload: structuredClone(payload), settings: {} }) : runWithResult(nameOrId, payload);
+    const debuggedAction = await find(nameOrId);
+    return debuggedAction
+      ? debuggedAction.define()({ payload: structuredClone(payload), settings: {} })
+      : runWithResult(nameOrId, payload);
   },
 });

@@ -83,9 +83,9 @@ async function serverFor(session: Session, isThrowAway: boolean, over: AbortCont
   if (env["SVC_URL"] !== undefined) return null;
   const root = projectRoot(cwd);
   if (root === null && !isEmpty(cwd)) return null;
-  const known = root === null ? null : readTarget(cwd, env);
-  const port = known && localPort(known.url);
-  if (known && (port === null || !isLocalProject(known.root) || (await isAnswering(known.url)))) return null;
+  const target = root === null ? null : readTarget(cwd, env);
+  const port = target && localPort(target.url);
+  if (target && (port === null || !isLocalProject(target.root) || (await isAnswering(target.url)))) return null;
   const folder = root ?? resolve(cwd);
   const isNew = !hasServerData(folder);
   if (isThrowAway && !isNew)
@@ -99,7 +99,7 @@ async function serverFor(session: Session, isThrowAway: boolean, over: AbortCont
   // Printed once a signal is handled: who reads it may send one.
   output.note("Starting a service …");
   server = await startLocalServer(folder, { isThrowAway, port, env }, over.signal);
-  if (known === null) {
+  if (target === null) {
     writeProject(folder, server.url, server.app);
     output.line(`Made a project in ${folder}`, "green");
   }

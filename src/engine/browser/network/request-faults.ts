@@ -90,13 +90,13 @@ export class RequestFaults {
     if (this.isCrowded) throw new Error("the run has too many requests in progress to detect their end");
     if (this.pending.size === 0) return;
     const timer = new AbortController();
-    const late = setTimeoutPromise(timeoutMs, undefined, { signal: timer.signal }).then(() => {
+    const timeout = setTimeoutPromise(timeoutMs, undefined, { signal: timer.signal }).then(() => {
       throw new Error("requests of the run are still in progress");
     });
     const done = new Promise<void>((resolve) => {
       this.onSettled = resolve;
     });
-    await Promise.race([done, late]).finally(() => {
+    await Promise.race([done, timeout]).finally(() => {
       this.onSettled = null;
       timer.abort();
     });

@@ -75,10 +75,10 @@ function readFailure(json: string, sourceName: string): PageOutcome {
   const failure = JSON.parse(json) as Partial<HarnessFailure>;
   const name = text(failure.name, "Error");
   const message = text(failure.message, "").replace(PARSED_BY, "");
-  const cut = [failure.name, failure.message, failure.stack].some(wasCut);
+  const wasAnyCut = [failure.name, failure.message, failure.stack].some(wasCut);
   // Nothing is appended to a text that was cut.
-  const stack = withoutHead(cleanStack(text(failure.stack, name), cut ? "" : text(failure.at, "")), sourceName);
-  const error = { name, message, stack, ...(cut && { cut }) };
+  const stack = withoutHead(cleanStack(text(failure.stack, name), wasAnyCut ? "" : text(failure.at, "")), sourceName);
+  const error = { name, message, stack, ...(wasAnyCut && { cut: wasAnyCut }) };
   return { ok: false, cause: failure.cause === "result" ? "result" : "script", error };
 }
 

@@ -31,7 +31,7 @@ export function createLineReader(
     if (line === null) return;
     lines += 1;
     characters += line.text.length;
-    const full = lines > CONSOLE_MAX_LINES || characters > CONSOLE_MAX_CHARACTERS;
-    print(full ? { level: "warn", at: line.at, text: CONSOLE_FULL } : line);
+    const isFull = lines > CONSOLE_MAX_LINES || characters > CONSOLE_MAX_CHARACTERS;
+    print(isFull ? { level: "warn", at: line.at, text: CONSOLE_FULL } : line);
   };
 }

@@ -226,13 +226,13 @@ export class Page {
   private async completesWithin(ms: number, work: () => Promise<boolean>): Promise<boolean> {
     if (!this.usable) return false;
     let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<boolean>((resolve) => {
+    const timeout = new Promise<boolean>((resolve) => {
       timer = setTimeout(resolve, ms, false);
     });
-    const lost = new Promise<boolean>((resolve) => {
+    const pageLoss = new Promise<boolean>((resolve) => {
       this.onLost = () => resolve(false);
     });
-    const done = (await Promise.race([work().catch(() => false), late, lost])) && this.usable;
+    const done = (await Promise.race([work().catch(() => false), timeout, pageLoss])) && this.usable;
     clearTimeout(timer);
     this.onLost = null;
     return done;

@@ -120,11 +120,11 @@ export class Pool {
    */
   private async endTurnAfter<T>(endTurn: () => void, work: Promise<T>): Promise<T> {
     const startedAt = performance.now();
-    const late = setTimeout(endTurn, OPENING_MAX_MS);
+    const turnTimer = setTimeout(endTurn, OPENING_MAX_MS);
     try {
       return await work;
     } finally {
-      clearTimeout(late);
+      clearTimeout(turnTimer);
       if (this.waitingForTurn < CROWDED_FROM) endTurn();
       else setTimeout(endTurn, Math.min(OPENING_MAX_MS, performance.now() - startedAt));
     }
@@ -242,8 +242,8 @@ export class Pool {
   }
 
   private pagesOf({ key, origin }: PageKey): KeyPages {
-    const known = this.pagesByKey.get(key);
-    if (known !== undefined) return known;
+    const keyPages = this.pagesByKey.get(key);
+    if (keyPages !== undefined) return keyPages;
     const pages: KeyPages = { origin, idle: [], resetting: 0, pauses: [], waiting: [] };
     this.pagesByKey.set(key, pages);
     return pages;
@@ -299,10 +299,10 @@ export class Pool {
     const pages = this.pagesOf(slot);
     pages.resetting += 1;
     if (reusable && !page.followedAtOnce && pages.waiting.length === 0) await this.pause(pages);
-    const fresh = reusable && (await page.resetSandbox()) ? page : await this.replace(page, slot);
+    const resetPage = reusable && (await page.resetSandbox()) ? page : await this.replace(page, slot);
     pages.resetting -= 1;
-    const isAccepted = pages.waiting.shift()?.(fresh);
-    if (fresh !== null && isAccepted !== true) this.storeIdle(fresh, pages, slot);
+    const isAccepted = pages.waiting.shift()?.(resetPage);
+    if (resetPage !== null && isAccepted !== true) this.storeIdle(resetPage, pages, slot);
     this.deleteIfEmpty(key, pages);
   }
 
@@ -328,8 +328,8 @@ export class Pool {
     this.idleInOrder.set(page, pages);
     this.idleSince.set(page, Date.now());
     while (this.idleInOrder.size > this.options.warmPages) {
-      const least = oldestOfLargest(this.idleInOrder.keys(), (idle) => this.idleInOrder.get(idle)!.origin);
-      this.discardIdle(least, this.idleInOrder.get(least)!);
+      const evictedPage = oldestOfLargest(this.idleInOrder.keys(), (idle) => this.idleInOrder.get(idle)!.origin);
+      this.discardIdle(evictedPage, this.idleInOrder.get(evictedPage)!);
     }
   }
 

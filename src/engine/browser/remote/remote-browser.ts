@@ -86,8 +86,8 @@ export function remoteBrowser(options: RemoteOptions): RemoteBrowser {
     isAt(address) {
       if (peer === null) return false;
       // On this machine a browser connects from the proxy port's own address.
-      const near = address === egressHost || (isLoopback(egressHost) && isLoopback(address));
-      return address === peer || (near && isThisMachine(peer));
+      const isNear = address === egressHost || (isLoopback(egressHost) && isLoopback(address));
+      return address === peer || (isNear && isThisMachine(peer));
     },
 
     async open(stopped) {

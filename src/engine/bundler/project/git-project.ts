@@ -83,7 +83,7 @@ function rootOf(objects: GitObjects, commit: string): string {
 function filesBelow(objects: GitObjects, root: string, folder: string): Map<string, string> {
   const files = new Map<string, string>();
   let visitedEntries = 0;
-  const walk = (tree: string, parent: string, depth: number) => {
+  const readTree = (tree: string, parent: string, depth: number) => {
     if (depth > DEPTH_MAX) throw new ProjectFault(`${parent} is nested deeper than ${DEPTH_MAX} folders`);
     const entries = entriesOf(contentOf(objects, tree, "tree"));
     // The root of a repository may hold much that is not part of the project.
@@ -93,7 +93,7 @@ function filesBelow(objects: GitObjects, root: string, folder: string): Map<stri
     for (const { mode, name, hash } of entries) {
       const path = parent + name;
       if (parent === "" && !(mode === TREE ? FOLDERS : FILES).includes(name) && !isLink(mode, name)) continue;
-      if (mode === TREE) walk(hash, `${path}/`, depth + 1);
+      if (mode === TREE) readTree(hash, `${path}/`, depth + 1);
       else files.set(path, checkedFile(path, mode, hash));
       if (files.size > FILES_MAX) throw new PackageFault(`the project has more than ${FILES_MAX} files`);
     }
@@ -104,7 +104,7 @@ function filesBelow(objects: GitObjects, root: string, folder: string): Map<stri
     if (treeEntry?.mode !== TREE) throw new PackageFault(`the repository has no folder ${folder}`);
     tree = treeEntry.hash;
   }
-  walk(tree, "", 0);
+  readTree(tree, "", 0);
   return files;
 }
 

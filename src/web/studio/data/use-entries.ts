@@ -63,7 +63,7 @@ function createPages(
   read: (page: number) => Promise<FoundEntries>,
   onRead: (outcome: FoundEntries | ApiError) => void,
 ) {
-  const here = new Map<number, Entry[]>();
+  const loadedPages = new Map<number, Entry[]>();
   /** Pages requested since the last change. Other loaded pages may be outdated; they are shown until they are read again. */
   const requestedPages = new Set<number>();
   /** Pages whose request failed. They are requested again when the person scrolls to them. */
@@ -73,21 +73,21 @@ function createPages(
   let visibleRange = { from: 0, to: 0 };
 
   function storePage(page: number, entries: Entry[]): void {
-    here.delete(page);
-    here.set(page, entries);
-    const [first] = here.keys();
-    if (here.size <= MAX_LOADED_PAGES) return;
-    here.delete(first!);
+    loadedPages.delete(page);
+    loadedPages.set(page, entries);
+    const [first] = loadedPages.keys();
+    if (loadedPages.size <= MAX_LOADED_PAGES) return;
+    loadedPages.delete(first!);
     requestedPages.delete(first!);
   }
 
   async function loadPage(page: number): Promise<void> {
-    const mine = turn;
+    const startedTurn = turn;
     requestedPages.add(page);
     pendingPages += 1;
     const outcome = await read(page).catch(asApiError);
     pendingPages -= 1;
-    if (turn === mine) {
+    if (turn === startedTurn) {
       if ("entries" in outcome) storePage(page, outcome.entries);
       else refused.add(page);
       onRead(outcome);
@@ -97,20 +97,20 @@ function createPages(
 
   /** Loads the visible pages that are missing. Resolves when they are loaded. */
   async function loadVisiblePages(): Promise<void> {
-    const taken: Promise<void>[] = [];
+    const loads: Promise<void>[] = [];
     for (
       let page = Math.floor(visibleRange.from / PAGE_SIZE);
       page <= Math.floor(visibleRange.to / PAGE_SIZE);
       page += 1
     )
-      if (pendingPages < MAX_CONCURRENT_PAGES && !requestedPages.has(page)) taken.push(loadPage(page));
-    await Promise.all(taken);
+      if (pendingPages < MAX_CONCURRENT_PAGES && !requestedPages.has(page)) loads.push(loadPage(page));
+    await Promise.all(loads);
   }
 
   return {
-    at: (index: number): Entry | undefined => here.get(Math.floor(index / PAGE_SIZE))?.[index % PAGE_SIZE],
+    at: (index: number): Entry | undefined => loadedPages.get(Math.floor(index / PAGE_SIZE))?.[index % PAGE_SIZE],
     find(id: number): LoadedEntry | undefined {
-      for (const [page, entries] of here) {
+      for (const [page, entries] of loadedPages) {
         const at = entries.findIndex((entry) => entry.id === id);
         if (at >= 0) return { index: page * PAGE_SIZE + at, entry: entries[at]! };
       }

@@ -58,7 +58,7 @@ export function RunAgain({ api, appId, run, confirm }: RunAgainProps) {
       setBusy(false);
     }
   };
-  const known = versions.some(({ id }) => String(id) === target);
+  const isKnownVersion = versions.some(({ id }) => String(id) === target);
   return (
     <section className="run-part run-again" aria-label="Run again">
       <h3>Run again</h3>
@@ -81,7 +81,9 @@ export function RunAgain({ api, appId, run, confirm }: RunAgainProps) {
         >
           <option value="master">the draft</option>
           <option value="production">the live copy</option>
-          {!known && target !== "master" && target !== "production" && <option value={target}>version {target}</option>}
+          {!isKnownVersion && target !== "master" && target !== "production" && (
+            <option value={target}>version {target}</option>
+          )}
           {versions.map(({ id, createdAt, name }) => (
             <option key={id} value={id}>
               version {id} of {formatExactTime(createdAt)}: {name}

@@ -76,7 +76,7 @@ export function useRuns({
 
   /** Reads pages, from the run `before` backwards, until a page contains a run that matches. */
   const load = useCallback(
-    async (before: number | null, mine: number) => {
+    async (before: number | null, startedTurn: number) => {
       if (loading.current) return;
       loading.current = true;
       setLoading(true);
@@ -84,7 +84,7 @@ export function useRuns({
         let from = before;
         for (let left = EMPTY_PAGES; left > 0; left -= 1) {
           const runsPage = await page(from);
-          if (turn.current !== mine) return;
+          if (turn.current !== startedTurn) return;
           if (from === null) setTotal({ count: runsPage.pagination.total, isExact: runsPage.pagination.totalIsExact });
           isLoaded.current = true;
           setRuns((old) => (old ?? []).concat(runsPage.runs));
@@ -94,9 +94,9 @@ export function useRuns({
           if (runsPage.runs.length > 0 || from === null) break;
         }
       } catch (error) {
-        if (turn.current === mine) setFault(asApiError(error));
+        if (turn.current === startedTurn) setFault(asApiError(error));
       } finally {
-        if (turn.current === mine) {
+        if (turn.current === startedTurn) {
           loading.current = false;
           setLoading(false);
         }
@@ -116,17 +116,17 @@ export function useRuns({
   }, [load]);
 
   const refresh = useCallback(async () => {
-    const mine = turn.current;
+    const startedTurn = turn.current;
     if (loading.current) return;
-    if (!isLoaded.current) return load(null, mine);
+    if (!isLoaded.current) return load(null, startedTurn);
     try {
       const runsPage = await page(null);
-      if (turn.current !== mine) return;
+      if (turn.current !== startedTurn) return;
       setRuns((old) => old && mergeRuns(runsPage.runs, old));
       setTotal({ count: runsPage.pagination.total, isExact: runsPage.pagination.totalIsExact });
       setFault(null);
     } catch (error) {
-      if (turn.current === mine) setFault(asApiError(error));
+      if (turn.current === startedTurn) setFault(asApiError(error));
     }
   }, [page, load]);
 

@@ -24,14 +24,14 @@ export function SignIn({ onSession }: { onSession: (session: Session) => void })
     document.title = "Sign in · Studio";
   }, []);
   useEffect(() => {
-    let gone = false;
+    let isUnmounted = false;
     void currentSession().then((session) => {
-      if (gone) return;
+      if (isUnmounted) return;
       if (session) onSession(session);
       else setKnown(true);
     });
     return () => {
-      gone = true;
+      isUnmounted = true;
     };
   }, [onSession]);
 
