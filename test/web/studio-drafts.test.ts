@@ -6,6 +6,7 @@ import { deliverySetting, validateDelivery } from "../../src/web/studio/messages
 import { sendForRuns } from "../../src/web/studio/runs/bulk-send.js";
 import { groupByDay } from "../../src/web/studio/schedules/week-days.js";
 import { describeAuditData, describeAuditType } from "../../src/web/studio/shared/audit-text.js";
+import { formatExactTime } from "../../src/web/studio/shared/format.js";
 import { findValueFault } from "../../src/web/studio/shared/typed-value.js";
 
 describe("entries of audit logs", () => {
@@ -29,6 +30,9 @@ describe("entries of audit logs", () => {
     );
     expect(describeAuditData({ keys: Array.from({ length: 12 }, (_, at) => `k${at}`) })).to.match(/k9, 2 more$/);
     expect(describeAuditData(null)).to.equal("");
+    const expiresAt = "2027-02-24T12:06:13.703Z";
+    expect(describeAuditData({ expiresAt })).to.equal(`expires at ${formatExactTime(expiresAt)}`);
+    expect(describeAuditData({ name: "2027-02-24T12:06:13.703X" })).to.contain("703X");
   });
 });
 

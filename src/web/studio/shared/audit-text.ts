@@ -1,4 +1,5 @@
 /** Describes entries of audit logs in words: their type, such as `app.settings.update`, and their details, which are JSON. */
+import { formatExactTime } from "./format.js";
 
 const LIST_ITEMS_MAX = 10;
 
@@ -64,6 +65,10 @@ export function describeAuditType(type: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
+/** True for a time as the service writes it: `2026-01-01T00:00:00.000Z`. */
+const isTime = (text: string): boolean =>
+  text.length === 24 && text.endsWith("Z") && !Number.isNaN(Date.parse(text)) && new Date(text).toISOString() === text;
+
 function valueText(value: unknown): string {
   if (Array.isArray(value)) {
     const texts = value.slice(0, LIST_ITEMS_MAX).map(valueText);
@@ -72,7 +77,8 @@ function valueText(value: unknown): string {
   }
   if (typeof value === "object" && value !== null) return detailTexts(value).join(", ");
   if (typeof value === "boolean") return value ? "yes" : "no";
-  return String(value);
+  const text = String(value);
+  return isTime(text) ? formatExactTime(text) : text;
 }
 
 /** Empty values and zero counts say nothing. */
