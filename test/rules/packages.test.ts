@@ -66,8 +66,8 @@ describe("dependencies", () => {
       ["lodash/get", "lodash", "", "/get"],
       ["@noble/hashes@1/sha256.js", "@noble/hashes", "1", "/sha256.js"],
     ];
-    for (const [dependency, name, wanted, subpath = ""] of NAMED) {
-      expect(readDependency(dependency, catalogue), dependency).to.deep.equal({ kind: "npm", name, wanted, subpath });
+    for (const [dependency, name, range, subpath = ""] of NAMED) {
+      expect(readDependency(dependency, catalogue), dependency).to.deep.equal({ kind: "npm", name, range, subpath });
     }
   });
 
