@@ -5,7 +5,7 @@
 import { EventEmitter, once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { Client } from "pg";
-import { addLogEntry, logData } from "../../test/harness/log-entries.js";
+import { addLogEntry, createLogData } from "../../test/harness/log-entries.js";
 import { type BenchChild, nextMessage, startBenchChild } from "../harness/child.js";
 import { createLatencyRows, type FigureRow } from "../harness/figure.js";
 import { type BenchService, startBenchService } from "../harness/service.js";
@@ -121,7 +121,7 @@ function subscribeToBaseline(server: BenchChild, url: string, subscribers: Bench
   let id = 0;
   return subscribe(subscribers, { url, token: "", query: QUERY, sockets: SOCKET_COUNT }, async () => {
     const createdAt = new Date().toISOString();
-    server.send({ id: ++id, type: "app.task.completed", createdAt, data: logData(createPayload()) });
+    server.send({ id: ++id, type: "app.task.completed", createdAt, data: createLogData(createPayload()) });
   });
 }
 

@@ -1,7 +1,7 @@
 /** Creates an app with one resource of each kind. All resources, the app and its organization have the same number as ID. */
 import type { DataSource } from "typeorm";
 import { hashToken, newToken } from "../../src/operations/access/tokens.js";
-import { logData } from "../harness/log-entries.js";
+import { createLogData } from "../harness/log-entries.js";
 import type { TestService } from "../harness/service.js";
 
 /** Valid keys of a browser that subscribes to push notifications. */
@@ -31,7 +31,7 @@ async function addHistory(db: DataSource, number: number, mark: string): Promise
   const now = new Date();
   await insert(db, "run", { ...app, ...about, payload: { mark }, state: "completed", finished_at: now });
   await insert(db, "console_line", { run_id: number, seq: 0, level: "log", at: now, text: mark });
-  const entry = { task_id: number, run_id: number, type: "app.task.completed", data: logData({ mark }) };
+  const entry = { task_id: number, run_id: number, type: "app.task.completed", data: createLogData({ mark }) };
   await insert(db, "execution_log", { ...app, ...entry });
   const request = { request_id: "00000000-0000-4000-8000-000000000000", run_id: number };
   await insert(db, "log_event", { ...app, ...request, type: "x", data: { mark }, data_source_id: number });

@@ -11,7 +11,7 @@ import type { TapePart } from "../../src/engine/archive/tape.js";
 import { readArchive, writeArchive } from "../../src/engine/archive.js";
 
 const KEY: Secret = { kind: "key", bytes: Buffer.alloc(32, 7) };
-const CHUNK = 64 * 1024 + 16;
+const CHUNK_BYTES = 64 * 1024 + 16;
 
 async function* each(parts: readonly TapePart[]): AsyncGenerator<TapePart> {
   yield* parts;
@@ -32,7 +32,7 @@ async function refusal(path: string, secret: Secret | null): Promise<string> {
 }
 
 /** Builds a tar file with arbitrary headers. */
-function tape(entries: readonly { fields: object; content?: Buffer }[]): Buffer {
+function buildTar(entries: readonly { fields: object; content?: Buffer }[]): Buffer {
   const blocks = entries.flatMap(({ fields, content = Buffer.alloc(0) }) => {
     const header = Buffer.alloc(512);
     new Header({ size: content.length, type: "File", mode: 0o600, mtime: new Date(0), ...fields }).encode(header);
@@ -99,8 +99,8 @@ describe("an archive", () => {
       HEADER_BYTES - 1,
       HEADER_BYTES,
       HEADER_BYTES + 8,
-      HEADER_BYTES + CHUNK,
-      HEADER_BYTES + 2 * CHUNK,
+      HEADER_BYTES + CHUNK_BYTES,
+      HEADER_BYTES + 2 * CHUNK_BYTES,
     ];
     for (const end of [...ends, sealed.length - 17, sealed.length - 1]) {
       expect(await refusal(put(sealed.subarray(0, end)), KEY), `${end} bytes`).to.match(/^ArchiveError: the file is/);
@@ -125,9 +125,9 @@ describe("an archive", () => {
   });
 
   it("is rejected if its chunks are in another order, repeated, or followed by more", async () => {
-    const chunk = (n: number) => sealed.subarray(HEADER_BYTES + n * CHUNK, HEADER_BYTES + (n + 1) * CHUNK);
+    const chunk = (n: number) => sealed.subarray(HEADER_BYTES + n * CHUNK_BYTES, HEADER_BYTES + (n + 1) * CHUNK_BYTES);
     const head = sealed.subarray(0, HEADER_BYTES);
-    const rest = sealed.subarray(HEADER_BYTES + 2 * CHUNK);
+    const rest = sealed.subarray(HEADER_BYTES + 2 * CHUNK_BYTES);
     for (const pieces of [
       [head, chunk(1), chunk(0), rest],
       [head, chunk(0), chunk(0), chunk(1), rest],
@@ -137,7 +137,7 @@ describe("an archive", () => {
     ]) {
       expect(await refusal(put(Buffer.concat(pieces)), KEY)).to.match(/^ArchiveError: the file is damaged/);
     }
-    const again = gzipSync(tape([{ fields: { path: "tables/run/00000003" } }]));
+    const again = gzipSync(buildTar([{ fields: { path: "tables/run/00000003" } }]));
     expect(await refusal(put(Buffer.concat([plain, again])), null)).to.contain("something follows its end");
   });
 
@@ -179,7 +179,7 @@ describe("an archive", () => {
       ...[2 ** 33, 9 * 2 ** 20, 2 ** 50].map((size) => ({ fields: { path: "a", size }, content })),
     ];
     for (const entry of hostile) {
-      const received = await refusal(put(gzipSync(tape([entry]))), null);
+      const received = await refusal(put(gzipSync(buildTar([entry]))), null);
       expect(received, JSON.stringify(entry.fields)).to.match(
         /^ArchiveError: the file is damaged: (it has a part|its part)/,
       );

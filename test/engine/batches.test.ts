@@ -2,16 +2,16 @@
 import { expect } from "chai";
 import { createBatches } from "../../src/engine/batches.js";
 
-class Away extends Error {}
+class AwayError extends Error {}
 
 /** Creates batches that double numbers. A batch waits until the test releases it, and fails if one of its numbers is negative. */
-function doubling({ most = 10, atOnce = 1 } = {}) {
+function createDoublingBatches({ most = 10, atOnce = 1 } = {}) {
   const calls: { items: readonly number[]; go: (error?: Error) => void }[] = [];
   let called = Promise.withResolvers<void>();
   const batches = createBatches<number, number>({
     most,
     atOnce,
-    isOfOne: (error) => !(error instanceof Away),
+    isOfOne: (error) => !(error instanceof AwayError),
     async work(items) {
       await new Promise<void>((resolve, reject) => {
         calls.push({ items, go: (error) => (error ? reject(error) : resolve()) });
@@ -30,7 +30,7 @@ function doubling({ most = 10, atOnce = 1 } = {}) {
 
 describe("batches", () => {
   it("process together what arrives in one turn, and each caller gets its own answer", async () => {
-    const { batches, calls, nextCall } = doubling();
+    const { batches, calls, nextCall } = createDoublingBatches();
     const answers = [1, 2, 3].map((item) => batches.add(item));
     await nextCall(1);
     expect(calls[0]!.items).to.deep.equal([1, 2, 3]);
@@ -39,7 +39,7 @@ describe("batches", () => {
   });
 
   it("collect what arrives while the maximum is in progress, with at most `most` at once", async () => {
-    const { batches, calls, nextCall } = doubling({ most: 2 });
+    const { batches, calls, nextCall } = createDoublingBatches({ most: 2 });
     const first = batches.add(1);
     await nextCall(1);
     const rest = [2, 3, 4].map((item) => batches.add(item));
@@ -54,7 +54,7 @@ describe("batches", () => {
   });
 
   it("process each item alone if one may have caused an error, so that the others succeed", async () => {
-    const { batches, calls, nextCall } = doubling();
+    const { batches, calls, nextCall } = createDoublingBatches();
     const answers = Promise.allSettled([1, -2, 3].map((item) => batches.add(item)));
     await nextCall(1);
     calls[0]!.go();
@@ -65,10 +65,10 @@ describe("batches", () => {
   });
 
   it("do nothing twice that may have been done, and continue afterwards", async () => {
-    const { batches, calls, nextCall } = doubling();
+    const { batches, calls, nextCall } = createDoublingBatches();
     const answers = Promise.allSettled([1, 2].map((item) => batches.add(item)));
     await nextCall(1);
-    calls[0]!.go(new Away());
+    calls[0]!.go(new AwayError());
     expect((await answers).map(({ status }) => status)).to.deep.equal(["rejected", "rejected"]);
     const later = batches.add(3);
     await nextCall(2);

@@ -17,7 +17,7 @@ const SECRETS = { SETTINGS_KEY: "a-key", DATABASE_URL: "postgres://someone:a-pas
 type Options = Partial<Parameters<typeof createBundler>[0]>;
 
 const placed = (archive: Buffer) => ({ name: "thing", version: "1.0.0", folder: "/node_modules/thing", archive });
-const LIBRARY = placed(
+const LIBRARY_ARCHIVE = placed(
   archiveOf([
     { path: "package/package.json", content: "{}" },
     { path: "package/index.js", content: "module.exports = 1" },
@@ -59,11 +59,11 @@ describe("the process in which packages are bundled", () => {
     rmSync(folder, { recursive: true });
   });
 
-  const reportIn = async (options: Options = {}): Promise<Report> =>
+  const probeReport = async (options: Options = {}): Promise<Report> =>
     JSON.parse((await refusalOf({ port, folder }, options)).message);
 
   it("has no network, and none of the service's environment", async () => {
-    const { network, environment, outcomes } = await reportIn();
+    const { network, environment, outcomes } = await probeReport();
     expect(network).to.match(/^net:/).and.not.equal(readlinkSync("/proc/self/ns/net"));
     expect(outcomes.connect).to.equal("ENETUNREACH");
     expect(environment.sort()).to.deep.equal(["GOMAXPROCS", "GOMEMLIMIT", "PATH", "PWD"]);
@@ -78,7 +78,7 @@ describe("the process in which packages are bundled", () => {
       chmodSync(folder, 0o777);
       chmodSync(join(folder, "kept"), 0o666);
     }
-    const { connect: _, environ: __, ...ofFiles } = (await reportIn()).outcomes;
+    const { connect: _, environ: __, ...ofFiles } = (await probeReport()).outcomes;
     const refused = "EACCES";
     expect(ofFiles).to.deep.equal({
       ...{ write: refused, truncate: refused, create: refused, folder: refused, remove: refused, shell: "refused" },
@@ -96,23 +96,23 @@ describe("the process in which packages are bundled", () => {
   it("is checked again at the next package if the machine has no namespaces; until then packages are rejected", async () => {
     const apart = ["false"];
     const { bundler, lines } = bundlerWith({ apart });
-    const refusal = await bundler.bundle([LIBRARY]).then(
+    const refusal = await bundler.bundle([LIBRARY_ARCHIVE]).then(
       () => expect.fail("it was bundled"),
       (error: unknown) => error,
     );
     expect(refusal).to.be.instanceOf(UncontainedError);
     expect(lines).to.deep.equal([(refusal as Error).message]);
     apart.splice(0, 1, ...UNSHARE_COMMAND);
-    expect((await bundler.bundle([LIBRARY])).global).to.equal("thing");
+    expect((await bundler.bundle([LIBRARY_ARCHIVE])).global).to.equal("thing");
     expect((await bundler.room()).isApart).to.equal(true);
   });
 
   it("has network access only if the machine has no namespaces and the operator allows it, but no environment", async () => {
     const open = { apart: ["false"], sandbox: false };
     const { bundler, lines } = bundlerWith(open);
-    expect((await bundler.bundle([LIBRARY])).global).to.equal("thing");
+    expect((await bundler.bundle([LIBRARY_ARCHIVE])).global).to.equal("thing");
     expect(lines[0]).to.contain("a process that has a network");
-    const { outcomes, environment } = await reportIn(open);
+    const { outcomes, environment } = await probeReport(open);
     expect(outcomes).to.include({ connect: "done", environ: "EACCES" });
     expect(environment).to.not.include.members(Object.keys(SECRETS));
   });

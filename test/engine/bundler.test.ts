@@ -15,7 +15,7 @@ import { createBundler } from "../../src/engine/bundler.js";
 import { archiveOf } from "../harness/npm-registry.js";
 
 describe("the global name of a package", () => {
-  const BUILDS: [what: string, source: string, name: string, namespace: boolean][] = [
+  const LIBRARY_BUILDS: [what: string, source: string, name: string, namespace: boolean][] = [
     [
       "a minified default export",
       '!function(t,e){"object"==typeof exports&&"undefined"!=typeof module?module.exports=e():"function"==typeof define&&define.amd?define(e):(t="undefined"!=typeof globalThis?globalThis:t||self).dayjs=e()}(this,(function(){return 1}))',
@@ -36,7 +36,7 @@ describe("the global name of a package", () => {
     ],
     ["one variable for all", "var luxon = (function (exports) { return exports; })({});", "luxon", false],
   ];
-  for (const [what, source, name, namespace] of BUILDS) {
+  for (const [what, source, name, namespace] of LIBRARY_BUILDS) {
     it(`is what a browser build sets: ${what}`, () => {
       expect(nameInBuild(source, name)).to.deep.equal({ name, namespace });
     });
@@ -49,7 +49,7 @@ describe("the global name of a package", () => {
     expect(nameInBuild("this is no JavaScript", "xlsx")).to.equal(null);
   });
 
-  const READMES: [readme: string, name: string, expected: object | null][] = [
+  const README_SAMPLES: [readme: string, name: string, expected: object | null][] = [
     ["const _ = require('lodash');", "lodash", { name: "_", namespace: false }],
     ['import Papa from "papaparse"', "papaparse", { name: "Papa", namespace: false }],
     ['import * as z from "zod"', "zod", { name: "z", namespace: true }],
@@ -68,7 +68,7 @@ describe("the global name of a package", () => {
     ["const { parse } = require('some-thing')", "some-thing", { name: "someThing", namespace: true }],
     ["nothing", "some-thing", null],
   ];
-  for (const [readme, name, expected] of READMES) {
+  for (const [readme, name, expected] of README_SAMPLES) {
     it(`is the name in its README, if it is free: ${readme.slice(0, 40)}`, () => {
       expect(nameInReadme(readme, name)).to.deep.equal(expected);
     });
@@ -117,13 +117,13 @@ describe("globals that a script uses", () => {
 
   it("of Node are those that it loads at its start, not those that it can do without", () => {
     const needed = (source: string) => neededModules(parsedScript(source));
-    const inModule = (body: string) => `var x = __commonJS({ "a.js"(exports, module) { ${body} } }); x();`;
-    expect(needed(inModule("var fs = __require('fs')"))).to.deep.equal(["fs"]);
+    const wrapInModule = (body: string) => `var x = __commonJS({ "a.js"(exports, module) { ${body} } }); x();`;
+    expect(needed(wrapInModule("var fs = __require('fs')"))).to.deep.equal(["fs"]);
     expect(needed("var fs = __toESM(__require('fs'))")).to.deep.equal(["fs"]);
-    expect(needed(inModule("try { __require('crypto') } catch {}"))).to.deep.equal([]);
-    expect(needed(inModule("exports.read = () => __require('fs')"))).to.deep.equal([]);
-    expect(needed(inModule("if (typeof window === 'undefined') __require('fs')"))).to.deep.equal([]);
-    expect(needed(inModule("var a = globalThis.crypto || __require('crypto')"))).to.deep.equal([]);
+    expect(needed(wrapInModule("try { __require('crypto') } catch {}"))).to.deep.equal([]);
+    expect(needed(wrapInModule("exports.read = () => __require('fs')"))).to.deep.equal([]);
+    expect(needed(wrapInModule("if (typeof window === 'undefined') __require('fs')"))).to.deep.equal([]);
+    expect(needed(wrapInModule("var a = globalThis.crypto || __require('crypto')"))).to.deep.equal([]);
   });
 });
 
@@ -172,29 +172,31 @@ describe("the script of a package", () => {
     const placed = { name: "thing", version: "1.0.0", folder: "/node_modules/thing" };
     return (await makeScript(tree, [placed], { maxBytes: 1e6, isBuiltin: () => false })).source;
   }
-  const inScript = async (code: string, ...given: Parameters<typeof scriptOf>) =>
+  const globalsOfScript = async (code: string, ...given: Parameters<typeof scriptOf>) =>
     runInNewContext(`${await scriptOf(...given)}; ${code}`);
   const NAMESPACE = { "README.md": 'import { one } from "thing"' };
-  const MODULE = { type: "module" };
+  const MODULE_MANIFEST = { type: "module" };
 
   it("exports the same as its own module, in every format", async () => {
     const old = { "index.js": "exports.one = 1; exports.add = (name) => { exports[name] = 2 }" };
-    expect(await inScript("thing.add('two'); JSON.stringify(thing)", old)).to.equal('{"one":1,"two":2}');
-    expect(await inScript("thing.add('two'); thing.one + thing.two", { ...old, ...NAMESPACE })).to.equal(3);
-    expect(await inScript("thing(1)", { "index.js": "module.exports = (a) => a + 1" })).to.equal(2);
+    expect(await globalsOfScript("thing.add('two'); JSON.stringify(thing)", old)).to.equal('{"one":1,"two":2}');
+    expect(await globalsOfScript("thing.add('two'); thing.one + thing.two", { ...old, ...NAMESPACE })).to.equal(3);
+    expect(await globalsOfScript("thing(1)", { "index.js": "module.exports = (a) => a + 1" })).to.equal(2);
     const compiled = "Object.defineProperty(exports, '__esModule', { value: true }); exports.one = 1;";
-    expect(await inScript("thing", { "index.js": `${compiled} exports.default = 'own'` })).to.equal("own");
-    expect(await inScript("thing.one", { "index.js": compiled })).to.equal(1);
-    expect(await inScript("String(thing)", { "index.js": "module.exports = null" })).to.equal("null");
-    expect(await inScript("thing.a", { "index.json": '{"a":1}' }, { main: "index.json" })).to.equal(1);
+    expect(await globalsOfScript("thing", { "index.js": `${compiled} exports.default = 'own'` })).to.equal("own");
+    expect(await globalsOfScript("thing.one", { "index.js": compiled })).to.equal(1);
+    expect(await globalsOfScript("String(thing)", { "index.js": "module.exports = null" })).to.equal("null");
+    expect(await globalsOfScript("thing.a", { "index.json": '{"a":1}' }, { main: "index.json" })).to.equal(1);
     const modern = { "index.js": "export const one = 1; export default 'own'" };
-    expect(await inScript("thing", modern, MODULE)).to.equal("own");
-    expect(await inScript("[thing.one, thing.default].join()", { ...modern, ...NAMESPACE }, MODULE)).to.equal("1,own");
+    expect(await globalsOfScript("thing", modern, MODULE_MANIFEST)).to.equal("own");
     expect(
-      await inScript("thing.one", { "index.js": "export * from './a.js'", "a.js": "export const one = 1" }),
+      await globalsOfScript("[thing.one, thing.default].join()", { ...modern, ...NAMESPACE }, MODULE_MANIFEST),
+    ).to.equal("1,own");
+    expect(
+      await globalsOfScript("thing.one", { "index.js": "export * from './a.js'", "a.js": "export const one = 1" }),
     ).to.equal(1);
     const both = { exports: { import: "./index.mjs", require: "./index.js" } };
-    expect(await inScript("thing", { "index.mjs": "export default 'import'", "index.js": "" }, both)).to.equal(
+    expect(await globalsOfScript("thing", { "index.mjs": "export default 'import'", "index.js": "" }, both)).to.equal(
       "import",
     );
   });
@@ -202,7 +204,7 @@ describe("the script of a package", () => {
   it("has no copy of unused exports, which each run would create again", async () => {
     const old = await scriptOf({ "index.js": "exports.one = 1; exports.two = 2" });
     expect(old).not.to.match(/getOwnPropertyNames\w*\(|getOwnPropertyDescriptor/);
-    const modern = await scriptOf({ "index.js": "export const one = 'unused'; export default 'own'" }, MODULE);
+    const modern = await scriptOf({ "index.js": "export const one = 'unused'; export default 'own'" }, MODULE_MANIFEST);
     expect(modern).to.include("own").and.not.include("unused");
   });
 });

@@ -13,7 +13,7 @@ import {
 } from "../../src/engine/egress-proxy.js";
 
 /** Sends CONNECT to the proxy. Returns the status of its response. */
-function tunnel(proxyPort: EgressPort, target: string): Promise<number> {
+function connectThroughProxy(proxyPort: EgressPort, target: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const socket = connect(Number(new URL(proxyPort.proxyServer).port), "127.0.0.1");
     socket.write(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n\r\n`);
@@ -103,7 +103,7 @@ describe("the egress proxy", () => {
       "2130706433",
     ];
     for (const host of hosts) {
-      expect(await tunnel(proxyPort, `${host}:${port}`), host).to.be.oneOf([403, 502]);
+      expect(await connectThroughProxy(proxyPort, `${host}:${port}`), host).to.be.oneOf([403, 502]);
       expect(await get(proxyPort, `http://${host}:${port}/`), host).to.be.oneOf([403, 502]);
     }
     expect(arrived).to.equal(0);
@@ -115,7 +115,7 @@ describe("the egress proxy", () => {
       { address: "127.0.0.1", family: 4 },
     ];
     const proxyPort = await openProxyPort({ resolve });
-    expect(await tunnel(proxyPort, `mixed.example:${port}`)).to.equal(403);
+    expect(await connectThroughProxy(proxyPort, `mixed.example:${port}`)).to.equal(403);
     expect(arrived).to.equal(0);
   });
 
@@ -125,23 +125,23 @@ describe("the egress proxy", () => {
     const resolve = async () => [{ address: answers[Math.min(asked++, 1)]!, family: 4 }];
     const proxyPort = await openProxyPort({ resolve });
     const contacted = new Promise<string>((done) => proxyPort.startRun({ onHost: done }));
-    void tunnel(proxyPort, `rebind.example:${port}`).catch(() => 0);
+    void connectThroughProxy(proxyPort, `rebind.example:${port}`).catch(() => 0);
     expect(await contacted).to.equal(`rebind.example:${port}`);
     expect(asked).to.equal(1);
-    expect(await tunnel(proxyPort, `rebind.example:${port}`)).to.equal(403);
+    expect(await connectThroughProxy(proxyPort, `rebind.example:${port}`)).to.equal(403);
     expect(arrived).to.equal(0);
   });
 
   it("rejects ports other than 80 and 443", async () => {
     const proxyPort = await openProxyPort({ ports: [80, 443] });
-    expect(await tunnel(proxyPort, "1.1.1.1:22")).to.equal(403);
+    expect(await connectThroughProxy(proxyPort, "1.1.1.1:22")).to.equal(403);
     expect(await get(proxyPort, "http://1.1.1.1:25/")).to.equal(403);
   });
 
   it("reaches a configured endpoint, and nothing else there", async () => {
     const proxyPort = await openProxyPort({ endpoints: () => new Map([[`api.internal:${port}`, "127.0.0.1"]]) });
     expect(await get(proxyPort, `http://api.internal:${port}/`)).to.equal(200);
-    expect(await tunnel(proxyPort, `api.internal:${port}`)).to.equal(200);
+    expect(await connectThroughProxy(proxyPort, `api.internal:${port}`)).to.equal(200);
     expect(await get(proxyPort, `http://127.0.0.1:${port}/`)).to.equal(403);
   });
 
@@ -153,7 +153,7 @@ describe("the egress proxy", () => {
     proxyPort.endRun();
     await once(held, "close");
     expect([
-      await tunnel(proxyPort, `127.0.0.1:${port}`),
+      await connectThroughProxy(proxyPort, `127.0.0.1:${port}`),
       await get(proxyPort, `http://127.0.0.1:${port}/`),
     ]).to.deep.equal([403, 403]);
     const next = await proxy!.openProxyPort();

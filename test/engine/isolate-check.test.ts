@@ -15,7 +15,7 @@ async function refused(source: string): Promise<string> {
   return (error as ActionError).message;
 }
 
-const LARGE: [string, string][] = [
+const LARGE_SOURCES: [string, string][] = [
   ["250,000 calls", `async function execute() { ${"x();".repeat(250_000)} }`],
   ["340,000 arrays", `[${"[],".repeat(340_000)}]`],
   ["a sum of 500,000", `x${"+x".repeat(500_000)}`],
@@ -41,7 +41,7 @@ describe("the syntax check of code in an isolate", () => {
     await check("throw new Error('ran')");
   });
 
-  for (const [title, source] of LARGE) {
+  for (const [title, source] of LARGE_SOURCES) {
     it(`accepts or rejects a megabyte without harm: ${title}`, async () => {
       await check(source).catch((error: unknown) => expect(error).to.be.instanceOf(ActionError));
       await check("async function execute() {}");
@@ -61,14 +61,14 @@ describe("the syntax check of code in an isolate", () => {
 
   it("stops at its time limit and serves the next", async () => {
     const hasty = createIsolateCheck({ concurrency: 1, timeoutMs: 1 });
-    const error: unknown = await hasty.check(LARGE[3]![1]).catch((reason: unknown) => reason);
+    const error: unknown = await hasty.check(LARGE_SOURCES[3]![1]).catch((reason: unknown) => reason);
     expect(error).to.be.instanceOf(ActionError).with.property("message", "code takes longer than 1 ms to compile");
     await check("async function execute() {}");
   });
 
   it("stops at its memory limit and serves the next", async () => {
     const small = createIsolateCheck({ concurrency: 1, memoryMb: 8, timeoutMs: 60_000 });
-    const error: unknown = await small.check(LARGE[3]![1]).catch((reason: unknown) => reason);
+    const error: unknown = await small.check(LARGE_SOURCES[3]![1]).catch((reason: unknown) => reason);
     expect(error).to.be.instanceOf(ActionError).with.property("message", "code needs more than 8 MB to compile");
     await small.check("async function execute() {}");
   });

@@ -7,7 +7,7 @@ import { until } from "../harness/until.js";
 
 const LINGER_MS = 100;
 /** SQL condition for the connections of this test, because other tests use the same server. */
-const OURS = "datname = current_database() AND application_name = 'svc-app-actions notices'";
+const OWN_CONNECTIONS = "datname = current_database() AND application_name = 'svc-app-actions notices'";
 
 describe("a PostgreSQL channel that is followed", () => {
   let database: Awaited<ReturnType<typeof freshDatabase>>;
@@ -43,7 +43,7 @@ describe("a PostgreSQL channel that is followed", () => {
   const notify = (notice: string, channel = "now_and_then") =>
     client.query("SELECT pg_notify($1, $2)", [channel, notice]);
   /** Resolves when all earlier notifications have arrived. */
-  async function caughtUp(): Promise<void> {
+  async function waitForNotifications(): Promise<void> {
     let has = false;
     const end = notifications.listen("always", () => {
       has = true;
@@ -52,20 +52,21 @@ describe("a PostgreSQL channel that is followed", () => {
     await until(() => has);
     end();
   }
-  const lastAsked = async () => (await client.query(`SELECT query FROM pg_stat_activity WHERE ${OURS}`)).rows[0]?.query;
+  const lastAsked = async () =>
+    (await client.query(`SELECT query FROM pg_stat_activity WHERE ${OWN_CONNECTIONS}`)).rows[0]?.query;
 
   it("is listened to from the first follower on, who waits for that; others need not wait", async () => {
     await notify("before");
-    await caughtUp();
+    await waitForNotifications();
     const end = follow("first");
     await until(() => received.length > 0);
     const endOther = follow("second");
     await notify("1");
-    await caughtUp();
+    await waitForNotifications();
     expect(received).to.deep.equal(["first gap", "first 1", "second 1"]);
     end();
     await notify("2");
-    await caughtUp();
+    await waitForNotifications();
     expect(received.slice(3)).to.deep.equal(["second 2"]);
     endOther();
   });
@@ -79,7 +80,7 @@ describe("a PostgreSQL channel that is followed", () => {
     await new Promise((resolve) => setTimeout(resolve, 3 * LINGER_MS));
     received = [];
     await notify("still");
-    await caughtUp();
+    await waitForNotifications();
     expect(received).to.deep.equal(["third still"]);
     endThird();
     await until(async () => (await lastAsked()) === 'UNLISTEN "now_and_then"');
@@ -93,10 +94,10 @@ describe("a PostgreSQL channel that is followed", () => {
     const end = follow("first");
     await until(() => received.length > 0);
     received = [];
-    await client.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${OURS}`);
+    await client.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${OWN_CONNECTIONS}`);
     await until(() => received.length > 0);
     await notify("again");
-    await caughtUp();
+    await waitForNotifications();
     expect(received).to.deep.equal(["first gap", "first again"]);
     end();
   });

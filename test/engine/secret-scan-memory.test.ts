@@ -7,11 +7,11 @@ import { pairsOf, wordsOf } from "../../src/engine/secret-scan/words.js";
 
 const SECRET = "a secret of several words";
 /** Digits before the scanned part of the buffer. The scan's result would change if it read them. */
-const BEFORE = "zzzz";
+const LEADING_DIGITS = "zzzz";
 
 /** Returns the text as bytes that begin at this offset of their memory, as in a slice of a small buffer. */
 function layerOf(text: string, offset: number): Layer {
-  const bytes = new TextEncoder().encode(BEFORE.slice(0, offset) + text).subarray(offset);
+  const bytes = new TextEncoder().encode(LEADING_DIGITS.slice(0, offset) + text).subarray(offset);
   return { bytes, at: null, fresh: WHOLE_TEXT_SPANS, changed: [] };
 }
 

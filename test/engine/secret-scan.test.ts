@@ -77,7 +77,7 @@ describe("the secret scan", () => {
     for (let times = 0; times < 8; times += 1) json = JSON.stringify(json).slice(1, -1);
     return json;
   };
-  const between = (text: string, added: string) => [...text].join(added);
+  const insertBetween = (text: string, added: string) => [...text].join(added);
   const QUOTED_SECRET = 'a"b\\c-0123';
   const quoted = createSecretScan([{ name: "_key", value: QUOTED_SECRET, whole: false }]);
   const CUT: Record<string, [string, typeof scan]> = {
@@ -93,10 +93,10 @@ describe("the secret scan", () => {
       scan,
     ],
     "in URL escapes of URL escapes": [bytes.toString("hex").replace(/../g, "%25$&"), scan],
-    "in base64 with line breaks": [between(bytes.toString("base64"), "\r\n"), scan],
-    "in base64 with escaped line breaks": [between(bytes.toString("base64"), "\\n"), scan],
-    "in hex in JSON": [between(bytes.toString("hex"), "\\r\\n"), scan],
-    "reversed, with line breaks": [between(Array.from(SECRET).reverse().join(""), "\n\n"), scan],
+    "in base64 with line breaks": [insertBetween(bytes.toString("base64"), "\r\n"), scan],
+    "in base64 with escaped line breaks": [insertBetween(bytes.toString("base64"), "\\n"), scan],
+    "in hex in JSON": [insertBetween(bytes.toString("hex"), "\\r\\n"), scan],
+    "reversed, with line breaks": [insertBetween(Array.from(SECRET).reverse().join(""), "\n\n"), scan],
   };
   for (const [form, [text, by]] of Object.entries(CUT)) {
     it(`passes on no part of a secret that arrives ${form}, with any split`, async () => {
@@ -283,8 +283,8 @@ describe("the secret scan", () => {
     expect(scan.find([{ text: cut }])).to.equal(null);
     expect(scan.find([{ text: cut, cut: true }])).to.equal("_key");
     expect(scan.mask({ text: cut, cut: true })).to.equal(`${"x".repeat(50)}«_key»`);
-    const inEscape = JSON.stringify(JSON.stringify(SECRET)).slice(1, 24);
-    expect(scan.find([{ text: inEscape, cut: true }])).to.equal("_key");
+    const partOfEscape = JSON.stringify(JSON.stringify(SECRET)).slice(1, 24);
+    expect(scan.find([{ text: partOfEscape, cut: true }])).to.equal("_key");
   });
 
   it("masks numbers and keys in JSON, and does not change JSON without secrets", () => {

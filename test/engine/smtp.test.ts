@@ -8,13 +8,13 @@ import { createSmtp, type MailHandover, type Smtp, type SmtpServer } from "../..
 import { type MailServer, startMailServer } from "../harness/mail-server.js";
 import { until } from "../harness/until.js";
 
-const NEVER = new AbortController().signal;
-const HANDOVER: MailHandover = {
+const NEVER_ABORTED = new AbortController().signal;
+const MAIL_HANDOVER: MailHandover = {
   from: "shop@example.com",
   to: ["ann@example.com"],
   content: Buffer.from("Message-ID: <1@example.com>\r\nSubject: x\r\n\r\nHello\r\n"),
   mayBegin: async () => true,
-  signal: NEVER,
+  signal: NEVER_ABORTED,
 };
 const LOOPBACK = "127.0.0.1";
 
@@ -57,7 +57,7 @@ describe("smtp", () => {
   });
 
   /** Starts a server whose answers `onConnect` scripts. */
-  async function scripted(onConnect: (socket: Socket) => void): Promise<number> {
+  async function startScriptedServer(onConnect: (socket: Socket) => void): Promise<number> {
     const sockets = new Set<Socket>();
     const one = createServer((socket) => {
       sockets.add(socket.on("error", () => undefined));
@@ -69,7 +69,7 @@ describe("smtp", () => {
   }
 
   /** Returns a script of a server that accepts the envelope, and calls `onContent` at the end of the content. */
-  const upToContent = (onContent: (socket: Socket) => void) => (socket: Socket) => {
+  const acceptUpToContent = (onContent: (socket: Socket) => void) => (socket: Socket) => {
     socket.write("220 here\r\n");
     let inContent = false;
     socket.on("data", (chunk) => {
@@ -92,39 +92,42 @@ describe("smtp", () => {
       return null;
     };
     for (let message = 0; message < 5; message += 1) {
-      expect(await smtp.deliver(to(server.port), HANDOVER)).to.deep.include({ kind: "taken", accepted: HANDOVER.to });
+      expect(await smtp.deliver(to(server.port), MAIL_HANDOVER)).to.deep.include({
+        kind: "taken",
+        accepted: MAIL_HANDOVER.to,
+      });
     }
     expect([server.taken.length, connections]).to.deep.equal([5, 1]);
   });
 
   it("reports that nothing was sent if the connection is refused, the server silent, or gone before the content", async () => {
-    const silent = await scripted(() => undefined);
-    const full = await scripted((socket) => socket.end("421 too many of you\r\n"));
-    const gone = await scripted((socket) => socket.write("220 here\r\n", () => socket.destroy()));
+    const silent = await startScriptedServer(() => undefined);
+    const full = await startScriptedServer((socket) => socket.end("421 too many of you\r\n"));
+    const gone = await startScriptedServer((socket) => socket.write("220 here\r\n", () => socket.destroy()));
     for (const [client, port] of [
       [smtp, 1],
       [hasty, silent],
       [smtp, full],
       [smtp, gone],
     ] as const) {
-      const delivery = await client.deliver(to(port), HANDOVER);
+      const delivery = await client.deliver(to(port), MAIL_HANDOVER);
       expect(delivery, String(port)).to.deep.include({ kind: "refused", permanent: false });
     }
   });
 
   it("reports an unknown result if the content was sent and no reply arrived", async () => {
-    const hangsUp = await scripted(upToContent((socket) => socket.destroy()));
-    expect((await smtp.deliver(to(hangsUp), HANDOVER)).kind).to.equal("unsure");
+    const hangsUp = await startScriptedServer(acceptUpToContent((socket) => socket.destroy()));
+    expect((await smtp.deliver(to(hangsUp), MAIL_HANDOVER)).kind).to.equal("unsure");
     // On a busy machine, the attempt may time out before the content, and then proves nothing. The test repeats it until the server has
     // received the content.
     const kind = await until(async () => {
       let hasContent = false;
-      const silent = await scripted(
-        upToContent(() => {
+      const silent = await startScriptedServer(
+        acceptUpToContent(() => {
           hasContent = true;
         }),
       );
-      const delivery = await hasty.deliver(to(silent), HANDOVER);
+      const delivery = await hasty.deliver(to(silent), MAIL_HANDOVER);
       return hasContent && delivery.kind;
     });
     expect(kind).to.equal("unsure");
@@ -133,42 +136,42 @@ describe("smtp", () => {
   it("reports a certain rejection after the content", async () => {
     const outcomeOfRejection = async (code: number) => {
       server.manners.onData = () => ({ code, message: "no" });
-      return smtp.deliver(to(server.port), HANDOVER);
+      return smtp.deliver(to(server.port), MAIL_HANDOVER);
     };
     expect(await outcomeOfRejection(452)).to.deep.include({ kind: "refused", permanent: false, code: 452 });
     expect(await outcomeOfRejection(554)).to.deep.include({ kind: "refused", permanent: true, code: 554 });
   });
 
   it("sends no content if the message is now assigned to another process", async () => {
-    const delivery = await smtp.deliver(to(server.port), { ...HANDOVER, mayBegin: async () => false });
+    const delivery = await smtp.deliver(to(server.port), { ...MAIL_HANDOVER, mayBegin: async () => false });
     expect(delivery).to.deep.equal({ kind: "fenced" });
     expect(server.taken).to.deep.equal([]);
   });
 
   it("retries, once for each, if the server has closed a persistent connection", async () => {
     const connections: Socket[] = [];
-    const port = await scripted((socket) => {
+    const port = await startScriptedServer((socket) => {
       connections.push(socket);
-      upToContent((one) => one.write("250 taken\r\n"))(socket);
+      acceptUpToContent((one) => one.write("250 taken\r\n"))(socket);
     });
     // The server accepts the first message, and reads further data as commands again.
-    const first = await smtp.deliver(to(port), HANDOVER);
+    const first = await smtp.deliver(to(port), MAIL_HANDOVER);
     expect(first.kind).to.equal("taken");
     connections[0]!.destroy();
-    expect((await smtp.deliver(to(port), HANDOVER)).kind).to.equal("taken");
+    expect((await smtp.deliver(to(port), MAIL_HANDOVER)).kind).to.equal("taken");
     expect(connections).to.have.length(2);
   });
 
   it("uses a connection only for the app that it was opened for", async () => {
-    expect((await smtp.deliver(to(server.port, { owner: "operator" }), HANDOVER)).kind).to.equal("taken");
+    expect((await smtp.deliver(to(server.port, { owner: "operator" }), MAIL_HANDOVER)).kind).to.equal("taken");
     const forbidden = async () => Promise.reject(Object.assign(new Error("not there"), { forbidden: true }));
-    const delivery = await smtp.deliver(to(server.port, { owner: "app 1", connect: forbidden }), HANDOVER);
+    const delivery = await smtp.deliver(to(server.port, { owner: "app 1", connect: forbidden }), MAIL_HANDOVER);
     expect(delivery).to.deep.include({ kind: "refused", permanent: true, ours: true });
   });
 
   it("sends no password to another machine without encryption", async () => {
     const lines: string[] = [];
-    const port = await scripted((socket) => {
+    const port = await startScriptedServer((socket) => {
       socket.write("220 here\r\n");
       socket.on("data", (chunk) => {
         lines.push(String(chunk));
@@ -177,7 +180,7 @@ describe("smtp", () => {
     });
     for (const host of ["mail.example.com", "127.mail.example.com", "127.0.0.1.example.com", "localhost.example.com"]) {
       const elsewhere = { host, user: "shop", password: "a password", connect: () => open(LOOPBACK, port) };
-      const delivery = await smtp.deliver(to(port, elsewhere), HANDOVER);
+      const delivery = await smtp.deliver(to(port, elsewhere), MAIL_HANDOVER);
       expect(delivery, host).to.deep.include({ kind: "refused", permanent: false });
     }
     expect(lines.join("")).to.not.match(/AUTH/);

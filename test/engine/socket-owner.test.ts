@@ -6,7 +6,7 @@ import { openKernelSockets } from "../../src/engine/egress-proxy/kernel-sockets.
 import { NO_OWNER, peerUid, uidByTable } from "../../src/engine/egress-proxy/socket-owner.js";
 
 /** Code of a process that connects as another user. It gives up its rights itself, because that user may be unable to read the program. */
-const CONNECT = `
+const CONNECT_SCRIPT = `
   const [host, port, uid] = process.argv.slice(1);
   const net = require("node:net");
   process.setuid(Number(uid));
@@ -39,7 +39,7 @@ describe("the owner of a connection", () => {
     const { port } = server.address() as AddressInfo;
     const connected = once(server, "connection");
     const given = [host, String(port), String(uid)];
-    clients.push(spawn(process.execPath, ["-e", CONNECT, ...given], { cwd: "/", env: {}, stdio: "inherit" }));
+    clients.push(spawn(process.execPath, ["-e", CONNECT_SCRIPT, ...given], { cwd: "/", env: {}, stdio: "inherit" }));
     const [socket] = (await connected) as [Socket];
     socket.on("error", () => undefined);
     return socket;

@@ -6,15 +6,15 @@ import { createGate } from "../../src/operations/access/gate.js";
 import { createGitPulls } from "../../src/operations/git/git-pulls.js";
 import { createGitWebhooks } from "../../src/operations/git/git-webhooks.js";
 
-type Parts = Parameters<typeof createGitPulls>[0];
-type Apply = Parts["manifests"]["apply"];
+type GitPullParts = Parameters<typeof createGitPulls>[0];
+type ApplyManifest = GitPullParts["manifests"]["apply"];
 
 const PLAN = { created: [], changed: [], removed: [] };
 const ROW = { branch: "main", tagPattern: "v*", folder: "", prune: false, credentialId: 1 };
 const CALLER = { credentialId: 1, personId: 1 } as never;
 
-function pullsWith(parts: {
-  apply?: Apply;
+function createPulls(parts: {
+  apply?: ApplyManifest;
   check?: () => Promise<void>;
   fetch?: (appId: number) => Promise<Buffer>;
   read?: () => Promise<object>;
@@ -28,7 +28,7 @@ function pullsWith(parts: {
     manifests: { apply },
     publishing: {},
     log: pino({ level: "silent" }),
-  } as unknown as Parts);
+  } as unknown as GitPullParts);
   const input = { ref: undefined, commit: undefined };
   return (appId: number) => pull(CALLER, input, { appId, isPlan: false, may: () => undefined });
 }
@@ -52,7 +52,7 @@ describe("pulls of git repositories", () => {
         if (calls <= failures) throw new ActionError("MANIFEST_CHANGED");
         return { plan: PLAN, tag: "" };
       };
-      expect([await statusOf(pullsWith({ apply })(1)), calls]).to.deep.equal([outcome, attempts]);
+      expect([await statusOf(createPulls({ apply })(1)), calls]).to.deep.equal([outcome, attempts]);
     }
   });
 
@@ -62,19 +62,19 @@ describe("pulls of git repositories", () => {
       const check = async () => {
         throw new ActionError("MANIFEST_CHANGED");
       };
-      const apply: Apply = async (_caller, _document, { onApplied }) => {
+      const apply: ApplyManifest = async (_caller, _document, { onApplied }) => {
         calls += 1;
         if (status === "REQUEST_INVALID") throw new ActionError(status, "a fault");
         await onApplied?.({} as never, { plan: PLAN } as never);
         return { plan: PLAN, tag: "" };
       };
-      expect([await statusOf(pullsWith({ apply, check })(1)), calls]).to.deep.equal([status, 1]);
+      expect([await statusOf(createPulls({ apply, check })(1)), calls]).to.deep.equal([status, 1]);
     }
   });
 
   it("wait for slow git servers beside each other: fifteen that never answer do not delay another app", async () => {
     const held = Promise.withResolvers<Buffer>();
-    const pull = pullsWith({ fetch: (appId) => (appId < 16 ? held.promise : Promise.resolve(Buffer.alloc(0))) });
+    const pull = createPulls({ fetch: (appId) => (appId < 16 ? held.promise : Promise.resolve(Buffer.alloc(0))) });
     const slow = Array.from({ length: 15 }, (_, at) => pull(at + 1));
     expect(await statusOf(pull(16))).to.equal("applied");
     expect(await statusOf(pull(17))).to.equal("applied");
@@ -92,7 +92,7 @@ describe("pulls of git repositories", () => {
       active -= 1;
       return {};
     };
-    const pull = pullsWith({ read });
+    const pull = createPulls({ read });
     await Promise.all(Array.from({ length: 10 }, (_, at) => pull(at + 1)));
     expect(most).to.equal(2);
   });
@@ -106,7 +106,7 @@ describe("pulls of git repositories", () => {
       active -= 1;
       return Buffer.alloc(0);
     };
-    const pull = pullsWith({ fetch });
+    const pull = createPulls({ fetch });
     await Promise.all([pull(1), pull(1), pull(1)]);
     expect(most).to.equal(1);
   });
@@ -136,7 +136,7 @@ describe("webhooks of git servers", () => {
   const WEBHOOK = { id: 1, appId: 7, ref: "refs/heads/main" };
 
   /** Creates git webhooks, of which one is claimed. `events` collects what the service stores and logs of a webhook that it gives up. */
-  function webhooksWith(find: () => Promise<never>) {
+  function createWebhooks(find: () => Promise<never>) {
     const events: unknown[] = [];
     const add = (event: unknown) => async () => void events.push(event);
     const claimed = [[WEBHOOK]];
@@ -147,7 +147,7 @@ describe("webhooks of git servers", () => {
     };
     const log = pino({}, { write: logLine });
     const order = { start: async () => undefined, record: add("stored the outcome") };
-    const pulls = createGitPulls({ connections, order, repository: { find }, log } as unknown as Parts);
+    const pulls = createGitPulls({ connections, order, repository: { find }, log } as unknown as GitPullParts);
     const deliveries = {
       claim: async () => claimed.pop() ?? [],
       remove: add("removed"),
@@ -165,7 +165,7 @@ describe("webhooks of git servers", () => {
       ["GIT_PULL_FAILED", ["stored the outcome", "removed"]],
       ["OVERLOADED", ["stored the outcome"]],
     ] as const) {
-      const { webhooks, events } = webhooksWith(() => Promise.reject(new ActionError(status)));
+      const { webhooks, events } = createWebhooks(() => Promise.reject(new ActionError(status)));
       await webhooks.deliverDue();
       await webhooks.drain(new AbortController().signal);
       expect(events).to.deep.equal(stored);
@@ -174,11 +174,11 @@ describe("webhooks of git servers", () => {
 
   it("stay if the grace period of a stop ends during the pull, with their attempt, and without an outcome", async () => {
     const held = Promise.withResolvers<never>();
-    const { webhooks, events } = webhooksWith(() => held.promise);
+    const { webhooks, events } = createWebhooks(() => held.promise);
     await webhooks.deliverDue();
-    const impatience = new AbortController();
-    const drained = webhooks.drain(impatience.signal);
-    impatience.abort();
+    const timeLimit = new AbortController();
+    const drained = webhooks.drain(timeLimit.signal);
+    timeLimit.abort();
     await drained;
     held.reject(new ActionError("GIT_PULL_FAILED"));
     await turns();
@@ -186,7 +186,7 @@ describe("webhooks of git servers", () => {
   });
 
   it("are logged with app and ref when they are given up", async () => {
-    const { webhooks, events } = webhooksWith(() => Promise.reject(new Error("unused")));
+    const { webhooks, events } = createWebhooks(() => Promise.reject(new Error("unused")));
     await webhooks.recover(true);
     expect(events).to.deep.equal([[7, "refs/heads/main", "gave up a webhook of a git server after three attempts"]]);
   });

@@ -181,7 +181,7 @@ describe("git repositories", () => {
 
   it("rejects responses that are not those of a git server", async () => {
     const packet = (text: string) => (text.length + 4).toString(16).padStart(4, "0") + text;
-    const advertisement = (...lines: string[]) => `${lines.map((line) => packet(`${line}\n`)).join("")}0000`;
+    const advertiseRefs = (...lines: string[]) => `${lines.map((line) => packet(`${line}\n`)).join("")}0000`;
     const server =
       (body: string, { status = 200, type = "application/x-git-upload-pack-advertisement" } = {}): SendGit =>
       async () => ({ status, headers: { "content-type": type }, body: Buffer.from(body) });
@@ -191,9 +191,9 @@ describe("git repositories", () => {
       [server("<html>", { type: "text/html" }), /not that of a git server/],
       [server("zzzz"), /not that of a git server/],
       [server("ffffabc"), /not that of a git server/],
-      [server(advertisement("# service=git-upload-pack")), /does not support version 2/],
-      [server(advertisement("version 2", "ls-refs")), /one commit without its history/],
-      [server(advertisement("version 2", "ls-refs", "fetch=shallow", "object-format=sha256")), /SHA-256/],
+      [server(advertiseRefs("# service=git-upload-pack")), /does not support version 2/],
+      [server(advertiseRefs("version 2", "ls-refs")), /one commit without its history/],
+      [server(advertiseRefs("version 2", "ls-refs", "fetch=shallow", "object-format=sha256")), /SHA-256/],
       [server(packet("ERR go away\u001b[31m")), /^the server rejects the request: go away \[31m$/],
     ];
     for (const [send, fault] of cases) expect(await faultOf(openGitRemote(send))).to.match(fault);

@@ -15,7 +15,7 @@ export interface Answers {
   acknowledged: number[];
 }
 
-export const noAnswers = (): Answers => ({ counts: {}, withoutRetryAfter: 0, acknowledged: [] });
+export const createAnswers = (): Answers => ({ counts: {}, withoutRetryAfter: 0, acknowledged: [] });
 
 export interface CallTarget {
   /** Returns the URL. Called before each request, because the process may have restarted elsewhere. */
@@ -52,13 +52,13 @@ async function call(target: CallTarget, answers: Answers, method: string, path: 
 export const EVENT = "dataSource.entry.create";
 
 /** Actions that the callers' requests need. The app must have them, published. */
-export const SUBJECTS = [
+export const CALLED_ACTIONS = [
   { name: "subject", triggers: [{ trigger: "manual" as const }] },
   { name: "on-event", triggers: [{ trigger: "log" as const, where: { type: EVENT } }] },
 ];
 
 /** Returns functions that send the requests of one caller: those in `runs` start runs, those in `others` read and write. */
-export function requestsTo(target: CallTarget, answers: Answers) {
+export function createRequests(target: CallTarget, answers: Answers) {
   const { appId } = target;
   const actions = `/v3/apps/${appId}/actions`;
   const runWithResult = () => call(target, answers, "POST", `${actions}/subject/runWithResult`, {});

@@ -10,7 +10,7 @@ const ALLOWED_ANSWERS = /^(20\d|503 OVERLOADED$|500 EXECUTION_FAILED$|unreachabl
 
 const ALLOWED_TICKS = ["completed", "failed", "still running", "late by more than 60 s", "down at that time"];
 
-export function expectAccountedFor(outcome: ChaosOutcome): void {
+export function expectRunsAccountedFor(outcome: ChaosOutcome): void {
   expect(outcome.faults).to.deep.equal([]);
   const { missing, surplus, fates, unlogged, unknownRuns, crashes, readyWhileAway, unreported, answers } = outcome;
   expect({

@@ -9,8 +9,8 @@ import type { DataSource } from "typeorm";
 import { migrateDatabase, openDatabase } from "../../src/data/database.js";
 import { nextRuns } from "../../src/rules/schedule.js";
 import { type AlertHook, reportFailures } from "./alert-hook.js";
-import { type Answers, noAnswers, requestsTo, SUBJECTS } from "./callers.js";
-import { fastClock } from "./fast-clock.js";
+import { type Answers, CALLED_ACTIONS, createAnswers, createRequests } from "./callers.js";
+import { createFastClock } from "./fast-clock.js";
 import { type ServiceFleet, startFleet } from "./fleet.js";
 import { type DatabaseLoss, startRestartablePostgres } from "./gateway.js";
 import { publishDirectly } from "./production-copies.js";
@@ -67,7 +67,7 @@ export interface ChaosOutcome extends FleetObservations {
 }
 
 /** Waits until a tick that becomes due after this call completes. Returns the duration in milliseconds. */
-async function recovery(db: DataSource): Promise<number> {
+async function measureRecovery(db: DataSource): Promise<number> {
   const startedAt = performance.now();
   const newest = (where: string) => async () =>
     ((await db.query(`SELECT max(id) AS id FROM run WHERE ${where}`).catch(() => [{}]))[0].id as number) ?? 0;
@@ -145,41 +145,41 @@ function callFleet(fleet: ServiceFleet, callers: number, target: { appId: number
           const urls = fleet.urls();
           return urls[at % urls.length] ?? "http://127.0.0.1:9";
         };
-        const { runs, others } = requestsTo({ ...target, url }, answers);
+        const { runs, others } = createRequests({ ...target, url }, answers);
         return ask([...runs, ...others], answers, over);
       }),
     );
 }
 
-export async function chaos(options: ChaosOptions): Promise<ChaosOutcome> {
+export async function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
   const postgres = await startRestartablePostgres();
   await migrateDatabase(postgres.url);
   const dataDir = mkdtempSync(join(tmpdir(), "svc-chaos-"));
   const { appId, tokens } = await firstCredentials(postgres.url, dataDir);
   const db = await openDatabase(postgres.url, 4);
   const startedAt = Date.now();
-  const clock = fastClock(startedAt, options.rate);
+  const clock = createFastClock(startedAt, options.rate);
   const environment: Record<string, string> = options.hook ? { ALLOW_PRIVATE_NETWORK: "1" } : {};
   const fleet = await startFleet({ ...options, environment, databaseUrl: postgres.url, startTime: startedAt });
   try {
     const from = new Date(clock.now());
-    const ticking = Array.from({ length: options.schedules }, (_, at) => ({
+    const scheduledActions = Array.from({ length: options.schedules }, (_, at) => ({
       name: `every-second-${at}`,
       triggers: [{ trigger: "schedule" as const }],
       frequency: SCHEDULE_FREQUENCY,
     }));
-    const copies = await publishDirectly(db, appId, [...ticking, ...SUBJECTS], () => from.getTime());
-    const answers = noAnswers();
+    const copies = await publishDirectly(db, appId, [...scheduledActions, ...CALLED_ACTIONS], () => from.getTime());
+    const answers = createAnswers();
     const work = callFleet(fleet, options.callers, { appId, token: tokens.editor }, answers);
     const service = { url: fleet.urls()[0]!, appId, token: tokens.editor };
-    const reporting = options.hook && (await reportFailures(options.hook, service, copies.slice(-ALERTED_ACTIONS)));
+    const alertReports = options.hook && (await reportFailures(options.hook, service, copies.slice(-ALERTED_ACTIONS)));
     const seen = await unrest({ pace: FREQUENT_PACE, ...options, postgres, fleet, db, work });
     await fleet.ready();
     await postgres.restart();
-    const recoveryMs = await recovery(db);
+    const recoveryMs = await measureRecovery(db);
     const to = await waitUntilSettled(db, clock.now);
-    const ids = copies.slice(0, ticking.length).map(({ id }) => id);
-    const unreported = (await reporting?.faults(db)) ?? [];
+    const ids = copies.slice(0, scheduledActions.length).map(({ id }) => id);
+    const unreported = (await alertReports?.faults(db)) ?? [];
     const verdict = { ...(await checkTicks(db, ids, from, to)), ...(await runsOf(db, answers)) };
     const { counts } = answers;
     const disturbances = { unreported, kills: fleet.kills(), crashes: fleet.crashes(), faults: fleet.faults() };

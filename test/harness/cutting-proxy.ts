@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
 /** Maximum number of bytes in both directions before a cut. A cut happens during the handshake, or some statements later. */
-const LONGEST_LIFE_BYTES = 8_000;
+const BYTES_BEFORE_CUT_MAX = 8_000;
 
 export interface CuttingProxy {
   /** Returns the database's URL, with the address of the proxy. */
@@ -46,7 +46,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
   let unanswered: { to?: string; with?: string } = {};
   let withholding: { to: string; isWithheld: (cut: () => void) => void } | null = null;
 
-  const life = () => 1 + Math.floor(Math.random() * LONGEST_LIFE_BYTES);
+  const bytesUntilCut = () => 1 + Math.floor(Math.random() * BYTES_BEFORE_CUT_MAX);
 
   /** Ends the connection, half of the time by a reset. Bytes that the proxy has not passed on are lost. */
   function end(way: ProxyConnection): void {
@@ -100,7 +100,12 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
 
   const server = createServer((near) => {
     const far = connect(Number(port), hostname);
-    const way: ProxyConnection = { sockets: [near, far], left: cutting ? life() : null, mute: false, withheld: false };
+    const way: ProxyConnection = {
+      sockets: [near, far],
+      left: cutting ? bytesUntilCut() : null,
+      mute: false,
+      withheld: false,
+    };
     connections.add(way);
     for (const [from, to] of [
       [near, far],
@@ -123,7 +128,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
     answersLost: () => answersLost,
     cut() {
       cutting = true;
-      for (const way of connections) way.left = life();
+      for (const way of connections) way.left = bytesUntilCut();
     },
     loseAnswer(which) {
       unanswered = which;

@@ -6,11 +6,11 @@ import type { CutsOutcome } from "./database-cuts.js";
 const ANSWERS = /^(20\d|503 OVERLOADED$|500 EXECUTION_FAILED$)/;
 
 /** Text that a healthy service prints to standard error when it starts. */
-const GREETING = /^\nSvc App Actions is up\.\n\n(?: {2}\S.*\n)+\n/;
+const START_GREETING = /^\nSvc App Actions is up\.\n\n(?: {2}\S.*\n)+\n/;
 
-export function expectUnharmed(outcome: CutsOutcome): void {
+export function expectServiceUnharmed(outcome: CutsOutcome): void {
   const { ended, stderr, answers, fates, unknownRuns, unlogged, leftovers, withoutRetryAfter, after } = outcome;
-  expect({ ended, stderr: stderr.replace(GREETING, "") }).to.deep.equal({ ended: null, stderr: "" });
+  expect({ ended, stderr: stderr.replace(START_GREETING, "") }).to.deep.equal({ ended: null, stderr: "" });
   expect(Object.keys(answers).filter((answer) => !ANSWERS.test(answer))).to.deep.equal([]);
   expect({ unknownRuns, unlogged, leftovers, withoutRetryAfter }).to.deep.equal({
     unknownRuns: [],

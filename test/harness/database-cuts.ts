@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
-import { type Answers, noAnswers, requestsTo, SUBJECTS } from "./callers.js";
+import { type Answers, CALLED_ACTIONS, createAnswers, createRequests } from "./callers.js";
 import { startCuttingProxy } from "./cutting-proxy.js";
 import { freshDatabase } from "./postgres.js";
 import { startProcess } from "./process.js";
@@ -76,7 +76,7 @@ async function judge(db: DataSource, acknowledged: number[]) {
 }
 
 /** Cuts `count` connections of a working service, then stops the cuts and checks the state. */
-export async function databaseCuts(count: number): Promise<CutsOutcome> {
+export async function cutDatabaseConnections(count: number): Promise<CutsOutcome> {
   const database = await freshDatabase();
   const folder = mkdtempSync(join(tmpdir(), "svc-cuts-"));
   const { appId, tokens } = await firstCredentials(database.url, folder);
@@ -87,11 +87,11 @@ export async function databaseCuts(count: number): Promise<CutsOutcome> {
   try {
     const url = await service.ready();
     const ticking = { name: "ticking", triggers: [{ trigger: "schedule" as const }], frequency: "*/2 * * * *" };
-    await publishDirectly(db, appId, [...SUBJECTS, ticking]);
+    await publishDirectly(db, appId, [...CALLED_ACTIONS, ticking]);
     let ended: object | null = null;
     void service.ended.then((end) => (ended = end));
-    const answers = noAnswers();
-    const { runs, others, runWithResult } = requestsTo({ url: () => url, appId, token: tokens.editor }, answers);
+    const answers = createAnswers();
+    const { runs, others, runWithResult } = createRequests({ url: () => url, appId, token: tokens.editor }, answers);
     proxy.cut();
     const over = () => ended !== null || proxy.cuts() >= count;
     const callers = Array.from({ length: CALLERS }, async (_, at) => {

@@ -5,9 +5,9 @@
  */
 import type { Clock } from "../../src/service/plan.js";
 
-export const BACK_MS = 3 * 24 * 3_600_000;
+export const CLOCK_BACK_MS = 3 * 24 * 3_600_000;
 
-export function fastClock(startTime: number, rate: number): Clock {
-  const now = () => startTime - BACK_MS + (Date.now() - startTime) * rate;
+export function createFastClock(startTime: number, rate: number): Clock {
+  const now = () => startTime - CLOCK_BACK_MS + (Date.now() - startTime) * rate;
   return { now, msUntil: (time) => (time - now()) / rate };
 }

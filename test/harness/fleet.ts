@@ -37,7 +37,7 @@ function endProcess(pid: number): void {
 }
 
 /** Creates a data folder for one process. Its media folder is a link to a folder that all processes share. */
-export function folderWith(media: string): string {
+export function createDataFolder(media: string): string {
   const folder = mkdtempSync(join(tmpdir(), "svc-process-"));
   symlinkSync(media, join(folder, "media"));
   return folder;
@@ -73,7 +73,7 @@ export async function startFleet(options: {
 
   /** Starts instance number `at`. If it ends during its start because the database is lost, it starts again. */
   function launch(at: number): void {
-    const dataDir = folderWith(sharedMedia);
+    const dataDir = createDataFolder(sharedMedia);
     const instance = startProcess({ ...environment, DATA_DIR: dataDir, ROLES: roles[at]! }, [
       ENTRY,
       String(startTime),

@@ -26,7 +26,7 @@ export interface GitServer {
 }
 
 const AUTHOR = "A <a@example.com>";
-const IDENTITY = ["-c", "user.name=A", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"];
+const GIT_IDENTITY_OPTIONS = ["-c", "user.name=A", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"];
 
 /** Data of `git fast-import`, which adds a commit in one process. */
 const dataOf = (text: string) => `data ${Buffer.byteLength(text)}\n${text}\n`;
@@ -52,7 +52,7 @@ export async function startGitServer(): Promise<GitServer> {
   const bare = join(root, "shop.git");
   mkdirSync(bare);
   const run = (input: string, ...args: string[]) =>
-    execFileSync("git", [...IDENTITY, ...args], {
+    execFileSync("git", [...GIT_IDENTITY_OPTIONS, ...args], {
       ...{ cwd: bare, input, encoding: "utf8", stdio: ["pipe", "pipe", "ignore"] },
     }).trim();
   run("", "init", "--quiet", "--bare", "--initial-branch=main");

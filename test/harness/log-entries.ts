@@ -13,7 +13,7 @@ const ADD = `
   SELECT pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id) FROM entry`;
 
 /** Returns the data of an entry, with this payload. */
-export const logData = (payload: object) => ({
+export const createLogData = (payload: object) => ({
   mode: "on-demand",
   runOn: "server",
   taskId: 1,
@@ -30,5 +30,9 @@ export async function addLogEntry(
   payload: object,
   actionId = 1,
 ): Promise<void> {
-  await db.query({ name: "add-log-entry", text: ADD, values: [appId, JSON.stringify(logData(payload)), actionId] });
+  await db.query({
+    name: "add-log-entry",
+    text: ADD,
+    values: [appId, JSON.stringify(createLogData(payload)), actionId],
+  });
 }

@@ -1,7 +1,7 @@
 /** Measures how soon the browser is back after its death, on a machine without other load. */
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
-import { amidDyingRenderers, hangingRun } from "../engine/browser/process-group.js";
+import { runWhileRenderersDie, startHangingRun } from "../engine/browser/process-group.js";
 import { resultOf, testBrowsers } from "../engine/browser/support.js";
 
 /** Maximum time in milliseconds for opening a page, and for the run in the next page. */
@@ -17,7 +17,7 @@ describe("a browser whose processes die", () => {
   afterEach(() => browsers.stop());
 
   it("is replaced within two seconds after it is killed as a whole", async () => {
-    const { run: lost, started } = hangingRun(browsers);
+    const { run: lost, started } = startHangingRun(browsers);
     await started;
     process.kill(browsers.pid()!, "SIGKILL");
     await lost;
@@ -27,7 +27,7 @@ describe("a browser whose processes die", () => {
   });
 
   it("does not make a run wait for a renderer that died while its page was created", async () => {
-    const { longestMs } = await amidDyingRenderers(browsers, 40);
+    const { longestMs } = await runWhileRenderersDie(browsers, 40);
     expect(longestMs).to.be.below(GIVEN_UP_MS);
   });
 });

@@ -1,8 +1,8 @@
 /** Kills processes of a fleet and loses its database at random, for CHAOS_MINUTES (30 by default). */
 import { expect } from "chai";
 import { startAlertHook } from "../harness/alert-hook.js";
-import { chaos } from "../harness/chaos.js";
-import { expectAccountedFor } from "../harness/chaos-verdict.js";
+import { runChaos } from "../harness/chaos.js";
+import { expectRunsAccountedFor } from "../harness/chaos-verdict.js";
 import { ALL_ROLES } from "../harness/fleet.js";
 import type { DatabaseLoss } from "../harness/gateway.js";
 import { WAIT_LIMIT_MS } from "../harness/unrest.js";
@@ -10,7 +10,7 @@ import { WAIT_LIMIT_MS } from "../harness/unrest.js";
 describe("three instances with 200 schedules that fire each second", () => {
   it("have one row for every tick while one is killed each second and PostgreSQL is restarted ten times", async () => {
     const losses = Array<DatabaseLoss>(10).fill("SIGINT");
-    const outcome = await chaos({
+    const outcome = await runChaos({
       roles: Array(3).fill(ALL_ROLES),
       schedules: 200,
       callers: 0,
@@ -22,7 +22,7 @@ describe("three instances with 200 schedules that fire each second", () => {
     process.stdout.write(`${JSON.stringify({ expected, fates, kills, recoveryMs })}\n`);
     expect(expected).to.be.at.least(200 * 30);
     expect(kills).to.equal(30);
-    expectAccountedFor(outcome);
+    expectRunsAccountedFor(outcome);
     expect(recoveryMs).to.be.below(5_000);
   });
 });
@@ -38,7 +38,7 @@ describe(`three API processes, two schedulers and three runners under load, for 
 
   it("lose nothing and do nothing twice while they, their browsers and PostgreSQL are killed at random", async () => {
     const hook = await startAlertHook();
-    const outcome = await chaos({
+    const outcome = await runChaos({
       roles: ["api", "api", "api", "scheduler", "scheduler", "runner", "runner", "runner"],
       schedules: 10,
       callers: 6,
@@ -59,7 +59,7 @@ describe(`three API processes, two schedulers and three runners under load, for 
     const { missing, surplus, unlogged, unknownRuns, crashes, readyWhileAway, unreported } = outcome;
     const wrong = { missing: missing.length, surplus, unlogged, unknownRuns, crashes, readyWhileAway, unreported };
     process.stdout.write(`      ${JSON.stringify(wrong)}\n`);
-    expectAccountedFor(outcome);
+    expectRunsAccountedFor(outcome);
     expect(hook.heard.length).to.be.above(0);
     expect(longestQueuedMs).to.be.below(WAIT_LIMIT_MS);
     expect(recoveryMs).to.be.below(WAIT_LIMIT_MS);

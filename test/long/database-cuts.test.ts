@@ -1,11 +1,11 @@
 import { expect } from "chai";
-import { databaseCuts } from "../harness/database-cuts.js";
-import { expectUnharmed } from "../harness/database-cuts-verdict.js";
+import { cutDatabaseConnections } from "../harness/database-cuts.js";
+import { expectServiceUnharmed } from "../harness/database-cuts-verdict.js";
 
 describe("a service whose connections to the database are cut at random bytes", () => {
   it("survives, answers each request with its result or 503, and ends every run once", async () => {
-    const outcome = await databaseCuts(200);
+    const outcome = await cutDatabaseConnections(200);
     expect(outcome.cuts).to.be.at.least(200);
-    expectUnharmed(outcome);
+    expectServiceUnharmed(outcome);
   });
 }).timeout(180_000);

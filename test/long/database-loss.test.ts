@@ -1,8 +1,8 @@
 import { expect } from "chai";
-import { chaos } from "../harness/chaos.js";
-import { expectAccountedFor, expectRunsClaimed } from "../harness/chaos-verdict.js";
-import { databaseCuts } from "../harness/database-cuts.js";
-import { expectUnharmed } from "../harness/database-cuts-verdict.js";
+import { runChaos } from "../harness/chaos.js";
+import { expectRunsAccountedFor, expectRunsClaimed } from "../harness/chaos-verdict.js";
+import { cutDatabaseConnections } from "../harness/database-cuts.js";
+import { expectServiceUnharmed } from "../harness/database-cuts-verdict.js";
 import { ALL_ROLES } from "../harness/fleet.js";
 import type { DatabaseLoss } from "../harness/gateway.js";
 
@@ -14,7 +14,7 @@ describe("a database that is stopped fast, killed, stopped at once or disconnect
   for (const instances of [1, 3]) {
     it(`costs ${instances} ${instances === 1 ? "process" : "processes"} no tick, no restart and no run`, async () => {
       const losses = Array.from({ length: LOSSES }, (_, at) => WAYS[at % WAYS.length]!);
-      const outcome = await chaos({
+      const outcome = await runChaos({
         roles: Array(instances).fill(ALL_ROLES),
         schedules: 40,
         callers: 16,
@@ -25,7 +25,7 @@ describe("a database that is stopped fast, killed, stopped at once or disconnect
       const { expected, fates, answers, longestQueuedMs, recoveryMs } = outcome;
       process.stdout.write(`${JSON.stringify({ expected, fates, answers, longestQueuedMs, recoveryMs })}\n`);
       expect(outcome.kills).to.equal(0);
-      expectAccountedFor(outcome);
+      expectRunsAccountedFor(outcome);
       expectRunsClaimed(outcome);
     });
   }
@@ -33,9 +33,9 @@ describe("a database that is stopped fast, killed, stopped at once or disconnect
 
 describe("a service whose connections to the database are cut at random bytes ten thousand times", () => {
   it("survives, answers each request with its result or 503, and ends every run once", async () => {
-    const outcome = await databaseCuts(CUTS);
+    const outcome = await cutDatabaseConnections(CUTS);
     process.stdout.write(`${JSON.stringify(outcome)}\n`);
     expect(outcome.cuts).to.be.at.least(CUTS);
-    expectUnharmed(outcome);
+    expectServiceUnharmed(outcome);
   });
 });

@@ -5,14 +5,14 @@
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import {
-  besideFlood,
   CHANNEL_FLOODS,
   CHANNEL_PLACES,
-  expectRefused,
+  expectFloodRefused,
   FLOOD_ENDED,
   FLOODS,
   LOCK_FLOOD,
   PLACES,
+  runNeighbourDuringFlood,
 } from "../engine/browser/flood-runs.js";
 import { testBrowsers } from "../engine/browser/support.js";
 
@@ -36,7 +36,7 @@ describe("runs beside a flood of the browser's main process", () => {
   for (const [what, code, places] of FLOODS) {
     for (const [where, put] of PLACES.filter(([place]) => places.includes(place))) {
       it(`are not lost and wait no longer than the detection takes, which ends ${what} from ${where}`, async () => {
-        const { outcome, lost, longest, quiet } = await besideFlood(browsers, put(code));
+        const { outcome, lost, longest, quiet } = await runNeighbourDuringFlood(browsers, put(code));
         expect(lost).to.equal(0);
         expect(outcome.ok ? "it went through" : outcome.error.message).to.match(FLOOD_ENDED);
         expect(longest).to.be.lessThan(WAIT_MAX_MS + SLOWER_MAX * quiet);
@@ -47,10 +47,11 @@ describe("runs beside a flood of the browser's main process", () => {
   for (const [where, put] of CHANNEL_PLACES) {
     for (const code of CHANNEL_FLOODS) {
       it(`are not lost beside channels from ${where}, which are rejected: ${code}`, () =>
-        expectRefused(browsers, put(code)));
+        expectFloodRefused(browsers, put(code)));
     }
   }
   for (const [where, put] of CHANNEL_PLACES.slice(0, 2)) {
-    it(`are not lost beside locks from ${where}, which are rejected`, () => expectRefused(browsers, put(LOCK_FLOOD)));
+    it(`are not lost beside locks from ${where}, which are rejected`, () =>
+      expectFloodRefused(browsers, put(LOCK_FLOOD)));
   }
 });

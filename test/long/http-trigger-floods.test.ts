@@ -11,7 +11,7 @@ import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
 import { HTTP_ADDRESS_FACTOR, HTTP_EVENTS_KEPT, RATE_WINDOW_MS } from "../../src/limits.js";
 import { createRetention } from "../../src/operations/upkeep/retention.js";
-import { folderWith } from "../harness/fleet.js";
+import { createDataFolder } from "../harness/fleet.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { until } from "../harness/until.js";
 import { type Received, send } from "../http/support.js";
@@ -71,13 +71,13 @@ describe("floods of requests to HTTP triggers over two processes", () => {
       RATE_LIMIT_HTTP: String(LIMIT),
       LOG_LEVEL: "info",
     };
-    const first = startProcess({ ...shared, DATA_DIR: folderWith(media), RUNNER_CONCURRENCY: "2" });
+    const first = startProcess({ ...shared, DATA_DIR: createDataFolder(media), RUNNER_CONCURRENCY: "2" });
     processes.push(first);
     const url = await first.ready();
     token = first.credentials().tokens.admin;
     const second = startProcess({
       ...shared,
-      DATA_DIR: folderWith(media),
+      DATA_DIR: createDataFolder(media),
       RUNNER_CONCURRENCY: "2",
       DATABASE_URL: first.databaseUrl(),
     });

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { Client } from "pg";
 import { migrateDatabase } from "../../src/data/database.js";
-import { type Answers, noAnswers, requestsTo, SUBJECTS } from "../harness/callers.js";
+import { type Answers, CALLED_ACTIONS, createAnswers, createRequests } from "../harness/callers.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { checkOutReleaseBefore, type Release } from "../harness/release-before.js";
@@ -94,11 +94,11 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
         longest = Math.max(longest, performance.now() - startedAt);
       });
     };
-    const [runs, others]: Answers[] = [noAnswers(), noAnswers()];
+    const [runs, others]: Answers[] = [createAnswers(), createAnswers()];
     const target = { url: () => url, appId, token };
     const asking = Promise.all([
-      ask(requestsTo(target, runs!).runs.map(timed), runs!, () => over),
-      ask(requestsTo(target, others!).others.map(timed), others!, () => over),
+      ask(createRequests(target, runs!).runs.map(timed), runs!, () => over),
+      ask(createRequests(target, others!).others.map(timed), others!, () => over),
     ]);
     return {
       async stop() {
@@ -111,7 +111,7 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
 
   it(`is migrated under load: no caller waits for ${WAIT_MAX_MS} ms, only runs may be rejected, and no row is lost`, async () => {
     await call("POST", `/v1/apps/${appId}/publish`);
-    for (const fields of SUBJECTS) {
+    for (const fields of CALLED_ACTIONS) {
       const body = { ...fields, code: "async function execute() { return 1; }", active: true };
       const { action } = (await call("POST", `/v3/apps/${appId}/actions`, body)) as { action: { id: number } };
       await call("POST", `/v3/apps/${appId}/actions/${action.id}/publish`);

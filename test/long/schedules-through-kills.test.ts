@@ -1,12 +1,12 @@
 import { expect } from "chai";
-import { chaos } from "../harness/chaos.js";
-import { expectAccountedFor } from "../harness/chaos-verdict.js";
+import { runChaos } from "../harness/chaos.js";
+import { expectRunsAccountedFor } from "../harness/chaos-verdict.js";
 import { ALL_ROLES } from "../harness/fleet.js";
 
 describe("schedules and requests through kills and losses of the database", () => {
   it("have one row for each tick, one log entry for each run, and complete again", async () => {
     const losses = ["SIGINT", "cut off"] as const;
-    const outcome = await chaos({
+    const outcome = await runChaos({
       roles: Array(2).fill(ALL_ROLES),
       schedules: 20,
       callers: 4,
@@ -16,6 +16,6 @@ describe("schedules and requests through kills and losses of the database", () =
     });
     expect(outcome.kills).to.equal(4);
     expect(outcome.expected).to.be.at.least(20 * 4);
-    expectAccountedFor(outcome);
+    expectRunsAccountedFor(outcome);
   });
 }).timeout(120_000);

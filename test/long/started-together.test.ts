@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { Client } from "pg";
-import { folderWith } from "../harness/fleet.js";
+import { createDataFolder } from "../harness/fleet.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { get } from "../service/support.js";
@@ -41,7 +41,9 @@ describe("service processes that start together", () => {
       SETTINGS_KEY: "A".repeat(43).concat("="),
     };
     const media = folder("svc-media-");
-    const services = Array.from({ length: INSTANCES }, () => start({ ...environment, DATA_DIR: folderWith(media) }));
+    const services = Array.from({ length: INSTANCES }, () =>
+      start({ ...environment, DATA_DIR: createDataFolder(media) }),
+    );
     const urls = await Promise.all(services.map((service) => service.ready()));
     const answers = await Promise.all(urls.map((url) => get(`${url}/health/ready`)));
     expect(answers.map(({ http }) => http)).to.deep.equal(Array(INSTANCES).fill(200));

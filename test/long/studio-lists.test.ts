@@ -1,7 +1,7 @@
 /** Tests long lists in Studio with the real service: search, filters, and scrolling to the end. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
-import { logData } from "../harness/log-entries.js";
+import { createLogData } from "../harness/log-entries.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium } from "../web/chromium.js";
 import { type StudioPage, studioPage } from "../web/studio-page.js";
@@ -92,7 +92,7 @@ describe("Studio with a thousand actions and a long log", () => {
     const made = await service.rest("POST", `/v3/apps/${appId}/actions`, { body: action });
     await service.rest("POST", `/v3/apps/${appId}/actions/large/runWithResult`);
     const { id } = made.body.action;
-    const data = { ...logData({}), taskId: id, result: { data: "x".repeat(400_000), success: true } };
+    const data = { ...createLogData({}), taskId: id, result: { data: "x".repeat(400_000), success: true } };
     await db.query(
       `INSERT INTO execution_log (app_id, task_id, run_id, type, data)
        SELECT $1, $2, -place, 'app.task.completed', $3 FROM generate_series(1, 60) place`,

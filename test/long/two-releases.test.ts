@@ -11,9 +11,9 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
-import { type Answers, noAnswers, requestsTo, SUBJECTS } from "../harness/callers.js";
+import { type Answers, CALLED_ACTIONS, createAnswers, createRequests } from "../harness/callers.js";
 import { checkTicks, runsOf, SCHEDULE_FREQUENCY, waitUntilSettled } from "../harness/chaos.js";
-import { BACK_MS, fastClock } from "../harness/fast-clock.js";
+import { CLOCK_BACK_MS, createFastClock } from "../harness/fast-clock.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { checkOutReleaseBefore, type Release } from "../harness/release-before.js";
@@ -49,7 +49,7 @@ describe("this release and the previous one on one database, under load", functi
   let appId: number;
   let token: string;
   const startedAt = Date.now();
-  const clock = fastClock(startedAt, RATE);
+  const clock = createFastClock(startedAt, RATE);
   const settingsKey = randomBytes(32).toString("base64");
   const processes: ServiceProcess[] = [];
   const answers: Record<string, Answers> = {};
@@ -78,7 +78,7 @@ describe("this release and the previous one on one database, under load", functi
       NPM_PACKAGES: "off",
     };
     // The clock of the previous release starts at its argument, not BACK_MS earlier. This argument makes both clocks equal.
-    const start = root === HERE ? startedAt : startedAt + BACK_MS / (RATE - 1);
+    const start = root === HERE ? startedAt : startedAt + CLOCK_BACK_MS / (RATE - 1);
     const entry = [join(root, "dist/test/harness/instance-process.js"), String(start), String(RATE)];
     const started = startProcess(environment, entry, root);
     processes.push(started);
@@ -105,10 +105,10 @@ describe("this release and the previous one on one database, under load", functi
   /** Sends calls to the process from two callers while it serves. */
   async function serve(name: string, started: ServiceProcess): Promise<Served> {
     const url = await started.listening();
-    const received = noAnswers();
+    const received = createAnswers();
     answers[name] = received;
     let over = false;
-    const { runs, others } = requestsTo({ url: () => url, appId, token }, received);
+    const { runs, others } = createRequests({ url: () => url, appId, token }, received);
     const asking = Promise.all([runs, others].map((requests) => ask([...requests], received, () => over)));
     return {
       name,
@@ -134,7 +134,7 @@ describe("this release and the previous one on one database, under load", functi
     const ticking = { name: "every-second", triggers: [{ trigger: "schedule" }], frequency: SCHEDULE_FREQUENCY };
     const saved = { name: "saved", triggers: [{ trigger: "manual" }] };
     const counted = { name: "counted", triggers: [{ trigger: "log", where: { type: "dataSource.entry.remove" } }] };
-    for (const fields of [ticking, saved, counted, ...SUBJECTS]) {
+    for (const fields of [ticking, saved, counted, ...CALLED_ACTIONS]) {
       const body = { ...fields, code: "async function execute() { return 1; }", active: true };
       const { action } = await call(url, "POST", `/v3/apps/${appId}/actions`, body);
       const published = await call(url, "POST", `/v3/apps/${appId}/actions/${action.id}/publish`);

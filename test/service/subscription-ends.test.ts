@@ -14,7 +14,7 @@ import type { DataSource } from "typeorm";
 import WebSocket from "ws";
 import { openDatabase } from "../../src/data/database.js";
 import { hashToken } from "../../src/operations/access/tokens.js";
-import { folderWith } from "../harness/fleet.js";
+import { createDataFolder } from "../harness/fleet.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { sampleOf } from "../harness/samples.js";
@@ -69,7 +69,7 @@ describe("a subscription whose caller loses the right to it, over two processes"
       ...{ RATE_LIMIT_MANAGE: "0", RATE_LIMIT_RUN: "0", RATE_LIMIT_PUBLISH: "0" },
     };
     const media = mkdtempSync(join(folder, "media-"));
-    processes = [0, 1].map(() => startProcess({ ...environment, DATA_DIR: folderWith(media) }));
+    processes = [0, 1].map(() => startProcess({ ...environment, DATA_DIR: createDataFolder(media) }));
     [near, far] = (await Promise.all(processes.map((one) => one.ready()))) as [string, string];
     await rest("POST", `/v1/apps/${app}/publish`);
     await rest("POST", `/v1/apps/${app}/data-sources`, {

@@ -3,22 +3,22 @@ import { expect } from "chai";
 import { isActiveRepeatedly } from "../../../src/engine/browser/watch/browser-watch.js";
 
 /** Creates a function that returns these answers one after the other, and counts its calls. */
-function said(...answers: readonly boolean[]) {
+function createAnswers(...answers: readonly boolean[]) {
   let asked = 0;
   return { active: () => answers[asked++]!, asked: () => asked };
 }
 
 describe("the list of runs in progress for a check of the browser", () => {
   it("contains runs that last", async () => {
-    expect(await isActiveRepeatedly(said(true, true).active)).to.equal(true);
+    expect(await isActiveRepeatedly(createAnswers(true, true).active)).to.equal(true);
   });
 
   it("does not contain runs that end in the meantime, because the check would disturb them", async () => {
-    expect(await isActiveRepeatedly(said(true, false).active)).to.equal(false);
+    expect(await isActiveRepeatedly(createAnswers(true, false).active)).to.equal(false);
   });
 
   it("is empty at once if there are none", async () => {
-    const { active, asked } = said(false, true);
+    const { active, asked } = createAnswers(false, true);
     expect(await isActiveRepeatedly(active)).to.equal(false);
     expect(asked()).to.equal(1);
   });

@@ -14,7 +14,7 @@ import {
 } from "../../../src/engine/browser/globals.js";
 import { documentNamesIn } from "../../../src/engine/browser/mode.js";
 import { standIns } from "../../../src/engine/browser/pages/in-page/stand-ins.js";
-import { resultOf, seenOf, testBrowsers } from "./support.js";
+import { resultOf, runBody, testBrowsers } from "./support.js";
 
 const library = (source: string) => ({
   name: "library.js",
@@ -26,7 +26,7 @@ const library = (source: string) => ({
 });
 
 /** Code that returns the names of all globals of a document, without those that every object has. */
-const EVERY_NAME = `const execute = async () => {
+const EVERY_NAME_CODE = `const execute = async () => {
   const names = [];
   for (let holder = globalThis; holder !== Object.prototype; holder = Object.getPrototypeOf(holder))
     names.push(...Object.getOwnPropertyNames(holder));
@@ -91,7 +91,7 @@ describe("a run whose library names a document", () => {
   });
   after(() => browsers.stop());
 
-  const ran = (source: string, body: string, packages = [library(source)]) => seenOf(browsers, body, { packages });
+  const ran = (source: string, body: string, packages = [library(source)]) => runBody(browsers, body, { packages });
 
   it("stays in an isolate while the library does not use the global", async () => {
     const source = `globalThis.library = {
@@ -145,7 +145,7 @@ describe("a run whose library names a document", () => {
   });
 
   it("sees each global of a document with its real type, or runs in a document", async () => {
-    const every = (await resultOf(browsers, EVERY_NAME)) as string[];
+    const every = (await resultOf(browsers, EVERY_NAME_CODE)) as string[];
     const standing = documentStandIns([]).map(([name]) => name);
     const names = every.filter((name) => /^[\w$]+$/.test(name) && ![...ISOLATE_GLOBALS, ...standing].includes(name));
     expect(names).to.have.lengthOf.greaterThan(500);

@@ -15,15 +15,15 @@ describe("a page with a document", () => {
       },
     });
     const proxyPort = { wasUsed: () => true, startRun: () => {} };
-    const unheard: unknown[] = [];
-    const hear = (reason: unknown) => unheard.push(reason);
-    process.on("unhandledRejection", hear);
+    const unhandledReasons: unknown[] = [];
+    const recordReason = (reason: unknown) => unhandledReasons.push(reason);
+    process.on("unhandledRejection", recordReason);
     const sandbox = new DocumentSandbox({ session, connection: session, origin: ORIGIN, proxyPort } as never);
     const failure = await sandbox.reset().catch((error: Error) => error.message);
     await turn();
     await turn();
-    process.off("unhandledRejection", hear);
+    process.off("unhandledRejection", recordReason);
     expect(failure).to.equal("Target closed");
-    expect(unheard).to.deep.equal([]);
+    expect(unhandledReasons).to.deep.equal([]);
   });
 });

@@ -24,7 +24,7 @@ const HOSTS = [
 ];
 
 /** Code that tries to reach URL_ (http), WS (ws), or HOST and PORT. Each entry uses another API. */
-const WAYS: [string, string][] = [
+const EGRESS_APIS: [string, string][] = [
   ["fetch", "await fetch(URL_)"],
   ["fetch without cors", "await fetch(URL_, { mode: 'no-cors' })"],
   ["fetch by https", "await fetch(URL_.replace('http:', 'https:'), { mode: 'no-cors' })"],
@@ -126,7 +126,7 @@ const WAYS: [string, string][] = [
   ["a deferred fetch", "fetchLater(URL_, { activateAfter: 0 }); await late()"],
 ];
 
-const TOOLS = `
+const TOOLS_CODE = `
   const late = () => new Promise((resolve) => setTimeout(resolve, 60));
   const element = (name, key, more = {}) => { const e = document.createElement(name); Object.assign(e, more); if (e.sandbox && more.sandbox) e.setAttribute("sandbox", more.sandbox); e[key] = URL_; document.body.append(e); };
   const style = (text) => { const s = document.createElement("style"); s.textContent = text; document.head.append(s); };
@@ -152,7 +152,7 @@ describe("network access of a run", () => {
   const codeFor = (host: string, way: string) => `const execute = async () => {
     const HOST = ${JSON.stringify(host)}, PORT = ${port}, URL_ = "http://" + HOST + ":" + PORT + "/x", WS = "ws://" + HOST + ":" + PORT + "/x";
     const REDIRECT = ${JSON.stringify(redirect)};
-    ${TOOLS}
+    ${TOOLS_CODE}
     try { ${way} } catch (error) { return String(error); }
   }`;
 
@@ -206,7 +206,7 @@ describe("network access of a run", () => {
 
   for (const mode of SANDBOX_MODES.filter(hasNetwork)) {
     describe(`in mode ${mode}`, () => {
-      for (const [title, way] of WAYS) {
+      for (const [title, way] of EGRESS_APIS) {
         it(`reaches no private address by ${title}`, async () => {
           await browsers.run(runOf(codeFor("127.0.0.1", way), { mode }));
           expect(arrived).to.deep.equal([]);
@@ -237,9 +237,9 @@ describe("network access of a run", () => {
 
   const reaching =
     "fetch|fetch without cors|XMLHttpRequest|a beacon|WebSocket|EventSource|an image|a script|an iframe|a worker's fetch|a redirect";
-  const fromRealms = WAYS.filter(([name]) => ["fetch", "fetch without cors", "a redirect"].includes(name));
+  const realmApis = EGRESS_APIS.filter(([name]) => ["fetch", "fetch without cors", "a redirect"].includes(name));
   for (const mode of SANDBOX_MODES.filter((kind) => hasNetwork(kind) && kind !== "document")) {
-    for (const [title, way] of fromRealms) {
+    for (const [title, way] of realmApis) {
       it(`is counted in mode ${mode} by ${title} if private addresses are allowed`, async () => {
         await open.run(runOf(codeFor("127.0.0.1", way), { mode }));
         expect(arrived).to.include("tcp");
@@ -247,7 +247,7 @@ describe("network access of a run", () => {
     }
   }
 
-  for (const [title, way] of WAYS.filter(([name]) => reaching.split("|").includes(name))) {
+  for (const [title, way] of EGRESS_APIS.filter(([name]) => reaching.split("|").includes(name))) {
     it(`is counted by ${title} if private addresses are allowed`, async () => {
       // The end of a run may interrupt a request that its code does not await. So the test repeats the run until one arrives.
       while (!arrived.includes("tcp")) await open.run(runOf(codeFor("127.0.0.1", way)));

@@ -10,12 +10,12 @@ const LIMIT_MS = 240_000;
 
 const inWorker = (code: string) =>
   `new Worker(URL.createObjectURL(new Blob([${JSON.stringify(code)}]))); await new Promise(() => {});`;
-const inFrame = (code: string) =>
+const frameCode = (code: string) =>
   `const frame = document.createElement("iframe"); document.body.append(frame); frame.contentWindow.eval(${JSON.stringify(code)});`;
 
 export const PLACES: [string, (code: string) => string][] = [
   ["the page", (code) => code],
-  ["a frame", inFrame],
+  ["a frame", frameCode],
   ["a worker", inWorker],
 ];
 
@@ -41,7 +41,7 @@ export interface FloodOutcome {
 }
 
 /** Executes `code` until it ends. The neighbour runs code before it, repeatedly during it, and once after it. */
-export async function besideFlood(browsers: Browsers, code: string): Promise<FloodOutcome> {
+export async function runNeighbourDuringFlood(browsers: Browsers, code: string): Promise<FloodOutcome> {
   const other = { isolationKey: "2:master", origin: "https://app-2.actions.internal", timeoutMs: LIMIT_MS };
   let longest = 0;
   const neighbour = async () => {
@@ -82,8 +82,8 @@ export const CHANNEL_PLACES: [string, (code: string) => string][] = [
 ];
 
 /** Expects that the flood fails with an error that names the limit, and that no run of the neighbour fails. */
-export async function expectRefused(browsers: Browsers, code: string): Promise<void> {
-  const { outcome, lost } = await besideFlood(browsers, code);
+export async function expectFloodRefused(browsers: Browsers, code: string): Promise<void> {
+  const { outcome, lost } = await runNeighbourDuringFlood(browsers, code);
   expect(lost).to.equal(0);
   expect(outcome.ok ? "it went through" : outcome.error.message).to.match(
     /^(Uncaught RangeError: )?An action may (open 8 BroadcastChannels|send 1000 messages over|ask for 1000 locks)/,

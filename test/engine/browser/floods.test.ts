@@ -1,7 +1,13 @@
 /** Tests the limits of a run that would keep the browser's own process busy, and the use that these limits allow. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { besideFlood, CHANNEL_FLOODS, CHANNEL_PLACES, expectRefused, LOCK_FLOOD } from "./flood-runs.js";
+import {
+  CHANNEL_FLOODS,
+  CHANNEL_PLACES,
+  expectFloodRefused,
+  LOCK_FLOOD,
+  runNeighbourDuringFlood,
+} from "./flood-runs.js";
 import { resultOf, testBrowsers } from "./support.js";
 
 describe("a flood of the browser's main process", function () {
@@ -17,9 +23,9 @@ describe("a flood of the browser's main process", function () {
   // Tests one flood in each place. test/long/floods.test.ts tests each flood in each place.
   const [flood] = CHANNEL_FLOODS;
   for (const [where, put] of CHANNEL_PLACES) {
-    it(`cannot be made with channels from ${where}: ${flood}`, () => expectRefused(browsers, put(flood)));
+    it(`cannot be made with channels from ${where}: ${flood}`, () => expectFloodRefused(browsers, put(flood)));
   }
-  it("cannot be made with locks from the page", () => expectRefused(browsers, LOCK_FLOOD));
+  it("cannot be made with locks from the page", () => expectFloodRefused(browsers, LOCK_FLOOD));
 
   for (const [title, element] of [
     ["an empty frame", "{}"],
@@ -43,7 +49,7 @@ describe("a flood of the browser's main process", function () {
   }
 
   it("is not detected in a run that only computes, or fills much memory", async () => {
-    const { outcome, lost } = await besideFlood(
+    const { outcome, lost } = await runNeighbourDuringFlood(
       browsers,
       `
       const kept = new Uint8Array(1e8);

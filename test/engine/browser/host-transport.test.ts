@@ -8,11 +8,11 @@ import { Page } from "../../../src/engine/browser/pages/page.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { KEY_HASH, tlsServer } from "../../harness/localhost-tls.js";
 import { type RemoteChromium, startRemoteChromium } from "../../harness/remote-chromium.js";
-import { remoteSource, runOf } from "./support.js";
+import { createRemoteSource, runOf } from "./support.js";
 
 /** A host name that is not local, because Chromium ignores HSTS headers of local names. */
 const HOST = "strict.test";
-const TLS_BEGINS = 0x16;
+const TLS_FIRST_BYTE = 0x16;
 
 const listening = (server: Server | TlsServer): Promise<number> =>
   new Promise((resolve) => {
@@ -30,20 +30,20 @@ describe("a host that requires https (HSTS)", () => {
   let page: Page;
   let urls: string;
   let received: string[] = [];
-  let onCame: () => void = () => {};
+  let onArrival: () => void = () => {};
 
-  const arrive = (what: string) => {
+  const recordArrival = (what: string) => {
     received.push(what);
-    onCame();
+    onArrival();
   };
 
   before(async () => {
     plain = createServer((_request, response) => {
-      arrive("plain");
+      recordArrival("plain");
       response.writeHead(204).end();
     });
     plain.on("clientError", (error: Error & { rawPacket?: Buffer }, socket) => {
-      arrive(error.rawPacket?.[0] === TLS_BEGINS ? "TLS" : error.message);
+      recordArrival(error.rawPacket?.[0] === TLS_FIRST_BYTE ? "TLS" : error.message);
       socket.destroy();
     });
     strict = tlsServer((_request, response) => {
@@ -54,7 +54,7 @@ describe("a host that requires https (HSTS)", () => {
     const resolve = async () => [{ address: "127.0.0.1", family: 4 }];
     proxy = createEgressProxy({ allowPrivateNetwork: true, resolve });
     remote = await startRemoteChromium({ more: [`--ignore-certificate-errors-spki-list=${KEY_HASH}`] });
-    chromium = await remoteSource(remote.endpoint).open();
+    chromium = await createRemoteSource(remote.endpoint).open();
   });
   after(async () => {
     await chromium.stop();
@@ -78,7 +78,7 @@ describe("a host that requires https (HSTS)", () => {
   async function navigateToHttp(before: string): Promise<string> {
     received = [];
     const first = new Promise<void>((resolve) => {
-      onCame = resolve;
+      onArrival = resolve;
     });
     const cancel = new AbortController();
     const code = `${urls} ${before}; location.href = plain; await new Promise(() => {})`;

@@ -8,7 +8,7 @@ import { Priorities } from "../../../src/engine/browser/watch/priorities.js";
 import { until } from "../../harness/until.js";
 
 /** Time of several measuring windows of the watch, in milliseconds. */
-const SETTLED_MS = 600;
+const SETTLE_MS = 600;
 
 describe("the group of processes with the lowest priority", () => {
   const groupOf = (pid: number) => readFileSync(`/proc/${pid}/cgroup`, "utf8");
@@ -41,7 +41,7 @@ describe("the group of processes with the lowest priority", () => {
      * Reports two renderers that use these shares of a core, until the first one is in the expected control group.
      * @param more threads that the first renderer has in addition from the second report on
      */
-    async function lookUntil(shares: readonly [number, number], isIdle: boolean, more = 0): Promise<void> {
+    async function reportSharesUntil(shares: readonly [number, number], isIdle: boolean, more = 0): Promise<void> {
       const priorities = new Priorities();
       const pids = shares.map(() => {
         const child = spawn("sleep", ["60"]);
@@ -54,24 +54,25 @@ describe("the group of processes with the lowest priority", () => {
         const spent = performance.now() - startedAt;
         const threads = 10 + (looks++ === 0 ? 0 : more);
         priorities.update(pids.map((pid, at) => ({ pid, spent: spent * shares[at]!, threads })));
-        return spent > SETTLED_MS && groupOf(pids[0]!).includes("svc-idle-") === isIdle;
+        return spent > SETTLE_MS && groupOf(pids[0]!).includes("svc-idle-") === isIdle;
       });
     }
 
     /** True if this account and kernel support control groups. */
-    async function hasGroup(): Promise<boolean> {
+    async function hasControlGroups(): Promise<boolean> {
       const probe = spawn("sleep", ["60"]);
       children.push(probe);
       return moveToIdleGroup(probe.pid!);
     }
 
-    it("with a full core while another one also computes", async () => lookUntil([1, 0.05], await hasGroup()));
+    it("with a full core while another one also computes", async () =>
+      reportSharesUntil([1, 0.05], await hasControlGroups()));
 
     it("with a fifth of a core if it has many more threads than before", async () =>
-      lookUntil([0.2, 0.05], await hasGroup(), 14));
+      reportSharesUntil([0.2, 0.05], await hasControlGroups(), 14));
 
-    it("not with a fifth of a core and its usual threads", () => lookUntil([0.2, 0.05], false));
+    it("not with a fifth of a core and its usual threads", () => reportSharesUntil([0.2, 0.05], false));
 
-    it("not with a full core while it is the only one", () => lookUntil([1, 0], false));
+    it("not with a full core while it is the only one", () => reportSharesUntil([1, 0], false));
   });
 });

@@ -10,7 +10,7 @@ import { failureOf, resultOf } from "./support.js";
 
 const modeOf = (body: string): Mode => createNeedsOfCode()(`async function execute() { ${body} }`).mode;
 
-const ONCE = [
+const RUN_ONCE_SAMPLES = [
   "const c = new AbortController(); setTimeout(() => c.abort(), 5); return (await fetch('/', { signal: c.signal })).text()",
   "return fetch('/', { signal: AbortSignal.timeout(5000), headers: new Headers({ a: 'b' }) }).then((r) => r instanceof Response)",
   "for (const id of [1, 2]) await fetch('/' + id); return typeof Blob",
@@ -29,26 +29,27 @@ const MANY = [
   "class Own extends EventTarget {} return new Own()",
   "return [EventTarget].map((One) => new One())",
 ];
-const CLOSED = [
+const CLOSED_STREAM_SAMPLES = [
   "return fetch('/').then((r) => r.body.getReader().closed)",
   "const { closed } = (await fetch('/')).body.getReader(); await closed",
   "return new ReadableStreamDefaultReader((await fetch('/')).body).closed",
 ];
 
-const UNSUPPORTED = [
+const UNSUPPORTED_SAMPLES = [
   "return fetch(URL.createObjectURL(new Blob(['x'])))",
   "const { revokeObjectURL } = URL; setTimeout(revokeObjectURL)",
   "return (await fetch('/')).body.getReader({ mode: 'byob' })",
 ];
 
 describe("code that is too much for a network isolate", () => {
-  for (const body of ONCE) it(`does not include: ${body}`, () => expect(modeOf(body)).to.equal("network-isolate"));
-  for (const body of [...MANY, ...CLOSED, ...UNSUPPORTED])
+  for (const body of RUN_ONCE_SAMPLES)
+    it(`does not include: ${body}`, () => expect(modeOf(body)).to.equal("network-isolate"));
+  for (const body of [...MANY, ...CLOSED_STREAM_SAMPLES, ...UNSUPPORTED_SAMPLES])
     it(`includes: ${body}`, () => expect(modeOf(body)).to.equal("document"));
 });
 
 /** Harmless code that once ended the page of a network isolate, or exceeded its memory limit. Each sample runs after a request. */
-const HEAVY: [string, string][] = [
+const HEAVY_SAMPLES: [string, string][] = [
   [
     "25,000 streams",
     "const all = []; for (let n = 0; n < 25e3; n += 1) all.push(new ReadableStream()); return all.length",
@@ -100,7 +101,7 @@ describe("in a network isolate", () => {
   const run = (body: string, mode?: Mode) =>
     resultOf(host.browsers, `async function execute() { ${body} }`, { mode } as object);
 
-  for (const [at, [what, body]] of HEAVY.entries()) {
+  for (const [at, [what, body]] of HEAVY_SAMPLES.entries()) {
     it(`${what} still work after a request`, async () => {
       expect(await run(`await fetch("${host.url}"); ${body}`)).to.equal(COUNTS[at]);
     });

@@ -21,12 +21,12 @@ const ISOLATES = Object.keys(GLOBALS) as (keyof typeof GLOBALS)[];
 const DYNAMIC = "const made = (text) => (() => {}).constructor(text)();";
 
 /** Code that returns its result, and then keeps the thread busy. */
-const GOES_ON = `const execute = async () => {
+const ENDLESS_CODE = `const execute = async () => {
   (function next(n) { if (n > 50) for (;;); Promise.resolve(n + 1).then(next) })(0);
   return 1;
 }`;
 
-const PROBE = `const execute = async () => {
+const PROBE_CODE = `const execute = async () => {
   const found = [];
   for (const key of Reflect.ownKeys(globalThis)) if (/^left/.test(String(key))) found.push(key);
   for (const one of [Object, Array, Promise, String, Map, Set, Date, RegExp, Error, Intl.NumberFormat, Uint8Array, globalThis.EventTarget, JSON,
@@ -39,7 +39,7 @@ const PROBE = `const execute = async () => {
 }`;
 
 /** Leftovers of a run: their name, the code that leaves them, and a global that this code needs. */
-const LEFTOVERS: [string, string, string?][] = [
+const LEFTOVER_SAMPLES: [string, string, string?][] = [
   ["globals", "globalThis.left = 1; var leftVar = 1; made('leftMade = 1')"],
   ["lexical bindings", "made('return eval')('let leftLexical = 1')"],
   ["changed prototypes", "for (const one of [Object, Array, Promise, Function]) one.prototype.left = 1"],
@@ -280,12 +280,12 @@ describe("a run without a document", function () {
         });
       }
 
-      for (const [title, code] of LEFTOVERS.filter(([, , needs]) => !needs || GLOBALS[mode].includes(needs))) {
+      for (const [title, code] of LEFTOVER_SAMPLES.filter(([, , needs]) => !needs || GLOBALS[mode].includes(needs))) {
         it(`leaves nothing for the next run of ${title}`, async () => {
           const outcome = await browsers.run(runOf(`${DYNAMIC} const execute = async () => { ${code} }`, here));
           expect(outcome).to.deep.equal({ ok: true, data: undefined });
-          expect(await resultOf(browsers, PROBE, here)).to.deep.equal([]);
-          expect(await resultOf(browsers, PROBE)).to.deep.equal([]);
+          expect(await resultOf(browsers, PROBE_CODE, here)).to.deep.equal([]);
+          expect(await resultOf(browsers, PROBE_CODE)).to.deep.equal([]);
         });
       }
 
@@ -295,7 +295,7 @@ describe("a run without a document", function () {
         const timeoutMs = READY_WITHIN_MS - 50;
         const outcomes: boolean[] = [];
         while (outcomes.length < 20 && !outcomes.includes(true)) {
-          expect(await resultOf(browsers, GOES_ON, here)).to.equal(1);
+          expect(await resultOf(browsers, ENDLESS_CODE, here)).to.equal(1);
           outcomes.push((await browsers.run(runOf("const execute = async () => 2", { ...here, timeoutMs }))).ok);
         }
         expect(outcomes).to.include(true);
@@ -332,8 +332,8 @@ describe("a run without a document", function () {
           "globalThis.left = 1; const execute = async () => { for (const end = Date.now() + 200; Date.now() < end; ) await 0 }";
         const [, ...seen] = await Promise.all([
           resultOf(browsers, leave, here),
-          resultOf(browsers, PROBE, here),
-          resultOf(browsers, PROBE, { ...here, isolationKey: "2:master" }),
+          resultOf(browsers, PROBE_CODE, here),
+          resultOf(browsers, PROBE_CODE, { ...here, isolationKey: "2:master" }),
         ]);
         expect(seen).to.deep.equal([[], []]);
       });

@@ -12,7 +12,7 @@ import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { type PageRun, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
 import { longTest, sampleOf } from "../../harness/samples.js";
 import { until } from "../../harness/until.js";
-import { amidDyingRenderers, groupMembers, hangingRun, largestRenderer } from "./process-group.js";
+import { groupMembers, largestRenderer, runWhileRenderersDie, startHangingRun } from "./process-group.js";
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 
 /**
@@ -36,7 +36,7 @@ async function idleProcessOn(folder: string): Promise<ChildProcess> {
  * Calls `body` with a temporary folder of its own, because each service that starts on this machine removes leftovers from the common
  * folder.
  */
-async function withOwnTmpdir(body: (place: string) => Promise<void>): Promise<void> {
+async function useTemporaryFolder(body: (place: string) => Promise<void>): Promise<void> {
   const { TMPDIR } = process.env;
   const place = mkdtempSync(join(tmpdir(), "swept-"));
   // Lets the browser's account pass through this folder.
@@ -83,7 +83,7 @@ describe("the life of the browser", () => {
 
   it("ends the browser that a killed service left behind, and removes its folder", async () => {
     const next = testBrowsers();
-    await withOwnTmpdir(async (place) => {
+    await useTemporaryFolder(async (place) => {
       const folder = mkdtempSync(join(place, `svc-chromium-${spawnSync("true").pid}-`));
       const orphan = await idleProcessOn(folder);
       const other = await idleProcessOn(`${folder}-of-another`);
@@ -123,7 +123,7 @@ describe("the life of the browser", () => {
   });
 
   it("loses only its own runs when it is killed, reports it, and restarts", async () => {
-    const { run: lost, started } = hangingRun(browsers);
+    const { run: lost, started } = startHangingRun(browsers);
     await started;
     process.kill(browsers.pid()!, "SIGKILL");
     const outcome = await lost;
@@ -134,10 +134,10 @@ describe("the life of the browser", () => {
 
   it("loses only the run whose renderer is killed", async () => {
     const fill = "globalThis.kept = new Uint8Array(2e8).fill(1);";
-    const victim = hangingRun(browsers, {}, fill);
+    const victim = startHangingRun(browsers, {}, fill);
     await victim.started;
     const abort = new AbortController();
-    const neighbour = hangingRun(browsers, { isolationKey: "2:master", signal: abort.signal });
+    const neighbour = startHangingRun(browsers, { isolationKey: "2:master", signal: abort.signal });
     await neighbour.started;
     process.kill(largestRenderer(browsers.pid()!), "SIGKILL");
     expect(await victim.run).to.deep.include({ ok: false, cause: "browser" });
@@ -147,7 +147,7 @@ describe("the life of the browser", () => {
   });
 
   longTest("ends every run, and continues, while renderers die as pages are created", async () => {
-    const { outcomes } = await amidDyingRenderers(browsers, 10);
+    const { outcomes } = await runWhileRenderersDie(browsers, 10);
     expect(new Set(outcomes)).to.include("ok");
     expect(["ok", "browser"]).to.include.members([...new Set(outcomes)]);
     expect(await resultOf(browsers, "const execute = async () => 1")).to.equal(1);

@@ -10,7 +10,7 @@ import { processesOf } from "../../../src/engine/browser/processes/sandbox-proof
 import { signalProcess } from "../../../src/engine/browser/watch/processes.js";
 import { sampleOf } from "../../harness/samples.js";
 import { until } from "../../harness/until.js";
-import { groupMembers, hangingRun, procFile, zygotesOf } from "./process-group.js";
+import { groupMembers, procFile, startHangingRun, zygotesOf } from "./process-group.js";
 import { resultOf, testBrowsers } from "./support.js";
 
 describe("the check of a zygote process", () => {
@@ -103,7 +103,7 @@ describe("a browser whose zygote process is killed", () => {
   });
 
   it("fails the run in progress at once, not at the run's time limit", async () => {
-    const { run, started } = hangingRun(browsers);
+    const { run, started } = startHangingRun(browsers);
     await started;
     killZygotes();
     expect(await run).to.deep.include({ ok: false, cause: "browser" });

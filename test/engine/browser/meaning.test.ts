@@ -5,7 +5,7 @@ import { SANDBOX_MODES } from "../../../src/engine/browser/run.js";
 import { failureOf, resultOf, testBrowsers } from "./support.js";
 
 /** Code that returns every name of a document's globals that is a valid identifier. */
-const NAMES = `const execute = async () => {
+const NAMES_CODE = `const execute = async () => {
   const names = [];
   for (let holder = globalThis; holder !== null; holder = Object.getPrototypeOf(holder)) names.push(...Object.getOwnPropertyNames(holder));
   return [...new Set(names)].filter((name) => /^[A-Za-z_$][\\w$]*$/.test(name));
@@ -42,7 +42,7 @@ describe("the result of code", () => {
   before(async () => {
     browsers = testBrowsers();
     await browsers.start();
-    names = (await resultOf(browsers, NAMES)) as string[];
+    names = (await resultOf(browsers, NAMES_CODE)) as string[];
     expect(names).to.include.members(["location", "top", "document", "undefined"]);
   });
   after(() => browsers.stop());
@@ -75,7 +75,7 @@ describe("the result of code", () => {
     });
   }
 
-  const DEEP: [title: string, body: string, result: unknown][] = [
+  const DEEP_CODE_SAMPLES: [title: string, body: string, result: unknown][] = [
     ["arguments of a call", "return Math.max(...Array.from({ length: 100_000 }, (_, at) => at))", 99_999],
     [
       "calls inside each other",
@@ -83,7 +83,7 @@ describe("the result of code", () => {
       8_000,
     ],
   ];
-  for (const [title, body, result] of DEEP) {
+  for (const [title, body, result] of DEEP_CODE_SAMPLES) {
     for (const [names, mode] of [
       ["", "isolate"],
       ["void fetch;", "network-isolate"],
@@ -97,7 +97,7 @@ describe("the result of code", () => {
   }
 
   it("is not computed twice if it has printed something: the run fails, and the next run uses a document", async () => {
-    const source = `const execute = async () => { console.log("once"); void fetch; ${DEEP[0]![1]} }`;
+    const source = `const execute = async () => { console.log("once"); void fetch; ${DEEP_CODE_SAMPLES[0]![1]} }`;
     const printed: string[] = [];
     const changes = { mode: undefined, onConsole: ({ text }: { text: string }) => void printed.push(text) };
     const { cause, error } = await failureOf(browsers, source, changes);

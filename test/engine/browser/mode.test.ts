@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { createNeedsOfCode, needsOfNames } from "../../../src/engine/browser/mode.js";
 import type { Mode } from "../../../src/engine/browser/run.js";
 
-const ISOLATE: [string, string][] = [
+const ISOLATE_SAMPLES: [string, string][] = [
   ["the language", "async function execute({ payload }) { return Math.max(...payload.list) + `${new Date(0)}` }"],
   ["the console", "const execute = async () => console.log('a')"],
   ["a name of a window, declared by the code", "const name = 1; const execute = async (status) => [name, status]"],
@@ -27,7 +27,7 @@ const ISOLATE: [string, string][] = [
   ["what does not hold", "const execute = async () => new WeakRef({}).deref()"],
 ];
 
-const PARTLY: [string, string][] = [
+const PARTLY_SUPPORTED_SAMPLES: [string, string][] = [
   ["what its packages define", "const execute = async () => Svc.CSV.parse('a')"],
   ["marks and WebCrypto", "const execute = async () => [performance.mark('a'), crypto.randomUUID()]"],
   ["a clock taken out", "const { now } = performance; const execute = async () => now"],
@@ -36,7 +36,7 @@ const PARTLY: [string, string][] = [
   ["what browser this is", "const execute = async () => [navigator.userAgent, navigator?.language]"],
 ];
 
-const NETWORK_ISOLATE: [string, string][] = [
+const NETWORK_ISOLATE_SAMPLES: [string, string][] = [
   [
     "the console, and what turns texts into bytes",
     "const execute = async () => console.log(btoa('a'), new TextEncoder())",
@@ -57,7 +57,7 @@ const NETWORK_ISOLATE: [string, string][] = [
   ],
 ];
 
-const BOTH: [string, string][] = [
+const BOTH_MODES_SAMPLES: [string, string][] = [
   [
     "a request and what its packages define",
     "const execute = async () => Svc.CSV.parse(await (await fetch('a')).text())",
@@ -95,9 +95,9 @@ const DOCUMENT: [string, string][] = [
 ];
 
 const ALL: [Mode, [string, string][]][] = [
-  ["isolate", ISOLATE],
-  ["network-isolate", NETWORK_ISOLATE],
-  ["document", [...PARTLY, ...BOTH]],
+  ["isolate", ISOLATE_SAMPLES],
+  ["network-isolate", NETWORK_ISOLATE_SAMPLES],
+  ["document", [...PARTLY_SUPPORTED_SAMPLES, ...BOTH_MODES_SAMPLES]],
   ["document", DOCUMENT],
 ];
 

@@ -11,14 +11,14 @@ describe("a page with a network isolate", () => {
     const send = async () => ({ result: {} });
     const session = Object.assign(new EventEmitter(), { connection: () => ({ session: () => worker }), send });
     const unhandled: unknown[] = [];
-    const onRejection = (reason: unknown) => unhandled.push(reason);
-    process.on("unhandledRejection", onRejection);
+    const recordRejection = (reason: unknown) => unhandled.push(reason);
+    process.on("unhandledRejection", recordRejection);
     const sandbox = new NetworkIsolate({ session, origin: "https://app-1.actions.internal", proxyPort: null } as never);
     const start = sandbox["replaceThread"]();
     session.emit("Target.attachedToTarget", { sessionId: "1" });
     expect(await start.catch((error: Error) => error.message)).to.equal("Target closed");
     await turn();
-    process.off("unhandledRejection", onRejection);
+    process.off("unhandledRejection", recordRejection);
     sandbox.stop();
     expect(unhandled).to.deep.equal([]);
   });

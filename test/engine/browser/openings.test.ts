@@ -5,7 +5,7 @@ import { resultOf, testBrowsers } from "./support.js";
 
 const origin = (app: number) => `https://app-${app}.actions.internal`;
 const ofApp = (app: number) => ({ isolationKey: `${app}:master`, origin: origin(app) });
-const ONE = "const execute = async () => 1";
+const ONE_PAGE = "const execute = async () => 1";
 
 describe("prepared pages", () => {
   const asked: string[] = [];
@@ -23,11 +23,11 @@ describe("prepared pages", () => {
   const madeFor = (app: number) => asked.filter((one) => one === origin(app)).length;
 
   it("are used without waiting for one that is being created", async () => {
-    expect(await resultOf(browsers, ONE, ofApp(1))).to.equal(1);
+    expect(await resultOf(browsers, ONE_PAGE, ofApp(1))).to.equal(1);
     const door = Promise.withResolvers<void>();
     shut = door.promise;
-    const other = resultOf(browsers, ONE, ofApp(2));
-    expect(await resultOf(browsers, ONE, ofApp(1))).to.equal(1);
+    const other = resultOf(browsers, ONE_PAGE, ofApp(2));
+    expect(await resultOf(browsers, ONE_PAGE, ofApp(1))).to.equal(1);
     door.resolve();
     shut = null;
     expect(await other).to.equal(1);

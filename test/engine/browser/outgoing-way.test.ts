@@ -4,7 +4,7 @@ import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import type { Mode, SendOutgoing } from "../../../src/engine/browser/run.js";
 import { resultOf, testBrowsers } from "./support.js";
 
-const LONG = "ä€😀".repeat(150_000);
+const LONG_TEXT = "ä€😀".repeat(150_000);
 const MODES: Mode[] = ["network-isolate", "document"];
 
 for (const mode of MODES) {
@@ -30,12 +30,12 @@ for (const mode of MODES) {
       const seen: string[] = [];
       const outgoing: SendOutgoing = async (options) => {
         seen.push(options);
-        return { head: JSON.stringify([200, { a: "b" }, options]), text: LONG };
+        return { head: JSON.stringify([200, { a: "b" }, options]), text: LONG_TEXT };
       };
       const result = await run(
         'const a = await way.request(\'{"x":"ü"}\'); return [a.head, (await a.text()) === payload.long, way.settings, way.base];',
         outgoing,
-        { long: LONG },
+        { long: LONG_TEXT },
       );
       expect(result).to.deep.equal([[200, { a: "b" }, '{"x":"ü"}'], true, '{"_a":1}', "-"]);
       expect(seen).to.deep.equal(['{"x":"ü"}']);

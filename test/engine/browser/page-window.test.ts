@@ -10,8 +10,8 @@ import { runOf } from "./support.js";
 const { origin: ORIGIN } = runOf("");
 
 /** Expression for the visibility that the browser recorded in the page's timeline. */
-const HIDDEN = `performance.getEntriesByType("visibility-state").at(-1).name === "hidden"`;
-const SEEN = `[
+const IS_HIDDEN_CODE = `performance.getEntriesByType("visibility-state").at(-1).name === "hidden"`;
+const VISIBILITY_CODE = `[
   document.visibilityState, document.hidden, document.webkitVisibilityState, document.webkitHidden, document.hasFocus(),
   innerWidth, innerHeight, outerWidth, outerHeight, screenX, screenY, screen.width, screen.height, devicePixelRatio,
   visualViewport.width, document.documentElement.clientWidth, matchMedia("(min-width: 800px)").matches,
@@ -41,7 +41,7 @@ const AWAIT_FRAMES: Record<string, string> = {
     scrollTo(0, 100);
   })`,
   "a view transition": `(async () => {
-    while (${HIDDEN}) await new Promise((r) => setTimeout(r, 10));
+    while (${IS_HIDDEN_CODE}) await new Promise((r) => setTimeout(r, 10));
     await document.startViewTransition(() => {}).ready;
   })()`,
   "an animation frame of a worker": `new Promise((r) => {
@@ -74,7 +74,7 @@ describe("the window of a document", () => {
   }
 
   /** Returns the result of the code in a page that is never hidden. */
-  async function seenInPlainPage(): Promise<unknown> {
+  async function visibilityInPlainPage(): Promise<unknown> {
     const { connection } = chromium;
     const context = await connection.send("Target.createBrowserContext");
     const { targetId } = await connection.send("Target.createTarget", { url: "about:blank", ...context });
@@ -82,7 +82,7 @@ describe("the window of a document", () => {
     const expression = `(async () => {
       while (!document.hasFocus() || document.hidden) await new Promise(requestAnimationFrame);
       document.write("<!doctype html><p>");
-      return ${SEEN};
+      return ${VISIBILITY_CODE};
     })()`;
     const { result } = await session.send("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true });
     await connection.send("Target.disposeBrowserContext", context);
@@ -91,21 +91,23 @@ describe("the window of a document", () => {
 
   it("is hidden from the start of a run until it has lasted a frame, and again after the run", async () => {
     await open();
-    expect(await result(`return ${HIDDEN}`)).to.equal(true);
+    expect(await result(`return ${IS_HIDDEN_CODE}`)).to.equal(true);
     expect(await page.resetSandbox(10_000)).to.equal(true);
     expect(
-      await result(`const was = ${HIDDEN}; await new Promise(requestAnimationFrame); return [was, ${HIDDEN}]`),
+      await result(
+        `const was = ${IS_HIDDEN_CODE}; await new Promise(requestAnimationFrame); return [was, ${IS_HIDDEN_CODE}]`,
+      ),
     ).to.deep.equal([true, false]);
     expect(await page.resetSandbox(10_000)).to.equal(true);
-    expect(await result(`return ${HIDDEN}`)).to.equal(true);
+    expect(await result(`return ${IS_HIDDEN_CODE}`)).to.equal(true);
   });
 
   it("looks visible to code, at once and later, also in the next run", async () => {
-    const expected = await seenInPlainPage();
+    const expected = await visibilityInPlainPage();
     await open();
     for (let run = 0; run < 3; run += 1) {
       const seen = await result(
-        `const first = ${SEEN}; await new Promise(requestAnimationFrame); return [first, ${SEEN}]`,
+        `const first = ${VISIBILITY_CODE}; await new Promise(requestAnimationFrame); return [first, ${VISIBILITY_CODE}]`,
       );
       expect(seen).to.deep.equal([expected, expected]);
       expect(await page.resetSandbox(10_000)).to.equal(true);
@@ -140,7 +142,7 @@ describe("the window of a document", () => {
       await new Promise((r) => setTimeout(r, 50));
       const before = heard.length;
       document.dispatchEvent(new Event("visibilitychange", { bubbles: true }));
-      return [${HIDDEN}, frame.document.visibilityState, before, heard];
+      return [${IS_HIDDEN_CODE}, frame.document.visibilityState, before, heard];
     `);
     expect(received).to.deep.equal([false, "visible", 0, Array(3).fill("visibilitychange")]);
   });
@@ -176,10 +178,10 @@ describe("the window of a document", () => {
     }) as Connection;
     await open(refusing);
     const seen = await result(
-      `const was = ${HIDDEN}; await new Promise(requestAnimationFrame); return [was, document.hasFocus()]`,
+      `const was = ${IS_HIDDEN_CODE}; await new Promise(requestAnimationFrame); return [was, document.hasFocus()]`,
     );
     expect(seen).to.deep.equal([false, true]);
     expect(await page.resetSandbox(10_000)).to.equal(true);
-    expect(await result(`return ${HIDDEN}`)).to.equal(false);
+    expect(await result(`return ${IS_HIDDEN_CODE}`)).to.equal(false);
   });
 });

@@ -11,7 +11,7 @@ describe("the priority of renderers", () => {
   before(() => browsers.start());
   after(() => browsers.stop());
 
-  const prioritiesOf = (pid: number) =>
+  const readPriorities = (pid: number) =>
     readdirSync(`/proc/${pid}/task`).map((thread) => {
       try {
         return getPriority(Number(thread));
@@ -25,7 +25,7 @@ describe("the priority of renderers", () => {
   });
 
   it("is below that of the service from the browser's first process on", () => {
-    expect(Math.min(...prioritiesOf(browsers.pid()!))).to.equal(BROWSER_PRIORITY);
+    expect(Math.min(...readPriorities(browsers.pid()!))).to.equal(BROWSER_PRIORITY);
     expect(getPriority()).to.be.below(BROWSER_PRIORITY);
   });
 
@@ -42,7 +42,7 @@ describe("the priority of renderers", () => {
         .filter((name) => /^\d+$/.test(name))
         .some((name) => {
           try {
-            return Math.max(...prioritiesOf(Number(name))) >= 15 && Math.min(...prioritiesOf(Number(name))) >= 15;
+            return Math.max(...readPriorities(Number(name))) >= 15 && Math.min(...readPriorities(Number(name))) >= 15;
           } catch {
             return false;
           }

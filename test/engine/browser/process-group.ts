@@ -49,7 +49,7 @@ export function largestRenderer(group: number): number {
 }
 
 /** Starts a run that never ends by itself. Resolves when its code runs. */
-export function hangingRun(browsers: Browsers, changes: Partial<PageRun> = {}, code = "") {
+export function startHangingRun(browsers: Browsers, changes: Partial<PageRun> = {}, code = "") {
   const source = `async function execute() { ${code} console.log("on"); await new Promise(() => {}) }`;
   let onConsole = () => {};
   const started = new Promise<void>((resolve) => {
@@ -59,7 +59,7 @@ export function hangingRun(browsers: Browsers, changes: Partial<PageRun> = {}, c
 }
 
 /** Lets four callers run code continuously and kills renderers meanwhile: the next one each time the callers have recovered. */
-export async function amidDyingRenderers(
+export async function runWhileRenderersDie(
   browsers: Browsers,
   kills: number,
 ): Promise<{ outcomes: string[]; longestMs: number }> {

@@ -8,7 +8,7 @@ import { threadHost } from "../../../src/engine/browser/pages/in-page/thread-hos
 
 const BOUNDS = { pauseMs: 2, readyWithinMs: 500, threadRuns: 100, measureAfter: 10, messageCharacters: 30 };
 
-interface Thread {
+interface RealmThread {
   begin(bindingName: string): void;
   run(
     payload: string,
@@ -22,7 +22,7 @@ interface Thread {
 }
 
 /** Creates a thread of realms, with a clock that the test moves. */
-function threaded() {
+function createRealmThread() {
   const timers = new Map<object, { then: () => void; ms: number }>();
   const printed: string[] = [];
   const answers: ((answer: string | number) => void)[] = [];
@@ -60,7 +60,7 @@ function threaded() {
     clearTimeout: (timer: object) => void timers.delete(timer),
   });
   const given = `"", (${pageTexts})(), null, null, [], ${JSON.stringify(BOUNDS)}`;
-  const thread: Thread = runInContext(`globalThis.self = globalThis; (${realmWorker})(${given})`, context);
+  const thread: RealmThread = runInContext(`globalThis.self = globalThis; (${realmWorker})(${given})`, context);
   thread.begin("print");
   return {
     thread,
@@ -89,7 +89,7 @@ function threaded() {
 
 describe("the realm for the next run on a thread", () => {
   it("is created a moment after the result was sent, and reported to the page", async () => {
-    const one = threaded();
+    const one = createRealmThread();
     expect(one.told()).to.equal(1);
     expect(await one.answered("data 1")).to.equal("reuse data 1");
     expect(one.realms()).to.equal(1);
@@ -99,7 +99,7 @@ describe("the realm for the next run on a thread", () => {
   });
 
   it("is created at once if the next run comes earlier, and only once", async () => {
-    const one = threaded();
+    const one = createRealmThread();
     await one.answered("data 1");
     expect(await one.answered("data 2")).to.equal("reuse data 2");
     expect(one.realms()).to.equal(2);
@@ -109,7 +109,7 @@ describe("the realm for the next run on a thread", () => {
   });
 
   it("is created at once while runs follow each other closely", async () => {
-    const one = threaded();
+    const one = createRealmThread();
     await one.answered("data 1");
     one.pass(BOUNDS.pauseMs - 1);
     await one.answered("data 2");
@@ -125,7 +125,7 @@ describe("the realm for the next run on a thread", () => {
   });
 
   it("is created at once if the thread is to be measured", async () => {
-    const one = threaded();
+    const one = createRealmThread();
     for (let count = 1; count < BOUNDS.measureAfter / 2; count += 1)
       expect(await one.answered("data 1")).to.equal("reuse data 1");
     expect(await one.answered("data 1")).to.equal("measure data 1");
@@ -134,7 +134,7 @@ describe("the realm for the next run on a thread", () => {
   });
 
   it("is not created after the thread's last run", async () => {
-    const one = threaded();
+    const one = createRealmThread();
     for (let count = 1; count < BOUNDS.threadRuns; count += 1) await one.answered("data 1");
     expect(await one.answered("data 1")).to.equal("replace data 1");
     one.pass(BOUNDS.pauseMs);
@@ -142,7 +142,7 @@ describe("the realm for the next run on a thread", () => {
   });
 
   it("is not created if that is too late, and the next run never starts", async () => {
-    const one = threaded();
+    const one = createRealmThread();
     await one.answered("data 1");
     one.pass(BOUNDS.pauseMs + BOUNDS.readyWithinMs + 1);
     expect(await one.begin()).to.equal("late");
@@ -150,7 +150,7 @@ describe("the realm for the next run on a thread", () => {
   });
 
   it("may be created as late as that, and may wait for long", async () => {
-    const one = threaded();
+    const one = createRealmThread();
     await one.answered("data 1");
     one.pass(BOUNDS.pauseMs + BOUNDS.readyWithinMs);
     one.pass(60_000);
@@ -158,7 +158,7 @@ describe("the realm for the next run on a thread", () => {
   });
 
   it("is created after a run that sends nothing more", async () => {
-    const one = threaded();
+    const one = createRealmThread();
     const run = one.begin();
     const [first] = one.heard;
     first!("console its own");
@@ -175,7 +175,7 @@ describe("the realm for the next run on a thread", () => {
   });
 
   it("is created after a long result, of which the host gets the length first", async () => {
-    const one = threaded();
+    const one = createRealmThread();
     const long = `data "${"x".repeat(BOUNDS.messageCharacters)}"`;
     const answer = `reuse ${long}`;
     expect(await one.answered(long)).to.equal(answer.length);

@@ -15,7 +15,7 @@ import { createEgressProxy } from "../../../src/engine/egress-proxy.js";
 import { type RemoteChromium, type RemoteChromiumOptions, startRemoteChromium } from "../../harness/remote-chromium.js";
 import { longTest } from "../../harness/samples.js";
 import { until } from "../../harness/until.js";
-import { failureOf, remoteSource, resultOf, runOf, testBrowsers } from "./support.js";
+import { createRemoteSource, failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 
 const READ_USER_AGENT = "const execute = async () => navigator.userAgent";
 const UNREACHABLE_URL = "ws://127.0.0.1:9";
@@ -70,7 +70,7 @@ describe("browsers that were started elsewhere", () => {
   const named = (name: string, port = 0) => remote({ port, more: [`--user-agent=${name}`] });
 
   function browsersOf(endpoints: string[], changes: Parameters<typeof testBrowsers>[0] = {}): Browsers {
-    const sources = endpoints.map((endpoint) => remoteSource(endpoint, { log }));
+    const sources = endpoints.map((endpoint) => createRemoteSource(endpoint, { log }));
     const browsers = testBrowsers({ sources, log, ...changes });
     started.push(browsers);
     return browsers;
@@ -87,7 +87,7 @@ describe("browsers that were started elsewhere", () => {
   }
 
   /** Starts a run that prints its browser's name and never ends. */
-  function hanging(browsers: Browsers, key: string, signal?: AbortSignal) {
+  function startHangingRun(browsers: Browsers, key: string, signal?: AbortSignal) {
     const source = "async function execute() { console.log(navigator.userAgent); await new Promise(() => {}) }";
     let onConsole = (_line: { text: string }) => {};
     const where = new Promise<string>((resolve) => {
@@ -109,7 +109,7 @@ describe("browsers that were started elsewhere", () => {
     const late = await failureOf(browsers, "async function execute() { while (true); }", { timeoutMs: 300 });
     expect(late.cause).to.equal("timeout");
     const abort = new AbortController();
-    const { where, outcome } = hanging(browsers, "1:master", abort.signal);
+    const { where, outcome } = startHangingRun(browsers, "1:master", abort.signal);
     await where;
     abort.abort();
     expect(await outcome).to.deep.include({ ok: false, cause: "cancelled" });
@@ -128,9 +128,9 @@ describe("browsers that were started elsewhere", () => {
     const browsers = browsersOf([(await named("one")).endpoint, (await named("two")).endpoint]);
     await browsers.start();
     const abort = new AbortController();
-    const runs: ReturnType<typeof hanging>[] = [];
+    const runs: ReturnType<typeof startHangingRun>[] = [];
     for (const key of ["a", "b", "c", "d"]) {
-      runs.push(hanging(browsers, key, abort.signal));
+      runs.push(startHangingRun(browsers, key, abort.signal));
       await runs.at(-1)!.where;
     }
     const where = await Promise.all(runs.map((one) => one.where));
@@ -144,7 +144,7 @@ describe("browsers that were started elsewhere", () => {
     const browsers = browsersOf([first.endpoint, second.endpoint]);
     await browsers.start();
     const abort = new AbortController();
-    const runs = [hanging(browsers, "a", abort.signal), hanging(browsers, "b", abort.signal)];
+    const runs = [startHangingRun(browsers, "a", abort.signal), startHangingRun(browsers, "b", abort.signal)];
     const where = await Promise.all(runs.map((run) => run.where));
     const lost = runs[where.indexOf("one")]!;
     const kept = runs[where.indexOf("two")]!;
@@ -245,7 +245,7 @@ describe("browsers that were started elsewhere", () => {
 
     it("serves the browsers", async () => {
       const one = await remote({ egressHost: outerAddress });
-      const source = remoteSource(one.endpoint, { egressHost: outerAddress });
+      const source = createRemoteSource(one.endpoint, { egressHost: outerAddress });
       const peers = new Set<boolean>();
       const serves = (peer: string) => {
         peers.add(source.isAt(peer));

@@ -46,7 +46,7 @@ const LEFTOVERS: [string, string, string[], Mode?][] = [
  * Code, and the modes to test. It requests `named`, a URL with a user name and password, or `/in`, which redirects to such a URL. No
  * request with credentials may reach the host.
  */
-const NEVER_SENT: [string, string, Mode[]][] = [
+const NEVER_SENT_CREDENTIALS: [string, string, Mode[]][] = [
   ["a request", "await fetch(named + '/auth', hidden)", ["network-isolate", "document"]],
   ["a redirect", "await fetch(url + '/in', hidden)", ["network-isolate", "document"]],
   ["a redirect that is read", "await fetch(url + '/in', { credentials: 'include' })", ["network-isolate", "document"]],
@@ -56,7 +56,7 @@ const NEVER_SENT: [string, string, Mode[]][] = [
   ["a script's redirect", "await import(url + '/in')", ["document"]],
 ];
 /** Code, and the modes to test. Its request with credentials reaches the host once, and the document can be used again. */
-const SENT_ONCE: [string, string, Mode[]][] = [
+const CREDENTIALS_SENT_ONCE: [string, string, Mode[]][] = [
   ["a redirect of what may go on", "fetch(url + '/in', { ...hidden, keepalive: true }).catch(() => {})", ["document"]],
   ["a beacon's redirect", "navigator.sendBeacon(url + '/in', 'x')", ["document"]],
   ["a socket", "new WebSocket(named.replace('http', 'ws') + '/auth')", ["document"]],
@@ -143,7 +143,7 @@ describe("after the requests of a run", () => {
       beforeEach(open);
       afterEach(() => page.discard());
 
-      async function askedBy(code: string): Promise<string[]> {
+      async function requestsOf(code: string): Promise<string[]> {
         asked = [];
         const outcome = await page.run(
           runOf(`const execute = async () => { const url = "${url}"; ${code} }`, { mode }),
@@ -156,7 +156,7 @@ describe("after the requests of a run", () => {
         it(`nothing of ${title} remains, and the page serves the next run`, async () => {
           // If a busy machine replaced the page, this run proves nothing about renewal, and the loop continues.
           for (let renewed = 0; renewed < 2; ) {
-            expect(await askedBy(code)).to.deep.equal(expected);
+            expect(await requestsOf(code)).to.deep.equal(expected);
             if (await page.resetSandbox()) renewed += 1;
             else await open();
           }
@@ -164,13 +164,13 @@ describe("after the requests of a run", () => {
       }
 
       const requests = [
-        ...NEVER_SENT.map((one) => [...one, false] as const),
-        ...SENT_ONCE.map((one) => [...one, true] as const),
+        ...NEVER_SENT_CREDENTIALS.map((one) => [...one, false] as const),
+        ...CREDENTIALS_SENT_ONCE.map((one) => [...one, true] as const),
       ];
       for (const [title, code, , isHeard] of requests.filter(([, , rooms]) => rooms.includes(mode))) {
         it(`no name and password of a URL remain, by ${title}: ${isHeard ? "the page goes" : "no host hears them"}`, async () => {
           const lastRequest = isHeard ? "await fetch(url + '/told')" : "";
-          const first = await askedBy(
+          const first = await requestsOf(
             `${CREDENTIALS_CODE} await (async () => { ${code} })().catch(() => {}); ${lastRequest}`,
           );
           expect(first.some(hasName), first.join()).to.equal(isHeard);
@@ -178,7 +178,7 @@ describe("after the requests of a run", () => {
           if (isHeard) expect(kept).to.equal(false);
           if (!kept) await open();
           const again = mode === "document" ? "await loaded('/auth')" : "";
-          const next = await askedBy(
+          const next = await requestsOf(
             `${CREDENTIALS_CODE} await fetch(url + "/auth", { credentials: "include" }); ${again}`,
           );
           expect(next[0]).to.equal("GET /auth");
@@ -207,7 +207,7 @@ describe("after the requests of a run", () => {
       it("no connection remains: each run opens its own", async () => {
         for (let run = 0; run < 2; run += 1) {
           connections = 0;
-          await askedBy("for (let i = 0; i < 3; i += 1) await (await fetch(url + '/' + i)).text()");
+          await requestsOf("for (let i = 0; i < 3; i += 1) await (await fetch(url + '/' + i)).text()");
           expect(connections).to.be.at.least(1);
           if (!(await page.resetSandbox())) await open();
         }
@@ -240,7 +240,7 @@ describe("after the requests of a run", () => {
           let kept = false;
           // On a busy machine, a renewal may be too late, so the test makes five attempts.
           for (let tries = 0; tries < 5 && !kept; tries += 1) {
-            expect(await askedBy("setInterval(() => fetch(url + '/late').catch(() => {}), 0)")).to.deep.equal([]);
+            expect(await requestsOf("setInterval(() => fetch(url + '/late').catch(() => {}), 0)")).to.deep.equal([]);
             kept = await page.resetSandbox();
             if (!kept) await open();
           }
@@ -265,7 +265,7 @@ describe("after the requests of a run", () => {
             ["await (await fetch(url + '/data')).text()", "whole"],
           ] as const) {
             ends.length = 0;
-            await askedBy(code);
+            await requestsOf(code);
             if (!(await page.resetSandbox())) await open();
             expect(ends).to.deep.equal([end]);
           }
@@ -278,7 +278,7 @@ describe("after the requests of a run", () => {
           let kept = false;
           // Requests that the run had sent before its end may arrive late. Then the page is replaced, and the test tries again.
           for (let tries = 0; tries < 5 && !kept; tries += 1) {
-            await askedBy(endless);
+            await requestsOf(endless);
             kept = await page.resetSandbox();
             if (!kept) await open();
           }
@@ -292,7 +292,7 @@ describe("after the requests of a run", () => {
         });
       else
         it("a request after the end of the run costs the page", async () => {
-          await askedBy(endless);
+          await requestsOf(endless);
           expect(await page.resetSandbox()).to.equal(false);
         });
     });

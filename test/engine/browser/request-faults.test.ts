@@ -54,7 +54,7 @@ for (const mode of SANDBOX_MODES.filter(hasNetwork))
     let strict: Browsers;
     let proxies: EgressProxy[] = [];
     let server: Server;
-    let rude: ReturnType<typeof createTcpServer>;
+    let disconnectingHost: ReturnType<typeof createTcpServer>;
     let silent: Awaited<ReturnType<typeof startSilentHost>>;
     let closedPort: number;
 
@@ -64,9 +64,11 @@ for (const mode of SANDBOX_MODES.filter(hasNetwork))
       server = createServer((_request, response) => response.end("not for everybody"));
       server.listen(0, "127.0.0.1");
       // This host reads the request, and disconnects.
-      rude = createTcpServer((socket) => socket.on("error", () => {}).once("data", () => socket.destroy()));
-      rude.listen(0, "127.0.0.1");
-      await Promise.all([once(server, "listening"), once(rude, "listening")]);
+      disconnectingHost = createTcpServer((socket) =>
+        socket.on("error", () => {}).once("data", () => socket.destroy()),
+      );
+      disconnectingHost.listen(0, "127.0.0.1");
+      await Promise.all([once(server, "listening"), once(disconnectingHost, "listening")]);
       [silent, closedPort] = await Promise.all([startSilentHost(), freePort()]);
       const resolve = async (name: string) => {
         if (name.startsWith("gone")) throw Object.assign(new Error("no"), { code: "ENOTFOUND" });
@@ -85,12 +87,12 @@ for (const mode of SANDBOX_MODES.filter(hasNetwork))
       for (const proxy of proxies) proxy.close();
       silent.stop();
       server.close();
-      rude.close();
+      disconnectingHost.close();
     });
 
-    const fetching = (address: string) => `const execute = () => fetch("${address}/a?b=c")`;
+    const fetchCode = (address: string) => `const execute = () => fetch("${address}/a?b=c")`;
     const said = async (where: Browsers, address: string) =>
-      (await failureOf(where, fetching(address), { mode })).error.message;
+      (await failureOf(where, fetchCode(address), { mode })).error.message;
 
     for (const scheme of ["http", "https"]) {
       describe(`over ${scheme}`, () => {
@@ -153,7 +155,7 @@ for (const mode of SANDBOX_MODES.filter(hasNetwork))
     });
 
     it("over http reports that the host closed the connection without a response", async () => {
-      const address = `http://127.0.0.1:${portOf(rude)}`;
+      const address = `http://127.0.0.1:${portOf(disconnectingHost)}`;
       expect(await said(browsers, address)).to.equal(
         `Failed to fetch ${address}: the host closed the connection without an answer`,
       );

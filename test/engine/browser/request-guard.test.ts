@@ -9,14 +9,14 @@ import { hasNetwork, type PageRun, SANDBOX_MODES } from "../../../src/engine/bro
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { createSecretScan } from "../../../src/engine/secret-scan/scan.js";
 import { sampleOf } from "../../harness/samples.js";
-import { ALL_TEXTS, ENCODINGS, LINES, SECRET } from "./secret-writings.js";
+import { ALL_TEXTS, ENCODINGS, MULTILINE_SECRET, SECRET } from "./secret-writings.js";
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 
 /** Modes with network access. */
-const ROOMS = SANDBOX_MODES.filter(hasNetwork);
+const NETWORK_MODES = SANDBOX_MODES.filter(hasNetwork);
 
 /** Code that sends U, or TEXT as a part of a URL under BASE. Each uses another API, and all modes have these APIs. */
-const REQUESTS: [string, string][] = [
+const REQUEST_APIS: [string, string][] = [
   ["fetch", "await fetch(U)"],
   ["fetch without cors", "await fetch(U, { mode: 'no-cors' })"],
   ["fetch that outlives its page", "await fetch(U, { keepalive: true })"],
@@ -38,7 +38,7 @@ const LIBRARY_REQUEST = [
 ] as const;
 
 /** Code that sends U (http) or W (ws). Each uses another API of a document. */
-const EXITS: [string, string][] = [
+const DOCUMENT_APIS: [string, string][] = [
   ["fetch that goes on", "fetch(U, { keepalive: true })"],
   ["XMLHttpRequest", "const x = new XMLHttpRequest(); x.open('GET', U); x.send()"],
   ["a synchronous XMLHttpRequest", "const x = new XMLHttpRequest(); x.open('GET', U, false); x.send()"],
@@ -106,7 +106,7 @@ describe("URLs that a run may not request", () => {
   let server: Server;
   let port: number;
   let arrived: string[] = [];
-  const scan = createSecretScan([SECRET, LINES].map((value) => ({ name: "_secret", value, whole: false })));
+  const scan = createSecretScan([SECRET, MULTILINE_SECRET].map((value) => ({ name: "_secret", value, whole: false })));
   /** Returns the received URLs, except three that contain no data of the run: each other URL may have leaked the secret. */
   const received = () => arrived.filter((url) => !["/", "/x", "/harmless"].includes(url));
 
@@ -164,7 +164,7 @@ describe("URLs that a run may not request", () => {
     }
     return [outcomes, await fetch("http://127.0.0.1:${port}/harmless").then((answer) => answer.text(), String)];
   }`;
-  const secrets = JSON.stringify({ secrets: [SECRET, LINES] });
+  const secrets = JSON.stringify({ secrets: [SECRET, MULTILINE_SECRET] });
   const blocked = Object.fromEntries(ENCODINGS.map(([name]) => [name, "Failed to fetch"]));
 
   const payload = JSON.stringify({ s: SECRET });
@@ -183,7 +183,7 @@ describe("URLs that a run may not request", () => {
    * Returns the requests that arrive from a run that can use one API. Repeats a run that ended before its request arrived, because a busy
    * machine may delay the request.
    */
-  async function arriving(way: string, wanted: RegExp, changes: Partial<PageRun> = {}): Promise<string> {
+  async function arrivedFrom(way: string, wanted: RegExp, changes: Partial<PageRun> = {}): Promise<string> {
     for (let runs = 0; runs < 5 && !wanted.test(arrived.join()); runs += 1) {
       arrived = [];
       await browsers.run(runOf(codeFor(way, "['plain']"), { ...changes, payload, mayRequest: () => true }));
@@ -191,17 +191,17 @@ describe("URLs that a run may not request", () => {
     return arrived.join();
   }
 
-  for (const [title, way] of sampleOf(EXITS, 0, 2)) {
+  for (const [title, way] of sampleOf(DOCUMENT_APIS, 0, 2)) {
     it(`are not sent by ${title} in any of ${ENCODINGS.length} encodings`, async () => {
       await browsers.run(runOf(codeFor(way, ALL_TEXTS), { payload, mayRequest }));
       expect(received()).to.deep.equal([]);
     });
   }
 
-  for (const mode of ROOMS) {
+  for (const mode of NETWORK_MODES) {
     describe(`in mode ${mode}`, () => {
       const here = { mode, service };
-      const requests = mode === "document" ? REQUESTS : [...REQUESTS, LIBRARY_REQUEST];
+      const requests = mode === "document" ? REQUEST_APIS : [...REQUEST_APIS, LIBRARY_REQUEST];
       for (const [title, way] of sampleOf(requests, 0, 2)) {
         it(`are not sent by ${title} in any of ${ENCODINGS.length} encodings, and the run continues`, async () => {
           const outcome = await resultOf(browsers, codeOf(way), { ...here, payload: secrets, mayRequest });
@@ -212,7 +212,7 @@ describe("URLs that a run may not request", () => {
       for (const [title, way] of sampleOf(requests, 0, 3)) {
         it(`are sent by ${title} if the check allows them`, async () => {
           const both = /plain.*,\/harmless$/;
-          expect(await arriving(way, both, here)).to.match(both);
+          expect(await arrivedFrom(way, both, here)).to.match(both);
         });
       }
 
@@ -263,10 +263,10 @@ describe("URLs that a run may not request", () => {
   }
 
   const sent = "an image|a frame|EventSource|WebSocket|a worker's fetch|a worker's WebSocket|a form";
-  for (const [title, way] of EXITS.filter(([name]) => sent.split("|").includes(name))) {
+  for (const [title, way] of DOCUMENT_APIS.filter(([name]) => sent.split("|").includes(name))) {
     it(`are sent by ${title} if the check allows them`, async () => {
       const itself = /(^|,)\/x\?plain(,|$)/;
-      expect(await arriving(way, itself)).to.match(itself);
+      expect(await arrivedFrom(way, itself)).to.match(itself);
     });
   }
 
@@ -311,17 +311,17 @@ describe("URLs that a run may not request", () => {
     const trusting = testBrowsers({ openProxyPort });
     await trusting.start();
     try {
-      const unasked = EXITS.filter(([, way]) => !/\(W\)|WebSocket/.test(way));
-      for (const [title, way] of sampleOf(unasked, 0, 6)) {
+      const httpExits = DOCUMENT_APIS.filter(([, way]) => !/\(W\)|WebSocket/.test(way));
+      for (const [title, way] of sampleOf(httpExits, 0, 6)) {
         await trusting.run(runOf(codeFor(way, "[s]"), { payload, mayRequest }));
         expect(received(), title).to.deep.equal([]);
       }
-      for (const [at, mode] of ROOMS.entries()) {
+      for (const [at, mode] of NETWORK_MODES.entries()) {
         // A run that starts before the guard is set can still send requests.
-        const unjudged = { payload, mode, isolationKey: `judged late in ${mode}` };
-        await trusting.run(runOf(codeFor("", "[]"), unjudged));
-        for (const [title, way] of sampleOf(REQUESTS, at, 4)) {
-          await trusting.run(runOf(codeFor(way, "[s]"), { ...unjudged, mayRequest }));
+        const unguardedRun = { payload, mode, isolationKey: `judged late in ${mode}` };
+        await trusting.run(runOf(codeFor("", "[]"), unguardedRun));
+        for (const [title, way] of sampleOf(REQUEST_APIS, at, 4)) {
+          await trusting.run(runOf(codeFor(way, "[s]"), { ...unguardedRun, mayRequest }));
           expect(received(), `${title} of mode ${mode}`).to.deep.equal([]);
         }
       }

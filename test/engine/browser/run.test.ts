@@ -4,12 +4,12 @@ import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { type PageRun, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
 import { type RemoteChromium, startRemoteChromium } from "../../harness/remote-chromium.js";
 import { sampleOf } from "../../harness/samples.js";
-import { failureOf, remoteSource, resultOf, testBrowsers } from "./support.js";
+import { createRemoteSource, failureOf, resultOf, testBrowsers } from "./support.js";
 
 let browsers: Browsers;
 
 /** Defines the tests that apply in every mode. */
-function inEach(kind: Partial<PageRun>): void {
+function testEachMode(kind: Partial<PageRun>): void {
   const result = (source: string, changes: Partial<PageRun> = {}) =>
     resultOf(browsers, source, { ...kind, ...changes });
   const failure = (source: string) => failureOf(browsers, source, kind);
@@ -207,13 +207,13 @@ function inEach(kind: Partial<PageRun>): void {
   });
 }
 
-for (const whose of ["the browser", "a browser that somebody else started"]) {
-  describe(`a run in ${whose}`, () => {
+for (const browserOwner of ["the browser", "a browser that somebody else started"]) {
+  describe(`a run in ${browserOwner}`, () => {
     let remote: RemoteChromium | undefined;
 
     before(async () => {
-      if (whose !== "the browser") remote = await startRemoteChromium();
-      browsers = testBrowsers(remote && { sources: [remoteSource(remote.endpoint)] });
+      if (browserOwner !== "the browser") remote = await startRemoteChromium();
+      browsers = testBrowsers(remote && { sources: [createRemoteSource(remote.endpoint)] });
       await browsers.start();
     });
     after(async () => {
@@ -222,8 +222,8 @@ for (const whose of ["the browser", "a browser that somebody else started"]) {
     });
 
     // The page of a run is the same, whatever started its browser.
-    const modes = whose === "the browser" ? SANDBOX_MODES : sampleOf(SANDBOX_MODES, 2, 3);
-    for (const mode of modes) describe(`in mode ${mode}`, () => inEach({ mode }));
+    const modes = browserOwner === "the browser" ? SANDBOX_MODES : sampleOf(SANDBOX_MODES, 2, 3);
+    for (const mode of modes) describe(`in mode ${mode}`, () => testEachMode({ mode }));
 
     describe("in a document", () => {
       it("runs at the app's https origin, in a secure context with WebCrypto", async () => {

@@ -2,7 +2,7 @@
 
 export const SECRET = "Canary/äß +value&of=a?setting";
 /** A secret with all characters that a URL drops or converts, and that JSON escapes. */
-export const LINES = 'Its first line,\r\n"the\tsecond" \\ and a third';
+export const MULTILINE_SECRET = 'Its first line,\r\n"the\tsecond" \\ and a third';
 
 /** Title and JavaScript expression of each encoding. The expression encodes the secret `s` for a part of a URL. */
 export const ENCODINGS: [string, string][] = [

@@ -14,7 +14,7 @@ const ORIGIN = "https://app-1.actions.internal";
 const LONG = "ä€😀".repeat(150_000);
 
 /** Code that sends the same request by `fetch` and by the library, and returns both results. */
-const BOTH = `
+const BOTH_WAYS_CODE = `
   const way = globalThis.__svcService;
   const heard = async (sent) => {
     try {
@@ -98,7 +98,7 @@ describe("calls of the service from a network isolate", () => {
   /** Requests that reached the service, without preflights. */
   let asked: string[] = [];
   let held: { closed: Promise<unknown> }[] = [];
-  let onHeld: () => void = () => {};
+  let onHeldRequest: () => void = () => {};
 
   const run = (source: string, changes: Partial<PageRun> = {}) =>
     resultOf(browsers, source, { mode, service, ...changes });
@@ -113,7 +113,7 @@ describe("calls of the service from a network isolate", () => {
       asked.push(`${request.method} ${request.url}`);
       if (path === "/held") {
         held.push({ closed: new Promise((resolve) => response.once("close", resolve)) });
-        return onHeld();
+        return onHeldRequest();
       }
       const answer = ANSWERS[path];
       if (answer) answer(request, response);
@@ -130,7 +130,7 @@ describe("calls of the service from a network isolate", () => {
   beforeEach(() => {
     asked = [];
     held = [];
-    onHeld = () => {};
+    onHeldRequest = () => {};
   });
   after(async () => {
     await browsers.stop();
@@ -141,14 +141,14 @@ describe("calls of the service from a network isolate", () => {
 
   for (const path of Object.keys(ANSWERS).filter((path) => path !== "/half")) {
     it(`get from ${path} the same as fetch`, async () => {
-      const source = `${BOTH} const execute = async () => [await direct(${JSON.stringify(path.slice(1))}), await byFetch(${JSON.stringify(path.slice(1))})]`;
+      const source = `${BOTH_WAYS_CODE} const execute = async () => [await direct(${JSON.stringify(path.slice(1))}), await byFetch(${JSON.stringify(path.slice(1))})]`;
       const [direct, byFetch] = (await run(source)) as [unknown, unknown];
       expect(direct).to.deep.equal(byFetch);
     });
   }
 
   it("get the same as fetch if a response ends in the middle", async () => {
-    const source = `${BOTH} const broken = async (sent) => {
+    const source = `${BOTH_WAYS_CODE} const broken = async (sent) => {
         const answer = await sent;
         await direct("break");
         return [answer.status, await answer.text().catch((error) => error.name)];
@@ -168,7 +168,7 @@ describe("calls of the service from a network isolate", () => {
       headers: { "Auth-token": "t", "If-Match": '"x"', "content-type": "application/json" },
       body: '{"a":"ä😀"}',
     };
-    const source = `${BOTH} const text = async (sent) => (await sent).text();
+    const source = `${BOTH_WAYS_CODE} const text = async (sent) => (await sent).text();
       const init = ${JSON.stringify(init)};
       const execute = async () => [
         await text(way.call(init.method, way.base + "said", init.headers, init.body)),
@@ -186,11 +186,11 @@ describe("calls of the service from a network isolate", () => {
 
   it("do not use the proxy port, and count the host once beside it", async () => {
     const hosts: string[] = [];
-    const source = `${BOTH} const execute = async () => [await direct("fine"), await direct("fine"), await byFetch("fine")]`;
+    const source = `${BOTH_WAYS_CODE} const execute = async () => [await direct("fine"), await direct("fine"), await byFetch("fine")]`;
     await run(source, { onHost: (host) => hosts.push(host) });
     expect(hosts).to.deep.equal([new URL(base).host]);
     const without: string[] = [];
-    await run(`${BOTH} const execute = () => direct("fine")`, {
+    await run(`${BOTH_WAYS_CODE} const execute = () => direct("fine")`, {
       onHost: (host) => without.push(host),
       service: { ...service, send: async () => ({ status: 200, headers: {}, text: (async function* () {})() }) },
     });
@@ -204,7 +204,7 @@ describe("calls of the service from a network isolate", () => {
       judged.push(url);
       return !url.includes("canary");
     };
-    const source = `${BOTH} const execute = async () => [await direct("fine?a=canary"), await direct("fine?a=1"), await byFetch("fine?a=canary")]`;
+    const source = `${BOTH_WAYS_CODE} const execute = async () => [await direct("fine?a=canary"), await direct("fine?a=1"), await byFetch("fine?a=canary")]`;
     const [blocked, let_, byFetch] = (await run(source, { mayRequest, onConsole: (line) => lines.push(line) })) as [
       unknown,
       unknown[],
@@ -226,7 +226,7 @@ describe("calls of the service from a network isolate", () => {
       headers: { traceparent: "00-1-2-01" },
       endTrace: (status: number | null) => void followed.push([method, url, status]),
     });
-    const source = `${BOTH} const execute = async () => [await direct("missing"), await direct("closed")]`;
+    const source = `${BOTH_WAYS_CODE} const execute = async () => [await direct("missing"), await direct("closed")]`;
     await run(source, { mayRequest: () => true, onRequest });
     expect(followed).to.deep.equal([
       ["GET", `${base}missing`, 404],
@@ -247,7 +247,7 @@ describe("calls of the service from a network isolate", () => {
         return answer;
       },
     };
-    const source = `${BOTH} const execute = async () => {
+    const source = `${BOTH_WAYS_CODE} const execute = async () => {
       const all = await Promise.all(Array.from({ length: 300 }, (_, n) => direct("fine?" + n)));
       return all.filter(([status]) => status === 200).length }`;
     expect(await run(source, { service: counted })).to.equal(300);
@@ -255,16 +255,16 @@ describe("calls of the service from a network isolate", () => {
   });
 
   it("use the network if they are longer than a message may be", async () => {
-    const source = `${BOTH} const execute = async () =>
+    const source = `${BOTH_WAYS_CODE} const execute = async () =>
       [128 * 1024, 128 * 1024 + 1].map((length) => way.call("POST", way.base + "said", {}, "x".repeat(length)) === null)`;
     expect(await run(source)).to.deep.equal([false, true]);
   });
 
   it("end with the run: those in progress are aborted, and nothing is sent afterwards", async () => {
     const started = new Promise<void>((resolve) => {
-      onHeld = () => held.length === 6 && resolve();
+      onHeldRequest = () => held.length === 6 && resolve();
     });
-    const source = `${BOTH}
+    const source = `${BOTH_WAYS_CODE}
       const execute = ({ payload }) => {
         for (let n = 0; n < 20; n += 1) direct("held");
         const again = () => { direct("late"); setTimeout(again, 0) };
@@ -277,13 +277,13 @@ describe("calls of the service from a network isolate", () => {
     cancel.abort();
     expect((await outcome).ok).to.equal(false);
     await Promise.all(held.map(({ closed }) => closed));
-    const upToTheEnd = asked.length;
-    expect(await run(`${BOTH} const execute = async () => (await direct("fine"))[0]`)).to.equal(200);
-    expect(asked.slice(upToTheEnd)).to.deep.equal(["GET /fine"]);
+    const countAtEnd = asked.length;
+    expect(await run(`${BOTH_WAYS_CODE} const execute = async () => (await direct("fine"))[0]`)).to.equal(200);
+    expect(asked.slice(countAtEnd)).to.deep.equal(["GET /fine"]);
   });
 
   it("of a run that returned leave nothing for the next one in the same page", async () => {
-    const source = `${BOTH} const execute = () => { setInterval(() => direct("late"), 0); direct("held"); return 1 }`;
+    const source = `${BOTH_WAYS_CODE} const execute = () => { setInterval(() => direct("late"), 0); direct("held"); return 1 }`;
     let sent: string[] = [];
     const counted: PageRun["service"] = {
       base,
@@ -296,7 +296,7 @@ describe("calls of the service from a network isolate", () => {
       await run(source, { service: counted });
       // Requests from before may still arrive. Only those that this run sends count.
       sent = [];
-      const next = `${BOTH} const execute = async () => (await direct("fine"))[0]`;
+      const next = `${BOTH_WAYS_CODE} const execute = async () => (await direct("fine"))[0]`;
       expect(await run(next, { service: counted })).to.equal(200);
       expect(sent).to.deep.equal([`${base}fine`]);
     }
@@ -304,9 +304,9 @@ describe("calls of the service from a network isolate", () => {
 
   it("made while the previous run ends take no slots of the next one", async () => {
     const busy = "for (const end = Date.now() + 60; Date.now() < end; ) for (let n = 0; n < 9; n += 1) direct('late')";
-    const source = `${BOTH} const execute = () => { setTimeout(() => { ${busy} }); return 1 }`;
+    const source = `${BOTH_WAYS_CODE} const execute = () => { setTimeout(() => { ${busy} }); return 1 }`;
     await run(source);
-    expect(await run(`${BOTH} const execute = async () => (await direct("fine"))[0]`)).to.equal(200);
+    expect(await run(`${BOTH_WAYS_CODE} const execute = async () => (await direct("fine"))[0]`)).to.equal(200);
   });
 
   it("do not exist without a service or without a network", async () => {
@@ -318,7 +318,7 @@ describe("calls of the service from a network isolate", () => {
 
   it("that got no response have the reason in the console of a failed run", async () => {
     const lines: string[] = [];
-    const source = `${BOTH} const execute = async () => { await way.call("GET", way.base + "closed", {}, null) }`;
+    const source = `${BOTH_WAYS_CODE} const execute = async () => { await way.call("GET", way.base + "closed", {}, null) }`;
     const failure = await failureOf(browsers, source, {
       mode,
       service,

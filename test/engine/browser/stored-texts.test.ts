@@ -11,11 +11,11 @@ import { runOf } from "./support.js";
 /** Returns the text as the page evaluates it. */
 const named = (name: string, text: string) => `${text}\n//# sourceURL=${name}`;
 const textOf = (content: string) => named(`${content}.js`, content.repeat(4));
-const ROOM = textOf("a").length;
+const CHARACTERS_PER_TEXT = textOf("a").length;
 const OWN = functionOf({ name: "action.js", source: "own" });
 
 /** Simulates a page's stored texts by the rules of the service. */
-function createTwin(maxCharacters: number) {
+function createStoredTextPair(maxCharacters: number) {
   const kept = new StoredTexts(maxCharacters);
   const page = new Map<string, string>();
   return (contents: readonly string[]) => {
@@ -38,7 +38,7 @@ function createTwin(maxCharacters: number) {
 
 describe("texts that a page stores", () => {
   it("are sent once; the author's own are sent each time", () => {
-    const run = createTwin(4 * ROOM);
+    const run = createStoredTextPair(4 * CHARACTERS_PER_TEXT);
     expect(run(["a", "b"]).sent).to.equal(3);
     expect(run(["b", "a"])).to.deep.include({ sent: 1, evaluated: [textOf("b"), textOf("a"), OWN] });
   });
@@ -53,17 +53,17 @@ describe("texts that a page stores", () => {
   });
 
   it("are those that were listed, in any order and number, within the limit", () => {
-    const run = createTwin(3 * ROOM);
+    const run = createStoredTextPair(3 * CHARACTERS_PER_TEXT);
     const lists = [["a", "b", "c"], ["d", "a", "d"], ["a", "b", "c", "d", "e", "a"], ["e", "e"], [], ["c", "a"]];
     for (const list of [...lists, ...lists.toReversed(), ...lists]) {
       const { evaluated, held } = run(list);
       expect(evaluated).to.deep.equal([...list.map(textOf), OWN]);
-      expect(held).to.be.at.most(3 * ROOM);
+      expect(held).to.be.at.most(3 * CHARACTERS_PER_TEXT);
     }
   });
 
   it("do not include one that is larger than the whole limit", () => {
-    const run = createTwin(ROOM - 1);
+    const run = createStoredTextPair(CHARACTERS_PER_TEXT - 1);
     expect([run(["a"]), run(["a"])].map(({ sent, held }) => [sent, held])).to.deep.equal([
       [2, 0],
       [2, 0],

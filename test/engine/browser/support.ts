@@ -19,7 +19,7 @@ export function testBrowsers(options: Partial<BrowsersOptions & ChromiumOptions>
 }
 
 /** Describes a remote browser, which another process has started. */
-export function remoteSource(endpoint: string, changes: Partial<RemoteOptions> = {}): RemoteBrowser {
+export function createRemoteSource(endpoint: string, changes: Partial<RemoteOptions> = {}): RemoteBrowser {
   return remoteBrowser({
     endpoint,
     egressHost: "127.0.0.1",
@@ -64,7 +64,7 @@ export async function failureOf(
 }
 
 /** Executes a run with this body of `execute`. Returns its result, mode and console. */
-export async function seenOf(browsers: Browsers, body: string, changes: Partial<PageRun>) {
+export async function runBody(browsers: Browsers, body: string, changes: Partial<PageRun>) {
   const seen: string[] = [];
   const result = await resultOf(browsers, `async function execute({ payload }) { ${body} }`, {
     mode: undefined,

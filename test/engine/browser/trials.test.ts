@@ -16,7 +16,7 @@ import { RememberedCode, Trials } from "../../../src/engine/browser/trials.js";
 import { chromePath } from "../../harness/remote-chromium.js";
 import { sampleOf } from "../../harness/samples.js";
 import { reachableHost } from "./host.js";
-import { resultOf, runOf, seenOf, testBrowsers } from "./support.js";
+import { resultOf, runBody, runOf, testBrowsers } from "./support.js";
 
 const log = pino({ level: "silent" });
 
@@ -157,7 +157,7 @@ describe("a trial", function () {
   after(() => browsers.stop());
 
   const ran = (source: string, body: string, changes: Partial<PageRun> = {}) =>
-    seenOf(browsers, body, { packages: [library(source)], ...changes });
+    runBody(browsers, body, { packages: [library(source)], ...changes });
 
   it("runs in an isolate, which has no events", async () => {
     const here = { mode: "isolate", packages: [] } as const;
@@ -219,8 +219,8 @@ describe("a trial", function () {
         origin: `https://app-${app}.actions.internal`,
       });
     expect((await run(1)).seen).to.deep.equal(["document"]);
-    const quick = { packages: [], payload: '{"ms":0}', origin: "https://app-2.actions.internal" };
-    expect((await ran("", code, quick)).seen).to.deep.equal(["isolate"]);
+    const quickRun = { packages: [], payload: '{"ms":0}', origin: "https://app-2.actions.internal" };
+    expect((await ran("", code, quickRun)).seen).to.deep.equal(["isolate"]);
   });
 
   it("is repeated in a document if code made from text imports a module", async () => {
@@ -240,7 +240,7 @@ describe("a trial", function () {
 });
 
 /** Creates a browser whose pages first evaluate the source. `taken` counts these pages. */
-function browserWith(source: string) {
+function browserAfterScript(source: string) {
   const local = localBrowser({ chromePath: chromePath(), sandbox: true, log });
   let taken = 0;
   return {
@@ -265,7 +265,7 @@ describe("a browser without isolates", function () {
   this.timeout(180_000);
 
   it("runs code of the language, and code that would be tried, in documents", async () => {
-    const without = browserWith("delete self.ShadowRealm");
+    const without = browserAfterScript("delete self.ShadowRealm");
     const browsers = new Browsers({ sources: [without], openProxyPort: null, log });
     await browsers.start();
     try {
@@ -290,7 +290,7 @@ describe("a browser without isolates", function () {
   ] as const;
   for (const [what, source] of sampleOf(missing, 1, 2))
     it(`runs code with fetch in documents: ${what}`, async () => {
-      const without = browserWith(source);
+      const without = browserAfterScript(source);
       const answer: RequestListener = (_request, response) => {
         response.writeHead(200, { "Access-Control-Allow-Origin": "*" }).end("answered");
       };

@@ -6,7 +6,7 @@ import type { ConsoleLine, PageRun } from "../../../src/engine/browser/run.js";
 import { resultOf, runOf, testBrowsers } from "./support.js";
 
 /** Returns a body of `execute` that starts a worker with this code and waits for its first message. */
-const waitingFor = (code: string) => `
+const workerBody = (code: string) => `
   const worker = new Worker(URL.createObjectURL(new Blob([${JSON.stringify(code)}])));
   const answer = await new Promise((resolve, reject) => {
     worker.onmessage = ({ data }) => resolve(data);
@@ -33,7 +33,7 @@ describe("the console of a run's workers", () => {
   it("is stored like that of the page, from the worker's first line on: level, time, text, the position of an error", async () => {
     const before = Date.now();
     const lines = await linesOf(
-      waitingFor(`console.log("a", 1, null, { b: [2] });
+      workerBody(`console.log("a", 1, null, { b: [2] });
         console.warn(new TypeError("t")); console.debug(); console.assert(false, "c"); console.count();
         postMessage(1);`),
     );
@@ -51,8 +51,8 @@ describe("the console of a run's workers", () => {
 
   it("has lines in the order in which each worker printed them, also of a nested worker", async () => {
     const inner = `console.log("inner 1"); console.log("inner 2"); postMessage(1)`;
-    const outer = `console.log("outer 1"); ${waitingFor(inner)} console.log("outer 2"); postMessage(1);`;
-    const lines = await linesOf(`console.log("page 1"); ${waitingFor(`(async () => { ${outer} })()`)}
+    const outer = `console.log("outer 1"); ${workerBody(inner)} console.log("outer 2"); postMessage(1);`;
+    const lines = await linesOf(`console.log("page 1"); ${workerBody(`(async () => { ${outer} })()`)}
       console.log("page 2")`);
     const texts = lines.map(({ text }) => text);
     expect(texts[0]).to.equal("page 1");
@@ -63,27 +63,27 @@ describe("the console of a run's workers", () => {
 
   it("is available while the run executes", async () => {
     const abort = new AbortController();
-    const code = `const execute = async () => { ${waitingFor("console.log('now')")} }`;
+    const code = `const execute = async () => { ${workerBody("console.log('now')")} }`;
     const outcome = await browsers.run(runOf(code, { signal: abort.signal, onConsole: () => abort.abort() }));
     expect(outcome).to.deep.include({ ok: false, cause: "cancelled" });
   });
 
   it("is complete to the last line if the run ends at once", async () => {
     for (let i = 0; i < 10; i += 1) {
-      const lines = await linesOf(waitingFor("for (let i = 0; i < 100; i += 1) console.log(i); postMessage(1)"));
+      const lines = await linesOf(workerBody("for (let i = 0; i < 100; i += 1) console.log(i); postMessage(1)"));
       expect(lines).to.have.length(100);
     }
   });
 
   it("is also stored if requests are checked", async () => {
-    const lines = await linesOf(waitingFor("console.log('guarded'); postMessage(1)"), { mayRequest: () => true });
+    const lines = await linesOf(workerBody("console.log('guarded'); postMessage(1)"), { mayRequest: () => true });
     expect(shown(lines)).to.deep.equal(["log: guarded"]);
   });
 
   it("is limited within a worker, and a flood of it does not fill this process", async () => {
     const before = process.memoryUsage().rss;
     const lines = await linesOf(
-      waitingFor("const m = 'x'.repeat(1e6); for (let i = 0; i < 2e4; i += 1) console.log(m); postMessage(1)"),
+      workerBody("const m = 'x'.repeat(1e6); for (let i = 0; i < 2e4; i += 1) console.log(m); postMessage(1)"),
     );
     expect(lines.reduce((sum, { text }) => sum + text.length, 0)).to.be.lessThan(CONSOLE_MAX_CHARACTERS + 32_768);
     expect(lines.at(-1)?.text).to.equal(CONSOLE_FULL);
@@ -92,7 +92,7 @@ describe("the console of a run's workers", () => {
 
   it("is limited over all workers of a run together", async () => {
     const lines = await linesOf(`for (let i = 0; i < 8; i += 1) {
-      ${waitingFor("for (let i = 0; i < 4e3; i += 1) console.log(i); postMessage(1)")
+      ${workerBody("for (let i = 0; i < 4e3; i += 1) console.log(i); postMessage(1)")
         .replace("const worker", "var worker")
         .replace("const answer", "var answer")}
     }`);
@@ -105,7 +105,7 @@ describe("the console of a run's workers", () => {
     const look = `const found = [];
       for (let one = self; one; one = Object.getPrototypeOf(one)) found.push(...Reflect.ownKeys(one).map(String));
       postMessage([found.filter((key) => /svc|harness|binding$/i.test(key)), String(console.log), typeof __svc_console]);`;
-    const code = `const execute = async () => { ${waitingFor(look)} return answer }`;
+    const code = `const execute = async () => { ${workerBody(look)} return answer }`;
     const [found, source, type] = (await resultOf(browsers, code)) as [string[], string, string];
     expect([found, type]).to.deep.equal([[], "undefined"]);
     expect(source).to.not.include("svc");
@@ -113,7 +113,7 @@ describe("the console of a run's workers", () => {
 
   it("still works after the worker's code replaces every intrinsic", async () => {
     const lines = await linesOf(
-      waitingFor(`JSON.stringify = Reflect.apply = String.prototype.slice = () => "forged"; Array.isArray = () => true;
+      workerBody(`JSON.stringify = Reflect.apply = String.prototype.slice = () => "forged"; Array.isArray = () => true;
         console.log("true"); postMessage(1);`),
     );
     expect(shown(lines)).to.deep.equal(["log: true"]);
@@ -122,7 +122,7 @@ describe("the console of a run's workers", () => {
   it("is not given to the next run if it arrives late", async () => {
     const late = `setInterval(() => console.log("late"), 1); postMessage(1)`;
     for (let i = 0; i < 5; i += 1) {
-      await linesOf(waitingFor(late));
+      await linesOf(workerBody(late));
       const lines = await linesOf("console.log('own'); await new Promise((resolve) => setTimeout(resolve, 50))");
       expect(shown(lines)).to.deep.equal(["log: own"]);
     }
@@ -130,7 +130,7 @@ describe("the console of a run's workers", () => {
 
   it("does not delay a run whose worker is busy", async () => {
     const lines: ConsoleLine[] = [];
-    const code = `const execute = async () => { ${waitingFor("console.log('busy'); postMessage(1); for (;;);")} return answer }`;
+    const code = `const execute = async () => { ${workerBody("console.log('busy'); postMessage(1); for (;;);")} return answer }`;
     expect(await resultOf(browsers, code, { onConsole: (line) => lines.push(line) })).to.equal(1);
     expect(shown(lines)).to.deep.equal(["log: busy"]);
   });

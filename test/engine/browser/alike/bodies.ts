@@ -29,7 +29,7 @@ const BODIES: Readonly<Record<string, string>> = {
   "a request of nothing": "new Request('http://a.example/')",
 };
 
-const STATES: Readonly<Record<string, string>> = {
+const STATE_CHANGES: Readonly<Record<string, string>> = {
   fresh: "",
   "read before": "await r.text().catch(() => {});",
   "being read": "r.text().catch(() => {});",
@@ -42,7 +42,7 @@ const STATES: Readonly<Record<string, string>> = {
   "with its stream had": "r.body;",
 };
 
-const USES: Readonly<Record<string, string>> = {
+const BODY_READS: Readonly<Record<string, string>> = {
   "its text": "r.text()",
   "its json": "r.json()",
   "its bytes": "r.bytes()",
@@ -57,8 +57,8 @@ const USES: Readonly<Record<string, string>> = {
 };
 
 export const BODY_STATES: readonly Sample[] = Object.entries(BODIES).flatMap(([body, made]) =>
-  Object.entries(STATES).flatMap(([state, does]) =>
-    Object.entries(USES).map(
+  Object.entries(STATE_CHANGES).flatMap(([state, does]) =>
+    Object.entries(BODY_READS).map(
       ([use, code]): Sample => [
         `${body}, ${state}: ${use}`,
         `{ await undefined; let r = ${made}; ${does} return outcome(() => ${code}); }`,
@@ -80,7 +80,7 @@ const SOURCES: Readonly<Record<string, string>> = {
   "a text": "start(c) { c.enqueue('text'); c.close() }",
 };
 
-export const STREAMS: readonly Sample[] = [
+export const STREAM_SAMPLES: readonly Sample[] = [
   ...Object.entries(SOURCES).flatMap(([title, source]): Sample[] => [
     [`the text of a stream: ${title}`, `${streamOf(source)}.text()`],
     [`the json of a stream: ${title}`, `${streamOf(source)}.json()`],

@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { type ReachableHost, reachableHost } from "../host.js";
 import { runOf } from "../support.js";
 import { differences } from "./differences.js";
-import { NOT_ALIKE } from "./known.js";
+import { KNOWN_DIFFERENCES } from "./known.js";
 import type { Sample } from "./outcomes.js";
 
 /** Number of samples in one run, so that the result stays below its maximum size. */
@@ -58,7 +58,7 @@ export function networkIsolateComparison() {
       const differing = await differences(host.browsers, samples.slice(at, at + AT_ONCE), before);
       for (const [title, inWorker, inIsolate] of differing) found[title] = [inWorker, inIsolate];
     }
-    const isKnown = (title: string) => NOT_ALIKE.some(({ of }) => of.test(title));
+    const isKnown = (title: string) => KNOWN_DIFFERENCES.some(({ of }) => of.test(title));
     const titles = samples.map(([title]) => title);
     const unknown = Object.entries(found).filter(([title]) => !isKnown(title));
     expect(unknown, "differences").to.deep.equal([]);

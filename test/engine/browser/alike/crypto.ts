@@ -44,7 +44,7 @@ export const CRYPTO_BEFORE = `
 const HIDDEN = ["crypto['cons' + 'tructor']", "crypto.subtle['cons' + 'tructor']"];
 const CLASSES = [...HIDDEN, "(await keyOf('HMAC'))['cons' + 'tructor']"];
 
-const SHAPES: Sample[] = [
+const SHAPE_SAMPLES: Sample[] = [
   ...CLASSES.flatMap((code): Sample[] => [
     [`${code}: itself`, `{ const one = await ${code}; return [shapeOf(one), canConstruct(one)] }`],
     [
@@ -94,7 +94,7 @@ const SHAPES: Sample[] = [
   ),
 ];
 
-const DIGESTS: Sample[] = ["SHA-1", "SHA-256", "SHA-384", "SHA-512", "sha-256", "MD5", "SHA-3"].flatMap(
+const DIGEST_SAMPLES: Sample[] = ["SHA-1", "SHA-256", "SHA-384", "SHA-512", "sha-256", "MD5", "SHA-3"].flatMap(
   (name): Sample[] => [
     [`a digest by ${name}`, `subtle.digest("${name}", bytes(100))`],
     [`a digest by an object of ${name}`, `subtle.digest({ name: "${name}" }, bytes(100).buffer)`],
@@ -104,7 +104,7 @@ const DIGESTS: Sample[] = ["SHA-1", "SHA-256", "SHA-384", "SHA-512", "sha-256", 
 const KEYS = ["AES-GCM", "AES-CBC", "AES-CTR", "AES-KW", "HMAC", "HMAC of an object", "PBKDF2", "HKDF"];
 const PAIRS = ["RSA-OAEP", "RSASSA-PKCS1-v1_5", "RSA-PSS", "ECDSA", "ECDH", "Ed25519", "X25519"];
 
-const OF_KEYS: Sample[] = KEYS.flatMap((name): Sample[] => [
+const KEY_SAMPLES: Sample[] = KEYS.flatMap((name): Sample[] => [
   [`a key of ${name}`, `told(await keyOf("${name}"))`],
   [
     `a key of ${name}: its attributes are the same objects`,
@@ -151,7 +151,7 @@ const OF_KEYS: Sample[] = KEYS.flatMap((name): Sample[] => [
   ],
 ]);
 
-const OF_PAIRS: Sample[] = PAIRS.flatMap((name): Sample[] => [
+const KEY_PAIR_SAMPLES: Sample[] = PAIRS.flatMap((name): Sample[] => [
   [
     `a pair of ${name}`,
     `{ const pair = await pairOf("${name}"); return [Reflect.ownKeys(pair), Object.getPrototypeOf(pair) === Object.prototype, told(pair.publicKey), told(pair.privateKey)] }`,
@@ -184,7 +184,7 @@ const OF_PAIRS: Sample[] = PAIRS.flatMap((name): Sample[] => [
   ],
 ]);
 
-const RANDOM: Sample[] = [
+const RANDOM_SAMPLES: Sample[] = [
   ["a uuid", "[crypto.randomUUID(), crypto.randomUUID() === crypto.randomUUID()]"],
   [
     "random bytes are written into the same array",
@@ -211,7 +211,7 @@ const RANDOM: Sample[] = [
 ];
 
 /** Samples that record which properties the platform reads from its arguments. */
-const READINGS: Sample[] = [
+const READING_SAMPLES: Sample[] = [
   [
     "an algorithm that notes",
     "subtle.digest(new Proxy({ name: 'SHA-256' }, { get(t, key) { note(String(key)); return t[key] } }), bytes(1))",
@@ -267,13 +267,20 @@ const READINGS: Sample[] = [
   ],
 ];
 
-export const CRYPTO: readonly Sample[] = [...SHAPES, ...DIGESTS, ...OF_KEYS, ...OF_PAIRS, ...RANDOM, ...READINGS];
+export const CRYPTO_SAMPLES: readonly Sample[] = [
+  ...SHAPE_SAMPLES,
+  ...DIGEST_SAMPLES,
+  ...KEY_SAMPLES,
+  ...KEY_PAIR_SAMPLES,
+  ...RANDOM_SAMPLES,
+  ...READING_SAMPLES,
+];
 
 /** Returns the code of an encryption with `data` as its input. */
 const ENCRYPT = (algorithm: string, data = "bytes(4)") =>
   `subtle.encrypt(${algorithm}, await keyOf('AES-GCM'), ${data})`;
 /** Calls of WebCrypto by title. In the code of each, V (values.ts) stands in place of one argument. */
-export const CRYPTO_TAKERS: Readonly<Record<string, string>> = {
+export const CRYPTO_CALLS_OF_VALUE: Readonly<Record<string, string>> = {
   "random values": "{ const given = V; return crypto.getRandomValues(given) === given }",
   "a digest's algorithm": "subtle.digest(V, bytes(4))",
   "a digest's name": "subtle.digest({ name: V }, bytes(4))",

@@ -9,7 +9,7 @@ import { type Sample, sourceOf } from "./outcomes.js";
 export type Difference = readonly [title: string, inWorker: string, inIsolate: string];
 
 /** Returns the code of a document that starts a worker, evaluates the code there as an isolate does, and returns its result. */
-const inWorkerOf = (source: string) => {
+const workerDocumentCode = (source: string) => {
   const text = functionOf({ name: "action.js", source });
   const worker = `for (const name of ${JSON.stringify(UNNAMED_HOST_CLASSES)}) delete self[name];
     (0, eval)(${JSON.stringify(text)})()().then((result) => postMessage({ result }), (error) => postMessage({ error: String(error) }))`;
@@ -21,15 +21,15 @@ const inWorkerOf = (source: string) => {
 };
 
 /** Matches error messages of functions that the realm implements itself, whose messages do not name the method. */
-const METHOD = /Failed to execute '(json|(set|clear)(Timeout|Interval))' on '\w+': /g;
+const METHOD_IN_MESSAGE = /Failed to execute '(json|(set|clear)(Timeout|Interval))' on '\w+': /g;
 
 export async function differences(browsers: Browsers, samples: readonly Sample[], before = ""): Promise<Difference[]> {
   const source = sourceOf(samples, before);
-  const inWorker = (await resultOf(browsers, inWorkerOf(source), { mode: "document" })) as string[];
-  const inIsolate = (await resultOf(browsers, source, { mode: "network-isolate" })) as string[];
+  const inWorker = (await resultOf(browsers, workerDocumentCode(source), { mode: "document" })) as string[];
+  const isolateResults = (await resultOf(browsers, source, { mode: "network-isolate" })) as string[];
   return samples.flatMap(([title], at) =>
-    inWorker[at]?.replaceAll(METHOD, "") === inIsolate[at]?.replaceAll(METHOD, "")
+    inWorker[at]?.replaceAll(METHOD_IN_MESSAGE, "") === isolateResults[at]?.replaceAll(METHOD_IN_MESSAGE, "")
       ? []
-      : [[title, inWorker[at]!, inIsolate[at]!] as const],
+      : [[title, inWorker[at]!, isolateResults[at]!] as const],
   );
 }

@@ -4,7 +4,7 @@ const any = (titles: readonly string[]): RegExp =>
   new RegExp(`^(${titles.map((title) => title.replaceAll(/[{}()'[\]/.?*+|]/g, "\\$&")).join("|")})$`);
 
 /** Patterns with the reason of each. Every sample whose title matches a pattern must differ. */
-export const NOT_ALIKE: readonly { of: RegExp; why: string }[] = [
+export const KNOWN_DIFFERENCES: readonly { of: RegExp; why: string }[] = [
   {
     of: /^(the text of (Headers|Request|Response|Blob|File|FormData|fetch|setTimeout|clearTimeout|setInterval|clearInterval|queueMicrotask)|the texts of functions)$/,
     why: "functions of the realm are code; only Function.prototype.toString in another's place could hide that",

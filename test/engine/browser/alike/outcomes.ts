@@ -32,7 +32,7 @@ function outcomes() {
     return name ?? (prototype === null ? "null" : `${Object.prototype.toString.call(value)}`);
   };
 
-  function ofError(error: Any): Any {
+  function describeError(error: Any): Any {
     const own = Reflect.ownKeys(error).map(String).sort().join();
     const isOf = CLASSES.filter((name) => error instanceof scope[name]).join();
     return [isOf, show(String(error.name)), show(String(error.message)), error.code, own];
@@ -40,7 +40,7 @@ function outcomes() {
 
   async function read(value: Any, depth: number): Promise<Any> {
     const name = classOf(value);
-    if (value instanceof Error || name === "DOMException") return ofError(value);
+    if (value instanceof Error || name === "DOMException") return describeError(value);
     if (name === "Response") {
       const { status, statusText, ok, type, redirected, url, bodyUsed } = value;
       const said = [status, statusText, ok, type, redirected, show(url), bodyUsed];

@@ -17,7 +17,7 @@ const BODIES: Readonly<Record<string, string>> = {
   nothing: "null",
 };
 
-const INITS: Readonly<Record<string, string>> = {
+const REQUEST_OPTIONS: Readonly<Record<string, string>> = {
   PUT: "{ method: 'put', body: 'x' }",
   PATCH: "{ method: 'patch', body: 'x' }",
   DELETE: "{ method: 'DELETE' }",
@@ -73,14 +73,14 @@ export const ADDRESSES: readonly string[] = [
   "javascript:1",
 ];
 
-export const REQUESTS: readonly Sample[] = [
+export const REQUEST_SAMPLES: readonly Sample[] = [
   ...Object.entries(BODIES).map(
     ([title, body]): Sample => [
       `a body of ${title}`,
       `{ const r = await fetch(HOST + '/echo', { method: 'POST', body: ${body} }); return [r.status, await r.text()] }`,
     ],
   ),
-  ...Object.entries(INITS).map(
+  ...Object.entries(REQUEST_OPTIONS).map(
     ([title, init]): Sample => [
       `asked with ${title}`,
       `{ const r = await fetch(HOST + '/echo', ${init}); return [r.status, r.type, await r.text()] }`,

@@ -14,7 +14,7 @@ const HIDDEN = [
 ];
 
 /** Code that lists the members of an object and, for functions, the members of these members. */
-const WALK = `
+const WALK_CODE = `
   const shapeOf = (value) => {
     if (typeof value === "function") return ["function", value.name, value.length, Object.hasOwn(value, "prototype"), Reflect.ownKeys(value).map(String).join()];
     return typeof value === "object" && value !== null ? "object" : typeof value + " " + String(value);
@@ -31,7 +31,7 @@ const WALK = `
   });
   const NAMES = Object.keys(INSTANCES());`;
 
-const WALKS: Sample[] = [
+const WALK_SAMPLES: Sample[] = [
   ...ADDED_GLOBALS.flatMap((name): Sample[] => [
     [`${name} itself`, `[shapeOf(${name}), nameOf(Object.getPrototypeOf(${name})), canConstruct(${name})]`],
     [`the members of ${name}`, `sorted(membersOf(${name}))`],
@@ -65,7 +65,7 @@ const WALKS: Sample[] = [
 ];
 
 /** Calls each member of each class on an object of another class, and with fewer arguments than required. */
-const MISUSES: Sample[] = ["Headers", "Response", "Blob", "File", "FormData"].flatMap((name): Sample[] => {
+const MISUSE_SAMPLES: Sample[] = ["Headers", "Response", "Blob", "File", "FormData"].flatMap((name): Sample[] => {
   const each = (work: string) => `{
     const found = [];
     for (const key of Reflect.ownKeys(${name}.prototype)) {
@@ -127,7 +127,7 @@ const MISUSES: Sample[] = ["Headers", "Response", "Blob", "File", "FormData"].fl
   ];
 });
 
-const STATICS: Sample[] = [
+const STATIC_SAMPLES: Sample[] = [
   ...["Response.json", "Response.redirect", "Response.error"].flatMap((code): Sample[] => [
     [`${code} on nothing`, `(0, ${code})('http://a/')`],
     [`${code} without values`, `${code}()`],
@@ -151,5 +151,5 @@ const STATICS: Sample[] = [
   ),
 ];
 
-export const SHAPES: readonly Sample[] = [...WALKS, ...MISUSES, ...STATICS];
-export const SHAPES_BEFORE = WALK;
+export const SHAPES: readonly Sample[] = [...WALK_SAMPLES, ...MISUSE_SAMPLES, ...STATIC_SAMPLES];
+export const SHAPES_BEFORE = WALK_CODE;

@@ -140,8 +140,8 @@ const VALUES: Readonly<Record<string, string>> = {
 };
 
 const HEADERS = "new Headers({ a: 'b', c: 'd' })";
-const FORM = "(() => { const f = new FormData(); f.append('a', 'b'); f.append('text', 'c'); return f })()";
-const BLOB = "new Blob(['0123456789'], { type: 'a/b' })";
+const FORM_CODE = "(() => { const f = new FormData(); f.append('a', 'b'); f.append('text', 'c'); return f })()";
+const BLOB_CODE = "new Blob(['0123456789'], { type: 'a/b' })";
 const after = (made: string, use: string) => `{ const made = ${made}; made.${use}; return made }`;
 
 /** Calls by title. In the code of each, V stands for the value. */
@@ -176,27 +176,27 @@ const CALLS_OF_VALUE: Readonly<Record<string, string>> = {
   "a blob's options": "new Blob(['a\\nb'], V)",
   "a blob's type": "new Blob([], { type: V })",
   "a blob's endings": "new Blob(['a\\nb'], { endings: V })",
-  "a slice's start": `${BLOB}.slice(V)`,
-  "a slice's end": `${BLOB}.slice(1, V)`,
-  "a slice's type": `${BLOB}.slice(0, 1, V)`,
+  "a slice's start": `${BLOB_CODE}.slice(V)`,
+  "a slice's end": `${BLOB_CODE}.slice(1, V)`,
+  "a slice's type": `${BLOB_CODE}.slice(0, 1, V)`,
   "new File": "new File(V, 'n')",
   "a file's part": "new File([V], 'n')",
   "a file's name": "new File([], V)",
   "a file's options": "new File([], 'n', V)",
   "a file's date": "new File([], 'n', { lastModified: V })",
   "new FormData": "new FormData(V)",
-  "append a field's name": after(FORM, "append(V, 'x')"),
-  "append a field": after(FORM, "append('a', V)"),
-  "append a field with a file name": after(FORM, "append('a', V, 'f')"),
-  "append a file name": after(FORM, "append('a', new Blob([]), V)"),
-  "set a field's name": after(FORM, "set(V, 'x')"),
-  "set a field": after(FORM, "set('a', V)"),
-  "set a file name": after(FORM, "set('a', new File([], 'f'), V)"),
-  "delete a field": after(FORM, "delete(V)"),
-  "get a field": `${FORM}.get(V)`,
-  "get all fields": `${FORM}.getAll(V)`,
-  "has a field": `${FORM}.has(V)`,
-  "each field": `${FORM}.forEach(V)`,
+  "append a field's name": after(FORM_CODE, "append(V, 'x')"),
+  "append a field": after(FORM_CODE, "append('a', V)"),
+  "append a field with a file name": after(FORM_CODE, "append('a', V, 'f')"),
+  "append a file name": after(FORM_CODE, "append('a', new Blob([]), V)"),
+  "set a field's name": after(FORM_CODE, "set(V, 'x')"),
+  "set a field": after(FORM_CODE, "set('a', V)"),
+  "set a file name": after(FORM_CODE, "set('a', new File([], 'f'), V)"),
+  "delete a field": after(FORM_CODE, "delete(V)"),
+  "get a field": `${FORM_CODE}.get(V)`,
+  "get all fields": `${FORM_CODE}.getAll(V)`,
+  "has a field": `${FORM_CODE}.has(V)`,
+  "each field": `${FORM_CODE}.forEach(V)`,
   "fetch's init": "fetch('data:,x', V)",
   ...Object.fromEntries(
     (
@@ -227,4 +227,4 @@ export const matrixOf = (takers: Readonly<Record<string, string>>): Sample[] =>
     ),
   );
 
-export const MATRIX = matrixOf(CALLS_OF_VALUE);
+export const VALUE_SAMPLES = matrixOf(CALLS_OF_VALUE);
