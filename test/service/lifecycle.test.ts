@@ -20,6 +20,14 @@ const HELD = `async function execute({ payload }) {
 /** Time limit of a run in milliseconds: far longer than a short action needs. */
 const LIMIT_MS = 6_000;
 
+/** Manifest that a person pushes. */
+const PUSHED = {
+  version: 1,
+  settings: [{ key: "title", value: "pushed title" }],
+  dataSources: [{ name: "pushed-rows", columns: ["Name"] }],
+  actions: ["pushed-first", "pushed-second"].map((name) => ({ name, code: QUICK })),
+};
+
 /** Server that answers no request until it is released. Runs that wait for it do not end before, however slow the machine is. */
 class Hold {
   private readonly waiting = new Set<ServerResponse>();
@@ -218,9 +226,19 @@ describe("the life of a service on its own data", () => {
     expect(await deliver("refs/heads/main", webhookSecret)).to.equal(202);
     await arrived.promise;
     expect(await deliver("refs/tags/v1", webhookSecret)).to.equal(202);
+    // A push has written everything except its entry in the audit log.
+    const lock = new Client({ connectionString: service.databaseUrl() });
+    lock.on("error", () => undefined);
+    await lock.connect();
+    await lock.query("BEGIN; LOCK TABLE audit_entry IN EXCLUSIVE MODE");
+    const interrupted = ofApp("PUT", "/manifest", PUSHED).catch(() => null);
+    const isWaiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%audit_entry%'";
+    await until(async () => (await queryDatabase(isWaiting)).rowCount === 1);
     service.signal("SIGKILL");
     await service.ended;
-    await lost;
+    // PostgreSQL may outlive the service until the next start.
+    await lock.end();
+    await Promise.all([lost, interrupted]);
     repository.onRequest = async () => undefined;
     start({ SHUTDOWN_GRACE_MS: "200" });
     editor = await editorOf(service);
@@ -250,6 +268,14 @@ describe("the life of a service on its own data", () => {
     });
     expect(lastPull).to.deep.include({ commit, error: null, published: ["pulled"] });
     await until(async () => (await queryDatabase("SELECT FROM git_webhook")).rowCount === 0);
+  });
+
+  longTest("has nothing of a push that kill -9 interrupted, and all of it after the same push", async () => {
+    const stored = async () => JSON.stringify(await ofApp("GET", "/manifest"));
+    expect(await stored()).not.to.contain("pushed");
+    await ofApp("PUT", "/manifest", PUSHED);
+    for (const name of ["pushed-first", "pushed-second", "pushed-rows", "pushed title"])
+      expect(await stored()).to.contain(name);
   });
 
   longTest(
