@@ -128,13 +128,8 @@ function listAddresses(items: Items): Shown[] {
     { address: `/${app}/nonsense/5`, head: "Home" },
     { address: "/nonsense", head: "Home" },
     // The name of an earlier release.
-    { address: `/${app}/log`, head: "Runs", becomes: `/${app}/runs` },
-    {
-      address: `/${app}/log?state=completed`,
-      head: "Runs",
-      part: 'select[name="state"][data-set="true"]',
-      becomes: `/${app}/runs?state=completed`,
-    },
+    { address: `/${app}/log`, head: "Runs" },
+    { address: `/${app}/log?state=completed`, head: "Runs", part: 'select[name="state"][data-set="true"]' },
     // The editor jumps to the line once, and its address then names the action only.
     {
       address: `/${app}/actions/${items.action}?line=2&column=3`,

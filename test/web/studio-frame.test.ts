@@ -97,7 +97,7 @@ describe("the frame of Studio", () => {
     await page.waitForSelector("dialog[open]");
     await studio.button("Cancel", "//dialog");
     await page.waitForSelector("dialog", { hidden: true });
-    await page.waitForFunction(`location.hash === "#/${service.appId}/actions/${ids[0]}"`);
+    expect(await page.evaluate("location.hash")).to.equal(`#/${service.appId}/actions/${ids[0]}`);
     await page.evaluate("history.back()");
     await page.waitForSelector("dialog[open]");
     await studio.button("Discard changes", "//dialog");

@@ -1,11 +1,9 @@
 /** List of actions with their states. Supports search, and navigation by arrow keys. */
-
-import { useNavigate } from "@tanstack/react-router";
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { ActionSummary, PublishedCopy } from "../shared/model.js";
+import type { Navigation } from "../shell/place.js";
 import { ForEditors } from "../shell/role.js";
-import { PATHS } from "../shell/views.js";
 import type { Actions } from "./use-actions.js";
 
 /** Delay after the last key press before the search starts. */
@@ -98,6 +96,7 @@ const isTyping = (target: EventTarget | null) =>
 interface ActionListProps {
   actions: Actions;
   selected: number | "new" | null;
+  go: Navigation["go"];
 }
 
 /** Searches in the service if the page has loaded only a part of the list. Returns null while the loaded list is complete. */
@@ -119,9 +118,8 @@ function useFoundActions({ find }: Actions, search: string): ActionSummary[] | n
   return foundActions?.of === search ? foundActions.actions : null;
 }
 
-export function ActionList({ actions, selected }: ActionListProps) {
+export function ActionList({ actions, selected, go }: ActionListProps) {
   const { list, fault, copyOf, hasFailed, reload } = actions;
-  const navigate = useNavigate();
   const [search, setSearch] = useState("");
   const foundByService = useFoundActions(actions, search);
   const box = useRef<HTMLInputElement>(null);
@@ -154,12 +152,7 @@ export function ActionList({ actions, selected }: ActionListProps) {
           onChange={(event) => setSearch(event.target.value)}
         />
         <ForEditors>
-          <button
-            type="button"
-            className="primary"
-            title="Alt+N"
-            onClick={() => void navigate({ to: PATHS.actions, params: { item: "new" } })}
-          >
+          <button type="button" className="primary" title="Alt+N" onClick={() => go({ item: "new" })}>
             New
           </button>
         </ForEditors>
@@ -188,7 +181,7 @@ export function ActionList({ actions, selected }: ActionListProps) {
             copy={copyOf(action.id)}
             hasFailed={hasFailed(action.id)}
             current={action.id === selected}
-            open={() => void navigate({ to: PATHS.actions, params: { item: action.id } })}
+            open={() => go({ item: String(action.id) })}
           />
         ))}
       </ul>

@@ -1,17 +1,13 @@
 /** Page of the app's actions: the list, and the workspace of the open action. */
-import { getRouteApi } from "@tanstack/react-router";
-import { type ReactNode, useCallback, useEffect, useState } from "react";
-import { Link } from "../shell/link.js";
+import { type ReactNode, useCallback, useState } from "react";
 import type { PageProps } from "../shell/page-props.js";
+import { hrefOf, idOf, type Navigation, type Place } from "../shell/place.js";
 import { mayEdit } from "../shell/rights.js";
 import { useRole } from "../shell/role.js";
-import { PATHS } from "../shell/views.js";
 import { ActionList } from "./action-list.js";
 import { OperatedAction } from "./operated-action.js";
 import { TEMPLATES } from "./templates.js";
 import { Workspace } from "./workspace.js";
-
-const route = getRouteApi(PATHS.actions);
 
 function WelcomeText({ appId, none }: { appId: number; none: boolean }) {
   if (!mayEdit(useRole())) {
@@ -28,10 +24,10 @@ function WelcomeText({ appId, none }: { appId: number; none: boolean }) {
       <ul className="templates">
         {Object.entries(TEMPLATES).map(([template, { label, text }]) => (
           <li key={template}>
-            <Link className="button" to={PATHS.actions} params={{ appId, item: "new" }} search={{ template }}>
+            <a className="button" href={hrefOf({ appId, view: "actions", item: "new", query: { template } })}>
               <b>{label}</b>
               <span className="hint">{text}</span>
-            </Link>
+            </a>
           </li>
         ))}
       </ul>
@@ -47,38 +43,30 @@ function WelcomeText({ appId, none }: { appId: number; none: boolean }) {
  * Returns a React key for each workspace. The workspace of a new action keeps its key after the first save, so that its run and its panels
  * stay.
  */
-function useWorkspaceKey() {
-  const { item } = route.useParams();
-  const { template = "", copyOf = "" } = route.useSearch();
-  const navigate = route.useNavigate();
-  const [made, setMade] = useState<{ item: number; key: string } | null>(null);
+function useWorkspaceKey({ item, query }: Place, go: Navigation["go"]) {
+  const [made, setMade] = useState<{ item: string; key: string } | null>(null);
   const [turn, setTurn] = useState(0);
-  const newWorkspaceKey = `new ${turn} ${template} ${copyOf}`;
+  const newWorkspaceKey = `new ${turn} ${query["template"] ?? ""} ${query["copyOf"] ?? ""}`;
   const onCreated = useCallback(
     (id: number) => {
-      setMade({ item: id, key: newWorkspaceKey });
-      void navigate({ to: ".", params: { item: id }, ignoreBlocker: true });
+      setMade({ item: String(id), key: newWorkspaceKey });
+      setTurn(turn + 1);
+      go({ item: String(id) }, { force: true });
     },
-    [navigate, newWorkspaceKey],
+    [go, turn, newWorkspaceKey],
   );
-  // Until the URL names the new action, its workspace keeps the key of a new one.
-  const hasArrived = made !== null && made.item === item;
-  useEffect(() => {
-    if (hasArrived) setTurn((old) => old + 1);
-  }, [hasArrived]);
-  return { key: item === "new" ? newWorkspaceKey : hasArrived ? made.key : item, onCreated };
+  return { key: item === "new" ? newWorkspaceKey : made?.item === item ? made.key : item, onCreated };
 }
 
-interface ChosenProps extends Pick<PageProps, "app" | "actions"> {
+interface ChosenProps extends Pick<PageProps, "app" | "place" | "actions" | "go"> {
   children?: ReactNode;
 }
 
 /** Shows the list beside the chosen action, for people who may not edit. */
-function ChosenAction({ app, actions, children }: ChosenProps) {
-  const { item = null } = route.useParams();
+function ChosenAction({ app, place, actions, go, children }: ChosenProps) {
   return (
     <div className={children ? "actions-view" : "actions-view choosing"}>
-      <ActionList key={app.id} actions={actions} selected={children ? item : null} />
+      <ActionList key={app.id} actions={actions} selected={children ? idOf(place.item) : null} go={go} />
       {children ?? (
         <div className="welcome">
           <h2>{actions.list?.actions.length === 0 ? "No actions yet" : "Choose an action"}</h2>
@@ -89,24 +77,23 @@ function ChosenAction({ app, actions, children }: ChosenProps) {
 }
 
 function OperatedActions(props: PageProps) {
-  const { actions } = props;
-  const { item } = route.useParams();
-  const action = actions.list?.actions.find(({ id }) => id === item);
+  const { place, actions } = props;
+  const action = actions.list?.actions.find(({ id }) => id === idOf(place.item));
   return (
     <ChosenAction {...props}>{action && <OperatedAction key={action.id} {...props} action={action} />}</ChosenAction>
   );
 }
 
 export function ActionsPage(props: PageProps) {
-  const { app, actions, role } = props;
-  const { item: actionId = null } = route.useParams();
-  const { key, onCreated } = useWorkspaceKey();
+  const { app, place, go, actions, role } = props;
+  const actionId = place.item === "new" ? "new" : idOf(place.item);
+  const { key, onCreated } = useWorkspaceKey(place, go);
   const isEmpty = actions.list?.actions.length === 0;
   if (role === "operator") return <OperatedActions {...props} />;
   if (role === "reader" && actionId === "new") return <ChosenAction {...props} />;
   return (
     <div className={`actions-view${actionId === null ? " choosing" : ""}${isEmpty ? " without-actions" : ""}`}>
-      <ActionList key={app.id} actions={actions} selected={actionId} />
+      <ActionList key={app.id} actions={actions} selected={actionId} go={go} />
       {actionId === null ? (
         <WelcomeText appId={app.id} none={isEmpty} />
       ) : (

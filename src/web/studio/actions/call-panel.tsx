@@ -1,5 +1,4 @@
 /** Panel that shows how other programs call the action: its URLs with their secrets, examples to copy, and the latest requests. */
-
 import { keepPreviousData } from "@tanstack/react-query";
 import { useState } from "react";
 import { serviceAddress } from "../../service-address.js";
@@ -11,8 +10,7 @@ import { CopyButton } from "../shared/copy-button.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { Action, Calls, LogEntry } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
-import { Link } from "../shell/link.js";
-import { PATHS } from "../shell/views.js";
+import { hrefOf } from "../shell/place.js";
 import { type CallExample, createEndpointExample, createRunExamples } from "./call-texts.js";
 import type { Actions } from "./use-actions.js";
 
@@ -173,9 +171,7 @@ function RecentRequests({
         </li>
       ))}
       <li>
-        <Link to={PATHS.runs} params={{ appId }} search={{ action: saved.id }}>
-          All runs of this action
-        </Link>
+        <a href={hrefOf({ appId, view: "runs", query: { action: String(saved.id) } })}>All runs of this action</a>
       </li>
     </ul>
   );

@@ -1,13 +1,11 @@
 /**
  * View of an action for operators: its state, and a run with a payload, without code and fields. It runs the live version if there is one.
  */
-import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { LogPanel } from "../runs/log-panel.js";
 import type { ActionSummary } from "../shared/model.js";
-import { Link } from "../shell/link.js";
 import type { PageProps } from "../shell/page-props.js";
-import { PATHS } from "../shell/views.js";
+import { hrefOf } from "../shell/place.js";
 import { parsePayload } from "./payload-text.js";
 import { RunOutcome } from "./run-panel.js";
 import { useRun } from "./use-run.js";
@@ -16,10 +14,9 @@ interface OperatedActionProps extends PageProps {
   action: ActionSummary;
 }
 
-export function OperatedAction({ api, appId, confirm, actions, action }: OperatedActionProps) {
+export function OperatedAction({ api, appId, confirm, actions, go, action }: OperatedActionProps) {
   const { id, name, description, environment, triggers } = action;
   const copy = actions.copyOf(id);
-  const navigate = useNavigate();
   const { run, start, cancel } = useRun(api, appId);
   const [payload, setPayload] = useState("{}");
   const [fault, setFault] = useState<string | null>(null);
@@ -38,7 +35,7 @@ export function OperatedAction({ api, appId, confirm, actions, action }: Operate
           type="button"
           className="quiet narrow-only"
           aria-label="Back to the list of actions"
-          onClick={() => void navigate({ to: PATHS.actions, params: { item: undefined } })}
+          onClick={() => go({ item: null })}
         >
           ‹
         </button>
@@ -50,9 +47,7 @@ export function OperatedAction({ api, appId, confirm, actions, action }: Operate
         {description && <p>{description}</p>}
         <p className="hint">
           Environment: {environment}. Triggers: {triggerKinds || "none"}.{" "}
-          <Link to={PATHS.runs} params={{ appId }} search={{ action: id }}>
-            Runs of this action
-          </Link>
+          <a href={hrefOf({ appId, view: "runs", query: { action: String(id) } })}>Runs of this action</a>
         </p>
         <div className="run-panel">
           <div className="payload">

@@ -1,13 +1,11 @@
 /** Form field for the origins that an action may call, with the secret bindings of each. The service validates the origins. */
-
 import { type KeyboardEvent, useState } from "react";
 import { ReadBindingKeys, type ReadBindingKeysQuery } from "../documents.js";
 import { Field } from "../shared/field.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
-import { Link } from "../shell/link.js";
+import { hrefOf } from "../shell/place.js";
 import { mayEdit } from "../shell/rights.js";
 import { useRole } from "../shell/role.js";
-import { PATHS } from "../shell/views.js";
 import { AllowInDraftButton } from "./allow-origin.js";
 import type { FieldsProps } from "./fields-props.js";
 import { findRequestedOrigins } from "./requested-origins.js";
@@ -52,16 +50,15 @@ export function OriginFields({ appId, draft, fault, change }: FieldsProps) {
               {bindings
                 .filter((binding) => binding.origin === origin)
                 .map(({ key, sealed }) => (
-                  <Link
+                  <a
                     key={key}
                     className="chip"
                     title={`Code sends it by auth: "${key}"`}
-                    to={PATHS.app}
-                    params={{ appId, item: "connections" }}
+                    href={hrefOf({ appId, view: "app", item: "connections" })}
                   >
                     {key}
                     {sealed && ", sealed"}
-                  </Link>
+                  </a>
                 ))}
               <button
                 type="button"

@@ -1,5 +1,4 @@
 /** Panel with the payload of a run on the left and its result on the right. The dock starts the run. */
-
 import type { ReactNode } from "react";
 import { ConsoleLines } from "../runs/console-lines.js";
 import { ResultView } from "../runs/result-view.js";
@@ -7,8 +6,7 @@ import { Stack } from "../runs/stack.js";
 import type { Api } from "../shared/api.js";
 import { formatDuration } from "../shared/format.js";
 import type { Action } from "../shared/model.js";
-import { Link } from "../shell/link.js";
-import { PATHS } from "../shell/views.js";
+import { hrefOf } from "../shell/place.js";
 import { AllowInDraftButton, findRefusedOrigin } from "./allow-origin.js";
 import type { Draft } from "./draft.js";
 import { PayloadPresets } from "./payload-presets.js";
@@ -65,9 +63,7 @@ export function RunOutcome({ run, isOld, children, ...location }: OutcomeProps) 
         <span className={`state ${state}`}>{STATE_LABELS[state]}</span>
         {took !== undefined && <span className="hint">after {formatDuration(took)}</span>}
         {runId !== null && (
-          <Link to={PATHS.runs} params={{ appId: location.appId, item: runId }}>
-            run {runId}
-          </Link>
+          <a href={hrefOf({ appId: location.appId, view: "runs", item: String(runId) })}>run {runId}</a>
         )}
         {isOld && <span className="chip behind">of what was here before your last change</span>}
       </p>

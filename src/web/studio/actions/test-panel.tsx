@@ -1,11 +1,9 @@
 /** Panel that runs the draft with each of its presets, and says how to run tests that are files. */
-
 import { serviceAddress } from "../../service-address.js";
 import type { Api } from "../shared/api.js";
 import { formatCount, formatDuration } from "../shared/format.js";
 import type { Action, App, Preset } from "../shared/model.js";
-import { Link } from "../shell/link.js";
-import { PATHS } from "../shell/views.js";
+import { hrefOf } from "../shell/place.js";
 import type { Draft } from "./draft.js";
 import { runObstacle } from "./run-panel.js";
 import { type PayloadTest, type PayloadTests, testInput } from "./use-payload-tests.js";
@@ -35,11 +33,7 @@ function TestOutcome({ test, isOld, appId }: { test: PayloadTest | undefined; is
     <span className="row">
       <span className={`state ${state}`}>{state}</span>
       {took !== null && <span className="hint">after {formatDuration(took)}</span>}
-      {runId !== null && (
-        <Link to={PATHS.runs} params={{ appId, item: runId }}>
-          run {runId}
-        </Link>
-      )}
+      {runId !== null && <a href={hrefOf({ appId, view: "runs", item: String(runId) })}>run {runId}</a>}
       {isChanged && <span className="chip behind">another outcome than before</span>}
       {isOld && <span className="chip behind">before your last change</span>}
     </span>

@@ -3,6 +3,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { CreateAction, GetAction, UpdateAction } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
 import type { Action } from "../shared/model.js";
+import { idOf } from "../shell/place.js";
 import { actionToDraft, type Draft, dataOf, same } from "./draft.js";
 import { type FieldError, toFieldError } from "./field-fault.js";
 import { createDraftFromTemplate } from "./templates.js";
@@ -35,7 +36,7 @@ interface Options {
   appId: number;
   id: number | "new";
   /** For a new action: the template or the existing action from which its draft starts. */
-  beginning: { template?: string; copyOf?: number };
+  beginning: { template?: string; copyOf?: string };
   changes: ActionChanges;
   onSaved: (action: Action, isNew: boolean) => void;
 }
@@ -45,7 +46,8 @@ const NAME_MAX_CHARACTERS = 255;
 const nameOfCopy = (name: string) => `${name.slice(0, NAME_MAX_CHARACTERS - 5)}-copy`;
 
 export function useEditor({ api, appId, id, beginning, changes, onSaved }: Options): ActionEditor {
-  const { template, copyOf = null } = beginning;
+  const { template } = beginning;
+  const copyOf = idOf(beginning.copyOf);
   const [saved, setSaved] = useState<Action | null>(null);
   const [draft, setDrawn] = useState<Draft | null>(() =>
     id === "new" && copyOf === null ? createDraftFromTemplate(template) : null,

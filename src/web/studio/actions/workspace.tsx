@@ -1,12 +1,10 @@
 /** Workspace of one action: its code, its fields, and the dock with panels below them. */
-import { getRouteApi } from "@tanstack/react-router";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useState } from "react";
 import { RemoveAction } from "../documents.js";
 import type { Action, CodeProblem } from "../shared/model.js";
 import { type Command, useCommands } from "../shell/commands.js";
 import { mayEdit } from "../shell/rights.js";
 import { ForEditors, ReadOnlyFields, useRole } from "../shell/role.js";
-import { PATHS } from "../shell/views.js";
 import { CodePane } from "./code-pane.js";
 import { Dock } from "./dock.js";
 import type { SourceFiles } from "./draft.js";
@@ -50,12 +48,8 @@ function ActionMissing({ text, back }: { text: string; back: () => void }) {
 
 const NO_ASSETS: Action["assets"] = [];
 
-const route = getRouteApi(PATHS.actions);
-
 export function Workspace(props: WorkspaceProps) {
-  const { api, appId, id, actions, confirm, setDirty, onCreated } = props;
-  const navigate = route.useNavigate();
-  const beginning = route.useSearch();
+  const { api, appId, id, place, actions, confirm, go, setDirty, onCreated } = props;
   const { reload: reloadList } = actions;
   const onSaved = useCallback(
     (action: Action, isNew: boolean) => {
@@ -64,7 +58,7 @@ export function Workspace(props: WorkspaceProps) {
     },
     [onCreated, reloadList],
   );
-  const editor = useEditor({ api, appId, id, beginning, changes: actions.changes, onSaved });
+  const editor = useEditor({ api, appId, id, beginning: place.query, changes: actions.changes, onSaved });
   const { draft, saved, dirty, fault, change, save } = editor;
   const isEditor = mayEdit(useRole());
   // The service checks code only for people who may edit it.
@@ -77,7 +71,7 @@ export function Workspace(props: WorkspaceProps) {
     draft,
     saved?.assets ?? NO_ASSETS,
   );
-  const at = useCodePosition();
+  const at = useCodePosition(props.place, go);
   const [showsFields, setShowsFields] = useState(true);
   const [failure, setFailure] = useState<CodeProblem | null>(null);
   const markedProblems = useMemo(() => (failure ? [...problems, failure] : problems), [problems, failure]);
@@ -96,10 +90,7 @@ export function Workspace(props: WorkspaceProps) {
     [change, listedDependencies],
   );
   const savedId = saved?.id;
-  const duplicate = useCallback(
-    () => void navigate({ to: ".", params: { item: "new" }, search: { copyOf: savedId } }),
-    [navigate, savedId],
-  );
+  const duplicate = useCallback(() => go({ item: "new", query: { copyOf: String(savedId) } }), [go, savedId]);
   const commands = useMemo<Command[]>(
     () => [
       { name: "Save this action", keys: "Ctrl S", run: saveNow },
@@ -109,14 +100,14 @@ export function Workspace(props: WorkspaceProps) {
   );
   useCommands(commands);
 
-  const back = () => void navigate({ to: ".", params: { item: undefined } });
+  const back = () => go({ item: null });
   const remove = async () => {
     if (!saved) return;
     const text = "Its live copy and its version history go with it. The execution log stays.";
     if (!(await confirm({ title: `Delete ${saved.name}?`, text, yes: "Delete", danger: true }))) return;
     try {
       await api.request(RemoveAction, { appId, id: saved.id, ifUpdatedAt: saved.updatedAt });
-      void navigate({ to: ".", params: { item: undefined }, ignoreBlocker: true });
+      go({ item: null }, { force: true });
       await reloadList();
     } catch (error) {
       setRemoveFault((error as Error).message);

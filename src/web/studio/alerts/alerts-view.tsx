@@ -1,13 +1,11 @@
 /** Page of the app's alerts: the list with their states, and the editor of the open alert. */
-
 import { useQueryClient } from "@tanstack/react-query";
-import { getRouteApi } from "@tanstack/react-router";
 import { CreateAlert, DeleteAlert, ListAlerts, ReadAlertDeliveries, TestAlert, UpdateAlert } from "../documents.js";
 import { type Api, ApiError, asApiError, refusalText } from "../shared/api.js";
 import type { Alert, AlertInput } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
-import { PATHS } from "../shell/views.js";
+import { idOf } from "../shell/place.js";
 import { alertSummary } from "./alert-draft.js";
 import { AlertEditor } from "./alert-editor.js";
 
@@ -53,16 +51,13 @@ function Line({ alert, selected, open }: { alert: Alert; selected: boolean; open
   );
 }
 
-const route = getRouteApi(PATHS.alerts);
-
-export function AlertsView({ api, appId, confirm, setDirty, actions: { list } }: PageProps) {
+export function AlertsView({ api, appId, confirm, place, go, setDirty, actions: { list } }: PageProps) {
   const actions = list?.actions ?? [];
   const { alerts, fault, save, remove, test } = useAlerts(api, appId);
-  const { item: open = null } = route.useParams();
-  const navigate = route.useNavigate();
-  const show = (item?: number | "new") => void navigate({ to: ".", params: { item } });
+  const open = place.item === "new" ? "new" : idOf(place.item);
+  const show = (item: number | "new" | null) => go({ item: item === null ? null : String(item) });
   /** Marks the page as having no unsaved changes after a save or a deletion. */
-  const openItem = (item?: number) => void navigate({ to: ".", params: { item }, ignoreBlocker: true });
+  const openItem = (item: number | null) => go({ item: item === null ? null : String(item) }, { force: true });
   const openAlert = alerts?.find(({ id }) => id === open) ?? null;
   return (
     <div className={open ? "mailbox opened" : "mailbox"}>
@@ -94,9 +89,9 @@ export function AlertsView({ api, appId, confirm, setDirty, actions: { list } }:
           test={() => test(openAlert!.id)}
           remove={async () => {
             if (openAlert) await remove(openAlert);
-            openItem();
+            openItem(null);
           }}
-          back={() => show()}
+          back={() => show(null)}
           setDirty={setDirty}
         />
       ) : (

@@ -1,5 +1,4 @@
 /** Page of the app itself. The URL selects one of its parts, such as `#/1/app/tokens`. */
-import { getRouteApi } from "@tanstack/react-router";
 import { type ComponentType, type FormEvent, useState } from "react";
 import { APP_ACCESS_SENTENCE } from "../actions/access-text.js";
 import { OriginsForm } from "../actions/origins-form.js";
@@ -10,7 +9,7 @@ import { refusalText } from "../shared/api.js";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
 import type { PageProps } from "../shell/page-props.js";
-import { APP_PARTS, type AppPart, PATHS } from "../shell/views.js";
+import { APP_PARTS, type AppPart, isAppPart } from "../shell/views.js";
 import { AppVersionsPage } from "./app-versions-page.js";
 import { AuditPage } from "./audit-page.js";
 import { GitPage } from "./git-page.js";
@@ -100,10 +99,9 @@ const PARTS: Record<AppPart, ComponentType<PageProps>> = {
   transfer: TransferPage,
 };
 
-const route = getRouteApi(PATHS.app);
-
 export function AppPage(props: PageProps) {
-  const { item: open = "general" } = route.useParams();
+  const { item } = props.place;
+  const open = isAppPart(item) ? item : "general";
   const OpenPart = PARTS[open];
   return (
     <div className="app-page">

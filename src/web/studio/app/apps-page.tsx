@@ -1,12 +1,10 @@
 /** Page of all apps that the person may edit, with their states. Administrators can create an app here. */
-
 import { type FormEvent, useState } from "react";
 import { CreateOrganization } from "../documents.js";
 import { asApiError } from "../shared/api.js";
-import { Link } from "../shell/link.js";
 import type { PageProps } from "../shell/page-props.js";
+import { hrefOf } from "../shell/place.js";
 import { mayManage } from "../shell/rights.js";
-import { PATHS } from "../shell/views.js";
 import { NewApp } from "./new-app.js";
 
 /** Organizations of the person, with links to the pages of their people. */
@@ -30,9 +28,7 @@ function OrganizationList({ api, appId, organizations, isAdmin, reloadRoles }: P
       <h2 id="organizations">Organizations</h2>
       {isAdmin && (
         <p>
-          <Link to={PATHS.service} params={{ appId }}>
-            Administrators of the service, and people
-          </Link>
+          <a href={hrefOf({ appId, view: "service" })}>Administrators of the service, and people</a>
         </p>
       )}
       {isAdmin && (
@@ -62,12 +58,12 @@ function OrganizationList({ api, appId, organizations, isAdmin, reloadRoles }: P
             <span className="chip">{role}</span>
             {mayManage(role) && (
               <>
-                <Link to={PATHS.people} params={{ appId, item: id }} aria-label={`People of ${label}`}>
+                <a href={hrefOf({ appId, view: "people", item: String(id) })} aria-label={`People of ${label}`}>
                   People
-                </Link>
-                <Link to={PATHS.access} params={{ appId, item: id }} aria-label={`Audit log of ${label}`}>
+                </a>
+                <a href={hrefOf({ appId, view: "access", item: String(id) })} aria-label={`Audit log of ${label}`}>
                   Audit log
-                </Link>
+                </a>
               </>
             )}
           </li>
@@ -78,14 +74,14 @@ function OrganizationList({ api, appId, organizations, isAdmin, reloadRoles }: P
 }
 
 export function AppsPage(props: PageProps) {
-  const { api, apps, appId, reloadApps, isAdmin, organizations } = props;
+  const { api, apps, appId, go, reloadApps, isAdmin, organizations } = props;
   return (
     <div className="app-page">
       <div className="app-part">
         <section aria-labelledby="apps">
           <h2 id="apps">Apps</h2>
           {isAdmin || organizations.some(({ role }) => mayManage(role)) ? (
-            <NewApp {...{ api, reloadApps }} />
+            <NewApp {...{ api, go, reloadApps }} />
           ) : (
             <p className="hint">Owners and admins of an organization make apps and invite people.</p>
           )}
@@ -93,9 +89,9 @@ export function AppsPage(props: PageProps) {
             {apps.map(({ id, name, isPublished }) => (
               <li key={id}>
                 <span className="chip">{id}</span>
-                <Link className="grow" to={PATHS.actions} params={{ appId: id }}>
+                <a className="grow" href={hrefOf({ appId: id, view: "actions" })}>
                   {name}
-                </Link>
+                </a>
                 {id === appId && <span className="hint">open now</span>}
                 <span className={isPublished ? "chip live" : "chip"}>
                   {isPublished ? "published" : "not published"}

@@ -1,18 +1,17 @@
 /** Form with which administrators create an app. */
-import { useNavigate } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
 import { CreateApp } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
 import type { PageProps } from "../shell/page-props.js";
-import { PATHS } from "../shell/views.js";
+import type { Navigation } from "../shell/place.js";
 
 export interface NewAppProps {
   api: Api;
+  go: Navigation["go"];
   reloadApps: PageProps["reloadApps"];
 }
 
-export function NewApp({ api, reloadApps }: NewAppProps) {
-  const navigate = useNavigate();
+export function NewApp({ api, go, reloadApps }: NewAppProps) {
   const [name, setName] = useState("");
   const [fault, setFault] = useState<string | null>(null);
   const submit = async (event: FormEvent) => {
@@ -20,7 +19,7 @@ export function NewApp({ api, reloadApps }: NewAppProps) {
     try {
       const { created } = await api.request(CreateApp, { data: { name } });
       await reloadApps();
-      void navigate({ to: PATHS.actions, params: { appId: created.id, item: undefined } });
+      go({ appId: created.id, view: "actions" });
     } catch (error) {
       setFault(asApiError(error).message);
     }

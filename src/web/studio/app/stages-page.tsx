@@ -1,5 +1,4 @@
 /** Page of the app's stages: lists the apps of its group, promotes a stage to this app after a review, and rolls a promotion back. */
-
 import { type FormEvent, lazy, Suspense, useState } from "react";
 import { CreateStage, ListStages, PlanPromotion, Promote, RemoveStage, RollbackPromotion } from "../documents.js";
 import { useNames } from "../people/people.js";
@@ -7,9 +6,8 @@ import { asApiError } from "../shared/api.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { ManifestPlan, Promotion, Stage } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
-import { Link } from "../shell/link.js";
 import type { PageProps } from "../shell/page-props.js";
-import { PATHS } from "../shell/views.js";
+import { hrefOf } from "../shell/place.js";
 import { isEmptyPlan, PlanList } from "./manifest-plan.js";
 
 const ItemDiff = lazy(async () => ({ default: (await import("./item-diff.js")).ItemDiff }));
@@ -138,9 +136,9 @@ function StageRow({ stage, appId, busy, review, remove }: StageRowProps) {
   const isThis = stage.appId === appId;
   return (
     <li>
-      <Link className="grow" to={PATHS.app} params={{ appId: stage.appId, item: "stages" }}>
+      <a className="grow" href={hrefOf({ appId: stage.appId, view: "app", item: "stages" })}>
         {labelOf(stage)}
-      </Link>
+      </a>
       {isThis && <span className="chip">this app</span>}
       {stage.expiresAt !== null && (
         <span className="hint" title={formatExactTime(stage.expiresAt)}>

@@ -1,7 +1,5 @@
 /** Page of the app's data sources: the list, and for the open one its entries, file import, rules and history. */
-
 import { useQueryClient } from "@tanstack/react-query";
-import { getRouteApi } from "@tanstack/react-router";
 import { useCallback, useRef, useState } from "react";
 import {
   CreateDataSource,
@@ -16,9 +14,9 @@ import type { DataSource } from "../shared/model.js";
 import { TabPanel } from "../shared/tab-list.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
+import { changedQuery, idOf } from "../shell/place.js";
 import { mayEdit } from "../shell/rights.js";
 import { ForEditors, useRole } from "../shell/role.js";
-import { PATHS } from "../shell/views.js";
 import { DataDefinition, DataVersions } from "./data-definition.js";
 import { type ChosenFile, DataImport, delimiterName, importFile } from "./data-import.js";
 import { type DataQuery, EntriesPanel, type PanelProps } from "./entries-panel.js";
@@ -169,21 +167,18 @@ function NewDataSource({
   );
 }
 
-const route = getRouteApi(PATHS.data);
-
-export function DataSourcesPage({ api, appId, confirm, setDirty }: PageProps) {
-  const { item: sourceId = null } = route.useParams();
-  const query = route.useSearch();
-  const navigate = route.useNavigate();
+export function DataSourcesPage({ api, appId, confirm, go, place, setDirty }: PageProps) {
+  const sourceId = idOf(place.item);
   const client = useQueryClient();
   const list = queryOf(ListDataSources, { appId });
   const { value, fault, reload } = useResource({ ...list, refetchInterval: REFRESH_MS });
   const sources = value?.dataSources;
   const isEditor = mayEdit(useRole());
+  const query: DataQuery = place.query;
   const changeQuery = useCallback(
     // Back leaves the data source, which asks about unsaved changes of its rules.
-    (change: DataQuery) => void navigate({ to: ".", search: (old) => ({ ...old, ...change }), replace: true }),
-    [navigate],
+    (change: DataQuery) => go({ query: changedQuery(query, change) }, { replace: true }),
+    [go, query],
   );
   const replaceSource = async (changed: DataSource) => {
     // A read that started before the change would replace its result.
@@ -197,7 +192,7 @@ export function DataSourcesPage({ api, appId, confirm, setDirty }: PageProps) {
     );
   };
   const chosen = sources?.find(({ id }) => id === sourceId);
-  const open = (id: number | null) => void navigate({ to: ".", params: { item: id ?? undefined } });
+  const open = (id: number | null) => go({ item: id === null ? null : String(id) });
   const onMade = async (source: DataSource) => {
     await reload();
     open(source.id);

@@ -21,10 +21,10 @@ export interface PanelProps extends Pick<PageProps, "api" | "appId" | "confirm">
 
 /** Keys of the URL's query on the page of a data source. */
 export interface DataQuery {
-  tab?: string;
-  search?: string;
-  sort?: string;
-  order?: "desc";
+  tab?: string | undefined;
+  search?: string | undefined;
+  sort?: string | undefined;
+  order?: string | undefined;
 }
 
 const parseOrder = ({ sort, order }: DataQuery): EntryOrder | null =>

@@ -1,5 +1,5 @@
 /** Documentation page that the "?" button opens on each page of Studio. Add a row for a new page. */
-import { type AppPart, appPartOf, type View } from "../shell/views.js";
+import { type AppPart, isAppPart, type View } from "../shell/views.js";
 
 const VIEW_HELP_PATHS: Readonly<Record<Exclude<View, "app">, string>> = {
   home: "start/studio",
@@ -32,7 +32,7 @@ const APP_PART_HELP_PATHS: Readonly<Record<AppPart, string>> = {
 };
 
 /** Returns the path of the documentation page for an open page of Studio. */
-export function findHelpPath(view: View, item: unknown): string {
+export function findHelpPath(view: View, item: string | null): string {
   if (view !== "app") return `/docs/${VIEW_HELP_PATHS[view]}`;
-  return `/docs/${APP_PART_HELP_PATHS[appPartOf(item)]}`;
+  return `/docs/${APP_PART_HELP_PATHS[isAppPart(item) ? item : "general"]}`;
 }

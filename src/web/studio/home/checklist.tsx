@@ -1,18 +1,15 @@
 /** Checklist for a new app. A step is done when the service has the data that it asks for; nobody ticks steps by hand. */
-
 import Circle from "lucide-react/icons/circle";
 import CircleCheck from "lucide-react/icons/circle-check";
 import type { ActionList, App } from "../shared/model.js";
-import { Link } from "../shell/link.js";
-import { PATHS } from "../shell/views.js";
+import { hrefOf, type Place } from "../shell/place.js";
 import type { HomeData } from "./read-home.js";
 
 interface ChecklistStep {
   label: string;
   text: string;
   isDone: boolean;
-  to: "actions" | "alerts" | "app";
-  item?: "new" | "people";
+  to: Pick<Place, "view"> & Partial<Place>;
 }
 
 const AUTOMATIC_TRIGGERS = ["schedule", "http", "log", "analytics"];
@@ -27,39 +24,37 @@ function createSteps(app: App, list: ActionList, { anyRun, watch }: HomeData): C
       label: "Write an action",
       text: "A JavaScript function that runs on the server or in the browser.",
       isDone: list.total > 0,
-      to: "actions",
-      item: "new",
+      to: { view: "actions", item: "new" },
     },
     {
       label: "Run it",
       text: "Open the action and press Run. The result and the console appear below the code.",
       isDone: anyRun.runs.length > 0,
-      to: "actions",
+      to: { view: "actions" },
     },
     {
       label: "Publish it",
       text: "Live pages, schedules and HTTP requests run the live version.",
       isDone: app.isPublished && list.published.length > 0,
-      to: "actions",
+      to: { view: "actions" },
     },
     {
       label: "Start it without a click",
       text: "Add a schedule, an HTTP trigger or an event to the action.",
       isDone: hasAutomaticTrigger,
-      to: "actions",
+      to: { view: "actions" },
     },
     {
       label: "Get an alert when it fails",
       text: "By e-mail, SMS or webhook.",
       isDone: (watch?.alerts.length ?? 0) > 0,
-      to: "alerts",
+      to: { view: "alerts" },
     },
     {
       label: "Invite a person",
       text: "As an editor, an operator or a reader.",
       isDone: (watch?.members.length ?? 0) > 1,
-      to: "app",
-      item: "people",
+      to: { view: "app", item: "people" },
     },
   ];
 }
@@ -77,13 +72,11 @@ export function Checklist({ app, list, home }: { app: App; list: ActionList; hom
         </span>
       </div>
       <ol>
-        {steps.map(({ label, text, isDone, to, item }) => (
+        {steps.map(({ label, text, isDone, to }) => (
           <li key={label} className={isDone ? "done" : ""}>
             {isDone ? <CircleCheck size={18} aria-hidden /> : <Circle size={18} aria-hidden />}
             <div>
-              <Link to={PATHS[to]} params={{ appId: app.id, item }}>
-                {label}
-              </Link>
+              <a href={hrefOf({ appId: app.id, ...to })}>{label}</a>
               <span className="unseen">{isDone ? "done" : "to do"}</span>
               {!isDone && <p className="hint">{text}</p>}
             </div>

@@ -1,14 +1,12 @@
 /** Home page of an app: failed runs, current and next runs, firing alerts, and the usage of the last 24 hours. */
-
 import MailWarning from "lucide-react/icons/mail-warning";
 import Siren from "lucide-react/icons/siren";
 import type { ReactNode } from "react";
 import { RunLine } from "../runs/run-line.js";
 import { formatCount, formatDuration, formatExactTime, formatTimeInZone } from "../shared/format.js";
-import { Link } from "../shell/link.js";
 import type { PageProps } from "../shell/page-props.js";
+import { hrefOf } from "../shell/place.js";
 import { mayEdit } from "../shell/rights.js";
-import { PATHS } from "../shell/views.js";
 import { Checklist } from "./checklist.js";
 import { DAY_MS, type HomeData } from "./read-home.js";
 import { Sparkline } from "./sparkline.js";
@@ -20,8 +18,7 @@ const HOUR_MS = 60 * 60 * 1000;
 interface CardProps {
   id: string;
   title: string;
-  /** Link to all that the card shows some of. */
-  more?: ReactNode;
+  more?: { label: string; href: string };
   children: ReactNode;
 }
 
@@ -30,7 +27,7 @@ function HomeCard({ id, title, more, children }: CardProps) {
     <section className="card" aria-labelledby={id}>
       <div className="card-head">
         <h2 id={id}>{title}</h2>
-        {more}
+        {more && <a href={more.href}>{more.label}</a>}
       </div>
       {children}
     </section>
@@ -81,21 +78,15 @@ function NoticeList({ home: { watch }, appId }: { home: HomeData; appId: number 
           <span className="grow">
             <b>{name}</b> is firing: {reasons[0]!.reason}
           </span>
-          <Link to={PATHS.alerts} params={{ appId }}>
-            Open alerts
-          </Link>
+          <a href={hrefOf({ appId, view: "alerts" })}>Open alerts</a>
         </p>
       ))}
       {hasUnsentMessages && (
         <p className="home-notice">
           <MailWarning size={16} aria-hidden />
           <span className="grow">Messages are stored, not sent: no e-mail server or SMS provider is configured.</span>
-          <Link to={PATHS.outbox} params={{ appId }}>
-            Open the outbox
-          </Link>
-          <Link to={PATHS.outbox} params={{ appId, item: "email" }}>
-            Set up e-mail
-          </Link>
+          <a href={hrefOf({ appId, view: "outbox" })}>Open the outbox</a>
+          <a href={hrefOf({ appId, view: "outbox", item: "email" })}>Set up e-mail</a>
         </p>
       )}
     </>
@@ -123,30 +114,25 @@ function RunCards({ home, appId }: { home: HomeData; appId: number }) {
       ))}
     </ul>
   );
+  const failures = { view: "runs", query: { state: "failed", range: "24h" } } as const;
   return (
     <>
       <HomeCard
         id="home-failed"
         title="Failed in the last 24 hours"
-        more={
-          total > 0 && (
-            <Link to={PATHS.runs} params={{ appId }} search={{ state: "failed", range: "24h" }}>
-              {formatCount(total, "failure", "failures")}
-              {!totalIsExact && " or more"}
-            </Link>
-          )
-        }
+        {...(total > 0 && {
+          more: {
+            label: `${formatCount(total, "failure", "failures")}${totalIsExact ? "" : " or more"}`,
+            href: hrefOf({ appId, ...failures }),
+          },
+        })}
       >
         {failed.runs.length === 0 ? <p className="hint">No run has failed.</p> : renderRuns(failed.runs)}
       </HomeCard>
       <HomeCard
         id="home-running"
         title="Running now"
-        more={
-          <Link to={PATHS.runs} params={{ appId }}>
-            All runs
-          </Link>
-        }
+        more={{ label: "All runs", href: hrefOf({ appId, view: "runs" }) }}
       >
         {unfinished.runs.length === 0 ? (
           <p className="hint">No run is running or queued.</p>
@@ -157,11 +143,7 @@ function RunCards({ home, appId }: { home: HomeData; appId: number }) {
       <HomeCard
         id="home-next"
         title="Next runs"
-        more={
-          <Link to={PATHS.schedule} params={{ appId }}>
-            All schedules
-          </Link>
-        }
+        more={{ label: "All schedules", href: hrefOf({ appId, view: "schedule" }) }}
       >
         {next.length === 0 ? (
           <p className="hint">No published action has a schedule.</p>
@@ -172,9 +154,12 @@ function RunCards({ home, appId }: { home: HomeData; appId: number }) {
                 <time dateTime={tick} title={`${formatExactTime(tick)} here`}>
                   {formatTimeInZone(tick, timezone)} {timezone}
                 </time>
-                <Link to={PATHS.actions} params={{ appId, item: masterId }} title={`${description}, ${timezone}`}>
+                <a
+                  href={hrefOf({ appId, view: "actions", item: String(masterId) })}
+                  title={`${description}, ${timezone}`}
+                >
                   {name}
-                </Link>
+                </a>
               </li>
             ))}
           </ul>

@@ -1,23 +1,21 @@
 /** Page of the app's media: a folder as a grid on which files can be dropped, the path to it, and the current uploads. */
-import { getRouteApi } from "@tanstack/react-router";
 import { type DragEvent, type FormEvent, useCallback, useEffect, useRef, useState } from "react";
 import type { MediaListing } from "../shared/model.js";
-import { useTypedSearch } from "../shared/use-typed-search.js";
 import type { PageProps } from "../shell/page-props.js";
+import { changedQuery, idOf, type Navigation } from "../shell/place.js";
 import { mayEdit } from "../shell/rights.js";
 import { ForEditors, useRole } from "../shell/role.js";
-import { PATHS } from "../shell/views.js";
 import { MediaDetails } from "./media-details.js";
 import { createDropHandlers, FileTile, FolderTile } from "./media-tile.js";
 import { type MediaItem, type MediaState, type PendingUpload, useMedia } from "./use-media.js";
 
 function FolderPath({
   listing,
-  open,
+  go,
   drop: moveItem,
 }: {
   listing: MediaListing | null;
-  open: (folderId: number | null) => void;
+  go: Navigation["go"];
   drop: (item: MediaItem, to: number | null) => void;
 }) {
   const topFolder = { id: null, name: "Media" };
@@ -29,7 +27,7 @@ function FolderPath({
           key={id ?? "top"}
           type="button"
           className="link"
-          onClick={() => open(id)}
+          onClick={() => go({ item: id === null ? null : String(id) })}
           {...createDropHandlers((item) => moveItem(item, id))}
         >
           {name}
@@ -126,22 +124,22 @@ function EmptyFolder({ search }: { search: string }) {
   );
 }
 
-interface MediaViewProps extends Pick<PageProps, "api" | "appId" | "confirm"> {
+interface MediaViewProps extends Pick<PageProps, "api" | "appId" | "confirm" | "go"> {
   folderId: number | null;
+  query: MediaQuery;
 }
-
-const route = getRouteApi(PATHS.media);
 
 /** Keys of the URL's query: the search, and the file or folder whose details are open. */
 interface MediaQuery {
-  search?: string;
-  file?: number;
-  folder?: number;
+  search?: string | undefined;
+  file?: string | undefined;
+  folder?: string | undefined;
 }
 
 function parseOpenItem({ file, folder }: MediaQuery): MediaItem | null {
-  if (file !== undefined) return { kind: "file", id: file };
-  return folder === undefined ? null : { kind: "folder", id: folder };
+  const [fileId, folderId] = [idOf(file), idOf(folder)];
+  if (fileId !== null) return { kind: "file", id: fileId };
+  return folderId === null ? null : { kind: "folder", id: folderId };
 }
 
 /** Handles files that a person drags into the window. */
@@ -169,19 +167,14 @@ function useDropZone(send: MediaState["send"]) {
   };
 }
 
-function MediaView({ api, appId, confirm, folderId }: MediaViewProps) {
-  const query = route.useSearch();
-  const navigate = route.useNavigate();
+function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps) {
   const { search = "" } = query;
   const openedItem = parseOpenItem(query);
   const change = useCallback(
-    (part: MediaQuery, replace = false) => void navigate({ to: ".", search: (old) => ({ ...old, ...part }), replace }),
-    [navigate],
+    (part: MediaQuery, replace = false) => void go({ query: changedQuery(query, part) }, { replace }),
+    [go, query],
   );
-  const setSearch = useCallback((next: string) => change({ search: next }, search !== ""), [change, search]);
-  const { typed, setTyped } = useTypedSearch(search, setSearch);
-  const setOpened = ({ kind, id }: MediaItem) => change({ [kind]: id });
-  const open = (id: number | null) => void navigate({ to: ".", params: { item: id ?? undefined } });
+  const setOpened = ({ kind, id }: MediaItem) => change({ [kind]: String(id) });
   const [fault, setFault] = useState<string | null>(null);
   const isEditor = mayEdit(useRole());
   const media = useMedia(api, appId, folderId, search);
@@ -207,14 +200,14 @@ function MediaView({ api, appId, confirm, folderId }: MediaViewProps) {
   return (
     <section className={over ? "media over" : "media"} aria-label="Media" {...(isEditor && handlers)}>
       <div className="row media-head">
-        <FolderPath listing={search ? null : listing} open={open} drop={(item, to) => void moveItem(item, to)} />
+        <FolderPath listing={search ? null : listing} go={go} drop={(item, to) => void moveItem(item, to)} />
         <span className="grow" />
         <input
           type="search"
           aria-label="Search by name"
           placeholder="Search by name"
-          value={typed}
-          onChange={(event) => setTyped(event.target.value)}
+          value={search}
+          onChange={(event) => change({ search: event.target.value }, query.search !== undefined)}
         />
         <ForEditors>
           <NewFolder create={media.createFolder} />
@@ -246,7 +239,7 @@ function MediaView({ api, appId, confirm, folderId }: MediaViewProps) {
             <FolderTile
               key={folder.id}
               folder={folder}
-              open={() => open(folder.id)}
+              open={() => go({ item: String(folder.id) })}
               edit={() => setOpened(item)}
               remove={() => void remove(item, folder.name)}
               drop={(dropped) => void moveItem(dropped, folder.id)}
@@ -284,6 +277,6 @@ function MediaView({ api, appId, confirm, folderId }: MediaViewProps) {
 }
 
 export function MediaPage(props: PageProps) {
-  const { item: folderId = null } = route.useParams();
-  return <MediaView key={folderId} {...props} folderId={folderId} />;
+  const folderId = idOf(props.place.item);
+  return <MediaView key={folderId} {...props} folderId={folderId} query={props.place.query} />;
 }

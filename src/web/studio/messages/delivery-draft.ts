@@ -1,8 +1,6 @@
 /** Fields of the e-mail server and the SMS provider of an app, and the settings in which they are stored. Pure functions. */
 
-import type { CHANNELS } from "./outbox-query.js";
-
-export type Channel = (typeof CHANNELS)[number];
+export type Channel = "email" | "sms";
 
 export type DeliveryDraft = Readonly<Record<string, string>>;
 

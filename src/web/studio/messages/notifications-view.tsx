@@ -1,7 +1,5 @@
 /** Page of the app's notifications: lists drafts, scheduled and published ones, and edits the open one. */
-
 import { keepPreviousData } from "@tanstack/react-query";
-import { getRouteApi } from "@tanstack/react-router";
 import { useState } from "react";
 import { CreateNotification, DeleteNotification, ListNotifications, UpdateNotification } from "../documents.js";
 import { type Api, ApiError, asApiError, refusalText } from "../shared/api.js";
@@ -9,7 +7,7 @@ import { formatExactTime, formatTime } from "../shared/format.js";
 import type { Notification, NotificationInput } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
-import { PATHS } from "../shell/views.js";
+import { idOf } from "../shell/place.js";
 import { NotificationEditor } from "./notification-editor.js";
 
 const PAGE = 50;
@@ -61,15 +59,12 @@ function Line({ notification, selected, open }: { notification: Notification; se
   );
 }
 
-const route = getRouteApi(PATHS.notifications);
-
-export function NotificationsView({ api, appId, confirm, setDirty }: PageProps) {
+export function NotificationsView({ api, appId, confirm, place, go, setDirty }: PageProps) {
   const { entries, fault, more, loadMore, save, remove } = useNotifications(api, appId);
-  const { item: open = null } = route.useParams();
-  const navigate = route.useNavigate();
-  const show = (item?: number | "new") => void navigate({ to: ".", params: { item } });
+  const open = place.item === "new" ? "new" : idOf(place.item);
+  const show = (item: number | "new" | null) => go({ item: item === null ? null : String(item) });
   /** Marks the page as having no unsaved changes after a save or a deletion. */
-  const openItem = (item?: number) => void navigate({ to: ".", params: { item }, ignoreBlocker: true });
+  const openItem = (item: number | null) => go({ item: item === null ? null : String(item) }, { force: true });
   // A notification that another person has deleted stays on the screen with the unsaved text.
   const [lastShown, setLastShown] = useState<Notification | null>(null);
   const openedRow = lastShown?.id === open ? lastShown : null;
@@ -115,9 +110,9 @@ export function NotificationsView({ api, appId, confirm, setDirty }: PageProps) 
           save={async (input) => openItem((await save(notification, input)).id)}
           remove={async () => {
             if (notification) await remove(notification);
-            openItem();
+            openItem(null);
           }}
-          back={() => show()}
+          back={() => show(null)}
           setDirty={setDirty}
         />
       ) : (

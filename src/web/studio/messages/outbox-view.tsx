@@ -1,20 +1,28 @@
 /** Page of the app's outbox: lists messages with their states, shows the open one, and has the forms of e-mail and SMS delivery. */
-
 import { useQueryClient } from "@tanstack/react-query";
-import { getRouteApi } from "@tanstack/react-router";
 import { useEffect } from "react";
 import { ReadMessage } from "../documents.js";
 import { formatExactTime, formatTime } from "../shared/format.js";
-import type { MessageDecision, MessageSummary } from "../shared/model.js";
+import type { MessageDecision, MessageStatus, MessageSummary } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
-import { Link } from "../shell/link.js";
 import type { PageProps } from "../shell/page-props.js";
-import { oneOf } from "../shell/search.js";
-import { PATHS } from "../shell/views.js";
+import { hrefOf, idOf } from "../shell/place.js";
+import type { Channel } from "./delivery-draft.js";
 import { DeliveryForm } from "./delivery-form.js";
 import { MessageReader } from "./message-reader.js";
-import { MESSAGE_STATUSES } from "./outbox-query.js";
 import { useOutbox } from "./use-outbox.js";
+
+const STATUSES: MessageStatus[] = [
+  "kept",
+  "queued",
+  "sent",
+  "delivered",
+  "rejected",
+  "bounced",
+  "complained",
+  "failed",
+  "unknown",
+];
 
 interface LineProps {
   message: MessageSummary;
@@ -42,15 +50,13 @@ function Line({ message, selected, open }: LineProps) {
   );
 }
 
-const route = getRouteApi(PATHS.outbox);
+const isChannel = (item: string | null): item is Channel => item === "email" || item === "sms";
 
-export function OutboxView({ api, appId, confirm, setDirty, email }: PageProps) {
-  const { item } = route.useParams();
-  const { status = null } = route.useSearch();
-  const navigate = route.useNavigate();
+export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: PageProps) {
+  const status = STATUSES.find((status) => status === place.query["status"]) ?? null;
   const { messages, more, fault, loadMore, decide } = useOutbox(api, appId, status);
   const client = useQueryClient();
-  const openId = typeof item === "number" ? item : null;
+  const openId = idOf(place.item);
   const query = queryOf(ReadMessage, { appId, id: openId ?? 0 });
   const { value, fault: readFault, reload } = useResource({ ...query, enabled: openId !== null });
   const open = openId === null ? null : (value?.message ?? null);
@@ -61,8 +67,8 @@ export function OutboxView({ api, appId, confirm, setDirty, email }: PageProps) 
     if (shownVersion !== undefined && changed !== undefined && changed !== shownVersion) void reload();
   }, [shownVersion, changed, reload]);
 
-  const channel = typeof item === "string" ? item : null;
-  const back = () => void navigate({ to: ".", params: { item: undefined }, search: true });
+  const channel = isChannel(place.item) ? place.item : null;
+  const back = () => go({ item: null, query: place.query });
   const onDecide = async (decision: MessageDecision) => {
     if (!open) return;
     const message = await decide(open.id, decision);
@@ -78,22 +84,20 @@ export function OutboxView({ api, appId, confirm, setDirty, email }: PageProps) 
             <span className="unseen">Status</span>
             <select
               value={status ?? ""}
-              onChange={({ target }) =>
-                void navigate({ to: ".", search: { status: oneOf(MESSAGE_STATUSES)(target.value) ?? undefined } })
-              }
+              onChange={({ target }) => go({ query: target.value === "" ? {} : { status: target.value } })}
             >
               <option value="">every status</option>
-              {MESSAGE_STATUSES.map((status) => (
+              {STATUSES.map((status) => (
                 <option key={status}>{status}</option>
               ))}
             </select>
           </label>
-          <Link className="button" to={PATHS.outbox} params={{ appId, item: "email" }}>
+          <a className="button" href={hrefOf({ appId, view: "outbox", item: "email" })}>
             E-mail
-          </Link>
-          <Link className="button" to={PATHS.outbox} params={{ appId, item: "sms" }}>
+          </a>
+          <a className="button" href={hrefOf({ appId, view: "outbox", item: "sms" })}>
             SMS
-          </Link>
+          </a>
         </div>
         <p className="fault" role="alert">
           {fault ?? (openId === null ? null : readFault)}
@@ -104,7 +108,7 @@ export function OutboxView({ api, appId, confirm, setDirty, email }: PageProps) 
               key={message.id}
               message={message}
               selected={message.id === openId}
-              open={() => void navigate({ to: ".", params: { item: message.id }, search: true })}
+              open={() => go({ item: String(message.id), query: place.query })}
             />
           ))}
         </ul>

@@ -1,12 +1,10 @@
 /** Sends a test message and shows its state until the server or the provider has responded. */
-
 import { type FormEvent, useState } from "react";
 import { ReadMessage, SendTestEmail, SendTestSms } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
 import type { MessageStatus } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
-import { Link } from "../shell/link.js";
-import { PATHS } from "../shell/views.js";
+import { hrefOf } from "../shell/place.js";
 import type { Channel } from "./delivery-draft.js";
 
 /** Interval of reading until the message has left the queue. */
@@ -88,9 +86,7 @@ export function TestMessage(props: TestMessageProps) {
           <>
             <span className={`chip ${sent.status}`}>{sent.status}</span>
             <span className="grow">{[STATUS_WORDS[sent.status], sent.detail].filter(Boolean).join(" ")}</span>
-            <Link to={PATHS.outbox} params={{ appId, item: sent.id }}>
-              Open the message
-            </Link>
+            <a href={hrefOf({ appId, view: "outbox", item: String(sent.id) })}>Open the message</a>
           </>
         )}
       </p>

@@ -1,15 +1,13 @@
 /** Page of an organization's audit log, newest first: sign-ins, roles, invitations and accounts. Only owners and admins can open it. */
-
 import { useInfiniteQuery } from "@tanstack/react-query";
-import { getRouteApi } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { ListOrganizationPeople, ReadOrganizationAudit } from "../documents.js";
 import { describeAuditData, describeAuditType } from "../shared/audit-text.js";
 import { formatExactTime, formatTime } from "../shared/format.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
+import { idOf } from "../shell/place.js";
 import { mayManage } from "../shell/rights.js";
-import { PATHS } from "../shell/views.js";
 import { fullName } from "./people.js";
 
 const PAGE = 100;
@@ -79,9 +77,8 @@ function AccessLog(props: LogProps) {
 }
 
 /** Audit log of one organization; its URL is `#/1/access/5`. */
-export function OrganizationAuditPage({ api, organizations }: PageProps) {
-  const { item } = getRouteApi(PATHS.access).useParams();
-  const organization = organizations.find(({ id }) => id === item);
+export function OrganizationAuditPage({ api, place, organizations }: PageProps) {
+  const organization = organizations.find(({ id }) => id === idOf(place.item));
   return (
     <div className="app-page">
       <section className="app-part" aria-labelledby="access">

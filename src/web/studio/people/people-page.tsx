@@ -1,5 +1,4 @@
 /** Page of the people of an organization or of an app: their roles, invitations and removal. Only owners and admins can change them. */
-import { getRouteApi } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
 import type { Role } from "../../../rules/roles.js";
 import {
@@ -19,8 +18,8 @@ import type { Invitation, Member } from "../shared/model.js";
 import { SecretOnce } from "../shared/secret-once.js";
 import { type Resource, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
+import { idOf } from "../shell/place.js";
 import { mayManage } from "../shell/rights.js";
-import { PATHS } from "../shell/views.js";
 import { fullName } from "./people.js";
 
 const ROLE_NAMES: Readonly<Record<Role, string>> = {
@@ -321,9 +320,8 @@ export function AppPeople({ api, app, appId, confirm, role }: PageProps) {
 }
 
 /** People of one organization; its URL is `#/1/people/5`. */
-export function OrganizationPeople({ api, confirm, organizations }: PageProps) {
-  const { item } = getRouteApi(PATHS.people).useParams();
-  const organization = organizations.find(({ id }) => id === item);
+export function OrganizationPeople({ api, confirm, place, organizations }: PageProps) {
+  const organization = organizations.find(({ id }) => id === idOf(place.item));
   return (
     <div className="app-page">
       <section className="app-part" aria-labelledby="people">

@@ -1,5 +1,4 @@
 /** Page for administrators of the service: organizations, people and administrators. */
-
 import { useState } from "react";
 import {
   AddAdministrator,
@@ -11,9 +10,8 @@ import {
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { Administrator, Member } from "../shared/model.js";
 import { queryOf, type Resource, useResource } from "../shared/use-resource.js";
-import { Link } from "../shell/link.js";
 import type { PageProps } from "../shell/page-props.js";
-import { PATHS } from "../shell/views.js";
+import { hrefOf } from "../shell/place.js";
 import { fullName } from "./people.js";
 
 interface PartProps extends Pick<PageProps, "api" | "confirm"> {
@@ -130,12 +128,12 @@ function Organizations({ appId, organizations }: Pick<PageProps, "appId" | "orga
           <li key={id}>
             <span className="chip">{id}</span>
             <b className="grow">{name}</b>
-            <Link to={PATHS.people} params={{ appId, item: id }} aria-label={`People of ${name}`}>
+            <a href={hrefOf({ appId, view: "people", item: String(id) })} aria-label={`People of ${name}`}>
               People
-            </Link>
-            <Link to={PATHS.access} params={{ appId, item: id }} aria-label={`Audit log of ${name}`}>
+            </a>
+            <a href={hrefOf({ appId, view: "access", item: String(id) })} aria-label={`Audit log of ${name}`}>
               Audit log
-            </Link>
+            </a>
           </li>
         ))}
       </ul>

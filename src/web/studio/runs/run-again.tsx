@@ -1,5 +1,4 @@
 /** Form that replays a run: with its payload or a changed one, by the draft, the live version or an older version. */
-import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { parsePayload } from "../actions/payload-text.js";
 import { ListVersions, ReplayRun } from "../documents.js";
@@ -8,12 +7,13 @@ import type { Confirm } from "../shared/confirm.js";
 import { formatExactTime } from "../shared/format.js";
 import type { RunDetails } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
-import { PATHS } from "../shell/views.js";
+import type { Navigation } from "../shell/place.js";
 
 interface RunAgainProps {
   api: Api;
   appId: number;
   run: RunDetails;
+  go: Navigation["go"];
   confirm: Confirm;
 }
 
@@ -31,8 +31,7 @@ function useVersions(appId: number, masterId: number | null) {
   return { versions: value?.history.versions ?? [], want: () => setWanted(true) };
 }
 
-export function RunAgain({ api, appId, run, confirm }: RunAgainProps) {
-  const navigate = useNavigate();
+export function RunAgain({ api, appId, run, go, confirm }: RunAgainProps) {
   const { masterId, copy, versionId, log } = run;
   const was = log ? JSON.stringify(log.payload, null, 2) : "{}";
   const [text, setText] = useState<string | null>(null);
@@ -52,7 +51,7 @@ export function RunAgain({ api, appId, run, confirm }: RunAgainProps) {
       const payload = parsed && text !== was ? { payload: parsed.payload } : {};
       const options = { ...optionsOf(target), ...payload };
       const { runId } = (await api.request(ReplayRun, { appId, runId: run.id, options })).run;
-      void navigate({ to: PATHS.runs, params: { item: runId } });
+      go({ view: "runs", item: String(runId) });
     } catch (error) {
       setFault(asApiError(error).message);
       setBusy(false);

@@ -1,17 +1,14 @@
 /** Columns of the table of runs: headers, widths and cells. Add a new column here. */
-
 import type { ReactNode } from "react";
 import { formatColumnTime, formatExactTime } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
-import { Link } from "../shell/link.js";
-import { PATHS } from "../shell/views.js";
+import { hrefOf, type Place } from "../shell/place.js";
 import { CancelButton } from "./run-line.js";
 import { RunState, runDuration, runSummary, TRIGGER_WORDS, VersionChip } from "./run-words.js";
-import type { RunsQuery } from "./runs-query.js";
 
 interface CellContext {
   appId: number;
-  filters: RunsQuery;
+  filters: Place["query"];
   cancel: (runId: number) => Promise<void>;
 }
 
@@ -46,15 +43,13 @@ function QueuedCell({ queuedAt }: RunRow) {
 function ActionLink({ run, appId, filters }: { run: RunRow } & Pick<CellContext, "appId" | "filters">) {
   const name = run.actionName ?? `action ${run.actionId}`;
   return (
-    <Link
+    <a
       className="run-link"
-      to={PATHS.runs}
-      params={{ appId, item: run.id }}
-      search={filters}
+      href={hrefOf({ appId, view: "runs", item: String(run.id), query: filters })}
       aria-label={`${name}, run ${run.id}`}
     >
       {name}
-    </Link>
+    </a>
   );
 }
 

@@ -2,13 +2,11 @@
  * Line of a run in a short list: on Home, in the menu of current runs, and below a run that started others. runs-list.tsx has the table of
  * all runs.
  */
-
 import { formatColumnTime, formatExactTime } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
-import { Link } from "../shell/link.js";
+import { hrefOf } from "../shell/place.js";
 import { mayOperate } from "../shell/rights.js";
 import { useRole } from "../shell/role.js";
-import { PATHS } from "../shell/views.js";
 import { isUnfinished, RunState, runDuration, runSummary, TRIGGER_WORDS, VersionChip } from "./run-words.js";
 
 interface RunLineProps {
@@ -32,7 +30,7 @@ export function RunLine({ run, appId, cancel }: RunLineProps) {
   const at = run.tick ?? run.queuedAt;
   return (
     <>
-      <Link className="run-line" to={PATHS.runs} params={{ appId, item: run.id }}>
+      <a className="run-line" href={hrefOf({ appId, view: "runs", item: String(run.id) })}>
         <span className="run-number">#{run.id}</span>
         <RunState state={run.state} />
         <time dateTime={at} title={formatExactTime(at)}>
@@ -43,7 +41,7 @@ export function RunLine({ run, appId, cancel }: RunLineProps) {
         <span className="mode">{TRIGGER_WORDS[run.trigger]}</span>
         <span className="took">{runDuration(run)}</span>
         <span className="gist">{runSummary(run)}</span>
-      </Link>
+      </a>
       {cancel && <CancelButton {...{ run, cancel }} />}
     </>
   );

@@ -4,16 +4,14 @@ import { AllowOriginButton } from "../actions/allow-origin.js";
 import type { Api } from "../shared/api.js";
 import { formatBytes, formatDuration, formatExactTime } from "../shared/format.js";
 import type { RunDetails } from "../shared/model.js";
-import { Link } from "../shell/link.js";
 import type { PageProps } from "../shell/page-props.js";
+import { hrefOf, type Place } from "../shell/place.js";
 import { ForOperators } from "../shell/role.js";
-import { PATHS } from "../shell/views.js";
 import { ConsoleLines } from "./console-lines.js";
 import { ResultView } from "./result-view.js";
 import { RunAgain } from "./run-again.js";
 import { RunLine } from "./run-line.js";
 import { isUnfinished, RunState, TRIGGER_WORDS, VersionChip, WAIT_REASON_WORDS } from "./run-words.js";
-import type { RunsQuery } from "./runs-query.js";
 import { Stack } from "./stack.js";
 import { useRunDetails } from "./use-run-details.js";
 
@@ -68,16 +66,10 @@ const SANDBOX_WORDS: Record<string, string> = {
 };
 
 function RunFacts({ run, appId }: { run: RunDetails; appId: number }) {
-  const runLink = (id: number) => (
-    <Link to={PATHS.runs} params={{ appId, item: id }}>
-      run {id}
-    </Link>
+  const to = (place: Partial<Place> & Pick<Place, "view">, words: string) => (
+    <a href={hrefOf({ appId, ...place })}>{words}</a>
   );
-  const listLink = (search: RunsQuery, words: string) => (
-    <Link to={PATHS.runs} params={{ appId }} search={search}>
-      {words}
-    </Link>
-  );
+  const runLink = (id: number) => to({ view: "runs", item: String(id) }, `run ${id}`);
   const {
     person,
     personId,
@@ -95,8 +87,11 @@ function RunFacts({ run, appId }: { run: RunDetails; appId: number }) {
   const by = person ? `${person.firstName} ${person.lastName}` : personId === null ? null : `person ${personId}`;
   const facts: [string, ReactNode][] = [
     ["Started by", TRIGGER_WORDS[run.trigger]],
-    ["Asked for by", by && personId !== null && listLink({ person: personId }, by)],
-    ["Ran", versionId === null ? null : listLink({ version: versionId }, `version ${versionId}`)],
+    ["Asked for by", by && to({ view: "runs", query: { person: String(personId) } }, by)],
+    [
+      "Ran",
+      versionId === null ? null : to({ view: "runs", query: { version: String(versionId) } }, `version ${versionId}`),
+    ],
     ["Again of", replayOf === null ? null : runLink(replayOf)],
     ["Caused by", causeRunId === null ? null : runLink(causeRunId)],
     ["First of the chain", chainId === null || chainId === causeRunId ? null : runLink(chainId)],
@@ -132,22 +127,14 @@ function RunHead({ run, appId, cancel }: HeadProps) {
   return (
     <div className="row run-head">
       <h2>
-        {masterId === null ? (
-          name
-        ) : (
-          <Link to={PATHS.actions} params={{ appId, item: masterId }}>
-            {name}
-          </Link>
-        )}
+        {masterId === null ? name : <a href={hrefOf({ appId, view: "actions", item: String(masterId) })}>{name}</a>}
       </h2>
       <span role="status">
         <RunState state={run.state} />
       </span>
       <VersionChip copy={run.copy} />
       <span className="grow" />
-      <Link to={PATHS.runs} params={{ appId }} search={{ action: actionId }}>
-        All runs of this action
-      </Link>
+      <a href={hrefOf({ appId, view: "runs", query: { action: String(actionId) } })}>All runs of this action</a>
       {isUnfinished(run) && (
         <ForOperators>
           <button type="button" onClick={() => void cancel()}>
@@ -215,7 +202,7 @@ function RunOutcome({ run, appId, api }: { run: RunDetails; appId: number; api: 
   );
 }
 
-export function RunPage({ api, appId, runId, confirm }: PageProps & { runId: number }) {
+export function RunPage({ api, appId, runId, go, confirm }: PageProps & { runId: number }) {
   const { run, fault, lines, cancel } = useRunDetails(api, appId, runId);
   if (!run) {
     return (
@@ -224,9 +211,7 @@ export function RunPage({ api, appId, runId, confirm }: PageProps & { runId: num
           <>
             <h2>No run {runId}</h2>
             <p role="alert">{fault}</p>
-            <Link to={PATHS.runs} params={{ appId }}>
-              All runs
-            </Link>
+            <a href={hrefOf({ appId, view: "runs" })}>All runs</a>
           </>
         ) : (
           <p>Loading…</p>
@@ -272,7 +257,7 @@ export function RunPage({ api, appId, runId, confirm }: PageProps & { runId: num
             </RunSection>
           )}
           <ForOperators>
-            <RunAgain {...{ api, appId, run, confirm }} />
+            <RunAgain {...{ api, appId, run, go, confirm }} />
           </ForOperators>
         </div>
       </div>

@@ -1,10 +1,12 @@
 /** Filters of the list of runs. The URL contains each filter. */
-
+import { useEffect, useState } from "react";
 import type { TriggerType } from "../../../data/action-types.js";
 import type { ActionList } from "../shared/model.js";
-import { useTypedSearch } from "../shared/use-typed-search.js";
 import { TRIGGER_WORDS, VERSION_WORDS } from "./run-words.js";
-import { RANGES, RUN_STATES, RUNS_SEARCH, type RunsQuery, TRIGGER_TYPES, VERSION_KINDS } from "./runs-query.js";
+import { RANGES, RUN_STATES, type RunsQuery, TRIGGER_TYPES, VERSION_KINDS } from "./runs-query.js";
+
+/** Delay after the last key press before the search starts. */
+const SEARCH_DELAY_MS = 350;
 
 interface ChoiceProps {
   label: string;
@@ -45,6 +47,17 @@ function RemovableFilter({ words, remove }: { words: string; remove: () => void 
   );
 }
 
+function useTypedSearch(search: string, change: (search: string) => void) {
+  const [typed, setTyped] = useState(search);
+  useEffect(() => setTyped(search), [search]);
+  useEffect(() => {
+    if (typed.trim() === search) return;
+    const timer = setTimeout(() => change(typed.trim()), SEARCH_DELAY_MS);
+    return () => clearTimeout(timer);
+  }, [typed, search, change]);
+  return { typed, setTyped };
+}
+
 interface RunsFiltersProps {
   query: RunsQuery;
   /** Actions to choose from; null while they are loaded. */
@@ -60,8 +73,8 @@ const triggerLabel = (trigger: TriggerType): string =>
 export function RunsFilters({ query, list, change, setSearch, clear }: RunsFiltersProps) {
   const { typed, setTyped } = useTypedSearch(query.search ?? "", setSearch);
   const names = (list?.actions ?? []).map(({ id, name }): [string, string] => [String(id), name]);
-  const isListed = query.action === undefined || names.some(([id]) => id === String(query.action));
-  const actions: [string, string][] = isListed ? names : [[String(query.action), `action ${query.action}`], ...names];
+  const isListed = query.action === undefined || names.some(([id]) => id === query.action);
+  const actions: [string, string][] = isListed ? names : [[query.action!, `action ${query.action}`], ...names];
   return (
     <search className="row runs-filters">
       <input
@@ -75,43 +88,43 @@ export function RunsFilters({ query, list, change, setSearch, clear }: RunsFilte
       <FilterSelect
         label="Action"
         all="all actions"
-        value={query.action === undefined ? undefined : String(query.action)}
+        value={query.action}
         options={actions}
-        choose={(action) => change({ action: RUNS_SEARCH.action(action) ?? undefined })}
+        choose={(action) => change({ action })}
       />
       <FilterSelect
         label="State"
         all="any state"
         value={query.state}
         options={RUN_STATES.map((state) => [state, state])}
-        choose={(state) => change({ state: RUNS_SEARCH.state(state) ?? undefined })}
+        choose={(state) => change({ state })}
       />
       <FilterSelect
         label="Trigger"
         all="any trigger"
         value={query.trigger}
         options={TRIGGER_TYPES.map((trigger) => [trigger, triggerLabel(trigger)])}
-        choose={(trigger) => change({ trigger: RUNS_SEARCH.trigger(trigger) ?? undefined })}
+        choose={(trigger) => change({ trigger })}
       />
       <FilterSelect
         label="Copy"
         all="draft and live"
         value={query.copy}
         options={VERSION_KINDS.map((copy) => [copy, VERSION_WORDS[copy]])}
-        choose={(copy) => change({ copy: RUNS_SEARCH.copy(copy) ?? undefined })}
+        choose={(copy) => change({ copy })}
       />
       <FilterSelect
         label="Time"
         all="any time"
         value={query.range}
         options={Object.entries(RANGES).map(([range, { label }]) => [range, label])}
-        choose={(range) => change({ range: RUNS_SEARCH.range(range) ?? undefined })}
+        choose={(range) => change({ range })}
       />
       {query.person !== undefined && (
-        <RemovableFilter words={`asked for by person ${query.person}`} remove={() => change({ person: undefined })} />
+        <RemovableFilter words={`asked for by person ${query.person}`} remove={() => change({ person: "" })} />
       )}
       {query.version !== undefined && (
-        <RemovableFilter words={`of version ${query.version}`} remove={() => change({ version: undefined })} />
+        <RemovableFilter words={`of version ${query.version}`} remove={() => change({ version: "" })} />
       )}
       {Object.keys(query).length > 0 && (
         <button type="button" className="link" onClick={clear}>

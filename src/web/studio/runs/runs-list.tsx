@@ -1,13 +1,12 @@
 /** Table of up to 100,000 runs. Renders only the visible rows, and loads older runs when the person scrolls to them. */
 // biome-ignore-all lint/a11y/useSemanticElements: browsers drop the roles of table elements that are laid out as grids
 // biome-ignore-all lint/a11y/useFocusableInteractive: rows and cells of a table take no focus, what is in them does
-
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type CSSProperties, memo, type ReactNode, type RefObject, useEffect, useRef, useState } from "react";
 import type { RunRow } from "../shared/model.js";
 import { useNarrow } from "../shared/use-narrow.js";
+import type { Place } from "../shell/place.js";
 import { gridTemplate, type RunColumn } from "./run-columns.js";
-import type { RunsQuery } from "./runs-query.js";
 import type { RunsFound } from "./use-runs.js";
 
 const ROW_HEIGHT = 34;
@@ -19,7 +18,7 @@ interface RowProps {
   run: RunRow;
   appId: number;
   /** Filters of the list. The page of a run uses them for its link back. */
-  filters: RunsQuery;
+  filters: Place["query"];
   cancel: (runId: number) => Promise<void>;
   columns: readonly RunColumn[];
   /** Position in the table, below the header. */
@@ -52,7 +51,7 @@ const FIRST_RUN_ROW = 2;
 interface RunsListProps {
   runsFound: RunsFound;
   appId: number;
-  filters: RunsQuery;
+  filters: Place["query"];
   columns: readonly RunColumn[];
   /** Content above the table, which scrolls with it. */
   children: ReactNode;

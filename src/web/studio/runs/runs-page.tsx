@@ -1,9 +1,7 @@
 /** Page of the app's runs. The service searches, filters and counts them; the page of one run is run-page.tsx. */
-import { getRouteApi } from "@tanstack/react-router";
 import { useCallback, useMemo, useState } from "react";
-import { Link } from "../shell/link.js";
 import type { PageProps } from "../shell/page-props.js";
-import { PATHS } from "../shell/views.js";
+import { changedQuery, hrefOf, idOf } from "../shell/place.js";
 import { BacklogLine } from "./backlog-line.js";
 import { BulkActions } from "./bulk-actions.js";
 import { ChooseColumns } from "./choose-columns.js";
@@ -11,7 +9,7 @@ import { RunsOverTime } from "./lazy-chart.js";
 import { RunPage } from "./run-page.js";
 import { RunsFilters } from "./runs-filters.js";
 import { RunsList } from "./runs-list.js";
-import { isChartComplete, type RunsQuery, toRunsFilter } from "./runs-query.js";
+import { isChartComplete, type RunsQuery, timeRangeOf, toRunsFilter } from "./runs-query.js";
 import { useColumns } from "./use-columns.js";
 import { type RunsFound, useRuns } from "./use-runs.js";
 
@@ -40,44 +38,38 @@ function EmptyRunsText({ appId, isFiltered }: { appId: number; isFiltered: boole
         <b>No runs yet</b>
       </p>
       <p className="hint">Runs of all actions appear here, with their results, errors and consoles.</p>
-      <Link className="button" to={PATHS.actions} params={{ appId }}>
+      <a className="button" href={hrefOf({ appId, view: "actions" })}>
         Open the actions
-      </Link>
+      </a>
     </div>
   );
 }
 
-const route = getRouteApi(PATHS.runs);
-
-function RunsHistory({ api, appId, confirm, actions }: PageProps) {
-  const query = route.useSearch();
-  const navigate = route.useNavigate();
+function RunsHistory({ api, appId, place, go, confirm, actions }: PageProps) {
+  const query = place.query as RunsQuery;
   // The start of the range stays the same until the filters change.
   const [now] = useState(() => Date.now());
   const filter = useMemo(() => toRunsFilter(query, now), [query, now]);
   const runsFound = useRuns({ api, appId, filter, tail: actions.tail });
   const { runs, hasMore, isLoading, fault } = runsFound;
-  const change = useCallback(
-    (part: RunsQuery, replace = false) => void navigate({ to: ".", search: (old) => ({ ...old, ...part }), replace }),
-    [navigate],
-  );
+  const change = useCallback((part: RunsQuery) => go({ query: changedQuery(query, part) }), [go, query]);
   const setSearch = useCallback(
-    (search: string) => change({ search }, query.search !== undefined),
-    [change, query.search],
+    (search: string) => go({ query: changedQuery(query, { search }) }, { replace: query.search !== undefined }),
+    [go, query],
   );
   const columns = useColumns();
   const isFiltered = Object.keys(query).length > 0;
   return (
     <div className="runs-page">
       <h2 className="unseen">Runs</h2>
-      <RunsFilters {...{ query, change, setSearch }} list={actions.list} clear={() => void navigate({ to: "." })} />
+      <RunsFilters {...{ query, change, setSearch }} list={actions.list} clear={() => go({ query: {} })} />
       <BacklogLine {...{ api, appId, confirm }} />
-      <RunsList runsFound={runsFound} appId={appId} filters={query} columns={columns.shownColumns}>
+      <RunsList runsFound={runsFound} appId={appId} filters={place.query} columns={columns.shownColumns}>
         {isChartComplete(query) && (
           <RunsOverTime
             {...{ api, appId }}
             actionId={filter.actionId ?? null}
-            range={query.range ?? null}
+            range={timeRangeOf(query)}
             tail={actions.tail}
           />
         )}
@@ -102,9 +94,9 @@ function RunsHistory({ api, appId, confirm, actions }: PageProps) {
 }
 
 export function RunsPage(props: PageProps) {
-  const { appId } = props;
-  const { item: runId } = route.useParams();
-  return runId === undefined ? (
+  const { appId, place } = props;
+  const runId = idOf(place.item);
+  return runId === null ? (
     <RunsHistory key={appId} {...props} />
   ) : (
     <RunPage key={`${appId}/${runId}`} {...props} runId={runId} />

@@ -1,7 +1,19 @@
 /** Filters of the list of runs in the URL, such as `#/1/runs?state=failed&action=12`, and their conversion to the service's input. */
-
 import type { Copy, FindRunsQueryVariables, RunState, TriggerType } from "../documents.js";
-import { idOf, oneOf, type SearchOf, textOf } from "../shell/search.js";
+import { idOf } from "../shell/place.js";
+
+/** Keys of the URL's query with their values. Empty values are left out. */
+export interface RunsQuery {
+  search?: string;
+  action?: string;
+  state?: string;
+  trigger?: string;
+  copy?: string;
+  version?: string;
+  person?: string;
+  /** Name of a range in RANGES. */
+  range?: string;
+}
 
 export const RUN_STATES: readonly RunState[] = ["queued", "running", "completed", "failed", "skipped", "cancelled"];
 /** Trigger kinds of the original specification, and `http`, which this service adds. */
@@ -20,34 +32,28 @@ export const RANGES = {
 } as const;
 export type Range = keyof typeof RANGES;
 
-/** Search parameters of the page of runs. */
-export const RUNS_SEARCH = {
-  search: textOf,
-  action: idOf,
-  state: oneOf(RUN_STATES),
-  trigger: oneOf(TRIGGER_TYPES),
-  copy: oneOf(VERSION_KINDS),
-  version: idOf,
-  person: idOf,
-  range: oneOf(Object.keys(RANGES) as Range[]),
-};
-export type RunsQuery = SearchOf<typeof RUNS_SEARCH>;
+export const timeRangeOf = (query: RunsQuery): Range | null =>
+  query.range !== undefined && Object.hasOwn(RANGES, query.range) ? (query.range as Range) : null;
+
+const parseOption = <T extends string>(text: string | undefined, all: readonly T[]): T | null =>
+  all.find((word) => word === text) ?? null;
 
 /** Returns the input for the service. The start of the range is computed once, so that it does not move. */
 export function toRunsFilter(
   query: RunsQuery,
   now: number,
 ): Omit<FindRunsQueryVariables, "appId" | "before" | "limit"> {
+  const range = timeRangeOf(query);
   const search = query.search?.trim() ?? "";
   return {
     search: search === "" ? null : search,
-    actionId: query.action ?? null,
-    state: query.state ?? null,
-    trigger: query.trigger ?? null,
-    copy: query.copy ?? null,
-    versionId: query.version ?? null,
-    personId: query.person ?? null,
-    from: query.range ? new Date(now - RANGES[query.range].ms).toISOString() : null,
+    actionId: idOf(query.action),
+    state: parseOption(query.state, RUN_STATES),
+    trigger: parseOption(query.trigger, TRIGGER_TYPES),
+    copy: parseOption(query.copy, VERSION_KINDS),
+    versionId: idOf(query.version),
+    personId: idOf(query.person),
+    from: range === null ? null : new Date(now - RANGES[range].ms).toISOString(),
   };
 }
 

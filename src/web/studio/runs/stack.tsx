@@ -1,9 +1,7 @@
 /** Shows an error with its stack. Positions in the action's code are links to the line in the editor. */
-
 import { Fragment } from "react";
 import type { ScriptError } from "../shared/model.js";
-import { Link } from "../shell/link.js";
-import { PATHS } from "../shell/views.js";
+import { hrefOf } from "../shell/place.js";
 
 /** Matches the position in a line such as `at execute (book-seat.js:12:7)`. */
 const CODE_POSITION_PATTERN = /(?<![\w-])([\w-]+)\.js:(\d+):(\d+)/g;
@@ -39,15 +37,18 @@ export function Stack({ error, appId, action }: StackProps) {
           // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a text do not move
           <Fragment key={at}>{part}</Fragment>
         ) : (
-          <Link
+          <a
             // biome-ignore lint/suspicious/noArrayIndexKey: as above
             key={at}
-            to={PATHS.actions}
-            params={{ appId, item: action!.id }}
-            search={{ line: Number(part.line), column: Number(part.column) }}
+            href={hrefOf({
+              appId,
+              view: "actions",
+              item: String(action!.id),
+              query: { line: part.line, column: part.column },
+            })}
           >
             {part.text}
-          </Link>
+          </a>
         ),
       )}
     </pre>

@@ -1,10 +1,8 @@
 /** Table of scheduled runs of the past week that were skipped or failed. */
-
 import { RunState } from "../runs/run-words.js";
 import { formatExactTime } from "../shared/format.js";
 import type { Week } from "../shared/model.js";
-import { Link } from "../shell/link.js";
-import { PATHS } from "../shell/views.js";
+import { hrefOf } from "../shell/place.js";
 
 const timeFormat = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 
@@ -16,7 +14,7 @@ export function MissedRuns({ week, appId }: { week: Week; appId: number }) {
       <ul className="missed">
         {week.missed.map(({ actionId, name, state, reason, from, to, count, runId }) => (
           <li key={`${runId} ${state}`} className={`run-row ${state}`}>
-            <Link className="missed-line" to={PATHS.runs} params={{ appId, item: runId }}>
+            <a className="missed-line" href={hrefOf({ appId, view: "runs", item: String(runId) })}>
               <RunState state={state} />
               <time dateTime={to}>{formatExactTime(to)}</time>
               <b>{name ?? `action ${actionId}`}</b>
@@ -25,7 +23,7 @@ export function MissedRuns({ week, appId }: { week: Week; appId: number }) {
                   .filter(Boolean)
                   .join(", ")}
               </span>
-            </Link>
+            </a>
           </li>
         ))}
       </ul>

@@ -1,14 +1,12 @@
 /** Table of scheduled actions: schedule in words, time zone, next and last run, state, and buttons to run or pause the action. */
-
 import { useState } from "react";
 import { RunAction } from "../documents.js";
 import { asApiError } from "../shared/api.js";
 import { formatAge, formatExactTime, formatTimeInZone } from "../shared/format.js";
 import type { ActionSummary, Week } from "../shared/model.js";
-import { Link } from "../shell/link.js";
 import type { PageProps } from "../shell/page-props.js";
+import { hrefOf } from "../shell/place.js";
 import { ForEditors, ForOperators } from "../shell/role.js";
-import { PATHS } from "../shell/views.js";
 import { PauseButton } from "./pause-action.js";
 
 type ScheduledAction = Week["scheduled"][number];
@@ -86,9 +84,7 @@ function RunNowButton({ api, appId, action }: Pick<ListProps, "api" | "appId"> &
         Run now
       </button>
       {outcome && "runId" in outcome && (
-        <Link to={PATHS.runs} params={{ appId, item: outcome.runId }}>
-          Run {outcome.runId}
-        </Link>
+        <a href={hrefOf({ appId, view: "runs", item: String(outcome.runId) })}>Run {outcome.runId}</a>
       )}
       {outcome && "fault" in outcome && (
         <span className="fault" role="alert">
@@ -107,9 +103,9 @@ function ScheduleTableRow({ row, list }: { row: ScheduleRow; list: ListProps }) 
   return (
     <tr>
       <th scope="row">
-        <Link to={PATHS.actions} params={{ appId, item: action.id }} title={action.name}>
+        <a href={hrefOf({ appId, view: "actions", item: String(action.id) })} title={action.name}>
           {action.name}
-        </Link>
+        </a>
       </th>
       <td>
         {scheduled?.description ?? "–"}
@@ -164,9 +160,9 @@ export function ScheduleList(list: ListProps) {
           <b>No schedules yet</b>
         </p>
         <p className="hint">An action runs by itself once it has a schedule trigger and is published.</p>
-        <Link className="button" to={PATHS.actions} params={{ appId: list.appId }}>
+        <a className="button" href={hrefOf({ appId: list.appId, view: "actions" })}>
           Open the actions
-        </Link>
+        </a>
       </div>
     );
   }

@@ -1,9 +1,7 @@
 /** Week view of the schedules: the runs of each of the next days, in the time zone of each action. */
-
 import { formatExactTime } from "../shared/format.js";
 import type { Week } from "../shared/model.js";
-import { Link } from "../shell/link.js";
-import { PATHS } from "../shell/views.js";
+import { hrefOf } from "../shell/place.js";
 import { type DayLine, groupByDay } from "./week-days.js";
 
 const BROWSER_TIME_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
@@ -39,13 +37,12 @@ export function WeekView({ week, appId }: { week: Week; appId: number }) {
                     <span className="times">
                       {formatTimes(line)} {action.timezone}
                     </span>
-                    <Link
-                      to={PATHS.actions}
-                      params={{ appId, item: action.masterId }}
+                    <a
+                      href={hrefOf({ appId, view: "actions", item: String(action.masterId) })}
                       title={`${action.description}, ${action.timezone}`}
                     >
                       {action.name}
-                    </Link>
+                    </a>
                   </li>
                 );
               })}

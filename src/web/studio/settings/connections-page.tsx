@@ -1,15 +1,13 @@
 /**
  * Page of the app's connections: which settings are sent to which origins, and which actions may call which origins. It never shows values.
  */
-
 import { useState } from "react";
 import { ListAllowedOrigins, ReadConnections, SetSecretBindings } from "../documents.js";
 import type { Api } from "../shared/api.js";
 import type { SecretBinding } from "../shared/model.js";
 import { useResource } from "../shared/use-resource.js";
-import { Link } from "../shell/link.js";
 import type { PageProps } from "../shell/page-props.js";
-import { PATHS } from "../shell/views.js";
+import { hrefOf } from "../shell/place.js";
 import { BindingTrial } from "./binding-trial.js";
 import { BINDING_PLACES, NewBinding } from "./new-binding.js";
 
@@ -39,9 +37,7 @@ function ActionLinks({ appId, actions }: { appId: number; actions: readonly Acti
   return actions.map(({ id, name }, at) => (
     <span key={id}>
       {at > 0 && ", "}
-      <Link to={PATHS.actions} params={{ appId, item: id }}>
-        {name}
-      </Link>
+      <a href={hrefOf({ appId, view: "actions", item: String(id) })}>{name}</a>
     </span>
   ));
 }
@@ -151,9 +147,7 @@ export function ConnectionsPage({ api, appId, confirm }: PageProps) {
       <ul className="records">
         {value?.listed.map(({ id, name, integrationOrigins }) => (
           <li key={id}>
-            <Link to={PATHS.actions} params={{ appId, item: id }}>
-              {name}
-            </Link>
+            <a href={hrefOf({ appId, view: "actions", item: String(id) })}>{name}</a>
             <span className="grow">{integrationOrigins.join(", ")}</span>
           </li>
         ))}

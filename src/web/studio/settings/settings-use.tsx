@@ -1,12 +1,10 @@
 /** Size of the settings, and the actions that read a setting, which are read on request. */
-
 import { keepPreviousData } from "@tanstack/react-query";
 import { useState } from "react";
 import { ReadSettingsUse } from "../documents.js";
 import { formatBytes } from "../shared/format.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
-import { Link } from "../shell/link.js";
-import { PATHS } from "../shell/views.js";
+import { hrefOf } from "../shell/place.js";
 
 /** @param updatedAt time of the last change of the settings; "" until they have been read */
 export function SettingsGauge({ appId, updatedAt }: { appId: number; updatedAt: string }) {
@@ -65,9 +63,9 @@ export function SettingReaders({ appId, name }: { appId: number; name: string })
     <span className="hint readers">
       Read by{" "}
       {readers.map(({ id, name: action }) => (
-        <Link key={id} to={PATHS.actions} params={{ appId, item: id }}>
+        <a key={id} href={hrefOf({ appId, view: "actions", item: String(id) })}>
           {action}
-        </Link>
+        </a>
       ))}
     </span>
   );

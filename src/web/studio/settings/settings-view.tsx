@@ -1,10 +1,8 @@
 /** Page of the app's settings by tier. Keeps a set of edited rows, so that leaving the page asks about unsaved changes. */
-import { getRouteApi } from "@tanstack/react-router";
 import { useCallback, useEffect, useRef } from "react";
 import { useNames } from "../people/people.js";
 import type { PageProps } from "../shell/page-props.js";
 import { mayEdit } from "../shell/rights.js";
-import { PATHS } from "../shell/views.js";
 import { NewSetting } from "./new-setting.js";
 import { SettingLine } from "./setting-line.js";
 import { type Tier, tierOf } from "./setting-value.js";
@@ -22,7 +20,7 @@ export function SettingsView(props: PageProps) {
   return mayEdit(props.role) ? <AllSettings {...props} /> : <PublicSettings {...props} />;
 }
 
-function AllSettings({ api, appId, confirm, setDirty }: PageProps) {
+function AllSettings({ api, appId, confirm, setDirty, place }: PageProps) {
   const settings = useSettings(api, appId);
   const nameOf = useNames(appId);
   const { values, details, updatedAt, fault } = settings;
@@ -37,7 +35,7 @@ function AllSettings({ api, appId, confirm, setDirty }: PageProps) {
   );
 
   const isLoaded = values !== null;
-  const { key: shownKey } = getRouteApi(PATHS.settings).useSearch();
+  const shownKey = place.query["key"];
   useEffect(() => {
     // The URL names a setting: its row is scrolled into view and focused.
     const rows = isLoaded && shownKey ? [...document.querySelectorAll<HTMLElement>(".setting")] : [];

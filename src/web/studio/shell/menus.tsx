@@ -1,32 +1,29 @@
 /** Menus of the sidebar: the switcher between apps with its search, the account, and the drawer of a narrow window. Loaded and open on first use. */
-
 import * as Dialog from "@radix-ui/react-dialog";
 import * as Dropdown from "@radix-ui/react-dropdown-menu";
 import * as Popover from "@radix-ui/react-popover";
-import { type NavigateOptions, useNavigate } from "@tanstack/react-router";
 import { Command } from "cmdk";
 import CircleUser from "lucide-react/icons/circle-user";
 import LayoutGrid from "lucide-react/icons/layout-grid";
 import LogOut from "lucide-react/icons/log-out";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import type { App } from "../shared/model.js";
-import { Link } from "./link.js";
 import { AccountButton, AppButton, DrawerButton, LetterIcon } from "./menu-buttons.js";
-import { PATHS } from "./views.js";
+import { hrefOf, type Navigation } from "./place.js";
 
 const ICON_PIXELS = 16;
 
 interface AppMenuProps {
   apps: App[];
   app: App;
+  go: Navigation["go"];
 }
 
-export function AppMenu({ apps, app }: AppMenuProps) {
+export function AppMenu({ apps, app, go }: AppMenuProps) {
   const [isOpen, setOpen] = useState(true);
-  const navigate = useNavigate();
-  const choose = (place: NavigateOptions) => {
+  const choose = (change: Parameters<typeof go>[0]) => {
     setOpen(false);
-    void navigate(place);
+    go(change);
   };
   return (
     <Popover.Root open={isOpen} onOpenChange={setOpen}>
@@ -43,7 +40,7 @@ export function AppMenu({ apps, app }: AppMenuProps) {
                 <Command.Item
                   key={id}
                   value={`${name} ${id}`}
-                  onSelect={() => choose({ to: PATHS.home, params: { appId: id } })}
+                  onSelect={() => choose({ appId: id, view: "home", item: null, query: {} })}
                 >
                   <LetterIcon name={name} />
                   <span className="grow">{name}</span>
@@ -55,7 +52,7 @@ export function AppMenu({ apps, app }: AppMenuProps) {
                 // Shown even if the search finds no app, because a list box must have an option.
                 forceMount
                 value="All apps"
-                onSelect={() => choose({ to: PATHS.apps, params: { appId: undefined } })}
+                onSelect={() => choose({ view: "apps", appId: null, item: null, query: {} })}
               >
                 <LayoutGrid size={ICON_PIXELS} aria-hidden />
                 <span className="grow">All apps and organizations</span>
@@ -83,9 +80,9 @@ export function AccountMenu({ app, email, signOut }: AccountMenuProps) {
       </Dropdown.Trigger>
       <Dropdown.Content className="menu" align="start" side="top" sideOffset={6}>
         <Dropdown.Item asChild>
-          <Link to={PATHS.account} params={{ appId: app.id }}>
+          <a href={hrefOf({ appId: app.id, view: "account" })}>
             <CircleUser size={ICON_PIXELS} aria-hidden /> Account
-          </Link>
+          </a>
         </Dropdown.Item>
         <Dropdown.Separator className="menu-line" />
         <Dropdown.Item onSelect={signOut}>

@@ -5,15 +5,18 @@ import type { Actions } from "../actions/use-actions.js";
 import type { Api } from "../shared/api.js";
 import type { Confirm } from "../shared/confirm.js";
 import type { App } from "../shared/model.js";
+import type { Navigation, Place } from "./place.js";
 import type { Membership } from "./session.js";
-import type { UnsavedChanges } from "./use-unsaved.js";
 
 export interface PageProps {
   api: Api;
   apps: App[];
   app: App;
   appId: number;
-  setDirty: UnsavedChanges["setDirty"];
+  /** `item` and `query` of the URL, which determine what the page shows. */
+  place: Place;
+  go: Navigation["go"];
+  setDirty: Navigation["setDirty"];
   confirm: Confirm;
   actions: Actions;
   /** Call this after the app itself was changed, such as renamed or published. */

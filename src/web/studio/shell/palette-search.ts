@@ -1,11 +1,10 @@
 /** Commands of the palette that need the service: data sources, settings, people, runs and the documentation. */
-import { type UseNavigateResult, useNavigate } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { searchDocs } from "../docs/read-docs.js";
 import { FindPalettePeople, FindPaletteTables, ListSettingKeys, ReadPublicSettings } from "../documents.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { Command } from "./commands.js";
-import { PATHS } from "./views.js";
+import type { Navigation } from "./place.js";
 
 const TYPED_MS = 200;
 const DOCS_MIN_CHARACTERS = 3;
@@ -14,12 +13,12 @@ const DOCS_SHOWN = 6;
 export interface SearchContext {
   appId: number;
   isEditor: boolean;
+  go: Navigation["go"];
   openDocs: (address: string) => void;
 }
 
 /** Tables, settings and people of the app. A kind that is not read yet, or may not be read, is left out. */
-export function useItems({ appId, isEditor }: SearchContext): Command[] {
-  const navigate = useNavigate();
+export function useItems({ appId, isEditor, go }: SearchContext): Command[] {
   // Sends separate requests, because the service rejects a whole request if the role may not read a part of it.
   const tables = useResource(queryOf(FindPaletteTables, { appId })).value;
   const readable = useResource(queryOf(ReadPublicSettings, { appId })).value;
@@ -31,15 +30,15 @@ export function useItems({ appId, isEditor }: SearchContext): Command[] {
   return [
     ...(tables?.dataSources ?? []).map(({ id, name }) => ({
       name: `Table ${name}`,
-      run: () => void navigate({ to: PATHS.data, params: { item: id } }),
+      run: () => go({ view: "data", item: String(id), query: {} }),
     })),
     ...[...keys].sort().map((key) => ({
       name: `Setting ${key}`,
-      run: () => void navigate({ to: PATHS.settings, search: { key } }),
+      run: () => go({ view: "settings", item: null, query: { key } }),
     })),
     ...(people?.members ?? []).map(({ user: { firstName, lastName, email } }) => ({
       name: `Person ${[firstName, lastName].filter(Boolean).join(" ")} ${email}`.replaceAll(/\s+/g, " "),
-      run: () => void navigate({ to: PATHS.app, params: { item: "people" } }),
+      run: () => go({ view: "app", item: "people" }),
     })),
   ];
 }
@@ -69,10 +68,8 @@ export function useDocsHits(typed: string, { openDocs }: SearchContext): Command
 }
 
 /** Finds the run with the typed number. */
-export function runCommands(typed: string, navigate: UseNavigateResult<string>): Command[] {
+export function runCommands(typed: string, { go }: SearchContext): Command[] {
   const number = /^(?:run\s+)?#?([1-9]\d{0,14})$/i.exec(typed.trim())?.[1];
   if (number === undefined) return [];
-  return [
-    { name: `Open run ${number}`, run: () => void navigate({ to: PATHS.runs, params: { item: Number(number) } }) },
-  ];
+  return [{ name: `Open run ${number}`, run: () => go({ view: "runs", item: number, query: {} }) }];
 }

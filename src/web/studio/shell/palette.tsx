@@ -2,7 +2,6 @@
  * Command palette, opened by Ctrl+K: finds commands of the screen, actions, data sources, settings, people, runs and documentation by
  * words.
  */
-import { useNavigate } from "@tanstack/react-router";
 import { type KeyboardEvent, useCallback, useEffect, useState } from "react";
 import { ModalDialog } from "../shared/modal.js";
 import { type Command, currentCommands } from "./commands.js";
@@ -26,13 +25,12 @@ const removeDuplicates = (commands: Command[]): Command[] => [
 
 function CommandPalette({ close, context }: { close: () => void; context: SearchContext }) {
   const [commands] = useState(currentCommands);
-  const navigate = useNavigate();
   const items = useItems(context);
   const [typed, setTyped] = useState("");
   const [at, setAt] = useState(0);
   const docs = useDocsHits(typed, context);
   const commandsFound = removeDuplicates([
-    ...runCommands(typed, navigate),
+    ...runCommands(typed, context),
     ...filterCommands([...commands, ...items], typed),
     ...docs,
   ]);

@@ -1,22 +1,18 @@
 /** Root component of Studio: shows the sign-in page, Studio, or the page of a one-time link. */
-
 import { QueryClientProvider } from "@tanstack/react-query";
-import { RouterProvider } from "@tanstack/react-router";
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { FinishAccount, LinkPage, parseLinkPage } from "../accounts/link-pages.js";
 import { watchSession } from "../accounts/renewal.js";
 import { createQueryClient } from "../shared/query-client.js";
 import { NotFound } from "./not-found.js";
-import { createStudioRouter } from "./router.js";
 import type { Session } from "./session.js";
 import { SignIn } from "./sign-in.js";
 import { isStudioPath } from "./start.js";
-import { SessionContext } from "./studio.js";
+import { Studio } from "./studio.js";
 
 function Page() {
   const [session, setSession] = useState<Session | null>(null);
-  const [router] = useState(createStudioRouter);
   useEffect(() => watchSession(session !== null), [session]);
   const signOut = useCallback(() => {
     watchSession(false);
@@ -29,9 +25,7 @@ function Page() {
   if (!session || !queries) return <SignIn onSession={setSession} />;
   return (
     <QueryClientProvider client={queries}>
-      <SessionContext value={{ session, signOut }}>
-        <RouterProvider router={router} />
-      </SessionContext>
+      <Studio session={session} signOut={signOut} />
     </QueryClientProvider>
   );
 }

@@ -1,5 +1,4 @@
 /** Button on every page that shows how many runs of the app have not ended, with a list in which they can be cancelled. */
-
 import { useEffect, useRef, useState } from "react";
 import type { Tail } from "../actions/use-actions.js";
 import { CancelRun, ListUnfinished, type ListUnfinishedQuery } from "../documents.js";
@@ -7,8 +6,7 @@ import { RunLine } from "../runs/run-line.js";
 import type { Api } from "../shared/api.js";
 import { useReloadAfter } from "../shared/use-reload-after.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
-import { Link } from "./link.js";
-import { PATHS } from "./views.js";
+import { hrefOf } from "./place.js";
 
 type Unfinished = ListUnfinishedQuery["unfinished"];
 
@@ -84,9 +82,9 @@ export function RunningChip({ api, appId, tail }: { api: Api; appId: number; tai
           {unfinished && unfinished.runs.length < unfinished.running + unfinished.queued && (
             <p className="hint">The newest {unfinished.runs.length} of them.</p>
           )}
-          <Link to={PATHS.runs} params={{ appId }} onClick={() => setOpen(false)}>
+          <a href={hrefOf({ appId, view: "runs" })} onClick={() => setOpen(false)}>
             All runs
-          </Link>
+          </a>
         </section>
       )}
     </div>

@@ -1,5 +1,4 @@
 /** Sidebar: the app switcher, the commands, links to all pages in groups, and the account. On a narrow window it is a drawer. */
-
 import ArrowLeftRight from "lucide-react/icons/arrow-left-right";
 import Bell from "lucide-react/icons/bell";
 import BookOpen from "lucide-react/icons/book-open";
@@ -26,21 +25,11 @@ import { type ComponentType, lazy, useEffect, useRef } from "react";
 import type { Role } from "../../../rules/roles.js";
 import { serviceAddress } from "../../service-address.js";
 import type { App } from "../shared/model.js";
-import { Link } from "./link.js";
 import { withLoadError } from "./load-error.js";
 import { AccountButton, AppButton, LoadOnFirstUse } from "./menu-buttons.js";
+import { hrefOf, type Navigation, type Place } from "./place.js";
 import { mayEdit } from "./rights.js";
-import type { OpenPlace } from "./use-open-place.js";
-import {
-  APP_PARTS,
-  type AppPart,
-  appPartOf,
-  PATHS,
-  SIDEBAR_GROUPS,
-  type SidebarLink,
-  VIEW_DETAILS,
-  type View,
-} from "./views.js";
+import { APP_PARTS, isAppPart, SIDEBAR_GROUPS, type SidebarLink, VIEW_DETAILS, type View } from "./views.js";
 
 const ICONS: Record<SidebarLink, ComponentType<{ size?: number; "aria-hidden"?: boolean }>> = {
   home: House,
@@ -73,20 +62,22 @@ const AccountMenu = lazy(async () => ({ default: (await withLoadError(import("./
 export const isFor = (view: View, role: Role): boolean =>
   mayEdit(role) || (VIEW_DETAILS[view].also ?? []).includes(role);
 
-function splitLink(link: SidebarLink): { view: View; item: AppPart | undefined } {
-  const [view, item] = link.split("/") as [View, AppPart?];
+function splitLink(link: SidebarLink): { view: View; item: string | null } {
+  const [view, item = null] = link.split("/") as [View, string?];
   return { view, item };
 }
 
-const labelOf = ({ view, item }: { view: View; item: AppPart | undefined }) =>
-  item ? APP_PARTS[item] : VIEW_DETAILS[view].label;
+const labelOf = ({ view, item }: { view: View; item: string | null }) =>
+  isAppPart(item) && view === "app" ? APP_PARTS[item] : VIEW_DETAILS[view].label;
 
 export interface SidebarProps {
   role: Role;
   apps: App[];
   app: App;
   email: string;
-  place: OpenPlace;
+  /** The open page, with its item. */
+  place: Pick<Place, "view" | "item">;
+  go: Navigation["go"];
   signOut: () => void;
   openPalette: () => void;
   /** Switches between the full sidebar and icons only; undefined in the drawer. */
@@ -95,7 +86,7 @@ export interface SidebarProps {
 }
 
 function Links({ app, role, place, isCollapsed }: Pick<SidebarProps, "app" | "role" | "place" | "isCollapsed">) {
-  const item = place.view === "app" ? appPartOf(place.item) : undefined;
+  const item = place.view === "app" ? (isAppPart(place.item) ? place.item : "general") : null;
   const nav = useRef<HTMLElement>(null);
   const openPage = `${place.view} ${item}`;
   // In a low window, the link of the open page may be below the visible ones.
@@ -116,19 +107,19 @@ function Links({ app, role, place, isCollapsed }: Pick<SidebarProps, "app" | "ro
             )}
             {shownLinks.map((sidebarLink) => {
               const Icon = ICONS[sidebarLink.link];
-              const isOpen = sidebarLink.view === place.view && sidebarLink.item === item;
+              const isOpen =
+                sidebarLink.view === place.view && (sidebarLink.view !== "app" || sidebarLink.item === item);
               return (
-                <Link
+                <a
                   key={sidebarLink.link}
                   className="nav-link"
                   title={isCollapsed ? labelOf(sidebarLink) : undefined}
                   aria-current={isOpen ? "page" : undefined}
-                  to={PATHS[sidebarLink.view]}
-                  params={{ appId: app.id, item: sidebarLink.item }}
+                  href={hrefOf({ appId: app.id, view: sidebarLink.view, item: sidebarLink.item })}
                 >
                   <Icon size={ICON_PIXELS} aria-hidden />
                   <span className="nav-label">{labelOf(sidebarLink)}</span>
-                </Link>
+                </a>
               );
             })}
           </section>
@@ -140,11 +131,11 @@ function Links({ app, role, place, isCollapsed }: Pick<SidebarProps, "app" | "ro
 
 /** Content of the sidebar, which the column and the drawer share. */
 export function SidebarContent(props: SidebarProps) {
-  const { apps, app, email, signOut, openPalette, toggle, isCollapsed } = props;
+  const { apps, app, email, go, signOut, openPalette, toggle, isCollapsed } = props;
   return (
     <>
       <LoadOnFirstUse popup="dialog" button={(props) => <AppButton name={app.name} {...props} />}>
-        <AppMenu {...{ apps, app }} />
+        <AppMenu {...{ apps, app, go }} />
       </LoadOnFirstUse>
       <button
         type="button"

@@ -1,6 +1,5 @@
 /** Studio for a signed-in person: shows the open page of the open app. Each page is loaded when it is first opened. */
-import { Outlet, useNavigate } from "@tanstack/react-router";
-import { createContext, type ReactNode, use, useCallback, useEffect } from "react";
+import { type ComponentType, lazy, Suspense, useCallback, useEffect } from "react";
 import { SessionDialog } from "../accounts/session-dialog.js";
 import { type Actions, useActions } from "../actions/use-actions.js";
 import { NewApp, type NewAppProps } from "../app/new-app.js";
@@ -11,44 +10,42 @@ import type { App } from "../shared/model.js";
 import { useMedia } from "../shared/use-narrow.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import { ConnectionBanner } from "./connection-banner.js";
-import { PAGES, PageContext } from "./lazy-pages.js";
+import { withLoadError } from "./load-error.js";
 import { PageBoundary } from "./page-boundary.js";
+import type { PageProps } from "./page-props.js";
 import { usePalette } from "./palette.js";
+import type { Place } from "./place.js";
 import { mayEdit, roleOn } from "./rights.js";
 import { RoleProvider } from "./role.js";
+import { loadedPage, loadPage } from "./routes.js";
 import type { Session } from "./session.js";
 import { isFor, SidebarContent } from "./sidebar.js";
 import { itemName, TopBar } from "./top-bar.js";
 import { useCollapsed } from "./use-collapsed.js";
 import { useFrameCommands } from "./use-frame-commands.js";
-import { type OpenPlace, useOpenPlace } from "./use-open-place.js";
+import { usePlace } from "./use-place.js";
 import { useRoles } from "./use-roles.js";
-import { useUnsavedChanges } from "./use-unsaved.js";
-import { APP_PARTS, appPartOf, PATHS, VIEW_DETAILS } from "./views.js";
+import { APP_PARTS, isAppPart, VIEW_DETAILS, type View } from "./views.js";
 
 interface NoAppProps extends NewAppProps {
-  requestedAppId: number | undefined;
+  requestedAppId: number | null;
   first: App | undefined;
   isAdmin: boolean;
   signOut: () => void;
 }
 
 function NoApp({ requestedAppId, first, isAdmin, signOut, ...making }: NoAppProps) {
-  const navigate = useNavigate();
+  const { go } = making;
   return (
     <main className="welcome">
-      <h1>{requestedAppId === undefined ? "No app" : `No app ${requestedAppId}`}</h1>
+      <h1>{requestedAppId === null ? "No app" : `No app ${requestedAppId}`}</h1>
       <p>
         {first
           ? `There is no app ${requestedAppId}, or you have no role on it.`
           : "You have no role on any app. Ask an owner or an administrator of your organization for an invitation."}
       </p>
       {first && (
-        <button
-          type="button"
-          className="primary"
-          onClick={() => void navigate({ to: PATHS.actions, params: { appId: first.id, item: undefined } })}
-        >
+        <button type="button" className="primary" onClick={() => go({ appId: first.id, view: "actions" })}>
           Go to {first.name}
         </button>
       )}
@@ -58,6 +55,24 @@ function NoApp({ requestedAppId, first, isAdmin, signOut, ...making }: NoAppProp
       </button>
     </main>
   );
+}
+
+const LEAVE = {
+  title: "Leave without saving?",
+  text: "What you changed here would be lost.",
+  yes: "Discard changes",
+  danger: true,
+};
+
+const pages = new Map<View, ComponentType<PageProps>>();
+
+/** Returns the component of a view's page. It must be the same one in each render, so that the page keeps its state. */
+function pageOf(view: View): ComponentType<PageProps> {
+  const known = pages.get(view);
+  if (known) return known;
+  const page = loadedPage(view) ?? lazy(async () => ({ default: await withLoadError(loadPage(view)) }));
+  pages.set(view, page);
+  return page;
 }
 
 function useApps(initialApps: App[]) {
@@ -72,54 +87,49 @@ function useApps(initialApps: App[]) {
 }
 
 /** Returns the title of the window: the open item or the page, and the app. */
-function useTitle(app: App | undefined, place: OpenPlace, actions: Actions): void {
+function useTitle(app: App | undefined, place: Place, actions: Actions): void {
   const { view, item } = place;
-  const open = view === "app" && item !== undefined ? APP_PARTS[appPartOf(item)] : itemName(place, actions);
+  const open = view === "app" && isAppPart(item) ? APP_PARTS[item] : itemName(place, actions);
   const title = [open ?? VIEW_DETAILS[view].label, app?.name, "Studio"].filter(Boolean).join(" · ");
   useEffect(() => {
     document.title = title;
   }, [title]);
 }
 
-interface SignedIn {
+interface StudioProps {
   session: Session;
   signOut: () => void;
 }
 
-export const SessionContext = createContext<SignedIn | null>(null);
-
-/** Component of the root route. */
-export function StudioFrame(): ReactNode {
-  const { session, signOut } = use(SessionContext)!;
-  const { api, apps: initialApps, roles: known, isAdmin, email } = session;
+export function Studio({ session: { api, apps: initialApps, roles: known, isAdmin, email }, signOut }: StudioProps) {
   const { apps, reloadApps } = useApps(initialApps);
   const { roles, reloadRoles } = useRoles(api, known);
   const { confirm, dialog } = useConfirm();
-  const { setDirty, mayLeave } = useUnsavedChanges(confirm);
-  const place = useOpenPlace();
-  const app = place.appId === undefined ? apps[0] : apps.find(({ id }) => id === place.appId);
+  const mayLeave = useCallback(() => confirm(LEAVE), [confirm]);
+  const { place, go, setDirty, mayGo } = usePlace(mayLeave);
+  const app = place.appId === null ? apps[0] : apps.find(({ id }) => id === place.appId);
   const actions = useActions(api, app?.id ?? null);
   const { openDocs, docsPanel } = useDocs(app?.id ?? 0);
   const isEditor = app !== undefined && mayEdit(roleOn({ roles, isAdmin }, app.id));
-  const { openPalette, palette } = usePalette({ appId: app?.id ?? 0, isEditor, openDocs });
+  const { openPalette, palette } = usePalette({ appId: app?.id ?? 0, isEditor, go, openDocs });
   const { isCollapsed, toggle } = useCollapsed();
   const isNarrow = useMedia("(max-width: 799px)");
   useTitle(app, place, actions);
   const confirmSignOut = useCallback(async () => {
-    if (await mayLeave()) signOut();
-  }, [mayLeave, signOut]);
+    if (await mayGo()) signOut();
+  }, [mayGo, signOut]);
   const onSignOut = useCallback(() => void confirmSignOut(), [confirmSignOut]);
-  useFrameCommands({ view: place.view, isAdmin, apps, actions, signOut: onSignOut });
+  useFrameCommands({ isAdmin, apps, go, actions, signOut: onSignOut });
 
   if (!app) {
-    return <NoApp requestedAppId={place.appId} first={apps[0]} {...{ api, isAdmin, reloadApps, signOut }} />;
+    return <NoApp requestedAppId={place.appId} first={apps[0]} {...{ api, go, isAdmin, reloadApps, signOut }} />;
   }
   const role = roleOn({ roles, isAdmin }, app.id);
   // A page that is not for this role opens Home instead.
   const view = isFor(place.view, role) ? place.view : "home";
+  const Page = pageOf(view);
   const rights = { role, reloadRoles, organizations: roles.organizations };
-  const props = { appId: app.id, api, apps, app, setDirty, confirm, actions, reloadApps, isAdmin, email, ...rights };
-  const sidebar = { role, apps, app, email, place: { ...place, view }, openPalette, signOut: onSignOut };
+  const sidebar = { role, apps, app, email, place: { ...place, view }, go, openPalette, signOut: onSignOut };
   return (
     <RoleProvider value={role}>
       <div className={isCollapsed ? "studio collapsed" : "studio"}>
@@ -136,7 +146,13 @@ export function StudioFrame(): ReactNode {
           <ConnectionBanner api={api} />
           <main id="content" className="content" tabIndex={-1}>
             <PageBoundary key={`${app.id}/${view}`}>
-              <PageContext value={props}>{view === place.view ? <Outlet /> : <PAGES.home />}</PageContext>
+              <Suspense fallback={<p className="welcome">Loading…</p>}>
+                <Page
+                  appId={app.id}
+                  {...{ api, apps, app, place, go, setDirty, confirm, actions, reloadApps, isAdmin, email }}
+                  {...rights}
+                />
+              </Suspense>
             </PageBoundary>
           </main>
         </div>

@@ -1,56 +1,55 @@
 /**
  * Bar above a page with the page's path, the app's state and its current runs. In a narrow window, it also has the button of the sidebar.
  */
-
 import ChevronRight from "lucide-react/icons/chevron-right";
 import CircleHelp from "lucide-react/icons/circle-question-mark";
-import { lazy } from "react";
+import { Fragment, lazy } from "react";
 import type { Actions } from "../actions/use-actions.js";
 import { findHelpPath } from "../docs/help-pages.js";
 import type { Api } from "../shared/api.js";
 import { useMedia } from "../shared/use-narrow.js";
-import { Link } from "./link.js";
 import { withLoadError } from "./load-error.js";
 import { DrawerButton, LoadOnFirstUse } from "./menu-buttons.js";
+import { hrefOf, idOf, type Place } from "./place.js";
 import { RunningChip } from "./running-chip.js";
 import { SidebarContent, type SidebarProps } from "./sidebar.js";
-import type { OpenPlace } from "./use-open-place.js";
-import { APP_PARTS, appPartOf, PATHS, VIEW_DETAILS } from "./views.js";
+import { APP_PARTS, isAppPart, VIEW_DETAILS } from "./views.js";
 
 const Drawer = lazy(async () => ({ default: (await withLoadError(import("./menus.js"))).Drawer }));
 
 /** Name of the open item; null if the page shows no item. */
-export function itemName({ view, item }: OpenPlace, actions: Actions): string | null {
+export function itemName({ view, item }: Pick<Place, "view" | "item">, actions: Actions): string | null {
   if (view === "actions" && item === "new") return "New action";
-  if (view === "actions") return actions.list?.actions.find(({ id }) => id === item)?.name ?? null;
-  if (view === "runs") return item === undefined ? null : `Run ${item}`;
+  if (view === "actions") return actions.list?.actions.find(({ id }) => id === idOf(item))?.name ?? null;
+  if (view === "runs") return idOf(item) === null ? null : `Run ${item}`;
   return null;
 }
 
 interface TopBarProps extends SidebarProps {
   api: Api;
   actions: Actions;
+  place: Place;
   openDocs: (address: string) => void;
 }
 
 function Breadcrumbs({ app, place, actions }: Pick<TopBarProps, "app" | "place" | "actions">) {
-  const { view, item, search } = place;
+  const { view, item, query } = place;
   const name = itemName(place, actions);
-  const page = view === "app" ? APP_PARTS[appPartOf(item)] : VIEW_DETAILS[view].label;
+  const page = view === "app" ? APP_PARTS[isAppPart(item) ? item : "general"] : VIEW_DETAILS[view].label;
+  const above = [
+    { label: app.name, href: hrefOf({ appId: app.id, view: "home" }) },
+    ...(name === null
+      ? []
+      : [{ label: page, href: hrefOf({ appId: app.id, view, query: view === "runs" ? query : {} }) }]),
+  ];
   return (
     <nav className="breadcrumbs" aria-label="Breadcrumbs">
-      <Link to={PATHS.home} params={{ appId: app.id }}>
-        {app.name}
-      </Link>
-      <ChevronRight size={14} aria-hidden />
-      {name !== null && (
-        <>
-          <Link to={PATHS[view]} params={{ appId: app.id }} search={view === "runs" ? search : {}}>
-            {page}
-          </Link>
+      {above.map(({ label, href }) => (
+        <Fragment key={href}>
+          <a href={href}>{label}</a>
           <ChevronRight size={14} aria-hidden />
-        </>
-      )}
+        </Fragment>
+      ))}
       <h1>{name ?? page}</h1>
     </nav>
   );

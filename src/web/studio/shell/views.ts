@@ -1,4 +1,4 @@
-/** Studio's pages with their names in URLs, their titles, and their order in the sidebar. Add a new page here, in pages.ts and in router.ts. */
+/** Studio's pages with their names in URLs, their titles, and their order in the sidebar. Add a new page here and in routes.ts. */
 
 import type { Role } from "../../../rules/roles.js";
 
@@ -50,9 +50,7 @@ export const APP_PARTS = {
 
 export type AppPart = keyof typeof APP_PARTS;
 
-/** Returns the open part of the app's page. */
-export const appPartOf = (item: unknown): AppPart =>
-  typeof item === "string" && Object.hasOwn(APP_PARTS, item) ? (item as AppPart) : "general";
+export const isAppPart = (item: string | null): item is AppPart => item !== null && Object.hasOwn(APP_PARTS, item);
 
 /** Link of the sidebar: a page, or a part of the page of the app. */
 export type SidebarLink =
@@ -81,22 +79,7 @@ export const SIDEBAR_GROUPS: readonly { label: string | null; links: readonly Si
   },
 ];
 
-/** Routes of the pages. Without an ID of an app, a URL leads to the first app. */
-export const PATHS = {
-  home: "/{-$appId}/home",
-  actions: "/{-$appId}/actions/{-$item}",
-  runs: "/{-$appId}/runs/{-$item}",
-  schedule: "/{-$appId}/schedule",
-  data: "/{-$appId}/data/{-$item}",
-  media: "/{-$appId}/media/{-$item}",
-  outbox: "/{-$appId}/outbox/{-$item}",
-  notifications: "/{-$appId}/notifications/{-$item}",
-  alerts: "/{-$appId}/alerts/{-$item}",
-  settings: "/{-$appId}/settings",
-  app: "/{-$appId}/app/{-$item}",
-  account: "/{-$appId}/account",
-  apps: "/{-$appId}/apps",
-  people: "/{-$appId}/people/{-$item}",
-  access: "/{-$appId}/access/{-$item}",
-  service: "/{-$appId}/service",
-} as const satisfies Record<View, string>;
+/** URLs of earlier releases, and the pages to which they redirect. */
+export const FORMER_VIEW_NAMES: Readonly<Record<string, View>> = { log: "runs" };
+
+export const isView = (name: string): name is View => Object.hasOwn(VIEW_DETAILS, name);

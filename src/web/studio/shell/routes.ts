@@ -1,11 +1,10 @@
-/** Loaders of the pages' modules, which are separate files in the build. Add a new page here, in views.ts and in router.ts. */
+/** Loaders of the pages' modules, which are separate files in the build. Add a new page here and in views.ts. */
 import type { ComponentType } from "react";
-import { withLoadError } from "./load-error.js";
 import type { PageProps } from "./page-props.js";
 import { preloadPart } from "./parts.js";
 import type { View } from "./views.js";
 
-const LOADERS: Readonly<Record<View, () => Promise<ComponentType<PageProps>>>> = {
+const ROUTES: Readonly<Record<View, () => Promise<ComponentType<PageProps>>>> = {
   home: async () => (await import("../home/home-page.js")).HomePage,
   actions: async () => (await import("../actions/actions-page.js")).ActionsPage,
   runs: async () => (await import("../runs/runs-page.js")).RunsPage,
@@ -24,8 +23,14 @@ const LOADERS: Readonly<Record<View, () => Promise<ComponentType<PageProps>>>> =
   apps: async () => (await import("../app/apps-page.js")).AppsPage,
 };
 
-/** Loads the module of a page, with all its files at the same time. @throws LoadError */
-export function loadPage(view: View): Promise<ComponentType<PageProps>> {
+const loaded = new Map<View, ComponentType<PageProps>>();
+
+export async function loadPage(view: View): Promise<ComponentType<PageProps>> {
   preloadPart(view);
-  return withLoadError(LOADERS[view]());
+  const page = await ROUTES[view]();
+  loaded.set(view, page);
+  return page;
 }
+
+/** Renders a loaded page immediately. React would show the fallback of a lazy component for at least 300 ms. */
+export const loadedPage = (view: View): ComponentType<PageProps> | undefined => loaded.get(view);

@@ -1,0 +1,76 @@
+/** Hook for the open place. It follows the URL and asks before unsaved changes are lost. */
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { hrefOf, type Navigation, type Place, parsePlace } from "./place.js";
+
+/** Returns the next place. Parts that a change does not name stay, but a new page has no item, and a new item has no query. */
+function changePlace(from: Place, change: Partial<Place>): Place {
+  const { appId, view } = { ...from, ...change };
+  const isSameView = appId === from.appId && view === from.view;
+  const item = change.item !== undefined ? change.item : isSameView ? from.item : null;
+  return { appId, view, item, query: change.query ?? (isSameView && item === from.item ? from.query : {}) };
+}
+
+/** True for another page or item, which would lose unsaved changes. */
+const isOtherItem = (from: string, to: string) => from.split("?")[0] !== to.split("?")[0];
+
+/** Number of this step in the browser's history. It shows how far Back or Forward has moved. */
+const readHistoryStep = (): number | null => (history.state as { step?: number } | null)?.step ?? null;
+
+/** @param mayLeave asks the person if there are unsaved changes */
+export function usePlace(mayLeave: () => Promise<boolean>): Navigation {
+  const [fragment, setFragment] = useState(location.hash);
+  const current = useRef({ fragment, step: readHistoryStep() ?? 0 });
+  const isDirty = useRef(false);
+
+  const setCurrentPlace = useCallback((next: string, step: number) => {
+    if (isOtherItem(current.current.fragment, next)) isDirty.current = false;
+    current.current = { fragment: next, step };
+    setFragment(next);
+  }, []);
+
+  useEffect(() => {
+    const onMove = () => {
+      const next = location.hash;
+      const step = readHistoryStep() ?? current.current.step + 1;
+      // The person has typed a URL into the address bar.
+      if (readHistoryStep() === null) history.replaceState({ step }, "");
+      if (!isDirty.current || !isOtherItem(current.current.fragment, next)) return setCurrentPlace(next, step);
+      // The URL has already changed, so it is changed back until the person has answered.
+      const moved = step - current.current.step;
+      history.go(-moved);
+      void mayLeave().then((yes) => {
+        if (!yes) return;
+        isDirty.current = false;
+        history.go(moved);
+      });
+    };
+    const onUnload = (event: BeforeUnloadEvent) => {
+      if (isDirty.current) event.preventDefault();
+    };
+    if (readHistoryStep() === null) history.replaceState({ step: current.current.step }, "");
+    addEventListener("popstate", onMove);
+    addEventListener("beforeunload", onUnload);
+    return () => {
+      removeEventListener("popstate", onMove);
+      removeEventListener("beforeunload", onUnload);
+    };
+  }, [setCurrentPlace, mayLeave]);
+
+  const mayLeaveDraft = useCallback(async () => !isDirty.current || (await mayLeave()), [mayLeave]);
+  const go = useCallback<Navigation["go"]>(
+    async (change, { force = false, replace = false } = {}) => {
+      const next = hrefOf(changePlace(parsePlace(current.current.fragment), change));
+      if (next === location.hash) return;
+      if (!force && isOtherItem(current.current.fragment, next) && !(await mayLeaveDraft())) return;
+      const step = current.current.step + (replace ? 0 : 1);
+      history[replace ? "replaceState" : "pushState"]({ step }, "", next);
+      setCurrentPlace(next, step);
+    },
+    [setCurrentPlace, mayLeaveDraft],
+  );
+  const setDirty = useCallback((value: boolean) => {
+    isDirty.current = value;
+  }, []);
+  const place = useMemo(() => parsePlace(fragment), [fragment]);
+  return { place, go, setDirty, mayGo: mayLeaveDraft };
+}
