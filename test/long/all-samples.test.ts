@@ -41,6 +41,7 @@ await import("../web/example-app.test.js");
 await import("../web/graphiql.test.js");
 await import("../web/package-rejections.test.js");
 await import("../web/prefix.test.js");
+await import("../web/studio-addresses.test.js");
 await import("../web/studio-call.test.js");
 await import("../web/studio-data.test.js");
 await import("../web/studio-editor.test.js");
