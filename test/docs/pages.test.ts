@@ -93,6 +93,16 @@ describe("the documentation", () => {
     expect(readPage("README.md").split("\n").length).to.be.below(161);
   });
 
+  it("only names test files that exist in the marks of its blocks", () => {
+    const missing = PAGES.flatMap((page) =>
+      blocksOf(readPage(page))
+        .flatMap(({ notRun }) => notRun?.match(/\btest\/[\w./-]+\.ts/g) ?? [])
+        .filter((file) => !existsSync(join(ROOT, file)))
+        .map((file) => `${page}: ${file}`),
+    );
+    expect(missing).to.deep.equal([]);
+  });
+
   it("reads the marks of its blocks", () => {
     const text =
       "# a\n<!-- begins with: x.md#y -->\n## B c\n<!-- not run: because -->\n```sh\nx\n```\n<!-- file: f.js -->\n```js\ny\n```\n";

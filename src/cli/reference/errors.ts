@@ -12,7 +12,10 @@ const ADVICE: Record<Status, [advice: string, retry: Retry]> = {
   NAME_EMPTY: ["Send a name that is not empty.", "no"],
   NAME_TOO_LONG: ["Shorten the name.", "no"],
   NAME_INVALID_CHARS: ["Use letters, digits, dashes and underscores.", "no"],
-  NAME_ALREADY_EXISTS: ["Choose another name, or change the existing resource.", "no"],
+  NAME_ALREADY_EXISTS: [
+    "Choose another name, or change the existing action, data source, folder or stage of that name.",
+    "no",
+  ],
   DESCRIPTION_INVALID: ["Send a string.", "no"],
   DESCRIPTION_TOO_LONG: ["Shorten the description.", "no"],
   CODE_REQUIRED: ["Send `code`.", "no"],
@@ -90,7 +93,10 @@ const ADVICE: Record<Status, [advice: string, retry: Retry]> = {
   ],
   MANIFEST_CHANGED: ["Read the manifest again and make a new plan.", "after a new read"],
   GIT_PULL_FAILED: ["Correct the URL, the token or the file that the error names.", "no"],
-  DATA_SOURCE_NOT_EMPTY: ["Remove the entries first, or confirm the removal.", "no"],
+  DATA_SOURCE_NOT_EMPTY: [
+    "Remove the entries first, or [apply the document without `prune`](manifest.md#data-sources-with-entries).",
+    "no",
+  ],
   ENTRY_CHANGED: [
     "Apply your change to the current `entry`, which the error contains, and send it again.",
     "after a new read",

@@ -61,7 +61,7 @@ export function eventsPage(root: string): string {
   const rows = LOG_EVENT_TYPES.map((type) => [inlineCode(type), EVENT_MEANINGS[type] ?? ""]);
   const list = (types: readonly string[]) => types.map(inlineCode).join(", ");
   const lead =
-    'For authors of `log` triggers. The trigger `{"trigger": "log", "where": {"type": "dataSource.entry.create"}}` starts an action for each event of this type. The service stores the events below, except `dataSource.event`. Your back end can store events of other types with `POST /v1/apps/:appId/logs`; their types cannot begin with `app.task.`.';
+    'For authors of `log` triggers. The trigger `{"trigger": "log", "where": {"type": "dataSource.entry.create"}}` starts an action for each event of this type. The service stores the events below. Your back end can store events of other types with `POST /v1/apps/:appId/logs`; their types cannot begin with `app.task.`.';
   return referencePage("Log events", lead, "the code", [
     markdownTable(["type", "stored when"], rows),
     "## Execution log",

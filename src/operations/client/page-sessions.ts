@@ -25,8 +25,7 @@ import { hashToken, newSecret, newToken } from "../access/tokens.js";
 import type { Emitter, LogEvents } from "../records/log-events.js";
 import { createVisitorLimits, visitorBlock } from "./visitors.js";
 
-const HOUR_MS = 60 * 60 * 1000;
-const PREVIEW_MS = 2 * HOUR_MS;
+const PREVIEW_MS = 2 * 60 * 60 * 1000;
 
 /** Lifetime of a code in seconds. A browser exchanges the code right after a redirect. */
 const CODE_SECONDS = 60;

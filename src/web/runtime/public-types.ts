@@ -199,7 +199,7 @@ export interface Env {
 /** Result of `Svc.Session.get()`. */
 export interface AppSession {
   appId: number;
-  /** null: an anonymous visitor. */
+  /** null: an anonymous visitor, or a run by a schedule, a log event or an API token. */
   user: { id: number; firstName: string; lastName: string; email: string } | null;
   environment: "master" | "production";
   /** The app user who is signed in to the page: an entry, without its hashed columns. */
