@@ -165,8 +165,10 @@ export const SESSION_PAGE_EXAMPLE = lines(
 );
 
 export const AI_EXAMPLE = lines(
-  'const messages = [{ role: "user", content: "Greet a guest." }];',
-  'const { message } = await Svc.AI.completions({ model: "gpt-4o-mini", messages });',
+  "const { message } = await Svc.AI.completions({",
+  '  model: "gpt-4o-mini",',
+  '  messages: [{ role: "user", content: "Greet a guest." }],',
+  "});",
   'const { vectors } = await Svc.AI.embeddings({ model: "text-embedding-3-small", input: ["red", "blue"] });',
   'const { images } = await Svc.AI.image({ model: "gpt-image-1", prompt: "a lighthouse" });',
   'const wav = "UklGRiwAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQgAAACAgICAgICAgA==";',
