@@ -213,6 +213,23 @@ test("expects rejections", async () => {
     expect(await service.db.query("SELECT FROM app WHERE name LIKE '%(test-%'")).to.deep.equal([]);
   });
 
+  it("tests a pulled action whose code declares execute without exporting it, and diff stays empty", async () => {
+    const { folder, app } = await newProject();
+    await json(folder, ["push"]);
+    const code = "async function execute({ payload }) {\n  return `Hi ${payload.name}`;\n}\n";
+    const body = { name: "greet", code, triggers: [{ trigger: "manual" }] };
+    await service.rest("POST", `/v3/apps/${app}/actions`, { body });
+    expect((await svc(folder, ["pull"])).code).to.equal(0);
+    const testText = `import { equal, test } from "svc/test";
+import { execute } from "./action.js";
+test("greets", async () => equal(await execute({ payload: { name: "Ann" } }), "Hi Ann"));
+`;
+    write(folder, "actions/greet/action.test.js", testText);
+    const { out } = await svc(folder, ["test", "greet", "--json"]);
+    expect(JSON.parse(out).tests, out).to.deep.equal([{ action: "greet", name: "greets", passed: true }]);
+    expect((await svc(folder, ["diff", "--exit-code"])).code).to.equal(0);
+  });
+
   it("test --watch rejects a token that cannot create a throw-away app, and leaves the app as it is", async () => {
     const { folder, app } = await newProject();
     const body = { kind: "api", name: "ci", scopes: ["read", "manage"] };

@@ -78,6 +78,18 @@ describe("the source of actions", () => {
       [{ "action.ts": "export const run = 1;" }, "action.ts: it must declare or export the function execute"],
       [{ "action.js": "const x = 1;" }, "action.js: it must declare or export the function execute"],
       [
+        {
+          "action.ts": `import "./x/action";\n${entry}`,
+          "x/action.ts": 'import { y } from "../y";\ny();',
+          "y.ts": "export {};",
+        },
+        'x/action.ts, line 1, column 10: No matching export in "y.ts" for import "y"',
+      ],
+      [
+        { "action.ts": `import { execute as x } from "./x/action";\nx();\n${entry}`, "x/action.js": "const y = 1;" },
+        "x/action.js: it must declare or export the function execute",
+      ],
+      [
         { "action.ts": `import d from "dayjs";\nexport const execute = async () => d();` },
         'action.ts, line 1, column 15: "dayjs" is not in dependencies',
       ],

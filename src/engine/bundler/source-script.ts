@@ -47,7 +47,7 @@ const HELPERS: Record<string, string> = {
 };
 
 /** esbuild plugin that resolves all imports in memory, so that esbuild does not read the disk. */
-function filesOf({ entry, files, packages }: SourceJob, appended: string): Plugin {
+function filesOf({ entry, files, packages }: SourceJob, exporting: ReadonlySet<string>): Plugin {
   const fault = (text: string) => ({ errors: [{ text }] });
   const has = (path: string) => Object.hasOwn(files, path);
   return {
@@ -77,12 +77,14 @@ function filesOf({ entry, files, packages }: SourceJob, appended: string): Plugi
       }));
       onLoad({ filter: /.*/, namespace: "helper" }, ({ path }) => ({ contents: HELPERS[path]! }));
       onLoad({ filter: /.*/, namespace: NAMESPACE }, ({ path }): OnLoadResult => {
-        const contents = files[path]! + (path === entry ? appended : "");
+        const contents = files[path]! + (exporting.has(path) ? EXPORTED : "");
         return { contents, loader: LOADERS[extname(path)] ?? "text" };
       });
     },
   };
 }
+
+const shownFile = (file: string): string => file.replace(`${NAMESPACE}:`, "");
 
 /** Returns esbuild's message with file, line and column, without the quoted source line. */
 function reasonOf([first]: readonly Message[]): string {
@@ -91,22 +93,37 @@ function reasonOf([first]: readonly Message[]): string {
   const message = text.includes("Top-level await")
     ? "top-level await is not supported: an action is a function, so move the await into execute"
     : text;
-  const place = location
-    ? `${location.file.replace(`${NAMESPACE}:`, "")}, line ${location.line}, column ${location.column + 1}: `
-    : "";
-  return `${place}${message.slice(0, REASON_MAX_CHARACTERS).toWellFormed()}`;
+  const place = location ? `${shownFile(location.file)}, line ${location.line}, column ${location.column + 1}: ` : "";
+  return `${place}${message.replaceAll(`"${NAMESPACE}:`, '"').slice(0, REASON_MAX_CHARACTERS).toWellFormed()}`;
 }
 
 /** Export that is appended to the file, because the author may declare the function without exporting it. At the end, it moves no line. */
 const EXPORTED = "\nexport { execute };";
 
+/** Matches the path of an action's entry file. */
+const ENTRY_FILE = /(?:^|\/)action\.[jt]sx?$/;
+
 const isExportedTwice = ({ text }: Message): boolean => text.includes('Multiple exports with the same name "execute"');
 
-const isMissingExecute = ({ text }: Message): boolean =>
-  text.includes('"execute" is not declared') ||
-  (text.startsWith("No matching export in ") && text.endsWith('for import "execute"'));
+/** Start and end of esbuild's messages about an import of `execute` from a file that does not export it; the file is in between. */
+const UNEXPORTED_FORMS = [
+  [`No matching export in "${NAMESPACE}:`, '" for import "execute"'],
+  [`Import "execute" will always be undefined because the file "${NAMESPACE}:`, '" has no exports'],
+] as const;
 
-function builtWith(job: SourceJob, appended: string): Promise<BuildResult<{ write: false }>> {
+/** Returns the file that does not export `execute`, which another file imports; null for any other fault. */
+function fileWithoutExport({ text }: Message): string | null {
+  const form = UNEXPORTED_FORMS.find(([start, end]) => text.startsWith(start) && text.endsWith(end));
+  return form ? text.slice(form[0].length, -form[1].length) : null;
+}
+
+/** Returns the file that neither declares nor exports `execute`; null for any other fault. */
+const fileWithoutExecute = (message: Message): string | null =>
+  message.text.includes('"execute" is not declared') && message.location
+    ? shownFile(message.location.file)
+    : fileWithoutExport(message);
+
+function builtWith(job: SourceJob, exporting: ReadonlySet<string>): Promise<BuildResult<{ write: false }>> {
   return build({
     stdin: {
       contents: `import { execute as run } from ${JSON.stringify(`./${job.entry}`)};\nexport const execute = run;\n`,
@@ -129,26 +146,44 @@ function builtWith(job: SourceJob, appended: string): Promise<BuildResult<{ writ
     sourcemap: "external",
     sourcesContent: false,
     footer: { js: "async function execute(context) {\n  return svcAction.execute(context);\n}" },
-    plugins: [filesOf(job, appended)],
+    plugins: [filesOf(job, exporting)],
   });
 }
 
 const errorsOf = (error: unknown): Message[] => (error as { errors?: Message[] }).errors ?? [];
 
+/**
+ * Builds the script. Any action's entry file may declare `execute` without exporting it, also one that a test imports: then the export is
+ * appended.
+ */
+async function buildWithExports(job: SourceJob): Promise<BuildResult<{ write: false }>> {
+  const exporting = new Set([job.entry]);
+  for (;;) {
+    try {
+      return await builtWith(job, exporting);
+    } catch (error) {
+      const errors = errorsOf(error);
+      // The file already exports the function.
+      if (errors.some(isExportedTwice) && exporting.delete(job.entry)) continue;
+      const isNew = (file: string | null): file is string =>
+        file !== null && file !== job.entry && ENTRY_FILE.test(file) && !exporting.has(file);
+      const unexported = errors.map(fileWithoutExport).filter(isNew);
+      if (unexported.length === 0) throw error;
+      for (const file of unexported) exporting.add(file);
+    }
+  }
+}
+
 /** @throws PackageFault that names file, line and column */
 export async function makeSourceScript(job: SourceJob): Promise<SourceScript> {
-  const result = await builtWith(job, EXPORTED)
-    .catch(async (error: unknown) => {
-      // The file already exports the function.
-      if (errorsOf(error).some(isExportedTwice)) return builtWith(job, "");
-      throw error;
-    })
-    .catch((error: unknown) => {
-      const errors = errorsOf(error);
-      const isUndeclared = errors.length > 0 && errors.every(isMissingExecute);
-      const reason = isUndeclared ? `${job.entry}: it must declare or export the function execute` : reasonOf(errors);
-      throw new PackageFault(reason);
-    });
+  const result = await buildWithExports(job).catch((error: unknown) => {
+    const errors = errorsOf(error);
+    const faultyFiles = errors.map(fileWithoutExecute);
+    const [file = null] = faultyFiles.includes(null) ? [] : faultyFiles;
+    throw new PackageFault(
+      file === null ? reasonOf(errors) : `${file}: it must declare or export the function execute`,
+    );
+  });
   const code = result.outputFiles.find(({ path }) => path.endsWith(".js"))!.text;
   const { sources, mappings } = JSON.parse(result.outputFiles.find(({ path }) => path.endsWith(".map"))!.text);
   const named = (sources as string[]).map((sourcePath) => sourcePath.replace(`${NAMESPACE}:`, ""));
