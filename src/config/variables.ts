@@ -149,7 +149,7 @@ const VARIABLE_SCHEMAS = {
   ALLOW_PRIVATE_NETWORK: variable(
     values.flag("1", "0"),
     false,
-    "`1` lets actions reach private addresses, for development. With `0`, the service resolves the host names of their requests with the name servers of the system, and ignores its hosts file",
+    "`1` lets actions reach private addresses, for development. This also applies to the service's own requests for apps: to language models, mail and SMS servers, git servers, webhooks of alerts, push services, token endpoints and packages. http is then also valid. With `0`, the service resolves the host names of all these requests with the name servers of the system, and ignores its hosts file",
     "`0`",
   ),
   SETTINGS_KEY: optionalVariable(

@@ -48,7 +48,7 @@ class Fields {
 
   fault(field: string, expected: string): DestinationFault {
     return new DestinationFault(
-      `the setting ${this.key}: ${field} must be ${expected} (got ${kindOf(this.value[field])})`,
+      `the setting ${this.key}.${field} must be ${expected} (got ${kindOf(this.value[field])})`,
     );
   }
 

@@ -280,21 +280,26 @@ describe("Svc.AI", () => {
       });
     }
 
-    it("POLICY without a setting or with an invalid one, and never shows the key", async () => {
-      for (const fields of [
-        { key: "" },
-        { provider: "other" },
-        { baseUrl: "file:///etc/passwd" },
-        { models: [] },
-        { dailyTokens: -1 },
-      ]) {
-        await setAi(fields);
-        const { code, message } = await failing(ask(HELLO));
-        expect(code).to.equal("POLICY");
-        expect(message).to.include("__ai").and.not.include(KEY);
+    it("POLICY without a setting, and an invalid one is rejected at its save, over REST and GraphQL", async () => {
+      for (const [fields, path] of [
+        [{ key: "" }, "__ai.key"],
+        [{ provider: "other" }, "__ai.provider"],
+        [{ baseUrl: "file:///etc/passwd" }, "__ai.baseUrl"],
+        [{ models: [] }, "__ai.models"],
+        [{ dailyTokens: -1 }, "__ai.dailyTokens"],
+      ] as const) {
+        const { http, body } = await setAi(fields);
+        expect([http, body.status]).to.deep.equal([400, "SETTINGS_INVALID"]);
+        expect(body.error).to.include(path).and.not.include(KEY);
+        const __ai = { provider: "openai", baseUrl: `${url}/v1`, key: KEY, ...fields };
+        const mutation =
+          "mutation ($appId: Int!, $settings: JSON!) { setSettings(appId: $appId, settings: $settings) }";
+        const { errors } = await service.graphql(mutation, { appId: service.appId, settings: { __ai } });
+        expect(errors?.[0]?.message).to.equal(body.error);
       }
       await service.rest("DELETE", `/v1/apps/${service.appId}/settings`, { body: { keys: ["__ai"] } });
-      expect((await failing(ask(HELLO))).code).to.equal("POLICY");
+      const { code, message } = await failing(ask(HELLO));
+      expect([code, message]).to.deep.equal(["POLICY", "the app has no setting __ai: set {provider, key} in Studio"]);
       expect(asked).to.deep.equal([]);
       await setAi();
     });
@@ -314,6 +319,8 @@ describe("Svc.AI", () => {
         const failure = await failing(ask(HELLO));
         expect(failure.code).to.equal(code);
         expect(failure.message).to.not.include(KEY);
+        if ("status" in given)
+          expect(failure.message).to.include(`${url}/v1/chat/completions answered ${given.status}`);
       }
       await setAi({ baseUrl: "http://127.0.0.1:1/v1" });
       expect((await failing(ask(HELLO))).code).to.equal("TRANSPORT");

@@ -71,7 +71,7 @@ describe("a mail server of the settings", () => {
     expect(senderOf({ user: "b@example.com" }, "c@example.com")).to.equal("b@example.com");
     expect(senderOf({ user: "bob" }, "c@example.com")).to.equal("c@example.com");
     expect(senderOf({}, "Ops <c@example.com>")).to.equal("c@example.com");
-    expect(() => senderOf({ user: "bob" }, null)).to.throw(DestinationFault, "the setting __smtp: from must be");
+    expect(() => senderOf({ user: "bob" }, null)).to.throw(DestinationFault, "the setting __smtp.from must be");
   });
 
   it("accepts the password under either name", () => {

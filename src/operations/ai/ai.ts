@@ -100,7 +100,7 @@ function textsOf(options: AiOptions, answer: AiAnswer): object {
   return { answer: "text" in answer ? answer.text : "" };
 }
 
-function refusedBy(response: OutgoingResponse): AiError {
+function refusedBy(url: URL, response: OutgoingResponse): AiError {
   let name: unknown;
   try {
     const body: unknown = JSON.parse(response.body.toString("utf8"));
@@ -110,7 +110,7 @@ function refusedBy(response: OutgoingResponse): AiError {
   } catch {
     // The body is not JSON, so the error has only the status.
   }
-  const text = `${response.origin} answered ${response.status}${name === undefined ? "" : ` (${name})`}`;
+  const text = `${url.origin}${url.pathname} answered ${response.status}${name === undefined ? "" : ` (${name})`}`;
   return new AiError(response.status === 429 ? "LIMIT" : "TRANSPORT", text);
 }
 
@@ -166,7 +166,7 @@ export function createAi(options: {
         signal,
       },
     );
-    if (response.status < 200 || response.status > 299) throw refusedBy(response);
+    if (response.status < 200 || response.status > 299) throw refusedBy(url, response);
     return parts ? parts.finishCompletion() : PROVIDER_APIS[setting.provider].read(requested, model, response.body);
   }
 

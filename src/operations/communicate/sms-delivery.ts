@@ -119,7 +119,7 @@ export function createSmsDelivery(options: {
         ? twilioRequest(message, to, destination, reportsAt(appId))
         : webhookRequest(message, to, destination);
     if (url.protocol !== "https:" && !allowHttp)
-      return failedOutcome(message, "the setting __sms: url must be an https address");
+      return failedOutcome(message, "the setting __sms.url must be an https address");
     if (!(await mayBegin())) return { kind: "fenced" };
     try {
       return await outcomeOf(

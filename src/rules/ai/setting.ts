@@ -1,8 +1,11 @@
 /** The app's `__ai` setting: the provider, its key, and daily limits. Validates the value. */
-import { describeValue, isObject } from "../described.js";
-import { policyError } from "./failure.js";
+import { describeValue, isObject, kindOf } from "../described.js";
+import { type AiError, policyError } from "./failure.js";
 
 export const AI_SETTING = "__ai";
+
+/** Fields of the setting. */
+export const AI_FIELDS = ["provider", "baseUrl", "key", "models", "dailyTokens", "dailyRequests", "logTexts"] as const;
 
 export type AiProvider = "openai" | "anthropic";
 
@@ -25,7 +28,7 @@ const DEFAULT_URL: Record<AiProvider, string> = {
 };
 
 const settingFault = (field: string, expected: string, value: unknown) =>
-  policyError(`the setting ${AI_SETTING} is not valid: ${field} must be ${expected} (got ${describeValue(value)})`);
+  policyError(`the setting ${AI_SETTING}.${field} must be ${expected} (got ${describeValue(value)})`);
 
 const isText = (value: unknown): value is string => typeof value === "string" && value !== "";
 
@@ -41,26 +44,39 @@ function modelsIn({ models = null }: Record<string, unknown>): readonly string[]
   throw settingFault("models", "a list of the names of models", models);
 }
 
+/** Returns the fault of a base URL with its remedy. Shows no credentials and no query. */
+function baseUrlFault(url: URL | null, input: unknown, allowHttp: boolean): AiError {
+  const schemes = allowHttp ? "an https or http URL" : "an https URL";
+  const received = url === null ? kindOf(input) : `${url.protocol}//${url.host}${url.pathname}`;
+  const remedy = "; for http and private addresses, the operator sets ALLOW_PRIVATE_NETWORK=1";
+  const advice = !allowHttp && url?.protocol === "http:" ? remedy : "";
+  const expected = `${schemes} without credentials and query, such as https://api.mistral.ai/v1`;
+  return policyError(`the setting ${AI_SETTING}.baseUrl must be ${expected} (got ${received})${advice}`);
+}
+
 /**
  * @param allowHttp true if the key may be sent over http (ALLOW_PRIVATE_NETWORK)
  * @throws AiError POLICY that names the field, and never the key
  */
 export function readAiSetting(value: unknown, allowHttp: boolean): AiSetting {
   if (value === undefined) throw policyError(`the app has no setting ${AI_SETTING}: set {provider, key} in Studio`);
-  if (!isObject(value)) throw settingFault("it", "an object", typeof value === "string" ? "a string" : value);
+  if (!isObject(value)) throw policyError(`the setting ${AI_SETTING} must be an object (got ${kindOf(value)})`);
   const { provider = "openai", key, logTexts = false } = value;
   if (provider !== "openai" && provider !== "anthropic")
     throw settingFault("provider", '"openai" or "anthropic"', provider);
-  if (!isText(key) || !/^[\x21-\x7e]+$/.test(key))
-    throw policyError(`the setting ${AI_SETTING} is not valid: key is required`);
+  if (!isText(key) || !/^[\x21-\x7e]+$/.test(key)) {
+    const expected = "a text of ASCII characters without spaces; any text for a server without keys";
+    throw policyError(`the setting ${AI_SETTING}.key must be ${expected} (got ${kindOf(key)})`);
+  }
   const { baseUrl: input = DEFAULT_URL[provider] } = value;
   const url = typeof input === "string" ? URL.parse(input) : null;
   const isUsable =
     url !== null &&
     (url.protocol === "https:" || (allowHttp && url.protocol === "http:")) &&
     url.username === "" &&
+    url.password === "" &&
     url.search === "";
-  if (!isUsable) throw settingFault("baseUrl", "an https URL without credentials and query", input);
+  if (!isUsable) throw baseUrlFault(url, input, allowHttp);
   if (typeof logTexts !== "boolean") throw settingFault("logTexts", "true or false", logTexts);
   const limits = { dailyTokens: limitIn(value, "dailyTokens"), dailyRequests: limitIn(value, "dailyRequests") };
   return { provider, baseUrl: url, key, models: modelsIn(value), ...limits, logTexts };
