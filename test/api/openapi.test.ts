@@ -4,6 +4,7 @@ import { expect } from "chai";
 import { pino } from "pino";
 import { ROUTES } from "../../src/api/rest/routes.js";
 import { createApi } from "../../src/api/server.js";
+import { SAMPLE_RESPONSES } from "../../src/cli/reference/rest-responses.js";
 import { NO_TRACING } from "../../src/operations/watch/tracing.js";
 import { readPage } from "../docs/pages.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -76,6 +77,23 @@ function clientOf(document: Schema, base: string, token: string) {
     expect(response.ok ? described[response.status] : refusal, `${name} ${response.status}`).to.be.an("object");
     return { status: response.status, body: (await response.json()) as Schema };
   };
+}
+
+/** Settings in samples, whose names the app chooses. */
+const CHOSEN_NAMES = /^_?_?(?:title|note|apiKey)$/;
+
+/** Returns the paths of the sample's fields that the response lacks. The first item of a list needs the fields that any item of the response has. */
+function missingFields(sample: unknown, body: unknown, path = ""): string[] {
+  if (Array.isArray(sample)) {
+    if (!Array.isArray(body) || typeof body[0] !== "object") return [];
+    return missingFields(sample[0], Object.assign({}, ...body), path);
+  }
+  if (typeof sample !== "object" || sample === null || body === null) return [];
+  return Object.entries(sample).flatMap(([name, value]) => {
+    if (name === "…" || CHOSEN_NAMES.test(name)) return [];
+    if (typeof body !== "object" || !(name in (body as object))) return [`${path}${name}`];
+    return missingFields(value, (body as Record<string, unknown>)[name], `${path}${name}.`);
+  });
 }
 
 describe("the OpenAPI document", function () {
@@ -248,6 +266,8 @@ describe("the OpenAPI document", function () {
       const schema = documented?.content?.["application/json"]?.schema;
       const found = documented ? faults(answer.body, schema ?? {}, components.schemas) : [JSON.stringify(answer.body)];
       wrong.push(...found.map((fault) => `${route} ${answer.http}: ${fault}`));
+      const unreturned = missingFields(SAMPLE_RESPONSES[route], answer.body);
+      wrong.push(...unreturned.map((field) => `${route}: the response has no ${field}`));
       storeId(ids, request, answer.body);
     }
     expect(wrong.join("\n")).to.equal("");

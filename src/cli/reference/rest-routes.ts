@@ -5,6 +5,7 @@ import { ROUTES } from "../../api/rest/routes.js";
 import type { Operation } from "../../rules/access.js";
 import { CALLERS_NOTE, callersOf, isUnderRules } from "./callers.js";
 import { QUERIES, SAMPLE_BODIES, SAMPLE_TOKENS, SAMPLE_VALUES, WEBAUTHN } from "./rest-bodies.js";
+import { SAMPLE_RESPONSES } from "./rest-responses.js";
 import { inlineCode, markdownTable, referencePage } from "./tables.js";
 
 interface Schema {
@@ -191,7 +192,8 @@ function routeText(row: Row, document: Document, callers: string): string {
     `- Callers: ${callers}`,
     ...(query.length > 0 ? [`- Query parameters: ${query.join(", ")}`] : []),
   ];
-  const response = answered ? ` ${jsonOf(exampleOf(answered, document))}` : "";
+  const sample = SAMPLE_RESPONSES[`${method} ${path}`];
+  const response = answered ? ` ${jsonOf(sample ?? exampleOf(answered, document))}` : "";
   const token = SAMPLE_TOKENS[`${method} ${path}`];
   const example = `${request}\n\n${status}${token ? response.replace(String(SAMPLE_VALUES["token"]), token) : response}`;
   return `### ${method} ${path}\n\n${routeNotes.join("\n")}\n\n\`\`\`text\n${example}\n\`\`\``;
