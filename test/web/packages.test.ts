@@ -21,6 +21,17 @@ describe("the packages without a back end", () => {
     ]);
   });
 
+  it("svc-csv detects delimiters, ignores a byte order mark, skips empty lines and keeps a row of blank cells", async () => {
+    await load("csv");
+    const parse = (text: string) => client.run(`Svc.CSV.parse(${JSON.stringify(text)})`);
+    const rows = [{ name: "Ann", seats: "2" }];
+    for (const delimiter of [",", ";", "\t", "|"]) {
+      const text = `\uFEFFname${delimiter}seats\r\n\r\nAnn${delimiter}2\r\n\r\n`;
+      expect(await parse(text), JSON.stringify(delimiter)).to.deep.equal(rows);
+    }
+    expect(await parse("name,seats\n,\nAnn,2\n")).to.deep.equal([{ name: "", seats: "" }, ...rows]);
+  });
+
   it("svc-csv prevents a cell from becoming a formula of a spreadsheet", async () => {
     await load("csv");
     expect(await client.run(`Svc.CSV.stringify([{ a: "=1+1" }])`)).to.equal(`a\r\n"'=1+1"`);

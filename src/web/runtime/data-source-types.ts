@@ -97,7 +97,10 @@ export interface DataSourceConnection {
   append(rows: object[]): Promise<{ inserted: number }>;
   /** Replaces all entries by these rows. If a row is invalid, nothing changes. */
   replaceWith(rows: object[]): Promise<{ inserted: number }>;
-  /** Replaces all entries. The input is the text of a CSV or of a JSON array, an array of rows, a file, or a form with a file. */
+  /**
+   * Replaces all entries. To add rows and keep the entries, use `append`. The input is the text of a CSV or of a JSON array, an array of rows,
+   * a file, or a form with a file.
+   */
   import(input: string | object[] | FormData | Blob): Promise<{ inserted: number }>;
   /** Applies all changes or none. Returns the written entries with `returnEntries`, otherwise counts. */
   commit(changes: {

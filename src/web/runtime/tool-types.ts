@@ -2,7 +2,10 @@
 
 /** `Svc.CSV`, of the package svc-csv. */
 export interface CSV {
-  /** Returns a row as an object with the names of the first line, or as an array with `header: false`. Throws if a row has another number of cells. */
+  /**
+   * Returns a row as an object with the names of the first line, or as an array with `header: false`. Throws if a row has another number of
+   * cells. Detects the delimiter, unless `delimiter` is set. Ignores a byte order mark, and skips empty lines. A row of blank cells stays.
+   */
   parse(text: string, options?: { header?: boolean; delimiter?: string; dynamicTyping?: boolean }): unknown[];
   /** Returns CSV. Puts an apostrophe before cells that a spreadsheet would run as a formula, unless `escapeFormulae` is false. */
   stringify(
