@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import Fastify, { type FastifyInstance } from "fastify";
 import { pino } from "pino";
+import { anchorOf } from "../../src/api/docs/markdown.js";
 import { registerDocs } from "../../src/api/docs/routes.js";
 import { errorReply } from "../../src/api/error-reply.js";
 import { registerWebAssets } from "../../src/api/web-assets.js";
@@ -33,6 +34,18 @@ const get = (app: FastifyInstance, url: string, headers: Record<string, string> 
 
 const attributes = (html: string, name: "href" | "src") =>
   [...html.matchAll(new RegExp(`\\s${name}="([^"]*)"`, "g"))].map(([, value]) => value!);
+
+/** Returns the ids of the headings of a page in Markdown. */
+function headingsOf(markdown: string): Set<string> {
+  const ids = new Set<string>();
+  for (const [, heading] of markdown.replaceAll(/^```[\s\S]*?^```/gm, "").matchAll(/^#{1,6} (.+)$/gm)) {
+    const id = anchorOf(heading!.replaceAll(/\[([^[\]]*)\]\([^()]*\)/g, "$1").replaceAll("`", ""));
+    let candidate = id;
+    for (let number = 1; ids.has(candidate); number += 1) candidate = `${id}-${number}`;
+    ids.add(candidate);
+  }
+  return ids;
+}
 
 describe("the pages of the documentation", () => {
   let site: FastifyInstance;
@@ -154,13 +167,50 @@ describe("the pages of the documentation", () => {
     expect(body).to.contain("](http://docs.example:8080/docs/pictures/studio.png)");
   });
 
-  it("are listed in llms.txt, and complete in llms-full.txt", async () => {
+  it("have only absolute links that can be followed, in every text for programs", async () => {
+    const texts = [
+      "/llms.txt",
+      "/llms-full.txt",
+      ...PAGES.map((page) => (page.startsWith("docs/") ? `/${page}` : `/docs/${page.toLowerCase()}`)),
+    ];
+    const wrong: string[] = [];
+    const known = new Map<string, string | null>();
+    for (const address of texts) {
+      const reply = await get(site, address.replace("/docs/readme.md", "/docs/introduction.md"));
+      expect(reply.statusCode, address).to.equal(200);
+      const prose = reply.body.replaceAll(/^```[\s\S]*?^```/gm, "");
+      for (const [, link] of prose.matchAll(/\]\(([^()\s]+)\)/g)) {
+        const url = URL.parse(link!);
+        if (url === null) wrong.push(`${address}: ${link} is not absolute`);
+        if (url?.host !== "docs.example:8080" || /^\/(?:studio|graphql|apps|v1|client|$)/.test(url.pathname)) continue;
+        if (!known.has(url.pathname)) {
+          const target = await get(site, url.pathname);
+          known.set(url.pathname, target.statusCode === 200 ? target.body : null);
+        }
+        const text = known.get(url.pathname)!;
+        if (text === null) wrong.push(`${address}: ${link} is not found`);
+        else if (url.hash !== "" && !headingsOf(text).has(url.hash.slice(1)))
+          wrong.push(`${address}: ${link} has no such heading`);
+      }
+    }
+    expect(wrong).to.deep.equal([]);
+    const { body } = await get(site, "/docs/start/example.md");
+    expect(body).to.contain("The source is examples/bookings (examples/bookings in the installation's folder)");
+  });
+
+  it("are listed in llms.txt, and complete in llms-full.txt but for the history of the project", async () => {
     const [short, full] = [await get(site, "/llms.txt"), await get(site, "/llms-full.txt")];
     expect(short.body).to.match(/^# Svc App Actions\n\n> /);
     expect(full.body).to.contain("## How do I …");
     for (const page of PAGES.filter((name) => name.startsWith("docs/") && name !== "docs/README.md")) {
       expect(short.body).to.contain(`(http://docs.example:8080/${page}): `);
-      expect(full.body).to.contain(`<!-- http://docs.example:8080/${page.slice(0, -".md".length)} -->`);
+      const isLeftOut = page === "docs/internals/adr.md";
+      const start = `<!-- http://docs.example:8080/${page.slice(0, -".md".length)} -->`;
+      expect(full.body.includes(start), page).to.equal(!isLeftOut);
+    }
+    for (const name of ["changelog", "benchmarks", "contributing"]) {
+      expect(short.body).to.contain(`(http://docs.example:8080/docs/${name}.md): `);
+      expect(full.body).not.to.contain(`<!-- http://docs.example:8080/docs/${name} -->`);
     }
     for (const [, link] of short.body.matchAll(/\(http:\/\/docs\.example:8080(\/docs\/[^)]+)\)/g)) {
       expect((await get(site, link!)).statusCode, link).to.equal(200);

@@ -34,7 +34,7 @@ export type LinkTarget =
   | { kind: "page"; slug: string; hash: string }
   | { kind: "picture"; path: string }
   | { kind: "address"; href: string }
-  | { kind: "missing" };
+  | { kind: "missing"; path: string };
 
 const slugOf = (file: string): string =>
   file === INDEX_FILE ? "" : (ROOT_PAGES[file] ?? file.slice("docs/".length, -".md".length));
@@ -104,6 +104,6 @@ export class DocsLibrary {
     if (target) return { kind: "page", slug: target.slug, hash };
     if (file === "LICENSE") return { kind: "address", href: "/LICENSE" };
     const picturePath = /^docs\/(pictures\/[\w./-]+\.(?:png|svg))$/.exec(file)?.[1];
-    return picturePath === undefined ? { kind: "missing" } : { kind: "picture", path: picturePath };
+    return picturePath === undefined ? { kind: "missing", path: file } : { kind: "picture", path: picturePath };
   }
 }

@@ -157,13 +157,25 @@ function sectionsOf(tokens: readonly Token[], headings: readonly DocsHeading[]):
   return sections;
 }
 
-/** Returns the page as Markdown with absolute links, for programs that read one page or all pages. */
+/**
+ * Returns the page as Markdown with absolute links, for programs that read one page or all pages. A link to a file that the service does
+ * not serve becomes the path of the file.
+ */
 export function markdownFor(library: DocsLibrary, page: DocsPage, base: string): string {
   let isCode = false;
   const lines = page.markdown.split("\n").map((line) => {
     if (line.startsWith("```")) isCode = !isCode;
     if (isCode) return line;
-    return line.replaceAll(/\]\(([^()\s]+)\)/g, (whole, link: string) => {
+    const served = line.replaceAll(
+      /(!?)\[([^[\]]*)\]\(([^()\s]+)\)/g,
+      (whole, mark: string, text: string, link: string) => {
+        const target = library.resolve(page, link);
+        return mark === "" && target.kind === "missing"
+          ? `${text} (${target.path} in the installation's folder)`
+          : whole;
+      },
+    );
+    return served.replaceAll(/\]\(([^()\s]+)\)/g, (whole, link: string) => {
       const href = hrefOf(library.resolve(page, link), base, ".md");
       return href === null ? whole : `](${href})`;
     });

@@ -75,7 +75,7 @@ function llmsText({ library }: DocsSite, base: string): string {
     return `## ${title}\n\n${items.join("\n")}`;
   });
   const files = [
-    `- [Everything in one file](${base}/llms-full.txt): all pages of the documentation`,
+    `- [Everything in one file](${base}/llms-full.txt): all pages of the documentation, without changelog, benchmarks, contributing and decision records`,
     `- [OpenAPI](${base}/v1/openapi.json): the REST routes`,
     `- [TypeScript declarations](${base}/client/svc.d.ts): all that \`Svc\` offers to an action`,
   ];
@@ -87,10 +87,14 @@ function llmsText({ library }: DocsSite, base: string): string {
   ].join("\n\n");
 }
 
+/** Pages that help nobody to use the service. llms.txt lists them, but llms-full.txt, which readers load as a whole, leaves them out. */
+const LEFT_OUT_SLUGS: readonly string[] = ["changelog", "benchmarks", "contributing", "internals/adr"];
+
 function llmsFullText(docs: DocsSite, base: string): string {
   const index = docs.library.page("");
   const listedPages = navigationOf(docs.library).flatMap(({ pages }) => pages);
   return [...(index ? [index] : []), ...listedPages]
+    .filter(({ slug }) => !LEFT_OUT_SLUGS.includes(slug))
     .map((page) => `<!-- ${base}/docs/${page.slug} -->\n\n${docs.markdown(page, base).trim()}\n`)
     .join("\n\n");
 }
