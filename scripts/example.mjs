@@ -52,7 +52,7 @@ function chooseToken(url, firstCredentials) {
     new URL(url).origin !== (URL.canParse(firstCredentials.baseUrl) ? new URL(firstCredentials.baseUrl).origin : null)
   )
     throw new ExampleError(
-      `the token of ${firstCredentials.path} is for ${firstCredentials.baseUrl}: set SVC_TOKEN to one of ${url}`,
+      `the token of ${firstCredentials.path} is for ${firstCredentials.baseUrl}: set SVC_TOKEN to a token for ${url}`,
     );
   return { token, from: firstCredentials.path };
 }

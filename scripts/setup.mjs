@@ -1,5 +1,6 @@
 /**
- * Prepares a fresh machine for `npm start` and `npm test`: packages, Node, a build, and Chromium. Runs on plain Node 20 without packages.
+ * Prepares a fresh machine for `npm start` and `npm test`: installs packages, the project's release of Node and Chromium, and builds.
+ * Runs on Node 20 without packages.
  */
 import { build } from "./setup/build.mjs";
 import { ensureChromium } from "./setup/chromium.mjs";

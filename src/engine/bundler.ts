@@ -55,7 +55,7 @@ export interface BundleJob {
   repository?: RepositoryJob;
   packages: (PackageInTree & { bytes: number })[];
   maxBytes: number;
-  /** Empty, or the path of a module in the first package with its leading slash. */
+  /** Path inside the first of `packages`, such as "/fp" for the import "lodash/fp"; empty for its main module. */
   subpath: string;
 }
 

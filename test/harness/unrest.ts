@@ -84,7 +84,7 @@ async function watchQueue(
 }
 
 /**
- * Kills `kills` instances one after the other, and loses the database meanwhile. `work` sends the callers' requests until the function that
+ * Kills `kills` instances one after the other, and cuts them off from the database meanwhile. `work` sends the callers' requests until the function that
  * it gets returns true.
  */
 export async function unrest(options: {

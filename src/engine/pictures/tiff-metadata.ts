@@ -56,7 +56,7 @@ class Tiff {
     this.file.fill(0, at, Math.min(this.file.length, at + 2 + entries.length * 12));
   }
 
-  /** Follows the chain of directories and removes the private entries of each. */
+  /** Follows the chain of image file directories and overwrites the entries with personal data in each. */
   clean(first: number): void {
     for (let at = first; this.enters(at); ) {
       const entries = this.entries(at);

@@ -1,6 +1,6 @@
 /**
- * Limits the requests in progress per credential and per network address. Further requests wait unread in their order,
- * and leave the queue if the caller disconnects. A request counts until the last part of its work has ended.
+ * Limits the requests in progress per credential and per network address. Further requests wait in a
+ * queue with their bodies unread, and leave it if the caller disconnects. A request counts until the last part of its work has ended.
  */
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { clientDisconnected } from "../../errors.js";

@@ -40,7 +40,7 @@ interface VersionHead {
   createdAt: string;
   userId: number | null;
   user: Person | null;
-  /** Hash of the git commit that the state was built from; absent for other changes. */
+  /** Hash of the git commit from which a pull made this version; absent if no pull made it. */
   commit?: string;
 }
 

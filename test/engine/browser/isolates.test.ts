@@ -77,7 +77,7 @@ const LEFTOVER_SAMPLES: [string, string, string?][] = [
   ["a busy timer", "setTimeout(() => { for (;;); }, 0)", "setTimeout"],
   ["a thrown error nobody caught", "setTimeout(() => { throw new Error('left') }, 0)", "setTimeout"],
   [
-    "a word of what was collected",
+    "a callback for collected objects",
     "globalThis.left = new FinalizationRegistry(() => { for (;;); }); for (let i = 0; i < 1e3; i += 1) left.register([i], 1)",
     "FinalizationRegistry",
   ],

@@ -31,7 +31,7 @@ const PARTLY_SUPPORTED_SAMPLES: [string, string][] = [
   ["what its packages define", "const execute = async () => Svc.CSV.parse('a')"],
   ["marks and WebCrypto", "const execute = async () => [performance.mark('a'), crypto.randomUUID()]"],
   ["a clock taken out", "const { now } = performance; const execute = async () => now"],
-  ["a word of what was collected", "const execute = async () => new FinalizationRegistry(() => {})"],
+  ["a callback for collected objects", "const execute = async () => new FinalizationRegistry(() => {})"],
   ["tasks and copies", "const execute = async () => queueMicrotask(() => structuredClone({}))"],
   ["what browser this is", "const execute = async () => [navigator.userAgent, navigator?.language]"],
 ];
