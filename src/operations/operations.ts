@@ -244,7 +244,7 @@ export async function createOperations(surroundings: Surroundings) {
   const store = createStore({ ...surroundings, ...ofStore });
   const { sessionOf } = store;
   const { userOf } = store.appUsers;
-  const settings = createSettings({ db, dataKeys, baseUrl, config, sessionOf, logEvents, intake });
+  const settings = createSettings({ db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, logEvents, intake });
   const apps = createApps({ db, credentials, organizationOf: people.organizationOf, settings, logEvents, intake });
   const { catalogue, addressed, packages } = dependenciesOf(surroundings, intake);
   const schedule = createSchedule({ db, now, defaultTimezone, measures });

@@ -3,7 +3,6 @@
  * each reader gets the tiers of its role. Only this file decrypts values.
  */
 import type { DataSource } from "typeorm";
-import type { Config } from "../../config.js";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { openText, sealText } from "../../engine/cipher.js";
 import { sharedReads } from "../../engine/shared-reads.js";
@@ -13,7 +12,6 @@ import type { Caller } from "../../rules/access.js";
 import { appUpdate } from "../../rules/app-events.js";
 import type { PublicEnv, RuntimeEnv, SessionOf } from "../../rules/env-script.js";
 import { type ExpectedTags, requireCurrent } from "../../rules/precondition.js";
-import { checkServiceSettings } from "../../rules/service-settings.js";
 import { spokenKey, storedKey } from "../../rules/setting-key-text.js";
 import {
   artifactKey,
@@ -115,12 +113,12 @@ export function createSettings(options: {
   db: DataSource;
   dataKeys: DataKeys;
   baseUrl: string;
-  config: Pick<Config, "clientTimeoutMs" | "allowPrivateNetwork" | "mailFrom">;
+  clientTimeoutMs: number;
   sessionOf: SessionOf;
   logEvents: LogEvents;
   intake: IntakeLimiter;
 }) {
-  const { db, dataKeys, baseUrl, config, sessionOf, logEvents, intake } = options;
+  const { db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, logEvents, intake } = options;
 
   async function openSettings(
     appId: number,
@@ -184,8 +182,8 @@ export function createSettings(options: {
     // The replaced value occupies disk space for a while, and each write adds its keys to the audit log.
     intake.takeRows(caller, appId, Buffer.byteLength(texts.map(({ key, text }) => key + key + text).join("")), 2);
     await checkTotal(executor, appId, texts);
-    const isSealed = texts.some(({ tier }) => tier !== "public");
-    const dataKey = isSealed ? await dataKeys.findOrMake(appId, executor) : null;
+    const secret = texts.some(({ tier }) => tier !== "public");
+    const dataKey = secret ? await dataKeys.findOrMake(appId, executor) : null;
     await rows(executor, UPSERT_SETTING, [
       appId,
       texts.map(({ key }) => key),
@@ -200,7 +198,9 @@ export function createSettings(options: {
     await recordChange(executor, caller, { appId, type: "app.settings.update", data: { keys } });
   }
 
-  const http = async (appId: number): Promise<SettingsView> => httpView(await readSettings(appId, "http"));
+  async function http(appId: number): Promise<SettingsView> {
+    return httpView(await readSettings(appId, "http"));
+  }
 
   /** Emits the log event of changed settings, in the transaction of the change. */
   const emitUpdate = (executor: Executor, caller: Caller, appId: number, keys: string[]) =>
@@ -218,14 +218,16 @@ export function createSettings(options: {
     });
   }
 
-  /** Writes settings in the caller's transaction. The caller emits the log event. @throws SETTINGS_INVALID */
+  /** Writes validated settings in the caller's transaction. The caller emits the log event. */
   async function write(executor: Executor, caller: Caller, appId: number, entries: [string, unknown][]): Promise<void> {
     if (entries.length === 0) return;
-    checkServiceSettings(entries, { allowHttp: config.allowPrivateNetwork, mailFrom: config.mailFrom });
     await lockApp(executor, appId);
     await put(executor, caller, appId, entries);
-    const keys = entries.map(([key]) => key);
-    await secretValues.refuseTooMany(executor, appId, keys);
+    await secretValues.refuseTooMany(
+      executor,
+      appId,
+      entries.map(([key]) => key),
+    );
   }
 
   /** Removes settings, also declared ones without a value. Returns the keys of removed settings that had a value. */
@@ -293,7 +295,6 @@ export function createSettings(options: {
       const appSettings = runtimeView(await readSettings(appId, "runtime"));
       const session = await sessionOf({ appId, personId, credentialId, copy });
       const environment = kind === "live" ? "live" : "viewer";
-      const { clientTimeoutMs } = config;
       return { appId, apiUrl: baseUrl, environment, appSettings, clientTimeoutMs, session };
     },
 
@@ -305,7 +306,7 @@ export function createSettings(options: {
       const [app] = await rows(db, "SELECT FROM app WHERE id = $1 AND published_at IS NOT NULL", [appId]);
       if (!app) throw new ActionError("UNAUTHORIZED");
       const appSettings = runtimeView(await readSettings(appId, "runtime"));
-      return { appId, apiUrl: baseUrl, environment: "live", appSettings, clientTimeoutMs: config.clientTimeoutMs };
+      return { appId, apiUrl: baseUrl, environment: "live", appSettings, clientTimeoutMs };
     },
 
     /** Returns all settings, for code inside the service (specification, App settings, rule 3). */

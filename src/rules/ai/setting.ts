@@ -4,9 +4,6 @@ import { type AiError, policyError } from "./failure.js";
 
 export const AI_SETTING = "__ai";
 
-/** Fields of the setting. */
-export const AI_FIELDS = ["provider", "baseUrl", "key", "models", "dailyTokens", "dailyRequests", "logTexts"] as const;
-
 export type AiProvider = "openai" | "anthropic";
 
 export interface AiSetting {
