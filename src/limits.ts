@@ -309,7 +309,7 @@ export const MEDIA_BLOB_MIN_BYTES = 4_096;
 /** Maximum size of a picture from which thumbnails or other sizes are made; larger ones are rejected. */
 export const PICTURE_MAX_BYTES = 100 * 1024 * 1024;
 /** Thumbnails: longer edge in pixels, quality, and maximum size. */
-export const THUMBNAIL = { edge: 320, quality: 75, maxBytes: 512 * 1024 } as const;
+export const THUMBNAIL_LIMITS = { edge: 320, quality: 75, maxBytes: 512 * 1024 } as const;
 /** Maximum size of a picture that was converted to another size or format. */
 export const RESIZED_MAX_BYTES = 32 * 1024 * 1024;
 /** Maximum size of converted pictures that are cached in memory, because they are not stored. */

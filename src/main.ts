@@ -11,19 +11,19 @@ if (Number(process.versions.node.split(".")[0]) < REQUIRED_NODE_MAJOR) {
   process.exit(1);
 }
 
-const unwanted = new AbortController();
+const unwantedStart = new AbortController();
 let service: Service | null = null;
-let signals = 0;
+let signalCount = 0;
 
 /** The first signal stops the service after the grace period, the second ends the grace period, the third ends the process at once. */
-function onSignal(): void {
-  signals += 1;
-  if (signals > 2) process.exit(1);
-  unwanted.abort(new Error("the service was stopped during its start"));
+function handleSignal(): void {
+  signalCount += 1;
+  if (signalCount > 2) process.exit(1);
+  unwantedStart.abort(new Error("the service was stopped during its start"));
   // main reports its failure.
-  service?.stop({ now: signals === 2 }).catch(() => undefined);
+  service?.stop({ now: signalCount === 2 }).catch(() => undefined);
 }
-for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, onSignal);
+for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, handleSignal);
 
 const { disablePretenuring } = await import("./young-garbage.js");
 disablePretenuring();
@@ -33,24 +33,24 @@ const { faultLine } = await import("./errors.js");
 const { startService } = await import("./service.js");
 const { startGreeting: greeting } = await import("./service/greeting.js");
 
-const complain = (error: unknown) => process.stderr.write(`${faultLine(error)}\n`);
+const writeFault = (error: unknown) => process.stderr.write(`${faultLine(error)}\n`);
 
 try {
   const config = readConfig();
   captureConsole(createLog(config.logLevel));
-  service = await startService(config, { unwanted: unwanted.signal, ownsProcess: true });
+  service = await startService(config, { unwanted: unwantedStart.signal, ownsProcess: true });
   // For people. Standard output has only JSON lines, for programs.
   if (config.roles.has("api") && config.logLevel !== "silent") process.stderr.write(greeting(service));
   const stopRequested = new Promise<null>((resolve) => {
-    if (unwanted.signal.aborted) resolve(null);
-    unwanted.signal.addEventListener("abort", () => resolve(null));
+    if (unwantedStart.signal.aborted) resolve(null);
+    unwantedStart.signal.addEventListener("abort", () => resolve(null));
   });
   const failure = await Promise.race([stopRequested, service.failed]);
-  if (failure) complain(failure);
+  if (failure) writeFault(failure);
   await service.stop({ now: failure !== null });
   process.exit(failure ? 1 : 0);
 } catch (error) {
-  if (unwanted.signal.aborted) process.exit(0);
-  complain(error);
+  if (unwantedStart.signal.aborted) process.exit(0);
+  writeFault(error);
   process.exit(1);
 }

@@ -17,7 +17,7 @@ function collectFunction(): Collect {
   }
 }
 
-let collect: Collect | null = null;
+let collectGarbage: Collect | null = null;
 
 /**
  * Turns off pretenuring: V8 allocates objects in the old generation at once if most objects from the same code lived long before. Nodes of
@@ -30,6 +30,6 @@ export function disablePretenuring(): void {
 
 /** Collects garbage, which takes about a millisecond. */
 export function collectYoungGarbage(): void {
-  collect ??= collectFunction();
-  collect({ type: "minor" });
+  collectGarbage ??= collectFunction();
+  collectGarbage({ type: "minor" });
 }

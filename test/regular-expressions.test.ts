@@ -19,12 +19,12 @@ import {
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** Value of PROVE. `new` adds new proofs to the list of proven expressions; `all` also proves the listed ones again. */
-const PROVE = process.env["PROVE"];
+const PROVE_MODE = process.env["PROVE"];
 /** Text in place of each value that a template inserts into an expression. */
-const SAMPLE = "sample";
+const SAMPLE_VALUE = "sample";
 
 /** Unproven expressions that are allowed, each with the reason. Empty; read the top of this file before you add one. */
-const EXCEPTIONS: Readonly<Record<string, string>> = {};
+const UNPROVEN_EXPRESSIONS: Readonly<Record<string, string>> = {};
 
 interface Expression extends ExpressionSource {
   file: string;
@@ -43,11 +43,11 @@ async function programOf(file: string): Promise<Program> {
 function textOf(node: AnyNode | undefined): string | null {
   if (node === undefined) return "";
   if (node.type === "Literal" && typeof node.value === "string") return node.value;
-  return node.type === "TemplateLiteral" ? node.quasis.map(({ value }) => value.cooked).join(SAMPLE) : null;
+  return node.type === "TemplateLiteral" ? node.quasis.map(({ value }) => value.cooked).join(SAMPLE_VALUE) : null;
 }
 
 /** String methods that make a regular expression of a string argument. */
-const MAKING = new Set(["match", "matchAll", "search"]);
+const EXPRESSION_METHODS = new Set(["match", "matchAll", "search"]);
 
 async function expressionsOf(file: string): Promise<{ found: Expression[]; unreadable: string[] }> {
   const found: Expression[] = [];
@@ -64,7 +64,7 @@ async function expressionsOf(file: string): Promise<{ found: Expression[]; unrea
       else found.push({ source, flags, file });
     }
     const method = callee.type === "MemberExpression" && callee.property.type === "Identifier" && callee.property.name;
-    if (method && MAKING.has(method) && first !== undefined && textOf(first) !== null) {
+    if (method && EXPRESSION_METHODS.has(method) && first !== undefined && textOf(first) !== null) {
       unreadable.push(`${file}: .${method}() of a string, which makes an expression of it`);
     }
   });
@@ -73,7 +73,7 @@ async function expressionsOf(file: string): Promise<{ found: Expression[]; unrea
 
 function readProven(): Set<string> {
   const known = JSON.parse(readFileSync(PROVEN_FILE, "utf8")) as ProvenExpressions;
-  return new Set(known.version === VERSION && PROVE !== "all" ? known.linear : []);
+  return new Set(known.version === VERSION && PROVE_MODE !== "all" ? known.linear : []);
 }
 
 describe("regular expressions", () => {
@@ -97,18 +97,18 @@ describe("regular expressions", () => {
     const proven = readProven();
     const faults: string[] = [];
     for (const [text, expression] of expressions) {
-      if (proven.has(text) || text in EXCEPTIONS) continue;
+      if (proven.has(text) || text in UNPROVEN_EXPRESSIONS) continue;
       const fault = faultOfExpression(expression);
       if (fault === null) proven.add(text);
       else faults.push(`${expression.file}: ${text} is ${fault}`);
     }
     const linear = [...proven].filter((text) => expressions.has(text)).sort();
-    if (PROVE) writeFileSync(PROVEN_FILE, `${JSON.stringify({ version: VERSION, linear }, null, 2)}\n`);
+    if (PROVE_MODE) writeFileSync(PROVEN_FILE, `${JSON.stringify({ version: VERSION, linear }, null, 2)}\n`);
     expect(faults).to.deep.equal([]);
   }).timeout(600_000);
 
   it("have no exception that none of them needs", () => {
-    expect(Object.keys(EXCEPTIONS).filter((text) => !expressions.has(text))).to.deep.equal([]);
+    expect(Object.keys(UNPROVEN_EXPRESSIONS).filter((text) => !expressions.has(text))).to.deep.equal([]);
   });
 
   it("are rejected if they are quadratic or worse", () => {

@@ -229,8 +229,8 @@ describe("the committed contracts, which npm run schema writes", () => {
 
   describe("pages of lists", () => {
     /** Names of arguments that select a page, including those inside an input type. */
-    const PAGING = ["limit", "offset", "cursor", "before", "page", "first", "last"];
-    const OTHER_SHAPES = /^(pagination|nextBefore|countIsExact)$/;
+    const PAGING_ARGUMENTS = ["limit", "offset", "cursor", "before", "page", "first", "last"];
+    const EARLIER_PAGE_FIELDS = /^(pagination|nextBefore|countIsExact)$/;
     const outputs = (schema: GraphQLSchema) => Object.values(schema.getTypeMap()).filter(isObjectType);
     const isPage = (type: GraphQLType) =>
       isObjectType(type) && type.getInterfaces().some(({ name }) => name === "Page");
@@ -241,7 +241,9 @@ describe("the committed contracts, which npm run schema writes", () => {
       const pages = (args: readonly { name: string; type: GraphQLType }[]): boolean =>
         args.some(({ name, type }) => {
           const named = getNamedType(type);
-          return PAGING.includes(name) || (isInputObjectType(named) && pages(Object.values(named.getFields())));
+          return (
+            PAGING_ARGUMENTS.includes(name) || (isInputObjectType(named) && pages(Object.values(named.getFields())))
+          );
         });
       const paged = queries.filter(({ args }) => pages(args));
       const types = outputs(schema).filter(isPage);
@@ -249,7 +251,9 @@ describe("the committed contracts, which npm run schema writes", () => {
       const others = outputs(schema).filter((type) => !isPage(type) && !type.name.endsWith("Pagination"));
       const beside = [...types, ...others].flatMap((type) =>
         Object.values(type.getFields())
-          .filter(({ name }) => OTHER_SHAPES.test(name) || (!isPage(type) && /^(nextCursor|totalIsExact)$/.test(name)))
+          .filter(
+            ({ name }) => EARLIER_PAGE_FIELDS.test(name) || (!isPage(type) && /^(nextCursor|totalIsExact)$/.test(name)),
+          )
           .filter(({ deprecationReason }) => !deprecationReason)
           .map(({ name }) => `${type.name}.${name}`),
       );

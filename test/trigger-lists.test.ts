@@ -19,7 +19,7 @@ const GENERATED = /\/documents\.(?:ts|json)$/;
 const LIST_LINES = 8;
 const SCHEMA_LINES = 12;
 const AROUND_LINES = 6;
-const SAYS = /specification|SPECIFIED/i;
+const NAMES_SPECIFICATION = /specification|SPECIFIED/i;
 
 const linesOf = (file: string): number => (/\.(?:graphql|json)$/.test(file) ? SCHEMA_LINES : LIST_LINES);
 
@@ -31,11 +31,11 @@ const filesIn = (root: string): string[] =>
         .map(({ parentPath, name }) => join(parentPath, name));
 
 const KINDS = TRIGGER_TYPES.map((kind) => new RegExp(`(?<![\\w-])${kind}(?![\\w-])`));
-const namesAll = (text: string): boolean => KINDS.every((kind) => kind.test(text));
+const namesAllKinds = (text: string): boolean => KINDS.every((kind) => kind.test(text));
 
 /** Returns the number of lists, and the first lines of those that do not name the specification. */
 function silentLists(text: string, most = SCHEMA_LINES): { lists: number; silent: number[] } {
-  if (!namesAll(text)) return { lists: 0, silent: [] };
+  if (!namesAllKinds(text)) return { lists: 0, silent: [] };
   // Numbers the lines before it removes empty ones.
   const lines = text.split("\n").flatMap((line, at) => (line.trim() === "" ? [] : [{ line, number: at + 1 }]));
   const between = (from: number, to: number): string =>
@@ -46,9 +46,9 @@ function silentLists(text: string, most = SCHEMA_LINES): { lists: number; silent
   let lists = 0;
   const silent: number[] = [];
   for (let at = 0; at < lines.length; at += 1) {
-    if (!namesAll(between(at, at + most))) continue;
+    if (!namesAllKinds(between(at, at + most))) continue;
     lists += 1;
-    if (!SAYS.test(between(at - AROUND_LINES, at + most + AROUND_LINES))) silent.push(lines[at]!.number);
+    if (!NAMES_SPECIFICATION.test(between(at - AROUND_LINES, at + most + AROUND_LINES))) silent.push(lines[at]!.number);
     at += most;
   }
   return { lists, silent };

@@ -100,7 +100,7 @@ function costsPerRun({ counters, line }: PeriodUsage): Counters {
   return mapCounters(counters, (value) => value / counters.runs);
 }
 
-const toRows = (line: string, rounds: readonly Counters[]): FigureRow[] =>
+const createFigureRows = (line: string, rounds: readonly Counters[]): FigureRow[] =>
   Object.entries(COLUMN_UNITS).map(([column, unit]) => ({
     name: `${line}, ${column}`,
     value: median(rounds.map((costs) => costs[column as Column])),
@@ -158,8 +158,8 @@ async function measureAll(subject: MeasuredSystem, rounds: number): Promise<Figu
   const { counters, seconds } = await measureUsage(subject, IDLE_LINE, () => delay(IDLE_MS));
   const idleSecond = mapCounters(counters, (value) => value / seconds);
   const lines = Map.groupBy(usages, ({ line }) => line);
-  const rows = [...lines].map(([line, of]) => toRows(line, of.map(costsPerRun)));
-  return [...rows.flat(), ...toRows(IDLE_LINE, [idleSecond])];
+  const rows = [...lines].map(([line, of]) => createFigureRows(line, of.map(costsPerRun)));
+  return [...rows.flat(), ...createFigureRows(IDLE_LINE, [idleSecond])];
 }
 
 export async function run(rounds: number): Promise<FigureRow[]> {

@@ -13,7 +13,7 @@ const WARM_UP_MS = 1_000;
 const SERVICE_ENVIRONMENT = { ALLOW_PRIVATE_NETWORK: "1" };
 
 /** Measures each kind of request on two services: one with few rows, one with many. Both services are running, but only one is called at a time. */
-async function measure(
+async function measureGrowth(
   rounds: number,
   names: [string, string],
   services: [BenchService, BenchService],
@@ -82,7 +82,7 @@ export const coresFigure: Figure = {
   async run(rounds) {
     const smallService = await startOnCores("0", () => startBenchService(SERVICE_ENVIRONMENT));
     const largeService = await startOnCores("0,1", () => startBenchService(SERVICE_ENVIRONMENT));
-    return measure(rounds, ["one core", "two cores"], [smallService, largeService]);
+    return measureGrowth(rounds, ["one core", "two cores"], [smallService, largeService]);
   },
 };
 
@@ -91,6 +91,6 @@ export const runnersFigure: Figure = {
   async run(rounds) {
     const smallService = await startFleet(1, SERVICE_ENVIRONMENT);
     const largeService = await startFleet(2, SERVICE_ENVIRONMENT);
-    return measure(rounds, ["one runner", "two runners"], [smallService, largeService]);
+    return measureGrowth(rounds, ["one runner", "two runners"], [smallService, largeService]);
   },
 };

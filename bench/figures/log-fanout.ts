@@ -14,7 +14,7 @@ import type { DeliveryReport, SubscribersOptions } from "../harness/subscribers.
 export const title = "log entries of one app to 1,000 sockets of one process, beside bare graphql-ws";
 
 const SOCKET_COUNT = 1_000;
-const QUERY = "subscription { actionLogAdded(appId: 1) { id type createdAt data } }";
+const LOG_SUBSCRIPTION = "subscription { actionLogAdded(appId: 1) { id type createdAt data } }";
 /** Number of events in flight while throughput is measured: so many that the server never waits for the next event. */
 const EVENTS_IN_FLIGHT = 8;
 const ROUND_MS = 2_000;
@@ -119,7 +119,7 @@ async function measure(rounds: number, service: SubscribedServer, bare: Subscrib
 
 function subscribeToBaseline(server: BenchChild, url: string, subscribers: BenchChild): Promise<SubscribedServer> {
   let id = 0;
-  return subscribe(subscribers, { url, token: "", query: QUERY, sockets: SOCKET_COUNT }, async () => {
+  return subscribe(subscribers, { url, token: "", query: LOG_SUBSCRIPTION, sockets: SOCKET_COUNT }, async () => {
     const createdAt = new Date().toISOString();
     server.send({ id: ++id, type: "app.task.completed", createdAt, data: createLogData(createPayload()) });
   });
@@ -130,7 +130,7 @@ function subscribeToService(
   db: Client,
   subscribers: BenchChild,
 ): Promise<SubscribedServer> {
-  const wanted = { url, token: first.tokens.editor, query: QUERY, sockets: SOCKET_COUNT };
+  const wanted = { url, token: first.tokens.editor, query: LOG_SUBSCRIPTION, sockets: SOCKET_COUNT };
   return subscribe(subscribers, wanted, () => addLogEntry(db, first.appId, createPayload()));
 }
 

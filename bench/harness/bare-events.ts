@@ -25,12 +25,12 @@ interface LogEventBody {
 }
 
 const [{ databaseUrl, appId }] = (await once(process, "message")) as [BaselineOptions];
-const pool = new pg.Pool({ connectionString: databaseUrl, max: 10 });
+const databasePool = new pg.Pool({ connectionString: databaseUrl, max: 10 });
 const app = Fastify();
 app.post<{ Body: LogEventBody }>("/logs", async ({ body }, reply) => {
   const { type, data, dataSourceId, dataSourceEntryId } = body;
   const values = [appId, type, JSON.stringify(data), null, dataSourceId, dataSourceEntryId, randomUUID()];
-  const { rows } = await pool.query({ name: "bare", text: INSERT_LOG_EVENT, values });
+  const { rows } = await databasePool.query({ name: "bare", text: INSERT_LOG_EVENT, values });
   return reply.code(201).send({ log: { ...body, ...rows[0] } });
 });
 process.once("disconnect", () => process.exit(0));

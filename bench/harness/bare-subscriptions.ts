@@ -10,7 +10,7 @@ import { buildSchema } from "graphql";
 import { useServer as serveSockets } from "graphql-ws/use/ws";
 import { WebSocketServer } from "ws";
 
-const schema = buildSchema(`
+const bareSchema = buildSchema(`
   scalar JSON
   type LogEntry { id: Int!, type: String!, createdAt: String!, data: JSON! }
   type Query { none: Int }
@@ -23,7 +23,10 @@ const entryFeed = createPubSub<{ entry: [{ actionLogAdded: object }] }>({ eventT
 const rootResolvers = { subscription: { actionLogAdded: () => entryFeed.subscribe("entry") } };
 
 const httpServer = createServer();
-serveSockets({ schema, roots: rootResolvers }, new WebSocketServer({ server: httpServer, path: "/graphql" }));
+serveSockets(
+  { schema: bareSchema, roots: rootResolvers },
+  new WebSocketServer({ server: httpServer, path: "/graphql" }),
+);
 process.on("message", (entry: object) => entryFeed.publish("entry", { actionLogAdded: entry }));
 process.once("disconnect", () => process.exit(0));
 httpServer.listen(0, "127.0.0.1");

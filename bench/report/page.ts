@@ -7,20 +7,20 @@ import { drawSvg, type PlotLine } from "./plot.js";
 import { readResults, type StoredFigure, type StoredFigures } from "./results.js";
 import { FIGURE_INTRODUCTIONS, MANUAL_MEASUREMENTS, PAGE_INTRODUCTION } from "./words.js";
 
-const DRAWINGS = "docs/pictures/bench";
+const DRAWINGS_FOLDER = "docs/pictures/bench";
 /** Minimum number of sizes for which a figure gets a drawing. */
 const MIN_DRAWN_SIZES = 3;
 
-const number = (value: number): string =>
+const formatNumber = (value: number): string =>
   value.toLocaleString("en", { maximumFractionDigits: value < 10 ? 2 : value < 1_000 ? 1 : 0 });
 
-const UNIT: Record<string, string> = { "/s": "a second", ms: "ms" };
-const amount = (value: number, unit: string) => `${number(value)} ${UNIT[unit] ?? unit}`.trim();
+const UNIT_WORDS: Record<string, string> = { "/s": "a second", ms: "ms" };
+const formatAmount = (value: number, unit: string) => `${formatNumber(value)} ${UNIT_WORDS[unit] ?? unit}`.trim();
 
 function tableRow({ name, value, unit, floor }: FigureRow): string {
-  const beside = floor ? `${amount(floor.value, unit)}, ${floor.name}` : "";
+  const beside = floor ? `${formatAmount(floor.value, unit)}, ${floor.name}` : "";
   const ratio = floor ? (value / floor.value).toFixed(2) : "";
-  return `| ${name} | ${amount(value, unit)} | ${beside} | ${ratio} |`;
+  return `| ${name} | ${formatAmount(value, unit)} | ${beside} | ${ratio} |`;
 }
 
 /** Returns the lines of a figure's drawing, with the baseline last. Returns null if the figure has too few sizes. */
@@ -35,7 +35,7 @@ function toDrawingLines(rows: readonly FigureRow[]): { lines: PlotLine[]; of: st
   const floors = first.every(({ floor }) => floor)
     ? [{ name: first[0]!.floor!.name, points: points(first, ({ floor }) => floor!.value), isFloor: true }]
     : [];
-  return { lines: [...lines, ...floors], of: first[0]!.size!.of, unit: UNIT[first[0]!.unit] ?? first[0]!.unit };
+  return { lines: [...lines, ...floors], of: first[0]!.size!.of, unit: UNIT_WORDS[first[0]!.unit] ?? first[0]!.unit };
 }
 
 function sectionOf(
@@ -44,7 +44,7 @@ function sectionOf(
   hasDrawing: boolean,
 ): string {
   const conditions = `Measured ${day}, Node ${node}, ${cores} cores, ${rounds === 1 ? "one round" : `${rounds} rounds`}.`;
-  const drawing = hasDrawing ? [`![${title}, and its floor](${DRAWINGS}/${figure}.svg)`, ""] : [];
+  const drawing = hasDrawing ? [`![${title}, and its floor](${DRAWINGS_FOLDER}/${figure}.svg)`, ""] : [];
   const table = ["| figure | here | floor | ratio |", "| --- | --- | --- | --- |", ...rows.map(tableRow)];
   const about = FIGURE_INTRODUCTIONS[figure] ? [FIGURE_INTRODUCTIONS[figure], ""] : [];
   return [`## ${figure}`, "", `${title}. ${conditions}`, "", ...about, ...drawing, ...table, ""].join("\n");
@@ -64,7 +64,7 @@ export function createReport(results: StoredFigures, order: readonly string[]): 
       const drawing = toDrawingLines(measured.rows);
       if (drawing) {
         const { lines, of, unit } = drawing;
-        files[`${DRAWINGS}/${figure}.svg`] = drawSvg({ title: figure, xName: of, unit, lines });
+        files[`${DRAWINGS_FOLDER}/${figure}.svg`] = drawSvg({ title: figure, xName: of, unit, lines });
       }
       return sectionOf(figure, measured, drawing !== null);
     });
@@ -79,8 +79,8 @@ export function createReport(results: StoredFigures, order: readonly string[]): 
 
 export function writeReport(file: string, order: readonly string[], root = "."): void {
   readFileSync(file);
-  rmSync(join(root, DRAWINGS), { recursive: true, force: true });
-  mkdirSync(join(root, DRAWINGS), { recursive: true });
+  rmSync(join(root, DRAWINGS_FOLDER), { recursive: true, force: true });
+  mkdirSync(join(root, DRAWINGS_FOLDER), { recursive: true });
   const files = createReport(readResults(file), order);
   for (const [path, text] of Object.entries(files)) writeFileSync(join(root, path), text);
   process.stdout.write(`${Object.keys(files).join("\n")}\n`);

@@ -15,7 +15,7 @@ export type AddressOf = (request: IncomingMessage) => string | undefined;
  * Private networks, in which proxies usually are. `X-Forwarded-For` from another network proves nothing, because any client can send this
  * header.
  */
-const isInside = proxyAddr.compile(["loopback", "linklocal", "uniquelocal", "100.64.0.0/10"]);
+const isInternalAddress = proxyAddr.compile(["loopback", "linklocal", "uniquelocal", "100.64.0.0/10"]);
 
 /** @param onIgnoredProxy called for each request with an ignored `X-Forwarded-For` from a private network, with the address of the proxy */
 export function createAddressOf(
@@ -31,7 +31,7 @@ export function createAddressOf(
       request.headers["x-forwarded-for"] !== undefined &&
       peer !== undefined &&
       !trustProxy(peer, 0) &&
-      isInside(peer, 0)
+      isInternalAddress(peer, 0)
     ) {
       onIgnoredProxy(peer);
     }

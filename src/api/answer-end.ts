@@ -6,7 +6,7 @@ import type { WebSocket } from "ws";
 /** Callbacks for the end of each connection. Node emits its own event only for the first of several responses on one connection. */
 const endersBySocket = new WeakMap<Socket, Set<() => void>>();
 
-function waitingOn(socket: Socket): Set<() => void> {
+function endersOf(socket: Socket): Set<() => void> {
   const knownEnders = endersBySocket.get(socket);
   if (knownEnders) return knownEnders;
   const enders = new Set<() => void>();
@@ -18,12 +18,12 @@ function waitingOn(socket: Socket): Set<() => void> {
 }
 
 /** Calls `over` once, when the response ends, or immediately if it has already ended. */
-export function whenOver({ socket }: IncomingMessage, response: ServerResponse, over: () => void): void {
+export function callWhenResponseEnds({ socket }: IncomingMessage, response: ServerResponse, over: () => void): void {
   if (response.closed || socket.destroyed) {
     over();
     return;
   }
-  const enders = waitingOn(socket);
+  const enders = endersOf(socket);
   const onClose = () => {
     if (enders.delete(onClose)) over();
   };
@@ -35,16 +35,16 @@ export function whenOver({ socket }: IncomingMessage, response: ServerResponse, 
 const ANSWER_OVER = new DOMException("The answer is over", "AbortError");
 
 /** Aborts when the HTTP response has ended. */
-export function overSignal(request: IncomingMessage, response: ServerResponse): AbortSignal {
+export function responseEndSignal(request: IncomingMessage, response: ServerResponse): AbortSignal {
   const overController = new AbortController();
-  whenOver(request, response, () => overController.abort(ANSWER_OVER));
+  callWhenResponseEnds(request, response, () => overController.abort(ANSWER_OVER));
   return overController.signal;
 }
 
 const closeSignals = new WeakMap<WebSocket, AbortSignal>();
 
 /** Aborts when the socket has closed; one signal for all operations on it. */
-export function closedSignal(socket: WebSocket): AbortSignal {
+export function websocketClosedSignal(socket: WebSocket): AbortSignal {
   const knownSignal = closeSignals.get(socket);
   if (knownSignal) return knownSignal;
   const closeController = new AbortController();

@@ -69,7 +69,7 @@ export interface AnswerBudget {
   readonly whenEnded: (call: () => void) => void;
 }
 
-function defaults(): AnswersOptions {
+function defaultAnswersOptions(): AnswersOptions {
   const totalBytes = Math.max(LEAST_BYTES, getHeapStatistics().heap_size_limit * SHARE_OF_HEAP);
   return { totalBytes, ofOwnerBytes: totalBytes * SHARE_OF_OWNER, ofAnswerBytes: ANSWER_MAX_BYTES };
 }
@@ -86,14 +86,14 @@ export function sizeOf(value: unknown): number {
 }
 
 /** Returns the key of the owner of a quota: the credentials of an app, or a person. */
-const ownerOf = (caller: Caller | null): string =>
+const credentialOwner = (caller: Caller | null): string =>
   caller === null ? "nobody" : caller.appId === null ? `person ${caller.personId}` : ownerOfApp(caller.appId);
 const ownerOfApp = (appId: number): string => `app ${appId}`;
 
 export type Answers = ReturnType<typeof createAnswers>;
 
 export function createAnswers(
-  { totalBytes, ofOwnerBytes, ofAnswerBytes }: AnswersOptions = defaults(),
+  { totalBytes, ofOwnerBytes, ofAnswerBytes }: AnswersOptions = defaultAnswersOptions(),
   turns: Turns = createTurns(),
 ) {
   const byOwner = new Map<string, number>();
@@ -139,7 +139,7 @@ export function createAnswers(
 
     /** Starts counting for one request. */
     open(caller: Caller | null): AnswerBudget {
-      const owner = ownerOf(caller);
+      const owner = credentialOwner(caller);
       let heldBytes = 0;
       let isOpen = true;
       let partCount = 0;

@@ -10,7 +10,7 @@ import { BODY_MAX_BYTES, SMALL_BODY_BYTES } from "../limits.js";
 import { readLargeReport } from "../operations/client/large-reports.js";
 import { isVisitor } from "../rules/access.js";
 import { holdsInfinity } from "../rules/described.js";
-import { whenOver } from "./answer-end.js";
+import { callWhenResponseEnds } from "./answer-end.js";
 import type { BodyCapacities } from "./body-capacity.js";
 import { parseInParts } from "./json-in-parts.js";
 import { toId } from "./rest/request.js";
@@ -195,7 +195,7 @@ export function registerBodies(
     const freeCapacity = await rooms.capacityFor(bytes).enter(addressSender(context.address), bytes, app);
     const stopWatching = endLateBody(raw, paceMs);
     raw.once("end", stopWatching);
-    whenOver(raw, reply.raw, () => {
+    callWhenResponseEnds(raw, reply.raw, () => {
       freeCapacity();
       stopWatching();
     });

@@ -2,15 +2,15 @@
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 
-const FILE = fileURLToPath(new URL("../../web/client/svc.d.ts", import.meta.url));
+const DECLARATIONS_FILE = fileURLToPath(new URL("../../web/client/svc.d.ts", import.meta.url));
 
-let text: Promise<string> | null = null;
+let declarationsText: Promise<string> | null = null;
 
 /** Reads the file once. After a failed read, the next call tries again. */
 export function readClientDeclarations(): Promise<string> {
-  text ??= readFile(FILE, "utf8").catch((error: unknown) => {
-    text = null;
+  declarationsText ??= readFile(DECLARATIONS_FILE, "utf8").catch((error: unknown) => {
+    declarationsText = null;
     throw error;
   });
-  return text;
+  return declarationsText;
 }

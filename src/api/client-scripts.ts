@@ -25,7 +25,7 @@ const SCRIPT_HEADERS = {
 } as const;
 
 const CACHED_FOREVER = "private, max-age=31536000, immutable";
-const REVALIDATED = "private, no-cache";
+const REVALIDATED_CACHE_CONTROL = "private, no-cache";
 
 export interface ClientScriptsOptions {
   resolvers: Resolvers;
@@ -76,7 +76,7 @@ export function registerClientScripts(app: FastifyInstance, options: ClientScrip
     // A service worker of a page could intercept later pages of the service.
     if ("service-worker" in headers) throw new ActionError("FORBIDDEN");
     const { script, integrity } = await clients.compiledAction(context, appId, id);
-    const cacheHeader = version === integrity ? CACHED_FOREVER : REVALIDATED;
+    const cacheHeader = version === integrity ? CACHED_FOREVER : REVALIDATED_CACHE_CONTROL;
     return reply.headers({ ...SCRIPT_HEADERS, "cache-control": cacheHeader }).send(script);
   });
 }

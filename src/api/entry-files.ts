@@ -19,7 +19,7 @@ import { STALLED_MS } from "./live/outbox.js";
 import { endSlowReader } from "./reader-pace.js";
 import { restRequest } from "./rest/request.js";
 
-const SOURCE = "/v1/apps/:appId/data-sources/:ds";
+const SOURCE_ROUTE = "/v1/apps/:appId/data-sources/:ds";
 
 /** Maximum pause of a sender in milliseconds. A silent sender would keep a transaction open. */
 const SILENCE_LIMIT_MS = 20_000;
@@ -27,7 +27,7 @@ const SILENCE_LIMIT_MS = 20_000;
 /** Limits of the form, which needs few fields besides the file. */
 const UPLOAD_FORM_LIMITS = { fields: 20, fieldSize: 4_096, fieldNameSize: 100, headerPairs: 100, files: 1 } as const;
 
-const TYPES: Record<ExportFormat, string> = {
+const CONTENT_TYPES: Record<ExportFormat, string> = {
   csv: "text/csv; charset=utf-8",
   json: "application/json; charset=utf-8",
   jsonl: "application/x-ndjson; charset=utf-8",
@@ -132,7 +132,7 @@ async function exportFile(request: FastifyRequest, reply: FastifyReply, entries:
     .header("Cache-Control", "no-store")
     .header("X-Content-Type-Options", "nosniff")
     .header("Content-Disposition", `attachment; filename*=UTF-8''${encodeURIComponent(`${name}.${format}`)}`)
-    .type(TYPES[format]);
+    .type(CONTENT_TYPES[format]);
   reply.raw.setTimeout(STALLED_MS, () => reply.raw.destroy());
   endSlowReader(reply);
   return reply.send(Readable.from(texts, { objectMode: false }));
@@ -144,8 +144,8 @@ export function registerEntryFiles(app: FastifyInstance, entries: Resolvers["ent
     scope.removeAllContentTypeParsers();
     await scope.register(multipart, { limits: { ...UPLOAD_FORM_LIMITS, fileSize: Number.POSITIVE_INFINITY } });
     scope.addContentTypeParser("*", (_request, _payload, done) => done(null, undefined));
-    scope.get(`${SOURCE}/export`, (request, reply) => exportFile(request, reply, entries));
-    scope.post(`${SOURCE}/import`, { config: { streamed: true } }, (request, reply) =>
+    scope.get(`${SOURCE_ROUTE}/export`, (request, reply) => exportFile(request, reply, entries));
+    scope.post(`${SOURCE_ROUTE}/import`, { config: { streamed: true } }, (request, reply) =>
       importFile(request, reply, entries),
     );
   });

@@ -10,7 +10,7 @@ import { restRequest } from "./rest/request.js";
 /**
  * Headers of the script. Only the app user's browser can store it, and revalidates it on each use, so that a changed setting shows at once.
  */
-const HEADERS = {
+const SCRIPT_HEADERS = {
   "Cache-Control": "private, no-cache",
   Vary: "Auth-Token, Authorization, Cookie, Origin, Sec-Fetch-Site",
   "Content-Type": "text/javascript; charset=utf-8",
@@ -20,13 +20,13 @@ const HEADERS = {
 };
 
 /** Headers of the script for pages on other origins. It has no data of its visitor, so any page can load it. */
-const PUBLIC_HEADERS = { ...HEADERS, "Cross-Origin-Resource-Policy": "cross-origin" };
+const PUBLIC_HEADERS = { ...SCRIPT_HEADERS, "Cross-Origin-Resource-Policy": "cross-origin" };
 
 function etagOf(text: string): string {
   return `"${createHash("sha256").update(text).digest("base64url")}"`;
 }
 
-function names(ifNoneMatch: string | undefined, etag: string): boolean {
+function headerNamesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
   const tags = ifNoneMatch?.split(",").map((tag) => tag.trim().replace(/^W\//, "")) ?? [];
   return tags.includes(etag) || tags.includes("*");
 }
@@ -40,7 +40,7 @@ export function registerEnvScript(app: FastifyInstance, settings: SettingResolve
     const env = isPublic ? settings.publicEnv(id("appId")) : settings.runtimeEnv(context, id("appId"));
     const script = envScript(await env);
     const etag = etagOf(script);
-    reply.headers({ ...(isPublic ? PUBLIC_HEADERS : HEADERS), ETag: etag });
-    return names(request.headers["if-none-match"], etag) ? reply.code(304).send() : reply.send(script);
+    reply.headers({ ...(isPublic ? PUBLIC_HEADERS : SCRIPT_HEADERS), ETag: etag });
+    return headerNamesEtag(request.headers["if-none-match"], etag) ? reply.code(304).send() : reply.send(script);
   });
 }

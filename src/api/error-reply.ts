@@ -17,7 +17,7 @@ export interface ErrorBody extends ErrorDetails {
   error: string;
 }
 
-function bodyOf({ status, message, details }: ActionError): ErrorBody {
+function errorBodyOf({ status, message, details }: ActionError): ErrorBody {
   return { status, error: message, ...details };
 }
 
@@ -64,7 +64,7 @@ export function errorReply(
   return {
     http: httpOf(failure),
     headers: retryAfter === undefined ? {} : { "Retry-After": String(retryAfter) },
-    body: bodyOf(failure),
+    body: errorBodyOf(failure),
   };
 }
 
@@ -90,7 +90,7 @@ function refusedVariable(variable: string, message: string): string {
 }
 
 /** Removes the values that graphql-js quotes in a message, because they may be secrets. */
-function withoutValues(message: string): string {
+function removeValues(message: string): string {
   const variable = /^Variable "\$\w+" got invalid value/.exec(message)?.[0];
   if (variable) return refusedVariable(variable, message);
   const expected = message.match(WRONG_TYPE)?.at(-1);
@@ -102,7 +102,7 @@ function withoutValues(message: string): string {
 }
 
 /** True if the document or its variables are invalid, so that no resolver ran. */
-function isFaultOfDocument(error: GraphQLError): boolean {
+function isDocumentFault(error: GraphQLError): boolean {
   return error.originalError === undefined || error.originalError instanceof GraphQLError;
 }
 
@@ -111,10 +111,10 @@ export function formatGraphqlError(error: unknown, log: Logger): GraphQLFormatte
   const locatedError = error instanceof GraphQLError ? error : null;
   const cause = unwrapResolverError(error);
   const failure =
-    locatedError && !(cause instanceof ActionError) && isFaultOfDocument(locatedError)
-      ? new ActionError("REQUEST_INVALID", withoutValues(locatedError.message))
+    locatedError && !(cause instanceof ActionError) && isDocumentFault(locatedError)
+      ? new ActionError("REQUEST_INVALID", removeValues(locatedError.message))
       : toVisibleError(cause, log);
-  const { status, error: message, ...details } = bodyOf(failure);
+  const { status, error: message, ...details } = errorBodyOf(failure);
   return {
     message,
     ...(locatedError?.locations && { locations: locatedError.locations }),

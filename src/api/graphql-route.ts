@@ -49,7 +49,7 @@ export interface GraphqlOptions {
 const OTHER_METHODS = ["PUT", "DELETE", "PATCH"];
 
 /** Parses a URL parameter as JSON. Returns text that is not JSON unchanged, so that Apollo rejects it. */
-function jsonIn(text: unknown): unknown {
+function parseJsonParameter(text: unknown): unknown {
   try {
     return typeof text === "string" ? JSON.parse(text) : text;
   } catch {
@@ -58,18 +58,18 @@ function jsonIn(text: unknown): unknown {
 }
 
 /** Returns the parameters of a request from its URL or body. Apollo rejects a request without a query. */
-function askedIn({ method, body, query }: FastifyRequest): Record<string, unknown> {
+function readRequestParameters({ method, body, query }: FastifyRequest): Record<string, unknown> {
   if (method !== "GET") return isObject(body) ? body : {};
   const requested = query as Record<string, unknown>;
-  return { ...requested, variables: jsonIn(requested["variables"]) };
+  return { ...requested, variables: parseJsonParameter(requested["variables"]) };
 }
 
-const PARAMETERS = ["query", "variables", "operationName", "extensions"];
+const REQUEST_PARAMETERS = ["query", "variables", "operationName", "extensions"];
 
 /** @throws ActionError REQUEST_INVALID if the URL has a parameter twice */
 function refuseRepeated({ method, query }: FastifyRequest): void {
   if (method !== "GET") return;
-  const repeatedParameter = PARAMETERS.find((name) => Array.isArray((query as Record<string, unknown>)[name]));
+  const repeatedParameter = REQUEST_PARAMETERS.find((name) => Array.isArray((query as Record<string, unknown>)[name]));
   if (repeatedParameter)
     throw new ActionError("REQUEST_INVALID", `${repeatedParameter} must be given once (got it several times)`);
 }
@@ -183,7 +183,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
   }
 
   async function data(this: FastifyInstance, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-    const requested = askedIn(request);
+    const requested = readRequestParameters(request);
     const answer = knownAnswers(requested);
     if (answer !== null) return sendText(request, reply, answer);
     if (isOfNobody(request)) {

@@ -30,7 +30,7 @@ export interface FrontDoor {
   idle(): Promise<void>;
 }
 
-function reply(response: ServerResponse, http: number, body: object): void {
+function replyWithJson(response: ServerResponse, http: number, body: object): void {
   if (http === 503) response.setHeader("Retry-After", "1");
   response
     .writeHead(http, { "content-type": "application/json", "cache-control": "no-store" })
@@ -48,12 +48,12 @@ function sendReadiness(parts: ServiceParts, response: ServerResponse): void {
   const states = Object.entries(parts).map(([name, isUp]) => ({ name, state: isUp() }));
   const downParts = states.filter(({ state }) => state !== true);
   if (downParts.length === 0) {
-    reply(response, 200, { status: "READY" });
+    replyWithJson(response, 200, { status: "READY" });
     return;
   }
   const failing = downParts.map(({ name }) => name);
   const words = downParts.map(({ name, state }) => (state === false ? name : `${name} (${state})`));
-  reply(response, 503, { status: "OVERLOADED", error: `not up: ${words.join(", ")}`, failing });
+  replyWithJson(response, 503, { status: "OVERLOADED", error: `not up: ${words.join(", ")}`, failing });
 }
 
 /** HTTP statuses for Node's error codes of requests that it could not read. */
@@ -72,7 +72,7 @@ function unreadableAnswer({ code = "" }: NodeJS.ErrnoException): string {
 }
 
 /** True if a run may have sent the request. A run sends a task token, which the API checks; a preflight has no token. */
-function mayBeOfRun({ method, headers }: IncomingMessage): boolean {
+function canComeFromRun({ method, headers }: IncomingMessage): boolean {
   const token = headers["auth-token"] ?? headers.authorization?.replace(/^bearer /i, "");
   return method === "OPTIONS" || String(token).startsWith(TASK_TOKEN_PREFIX);
 }
@@ -94,7 +94,7 @@ export function createFrontDoor(parts: ServiceParts): FrontDoor {
   function sendMetrics({ type, read }: Metrics, response: ServerResponse): void {
     read().then(
       (text) => response.writeHead(200, { "content-type": type, "cache-control": "no-store" }).end(text),
-      () => reply(response, 503, { status: "OVERLOADED", error: "not up: database" }),
+      () => replyWithJson(response, 503, { status: "OVERLOADED", error: "not up: database" }),
     );
   }
 
@@ -103,17 +103,17 @@ export function createFrontDoor(parts: ServiceParts): FrontDoor {
       // For every response: a browser must not interpret JSON as a page or a script.
       response.setHeader("X-Content-Type-Options", "nosniff");
       const [path] = (request.url ?? "").split("?");
-      if (path === "/health/live") return reply(response, 200, { status: "LIVE" });
+      if (path === "/health/live") return replyWithJson(response, 200, { status: "LIVE" });
       if (path === "/health/ready") return sendReadiness(parts, response);
       if (path === "/metrics" && metrics) return sendMetrics(metrics, response);
-      if (api && (!isDraining || mayBeOfRun(request))) {
+      if (api && (!isDraining || canComeFromRun(request))) {
         activeRequests += 1;
         response.once("close", endRequest);
         return api(request, response);
       }
-      if (!("api" in parts)) return reply(response, 404, NO_API);
+      if (!("api" in parts)) return replyWithJson(response, 404, NO_API);
       response.setHeader("Connection", "close");
-      reply(response, 503, NOT_READY);
+      replyWithJson(response, 503, NOT_READY);
     },
 
     refuse(error, socket) {

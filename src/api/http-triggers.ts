@@ -14,7 +14,7 @@ import { RoutesChangedError } from "../operations/runs/matching-routes.js";
 import { GUARD_HEADERS } from "../rules/http/answer.js";
 import { DRAFT_SEGMENT, segmentsOf } from "../rules/http/path.js";
 import { HTTP_METHODS } from "../rules/http/where.js";
-import { overSignal } from "./answer-end.js";
+import { responseEndSignal } from "./answer-end.js";
 import { readBytes } from "./bodies.js";
 import { cookieToken, headerToken } from "./caller.js";
 import { quotaHeaders } from "./context.js";
@@ -25,7 +25,7 @@ import { LARGE_CHARACTERS, streamSlices } from "./sliced.js";
 export const TRIGGER_ADDRESS = "/h/:appId/*";
 const PREFLIGHT_SECONDS = 600;
 /** The service answers this method itself. */
-const OPTIONS = "OPTIONS";
+const OPTIONS_METHOD = "OPTIONS";
 
 declare module "fastify" {
   interface FastifyContextConfig {
@@ -44,7 +44,7 @@ export interface HttpTriggerOptions {
 }
 
 /** Returns the path below `/h/:appId/` and the query, as sent. A path prefix may precede `/h/`. */
-function partsOf(url: string): { path: string; query: string } {
+function splitUrl(url: string): { path: string; query: string } {
   const queryStart = url.indexOf("?");
   const wholePath = queryStart < 0 ? url : url.slice(0, queryStart);
   const path = /^.*?\/h\/\d+\/(.*)$/s.exec(wholePath)?.[1] ?? "";
@@ -54,7 +54,7 @@ function partsOf(url: string): { path: string; query: string } {
 /** @throws NOT_FOUND for a path that no trigger can have */
 function addressOf(request: FastifyRequest): Address {
   const appId = toId((request.params as { appId?: string }).appId);
-  const segments = segmentsOf(partsOf(request.raw.url ?? "").path);
+  const segments = segmentsOf(splitUrl(request.raw.url ?? "").path);
   if (appId === 0 || !segments) throw new ActionError("NOT_FOUND");
   const isDraft = segments.decoded[0] === DRAFT_SEGMENT;
   const { raw, decoded } = segments;
@@ -68,7 +68,7 @@ function draftToken(headers: IncomingHttpHeaders): string | null {
 }
 
 const isPreflight = ({ method, headers }: FastifyRequest): boolean =>
-  method === OPTIONS && headers.origin !== undefined && headers["access-control-request-method"] !== undefined;
+  method === OPTIONS_METHOD && headers.origin !== undefined && headers["access-control-request-method"] !== undefined;
 
 /** Allows pages of the trigger's origins to read the response. */
 function allowOrigin({ headers }: FastifyRequest, reply: FastifyReply, { where: { cors } }: Route): boolean {
@@ -120,7 +120,11 @@ function urlsOf({ raw, headers: { host } }: FastifyRequest, publicUrl: string | 
  * True if a browser would show the response on the service's own origin although RUNTIME_URL gives author pages another one. The request is
  * then redirected.
  */
-function isToMove({ headers }: FastifyRequest, { isDraft }: Address, runtimeUrl: string | null): runtimeUrl is string {
+function mustRedirectToRuntime(
+  { headers }: FastifyRequest,
+  { isDraft }: Address,
+  runtimeUrl: string | null,
+): runtimeUrl is string {
   if (runtimeUrl === null || isDraft || headers.host?.toLowerCase() === new URL(runtimeUrl).host) return false;
   return headers.accept?.includes("text/html") ?? false;
 }
@@ -160,7 +164,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
     const { routes } = found;
     if (routes.length === 0) throw new ActionError("NOT_FOUND");
     foundTriggers.set(request, found);
-    if (method === OPTIONS) return;
+    if (method === OPTIONS_METHOD) return;
     const route = routeFor(routes, method);
     if (route) {
       allowOrigin(request, reply, route);
@@ -173,18 +177,18 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
   async function answerTrigger(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const found = foundTriggers.get(request)!;
     const { address, routes } = found;
-    if (request.method === OPTIONS) return answerOptions(request, reply, found);
-    if (isToMove(request, address, runtimeUrl)) {
-      const { path, query } = partsOf(request.raw.url ?? "");
+    if (request.method === OPTIONS_METHOD) return answerOptions(request, reply, found);
+    if (mustRedirectToRuntime(request, address, runtimeUrl)) {
+      const { path, query } = splitUrl(request.raw.url ?? "");
       return reply.redirect(`${runtimeUrl}/h/${address.appId}/${path}${query && `?${query}`}`, 307);
     }
     const { context, method, headers, raw } = request;
     const author = address.isDraft ? context.caller : null;
     const body = (request.body as Buffer<ArrayBuffer> | undefined) ?? Buffer.alloc(0);
-    const input = { headers, body, query: partsOf(raw.url ?? "").query, requestId: randomUUID() };
+    const input = { headers, body, query: splitUrl(raw.url ?? "").query, requestId: randomUUID() };
     const triggerSender = { address: context.address, token: headerToken(headers), appId: address.appId };
     const signedParts = { header: createHeaderReader(headers), urls: urlsOf(request, publicUrl) };
-    const gone = context.gone ?? (() => overSignal(raw, reply.raw));
+    const gone = context.gone ?? (() => responseEndSignal(raw, reply.raw));
     try {
       const triggerAnswer = await triggers.run(
         found,
@@ -213,7 +217,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser("*", (request: FastifyRequest, payload: Readable) => readBytes(request, payload));
     scope.route({
-      method: [...HTTP_METHODS, OPTIONS],
+      method: [...HTTP_METHODS, OPTIONS_METHOD],
       url: TRIGGER_ADDRESS,
       config: { ownCredentials: true },
       exposeHeadRoute: false,

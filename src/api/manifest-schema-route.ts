@@ -2,11 +2,11 @@
 import type { FastifyInstance } from "fastify";
 import { manifestJsonSchema } from "../rules/manifest.js";
 
-const PATH = "/schemas/manifest.json";
+const SCHEMA_PATH = "/schemas/manifest.json";
 
 export function registerManifestSchema(app: FastifyInstance, baseUrl: string): void {
-  const text = JSON.stringify(manifestJsonSchema(`${baseUrl}${PATH}`));
-  app.get(PATH, async (_request, reply) =>
+  const text = JSON.stringify(manifestJsonSchema(`${baseUrl}${SCHEMA_PATH}`));
+  app.get(SCHEMA_PATH, async (_request, reply) =>
     reply
       .type("application/schema+json; charset=utf-8")
       .header("Cache-Control", "no-cache")

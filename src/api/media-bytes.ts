@@ -15,7 +15,7 @@ import { STALLED_MS } from "./live/outbox.js";
 import { endSlowReader } from "./reader-pace.js";
 import { restRequest } from "./rest/request.js";
 
-const FILES = "/v1/apps/:appId/media/files";
+const FILES_ROUTE = "/v1/apps/:appId/media/files";
 
 /** Limits of the form, which needs few fields besides the files: names and IDs. */
 const UPLOAD_FORM_LIMITS = { fields: 20, fieldSize: 4_096, fieldNameSize: 100, headerPairs: 100 } as const;
@@ -137,7 +137,7 @@ export function registerMediaBytes(app: FastifyInstance, media: Resolvers["media
     await scope.register(multipart, {
       limits: { ...UPLOAD_FORM_LIMITS, files: FILES_PER_UPLOAD + 1, fileSize: Number.POSITIVE_INFINITY },
     });
-    scope.post(FILES, { config: { streamed: true } }, async (request, reply) => {
+    scope.post(FILES_ROUTE, { config: { streamed: true } }, async (request, reply) => {
       const { context } = request;
       const q = restRequest(request, context);
       const fields = { folderId: q.text("folderId"), name: q.text("name") };
@@ -158,7 +158,7 @@ export function registerMediaBytes(app: FastifyInstance, media: Resolvers["media
   // Replaces Fastify's HEAD handler, which would read the contents only to drop them.
   app.route({
     method: ["GET", "HEAD"],
-    url: `${FILES}/:id/contents`,
+    url: `${FILES_ROUTE}/:id/contents`,
     exposeHeadRoute: false,
     handler: (request, reply) => contentsOf(request, reply, media),
   });

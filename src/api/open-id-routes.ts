@@ -11,7 +11,7 @@ import { signInRequest } from "./context.js";
 import { pathBefore } from "./page-origin.js";
 
 const FLOW_SECONDS = 600;
-const ROUTE = "/v1/auth/oidc/:provider";
+const PROVIDER_ROUTE = "/v1/auth/oidc/:provider";
 
 export interface OpenIdRoutesOptions {
   openId: OpenId;
@@ -36,14 +36,14 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
   const beginFlow = (reply: FastifyReply, flow: OpenIdFlow) =>
     reply.header("set-cookie", cookie(writeFlow(flow), FLOW_SECONDS)).header("cache-control", "no-store");
 
-  app.get(`${ROUTE}/start`, async (request, reply) => {
+  app.get(`${PROVIDER_ROUTE}/start`, async (request, reply) => {
     const { url, flow } = await openId.start(providerIn(request), callbackOf(request), nextIn(request));
     return beginFlow(reply, flow).redirect(url);
   });
 
   // The route accepts only POST, which other sites cannot send. A GET could link an attacker's identity to the account of a person who
   // follows a link.
-  app.post(`${ROUTE}/link`, async (request, reply) => {
+  app.post(`${PROVIDER_ROUTE}/link`, async (request, reply) => {
     const { caller } = request.context;
     if (!caller) throw new ActionError("UNAUTHORIZED");
     const { personId } = caller;
@@ -59,7 +59,7 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
     return { url };
   });
 
-  app.get(`${ROUTE}/callback`, async (request, reply) => {
+  app.get(`${PROVIDER_ROUTE}/callback`, async (request, reply) => {
     const flow = readFlow(parseCookie(request.headers.cookie ?? "")[name]);
     const callback = new URL(callbackOf(request));
     callback.search = new URL(request.url, callback).search;

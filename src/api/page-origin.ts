@@ -30,7 +30,7 @@ const DEBUG_PAGE = "/v3/apps/:appId/actions/:id/compile";
 /** All routes that the origin of authors' pages serves. */
 const SERVED_ROUTES = ["/apps/:id", "/apps/:id/viewer", DEBUG_PAGE, "/client/*", KEPT_ROUTE, TRIGGER_ADDRESS];
 
-function isServed({ routeOptions: { url = "" }, query }: FastifyRequest): boolean {
+function isServedAtPageOrigin({ routeOptions: { url = "" }, query }: FastifyRequest): boolean {
   return SERVED_ROUTES.includes(url) && (url !== DEBUG_PAGE || "html" in (query as object));
 }
 
@@ -56,7 +56,7 @@ export function createPageOrigin(
 
   // This origin has no sign-in and no route that could need a cookie.
   app.addHook("onRequest", async (request) => {
-    if (isAtRuntimeHost(request) && !isServed(request)) throw new ActionError("NOT_FOUND");
+    if (isAtRuntimeHost(request) && !isServedAtPageOrigin(request)) throw new ActionError("NOT_FOUND");
   });
 
   return {

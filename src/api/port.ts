@@ -55,7 +55,7 @@ function createSilence(most: number) {
 }
 
 /** True for a request that may take long to arrive: files in a form or as the body, or a commit of many entries. */
-const isForm = ({ headers, url = "" }: IncomingMessage): boolean =>
+const isFormRequest = ({ headers, url = "" }: IncomingMessage): boolean =>
   (headers["content-type"]?.toLowerCase().startsWith("multipart/form-data") ?? false) ||
   /^\/v1\/apps\/\d+\/data-sources\/[^/?]+\/(?:import|commit)(?:\?|$)/.test(url);
 
@@ -63,14 +63,14 @@ const isForm = ({ headers, url = "" }: IncomingMessage): boolean =>
  * Ends requests that take too long to arrive. Node has one limit for all requests, which is set to the long limit for
  * forms; other requests have a shorter limit.
  */
-function withTimeLimits({ handle, refuse }: Pick<FrontDoor, "handle" | "refuse">, limitMs: number): RequestListener {
+function limitRequestTime({ handle, refuse }: Pick<FrontDoor, "handle" | "refuse">, limitMs: number): RequestListener {
   const lateError = Object.assign(new Error("the request did not arrive in time"), {
     code: "ERR_HTTP_REQUEST_TIMEOUT",
   });
   return (request, response) => {
     const { headers } = request;
     const hasBody = headers["transfer-encoding"] !== undefined || (headers["content-length"] ?? "0") !== "0";
-    if (hasBody && !isForm(request)) {
+    if (hasBody && !isFormRequest(request)) {
       const timer = setTimeout(() => {
         if (request.complete) return;
         if (response.headersSent) request.socket.destroy();
@@ -90,6 +90,6 @@ export function createPort(door: Pick<FrontDoor, "handle" | "refuse">, limits: P
     connectionsCheckingInterval: limits.checkMs,
   });
   server.maxConnections = limits.connections;
-  handleInTurn(server, withTimeLimits(door, limits.requestMs));
+  handleInTurn(server, limitRequestTime(door, limits.requestMs));
   return server.on("connection", createSilence(limits.silentPerAddress).enter).on("clientError", door.refuse);
 }

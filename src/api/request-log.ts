@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
-import { whenOver } from "./answer-end.js";
+import { callWhenResponseEnds } from "./answer-end.js";
 
 /** Registers the hooks. Call it before every other hook is registered, so that requests that a hook answers are logged too. */
 export function registerRequestLog(app: FastifyInstance, log: Logger): void {
@@ -14,7 +14,7 @@ export function registerRequestLog(app: FastifyInstance, log: Logger): void {
     const startedAt = performance.now();
     const requestId = randomUUID();
     reply.header("x-request-id", requestId);
-    whenOver(raw, reply.raw, () => {
+    callWhenResponseEnds(raw, reply.raw, () => {
       const { statusCode: status, writableFinished } = reply.raw;
       const durationMs = Math.round((performance.now() - startedAt) * 10) / 10;
       const requestFacts = { requestId, method, route: routeOptions.url ?? "none", status, durationMs };

@@ -19,7 +19,7 @@ import type { StoredScripts } from "../operations/packages/kept-scripts.js";
 import type { ServiceMeasures } from "../operations/watch/measures.js";
 import type { RequestTracing } from "../operations/watch/tracing.js";
 import type { AddressOf } from "./address.js";
-import { overSignal, whenOver } from "./answer-end.js";
+import { callWhenResponseEnds, responseEndSignal } from "./answer-end.js";
 import type { Answers } from "./answers.js";
 import { registerAppPages } from "./app-pages.js";
 import { registerAppTypes } from "./app-types-route.js";
@@ -183,7 +183,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   app.addHook("onRequest", async (request, reply) => {
     const address = addressOf(request.raw);
     let over: AbortSignal | undefined;
-    const disconnectSignal = () => (over ??= overSignal(request.raw, reply.raw));
+    const disconnectSignal = () => (over ??= responseEndSignal(request.raw, reply.raw));
     const { method, headers, routeOptions } = request;
     const userAgent = headers["user-agent"];
     const browser: NonNullable<RequestContext["browser"]> = {
@@ -207,7 +207,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
     const caller = token === null ? null : await credentials.resolve(token, address);
     if (caller !== null) browser.token = token!;
     const answer = answers.open(caller);
-    whenOver(request.raw, reply.raw, answer.close);
+    callWhenResponseEnds(request.raw, reply.raw, answer.close);
     Object.assign(request.context, { caller, answer });
     answer.whenEnded(await limiter.enter(request.context, disconnectSignal));
     if (isOwn) return;

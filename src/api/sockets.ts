@@ -21,7 +21,7 @@ import type { Caller } from "../rules/access.js";
 import { holderOf } from "../rules/address-block.js";
 import { writeJson } from "../rules/json-text.js";
 import type { AddressOf } from "./address.js";
-import { closedSignal } from "./answer-end.js";
+import { websocketClosedSignal } from "./answer-end.js";
 import type { AnswerBudget, Answers } from "./answers.js";
 import { errorReply, type FormatError, formatterOf } from "./error-reply.js";
 import type { ActionFeedContext } from "./graphql/action-resolver.js";
@@ -86,7 +86,7 @@ interface SocketLink extends HeldConnection {
 type SocketContext = LinkContext<SocketLink>;
 
 /** Returns the token in the connection's parameters, otherwise that of the upgrade. */
-function tokenOf({ connectionParams, extra }: SocketContext): string | null {
+function connectionToken({ connectionParams, extra }: SocketContext): string | null {
   const token = connectionParams?.["authToken"];
   return typeof token === "string" ? token : extra.upgradeToken;
 }
@@ -125,7 +125,7 @@ type OperationContext = Sources &
   };
 
 /** Yields nothing, because the result has already been sent to the socket. */
-async function* nothing(): AsyncGenerator<never, void, void> {}
+async function* emptyStream(): AsyncGenerator<never, void, void> {}
 
 /** Replaces GraphQL's own `execute`, because graphql-ws would parse and print the result, which is text already. */
 async function performOperation(args: ExecutionArgs, format: FormatError): Promise<AsyncGenerator<never, void, void>> {
@@ -140,7 +140,7 @@ async function performOperation(args: ExecutionArgs, format: FormatError): Promi
   } finally {
     done();
   }
-  return nothing();
+  return emptyStream();
 }
 
 export function createSockets({
@@ -201,7 +201,7 @@ export function createSockets({
     const caller = callerOf(extra);
     const answer = answers.open(extra.caller);
     const reply = (result: string) => extra.outbox.sendCounted(answer.close, `${messageHead}${result}}`);
-    const closeSignal = () => closedSignal(extra.socket);
+    const closeSignal = () => websocketClosedSignal(extra.socket);
     return {
       ...caller,
       idempotencyKey: null,
@@ -237,7 +237,7 @@ export function createSockets({
       execute: (args) => tracedOperation(tracing, () => performOperation(args, format)),
       async onConnect(context) {
         const { extra } = context;
-        extra.token = tokenOf(context);
+        extra.token = connectionToken(context);
         const { address } = callerOf(extra);
         try {
           extra.caller = extra.token === null ? null : await credentials.resolve(extra.token, address);
@@ -262,7 +262,9 @@ export function createSockets({
           return [new GraphQLError(`a socket carries at most ${SUBSCRIPTIONS_PER_SOCKET} subscriptions`)];
         }
         // A refusal means that the socket has closed while the operation waited.
-        const releaseSlot = await limiter.enter(callerOf(extra), () => closedSignal(extra.socket)).catch(() => null);
+        const releaseSlot = await limiter
+          .enter(callerOf(extra), () => websocketClosedSignal(extra.socket))
+          .catch(() => null);
         if (!releaseSlot) return completedError();
         operation.whenEnded(releaseSlot);
         if (isCompleted(context, id)) return completedError();

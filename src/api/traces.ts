@@ -5,7 +5,7 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { RequestTracing, TraceSpan } from "../operations/watch/tracing.js";
 import { isVisitor } from "../rules/access.js";
-import { whenOver } from "./answer-end.js";
+import { callWhenResponseEnds } from "./answer-end.js";
 import type { RequestContext } from "./context.js";
 
 /** Returns the trace that the sender of a request names; null if the sender is not trusted. */
@@ -24,7 +24,7 @@ export function registerTraces(app: FastifyInstance, tracing: RequestTracing): v
     const values = { "http.request.method": method, "http.route": route };
     const span = tracing.beginSpan(`${method} ${route}`, "server", parentOf(request), values);
     request.context.span = span;
-    whenOver(request.raw, reply.raw, () => {
+    callWhenResponseEnds(request.raw, reply.raw, () => {
       const { statusCode } = reply.raw;
       span.set({ "http.response.status_code": statusCode });
       span.endSpan(statusCode >= 500);

@@ -14,7 +14,7 @@ import { settingsKeyFile } from "../operations/settings/data-keys.js";
 import { readSecret, SECRET_OPTIONS } from "./backup-secret.js";
 import { readArguments, runCommand, withDatabaseUrl } from "./command.js";
 
-const USAGE =
+const BACKUP_USAGE =
   "Usage: npm run backup -- FILE --passphrase-file FILE, or --key-file FILE, or --unencrypted; --without-keys leaves the settings' keys out";
 
 const OPTIONS = {
@@ -30,12 +30,14 @@ function keysAtHand({ settingsKeys, dataDir }: Config): readonly Buffer[] {
 }
 
 function readTask() {
-  const { positionals, values } = readArguments(OPTIONS, USAGE);
+  const { positionals, values } = readArguments(OPTIONS, BACKUP_USAGE);
   const [file, more] = positionals;
-  if (file === undefined || more !== undefined) throw new StartError(`Name exactly one file. ${USAGE}`);
+  if (file === undefined || more !== undefined) throw new StartError(`Name exactly one file. ${BACKUP_USAGE}`);
   const secret = readSecret(values);
   if ((secret === null) !== values.unencrypted) {
-    throw new StartError(`Set --passphrase-file or --key-file to encrypt the backup, or --unencrypted. ${USAGE}`);
+    throw new StartError(
+      `Set --passphrase-file or --key-file to encrypt the backup, or --unencrypted. ${BACKUP_USAGE}`,
+    );
   }
   return { path: resolve(file), secret, withKeys: secret !== null && !values["without-keys"] };
 }

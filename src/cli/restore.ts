@@ -26,7 +26,7 @@ const OPTIONS = { ...SECRET_OPTIONS, replace: { type: "boolean", default: false 
 /** Matches names of media folders that the service generates. Other names in a restored row are rejected, because they could be paths. */
 const SPACE_NAME = /^[0-9a-f]{16}$/;
 
-const warn = (words: string) => process.stderr.write(`warning: ${words}\n`);
+const writeWarning = (words: string) => process.stderr.write(`warning: ${words}\n`);
 
 function availableKeys({ settingsKeys, dataDir }: Config): readonly Buffer[] {
   const path = settingsKeyFile(dataDir);
@@ -50,7 +50,7 @@ async function storeKeys(config: Config, keys: readonly Buffer[]): Promise<void>
 function describeKeys(config: Config, { manifest, hadKeys }: RestoreReport): void {
   if (hadKeys || manifest.settingsKey === null) return;
   if (availableKeys(config).some((key) => keyFingerprint(key) === manifest.settingsKey)) return;
-  warn(
+  writeWarning(
     `the backup has no keys, and the one that its settings are encrypted under (${manifest.settingsKey}) is not here: ` +
       "set SETTINGS_KEY before the service starts",
   );
@@ -77,7 +77,7 @@ await runCommand(async () => {
       },
       incoming: join(folder, "incoming"),
       makeIndexes: () => createEntryIndexes({ url, log }).reconcile(),
-      warn,
+      warn: writeWarning,
     }),
   );
   describeKeys(config, report);

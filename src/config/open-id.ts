@@ -51,7 +51,7 @@ export const OPEN_ID_VARIABLES: readonly [names: string, initial: string, meanin
 const ISSUER_VARIABLE = /^OIDC_(?:([A-Z0-9]+(?:_[A-Z0-9]+)*)_)?ISSUER$/;
 /** Names that no provider may have, because the variable would equal another variable of the first provider. */
 const RESERVED_NAMES = ["CLIENT", "ROLE", "AUTO", "ORGANIZATION"];
-const ROLES = ["owner", "admin", "editor", "operator", "reader"];
+const ROLE_NAMES = ["owner", "admin", "editor", "operator", "reader"];
 const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"];
 const PAIRS_MAX = 200;
 
@@ -91,8 +91,8 @@ function providerOf(env: Environment, name: string | undefined, fault: ReportFau
   const autoCreate = text("AUTO_CREATE") ?? "0";
   if (autoCreate !== "0" && autoCreate !== "1") fault(`${prefix}AUTO_CREATE`, "0 or 1");
   const roles = pairsOf(text("ROLES"));
-  if (!roles || ![...roles.values()].every((role) => ROLES.includes(role))) {
-    fault(`${prefix}ROLES`, `pairs of group=role separated by commas, each role one of ${ROLES.join(", ")}`);
+  if (!roles || ![...roles.values()].every((role) => ROLE_NAMES.includes(role))) {
+    fault(`${prefix}ROLES`, `pairs of group=role separated by commas, each role one of ${ROLE_NAMES.join(", ")}`);
   }
   const organizations = pairsOf(text("ORGANIZATIONS"));
   if (!organizations || ![...organizations.values()].every((id) => /^[1-9]\d{0,14}$/.test(id))) {

@@ -4,7 +4,7 @@ import { z } from "zod";
 
 /** Matches an origin, possibly with a path of plain segments. */
 export const HTTP_ADDRESS = /^https?:\/\/[^/?#\s@]+(\/[\w~-][\w.~-]*)*\/?$/;
-export const ORIGIN = /^https?:\/\/[^/?#\s@]+\/?$/;
+export const ORIGIN_URL = /^https?:\/\/[^/?#\s@]+\/?$/;
 const BUCKET_NAME = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
 const WILDCARD_ADDRESS = /^0\.0\.0\.0$|^[0:]+$|%/;
 
@@ -31,7 +31,7 @@ export const text = z.string();
 export const textMatching = (pattern: RegExp, expected: string) =>
   parsedBy(expected, (input) => (pattern.test(input) ? input : undefined));
 
-export const integer = (min: number, max: number) =>
+export const integerBetween = (min: number, max: number) =>
   parsedBy(`a whole number from ${min} to ${max}`, (input) => {
     const value = Number(input);
     return /^\d+$/.test(input) && value >= min && value <= max ? value : undefined;
@@ -41,10 +41,10 @@ export const oneOf = <const T extends string>(...allowed: readonly T[]) =>
   parsedBy(`one of ${allowed.join(", ")}`, (input) => allowed.find((value) => value === input));
 
 /** Parses a switch with the words `on` and `off`, which are passed. */
-export const flag = (on: string, off: string) => oneOf(on, off).transform((value) => value === on);
+export const switchOf = (on: string, off: string) => oneOf(on, off).transform((value) => value === on);
 
 /** Parses parts between commas, each without spaces around it. */
-export const list = <T>(expected: string, read: (part: string) => T | undefined) =>
+export const listOf = <T>(expected: string, read: (part: string) => T | undefined) =>
   parsedBy(expected, (input) => {
     const values = input.split(",").map((part) => read(part.trim()));
     return values.includes(undefined) ? undefined : (values as T[]);
@@ -62,7 +62,7 @@ export const reachableAddress = parsedBy("one IP address of this machine, under 
 );
 
 /** True for an address, or a network such as 10.0.0.0/8 that is not the whole internet. */
-function isNetwork(part: string): boolean {
+function isNetworkRange(part: string): boolean {
   const [address = "", bits, more] = part.split("/");
   const family = isIP(address);
   if (family === 0 || more !== undefined) return false;
@@ -70,22 +70,22 @@ function isNetwork(part: string): boolean {
 }
 
 /** Parses a number of proxies, or their addresses and networks. */
-export const proxies = parsedBy(
+export const trustedProxies = parsedBy(
   "how many proxies stand before this service (1 to 9), or their addresses and networks, separated by commas",
   (input): number | string[] | undefined => {
     if (/^[1-9]$/.test(input)) return Number(input);
     const networks = input.split(",").map((part) => part.trim());
-    return networks.every(isNetwork) ? networks : undefined;
+    return networks.every(isNetworkRange) ? networks : undefined;
   },
 );
 
-export const webSockets = list("ws:// or wss:// addresses separated by commas (a comma in one is %2C)", (part) => {
+export const webSockets = listOf("ws:// or wss:// addresses separated by commas (a comma in one is %2C)", (part) => {
   const address = URL.parse(part);
   return address !== null && /^wss?:$/.test(address.protocol) && address.hash === "" ? address.href : undefined;
 });
 
 /** Parses `s3://bucket/prefix?endpoint=…&region=…`. */
-export const bucket = parsedBy(
+export const bucketUrl = parsedBy(
   "an address such as s3://bucket/prefix?endpoint=https://s3.example.com&region=eu-central-1, without credentials",
   (input): MediaBucket | undefined => {
     const address = /\s/.test(input) ? null : URL.parse(input);
@@ -94,7 +94,7 @@ export const bucket = parsedBy(
     const endpoint = address.searchParams.get("endpoint");
     const region = address.searchParams.get("region") ?? "us-east-1";
     const prefix = address.pathname.split("/").filter(Boolean).join("/");
-    const isEndpoint = endpoint === null || (ORIGIN.test(endpoint) && URL.canParse(endpoint));
+    const isEndpoint = endpoint === null || (ORIGIN_URL.test(endpoint) && URL.canParse(endpoint));
     const isSound =
       BUCKET_NAME.test(address.hostname) &&
       /^[\w!.*'()/-]*$/.test(prefix) &&
@@ -113,7 +113,7 @@ export const timeZone = parsedBy("an IANA time zone such as Europe/Berlin", (inp
   }
 });
 
-export const keys = list(
+export const encryptionKeys = listOf(
   "32 bytes in base64, or several such keys separated by commas, the current one first",
   (part) => {
     const key = Buffer.from(part, "base64");

@@ -11,7 +11,7 @@ export type Role = (typeof ROLES)[number];
 
 const LOG_LEVELS = ["info", "trace", "debug", "warn", "error", "fatal", "silent"] as const;
 const POSTGRES_URL = values.textMatching(/^postgres(ql)?:\/\//, "a postgres:// URL");
-const REQUEST_LIMIT = values.integer(0, 100_000);
+const REQUEST_LIMIT = values.integerBetween(0, 100_000);
 /** Matches the URL of a mail server. User and password are percent-encoded. */
 const MAIL_SERVER = /^smtps?:\/\/([^/?#\s@]+@)?[^/?#\s@]+\/?$/;
 const MAIL_SENDER = /^([^<>\r\n]*<[^<>@\s]+@[^<>@\s]+>|[^<>@\s]+@[^<>@\s]+)$/;
@@ -23,22 +23,27 @@ export interface VariableDescription {
   initial: string;
 }
 
-const descriptions = z.registry<VariableDescription>();
+const variableDescriptions = z.registry<VariableDescription>();
 
 /** @param shownInitial the default in words, if the value itself is not clear */
-function variable<T>(schema: z.ZodType<T>, initial: T, meaning: string, shownInitial = `\`${initial}\``): z.ZodType<T> {
+function describeVariable<T>(
+  schema: z.ZodType<T>,
+  initial: T,
+  meaning: string,
+  shownInitial = `\`${initial}\``,
+): z.ZodType<T> {
   const withDefault = schema.default(initial as z.util.NoUndefined<T>);
-  return withDefault.register(descriptions, { meaning, initial: shownInitial }) as unknown as z.ZodType<T>;
+  return withDefault.register(variableDescriptions, { meaning, initial: shownInitial }) as unknown as z.ZodType<T>;
 }
 
 const optionalVariable = <T>(schema: z.ZodType<T>, meaning: string, shownInitial = "unset"): z.ZodType<T | null> =>
-  variable<T | null>(schema.nullable(), null, meaning, shownInitial);
+  describeVariable<T | null>(schema.nullable(), null, meaning, shownInitial);
 
 const VARIABLE_SCHEMAS = {
-  PORT: variable(values.integer(0, 65_535), 4000, "port on which the service listens"),
-  HOST: variable(values.text, HOST_DEFAULT, "address on which it listens"),
+  PORT: describeVariable(values.integerBetween(0, 65_535), 4000, "port on which the service listens"),
+  HOST: describeVariable(values.text, HOST_DEFAULT, "address on which it listens"),
   TRUST_PROXY: optionalVariable(
-    values.proxies,
+    values.trustedProxies,
     "the proxies whose `X-Forwarded-For` the service trusts: their addresses and networks, separated by commas, or the number of proxies in front of the service. Set it if there is a proxy: otherwise all visitors have the proxy's address, and share the limits of one address. The log and `npm run doctor` report a proxy in a private network that is not trusted",
   ),
   PUBLIC_URL: optionalVariable(
@@ -47,7 +52,7 @@ const VARIABLE_SCHEMAS = {
     "`http://HOST:PORT`",
   ),
   RUNTIME_URL: optionalVariable(
-    values.url(values.ORIGIN, "an origin such as https://apps.example.net, whose host is not the service's own"),
+    values.url(values.ORIGIN_URL, "an origin such as https://apps.example.net, whose host is not the service's own"),
     "a second origin, with another host, from which your proxy also forwards to this service and passes on `Host`. Pages that run authors' code are served only there",
   ),
   DATABASE_URL: optionalVariable(
@@ -59,9 +64,13 @@ const VARIABLE_SCHEMAS = {
     "if `DATABASE_URL` leads to a pooler in transaction mode: the address of the same database without the pooler. The service uses it for statements that need a session: [containers](../operate/containers.md)",
     "`DATABASE_URL`",
   ),
-  DATA_DIR: variable(values.text, ".data", "folder for the embedded database, the first credentials and the keys"),
-  ROLES: variable<Role[]>(
-    values.list(`a comma-separated list of ${ROLES.join(", ")}`, (part) => ROLES.find((role) => role === part)),
+  DATA_DIR: describeVariable(
+    values.text,
+    ".data",
+    "folder for the embedded database, the first credentials and the keys",
+  ),
+  ROLES: describeVariable<Role[]>(
+    values.listOf(`a comma-separated list of ${ROLES.join(", ")}`, (part) => ROLES.find((role) => role === part)),
     [...ROLES],
     "roles of this process",
     "`api,scheduler,runner`",
@@ -72,49 +81,49 @@ const VARIABLE_SCHEMAS = {
     "folder in which Puppeteer looks for its browsers",
     "Puppeteer's own",
   ),
-  CHROME_SANDBOX: variable(
-    values.flag("on", "off"),
+  CHROME_SANDBOX: describeVariable(
+    values.switchOf("on", "off"),
     true,
     "`off` runs the code of authors without Chromium's sandbox. The service warns at each start",
     "`on`",
   ),
-  BROWSER_WS_ENDPOINTS: variable<string[]>(
+  BROWSER_WS_ENDPOINTS: describeVariable<string[]>(
     values.webSockets,
     [],
     "DevTools addresses of running browsers, separated by commas. The service uses them instead of a local browser",
     "unset",
   ),
-  EGRESS_PROXY_HOST: variable(
+  EGRESS_PROXY_HOST: describeVariable(
     values.reachableAddress,
     "127.0.0.1",
     "the address of this machine at which the browsers of `BROWSER_WS_ENDPOINTS` reach the egress proxy",
   ),
-  RATE_LIMIT_MANAGE: variable(
+  RATE_LIMIT_MANAGE: describeVariable(
     REQUEST_LIMIT,
     limits.RATE_LIMIT_MANAGE,
     "requests that manage an app, in 60 s; 0: unlimited",
   ),
-  RATE_LIMIT_RUN: variable(
+  RATE_LIMIT_RUN: describeVariable(
     REQUEST_LIMIT,
     limits.RATE_LIMIT_RUN,
     "requests of an app that run actions, in 60 s; 0: unlimited",
   ),
-  RATE_LIMIT_PUBLISH: variable(
+  RATE_LIMIT_PUBLISH: describeVariable(
     REQUEST_LIMIT,
     limits.RATE_LIMIT_PUBLISH,
     "publications of an app, in 60 s; 0: unlimited",
   ),
-  RATE_LIMIT_HTTP: variable(
+  RATE_LIMIT_HTTP: describeVariable(
     REQUEST_LIMIT,
     limits.RATE_LIMIT_HTTP,
     "requests to the [HTTP triggers](http-triggers.md) of an app that pass the check of the caller, in 60 s. One address can send ten times as many, rejected ones included; 0: unlimited",
   ),
-  RATE_LIMIT_MCP: variable(
+  RATE_LIMIT_MCP: describeVariable(
     REQUEST_LIMIT,
     limits.RATE_LIMIT_MCP,
     "tool calls of [agents](agents.md) to an app, in 60 s; 0: unlimited",
   ),
-  RATE_LIMIT_COMMUNICATE: variable(
+  RATE_LIMIT_COMMUNICATE: describeVariable(
     REQUEST_LIMIT,
     limits.RATE_LIMIT_COMMUNICATE,
     "requests of an app that send messages, in 30 s; 0: unlimited",
@@ -129,31 +138,35 @@ const VARIABLE_SCHEMAS = {
     values.textMatching(MAIL_SENDER, "an e-mail address, perhaps as Name <address>"),
     "sender of the mail that goes through `SMTP_URL`",
   ),
-  SERVER_TIMEOUT_MS: variable(
-    values.integer(1, 3_600_000),
+  SERVER_TIMEOUT_MS: describeVariable(
+    values.integerBetween(1, 3_600_000),
     limits.SERVER_TIMEOUT_MS,
     "execution time limit of server actions",
   ),
-  CLIENT_TIMEOUT_MS: variable(
-    values.integer(1, 3_600_000),
+  CLIENT_TIMEOUT_MS: describeVariable(
+    values.integerBetween(1, 3_600_000),
     limits.CLIENT_TIMEOUT_MS,
     "execution time limit of client actions",
   ),
-  SHUTDOWN_GRACE_MS: variable(values.integer(0, 3_600_000), 30_000, "time in which runs can finish after SIGTERM"),
-  RUNNER_CONCURRENCY: variable(
-    values.integer(1, 1_000),
+  SHUTDOWN_GRACE_MS: describeVariable(
+    values.integerBetween(0, 3_600_000),
+    30_000,
+    "time in which runs can finish after SIGTERM",
+  ),
+  RUNNER_CONCURRENCY: describeVariable(
+    values.integerBetween(1, 1_000),
     2 * availableParallelism(),
     "base of the number of runs at once in this process: one app can have this number minus one (at least one), all apps together four times this number. The browser page of a run usually takes 20 to 45 MB",
     "twice the number of cores",
   ),
-  ALLOW_PRIVATE_NETWORK: variable(
-    values.flag("1", "0"),
+  ALLOW_PRIVATE_NETWORK: describeVariable(
+    values.switchOf("1", "0"),
     false,
     "`1` lets actions reach private addresses, for development. This also applies to the service's own requests for apps: to language models, mail and SMS servers, git servers, webhooks of alerts, push services, token endpoints and packages. http is then also valid. With `0`, the service resolves the host names of all these requests with the name servers of the system, and ignores its hosts file",
     "`0`",
   ),
   SETTINGS_KEY: optionalVariable(
-    values.keys,
+    values.encryptionKeys,
     "key that encrypts settings: 32 bytes in base64. While you replace it, both keys, separated by a comma, the new one first",
     "a file in `DATA_DIR`",
   ),
@@ -162,24 +175,24 @@ const VARIABLE_SCHEMAS = {
     "local address from which runs connect to other hosts",
     "the system's",
   ),
-  DEFAULT_TIMEZONE: variable(values.timeZone, "UTC", "time zone of schedules without a `timezone`"),
+  DEFAULT_TIMEZONE: describeVariable(values.timeZone, "UTC", "time zone of schedules without a `timezone`"),
   PACKAGES_FILE: optionalVariable(
     values.text,
     "path of a JSON file with an array of further packages for actions, each a `PackageEntry` (`src/rules/packages.ts`)",
   ),
-  NPM_PACKAGES: variable(
-    values.flag("on", "off"),
+  NPM_PACKAGES: describeVariable(
+    values.switchOf("on", "off"),
     true,
     "`off`: actions cannot use packages from npm, only those of the service and scripts at addresses",
     "`on`",
   ),
-  NPM_SANDBOX: variable(
-    values.flag("on", "off"),
+  NPM_SANDBOX: describeVariable(
+    values.switchOf("on", "off"),
     true,
     "`off`: if the machine has no user namespaces, the service bundles packages in a process with network access, and warns at each start",
     "`on`",
   ),
-  NPM_REGISTRY: variable(
+  NPM_REGISTRY: describeVariable(
     values.url(values.HTTP_ADDRESS, "the address of an npm registry such as https://registry.example.com/npm"),
     "https://registry.npmjs.org",
     "registry from which npm packages are downloaded",
@@ -188,72 +201,76 @@ const VARIABLE_SCHEMAS = {
     values.textMatching(/^[\x21-\x7e]+$/, "a token in one line, without spaces"),
     "token for `NPM_REGISTRY`",
   ),
-  NPM_MIN_AGE_DAYS: variable(
-    values.integer(0, 365),
+  NPM_MIN_AGE_DAYS: describeVariable(
+    values.integerBetween(0, 365),
     limits.NPM_MIN_AGE_DAYS,
     "minimum age of a package version. A newer one is used only if an action names the exact version; 0 allows any age",
   ),
   NPM_LICENSES: optionalVariable(
-    values.list("SPDX identifiers separated by commas, such as MIT,ISC,Apache-2.0", (part) =>
+    values.listOf("SPDX identifiers separated by commas, such as MIT,ISC,Apache-2.0", (part) =>
       /^[A-Za-z0-9.+-]+$/.test(part) ? part : undefined,
     ),
     "allowed licences, as SPDX identifiers separated by commas. The service rejects packages with other licences",
     "any",
   ),
-  QUEUE_MAX: variable(
-    values.integer(limits.QUEUE_MIN_PER_APP, 10_000_000),
+  QUEUE_MAX: describeVariable(
+    values.integerBetween(limits.QUEUE_MIN_PER_APP, 10_000_000),
     limits.QUEUE_MAX,
     "maximum number of queued runs of all apps",
   ),
-  QUEUE_MAX_PER_APP: variable(
-    values.integer(limits.QUEUE_MIN_PER_APP, 10_000_000),
+  QUEUE_MAX_PER_APP: describeVariable(
+    values.integerBetween(limits.QUEUE_MIN_PER_APP, 10_000_000),
     limits.QUEUE_MAX_PER_APP,
     "maximum number of queued runs of one app",
   ),
-  QUEUE_MAX_MB: variable(
-    values.integer(1, 1_000_000),
+  QUEUE_MAX_MB: describeVariable(
+    values.integerBetween(1, 1_000_000),
     limits.QUEUE_MAX_MB,
     "maximum size of the payloads of all queued runs; one app can use a tenth of it",
   ),
-  LOG_RETENTION_DAYS: variable(values.integer(1, 36_500), 30, "days after which the service deletes logs"),
-  LOG_MAX_MB: variable(
-    values.integer(0, 1_000_000),
+  LOG_RETENTION_DAYS: describeVariable(
+    values.integerBetween(1, 36_500),
+    30,
+    "days after which the service deletes logs",
+  ),
+  LOG_MAX_MB: describeVariable(
+    values.integerBetween(0, 1_000_000),
     limits.LOG_MAX_MB,
     "disk space for the runs and logs of an app. Its events have as much again. Above it, the service deletes the oldest. It checks the size at the start, each hour, and when an app has written an eighth of it; 0: unlimited",
   ),
-  INTAKE_QUOTA_MB: variable(
-    values.integer(0, 1_000_000),
+  INTAKE_QUOTA_MB: describeVariable(
+    values.integerBetween(0, 1_000_000),
     limits.INTAKE_QUOTA_MB,
     "size of the events and settings that an app can store in a minute. All its visitors can use half of it, one network address an eighth; 0: unlimited",
   ),
-  DATA_SOURCE_QUOTA_MB: variable(
-    values.integer(0, 100_000_000),
+  DATA_SOURCE_QUOTA_MB: describeVariable(
+    values.integerBetween(0, 100_000_000),
     limits.DATA_SOURCE_QUOTA_MB,
     "size of all entries of an app's data sources. Their snapshots can have as much again; 0: unlimited",
   ),
   MEDIA_URL: optionalVariable(
-    values.bucket,
+    values.bucketUrl,
     "S3 bucket for the files of apps, instead of a folder: `s3://bucket/prefix?endpoint=…&region=…`. Needs [AWS credentials](#object-storage)",
     "`DATA_DIR/media`",
   ),
   // One request to S3 can have 5 GB.
-  MEDIA_MAX_MB: variable(values.integer(1, 5_000), limits.MEDIA_MAX_MB, "size of one file"),
-  MEDIA_QUOTA_MB: variable(
-    values.integer(0, 1_000_000_000),
+  MEDIA_MAX_MB: describeVariable(values.integerBetween(1, 5_000), limits.MEDIA_MAX_MB, "size of one file"),
+  MEDIA_QUOTA_MB: describeVariable(
+    values.integerBetween(0, 1_000_000_000),
     limits.MEDIA_QUOTA_MB,
     "size of all files of an app; 0: unlimited",
   ),
-  DISK_FREE_MIN_MB: variable(
-    values.integer(0, 1_000_000),
+  DISK_FREE_MIN_MB: describeVariable(
+    values.integerBetween(0, 1_000_000),
     limits.DISK_FREE_MIN_MB,
     "free disk space. Below it, the service rejects events; below half of it, also new runs; 0: it never rejects them",
   ),
-  DATABASE_MAX_MB: variable(
-    values.integer(0, 1_000_000_000),
+  DATABASE_MAX_MB: describeVariable(
+    values.integerBetween(0, 1_000_000_000),
     0,
     "with `DATABASE_URL`: intended size of the database. What is left of it counts as free disk space for `DISK_FREE_MIN_MB`; 0: no check",
   ),
-  GRAPHQL_DOCUMENTS: variable(
+  GRAPHQL_DOCUMENTS: describeVariable(
     values.oneOf("any", "persisted"),
     "any",
     "`persisted`: app users may send only the GraphQL documents of the client library",
@@ -262,7 +279,7 @@ const VARIABLE_SCHEMAS = {
     values.url(values.HTTP_ADDRESS, "an address such as http://collector:4318"),
     "address of a collector to which traces of requests and runs are sent, such as `http://collector:4318`",
   ),
-  LOG_LEVEL: variable(
+  LOG_LEVEL: describeVariable(
     values.oneOf(...LOG_LEVELS),
     "info",
     "lowest level that the service logs: `trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`",
@@ -287,4 +304,4 @@ export function readVariables(environment: Readonly<Record<string, string | unde
 
 /** Returns descriptions of the variables for the reference. */
 export const describedVariables = (): [name: string, VariableDescription][] =>
-  Object.entries(VARIABLE_SCHEMAS).map(([name, schema]) => [name, descriptions.get(schema)!]);
+  Object.entries(VARIABLE_SCHEMAS).map(([name, schema]) => [name, variableDescriptions.get(schema)!]);

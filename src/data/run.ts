@@ -15,7 +15,7 @@ interface RunTransition {
  * All transitions. SQL takes the states from here, `run.finish` checks them, and docs/internals/run-lifecycle.md is generated from this
  * table.
  */
-export const TRANSITIONS = {
+export const RUN_TRANSITIONS = {
   queue: {
     from: null,
     to: "queued",
@@ -74,29 +74,29 @@ export const TRANSITIONS = {
   },
 } as const satisfies Readonly<Record<string, RunTransition>>;
 
-export type TransitionName = keyof typeof TRANSITIONS;
+export type TransitionName = keyof typeof RUN_TRANSITIONS;
 
 /** State in which a run ends. */
 export type EndState = "completed" | "failed" | "cancelled";
 
 /** Names of the errors with which the service ends runs. */
 export type RunErrorName =
-  | keyof (typeof TRANSITIONS)["fail"]["when"]
-  | keyof (typeof TRANSITIONS)["cancel"]["when"]
-  | keyof (typeof TRANSITIONS)["failQueued"]["when"];
+  | keyof (typeof RUN_TRANSITIONS)["fail"]["when"]
+  | keyof (typeof RUN_TRANSITIONS)["cancel"]["when"]
+  | keyof (typeof RUN_TRANSITIONS)["failQueued"]["when"];
 
 /** Returns the SQL condition for the state in which the transition starts. */
-export const startStateSql = (name: TransitionName): string => `state = '${TRANSITIONS[name].from}'`;
+export const startStateSql = (name: TransitionName): string => `state = '${RUN_TRANSITIONS[name].from}'`;
 
 /** Returns the SQL assignment of the state to which the transition leads. */
-export const toState = (name: TransitionName): string => `state = '${TRANSITIONS[name].to}'`;
+export const toState = (name: TransitionName): string => `state = '${RUN_TRANSITIONS[name].to}'`;
 
 /** SQL of a new run's state: skipped if it has a reason, otherwise queued. */
-export const STATE_BY_REASON = `CASE WHEN reason IS NULL THEN '${TRANSITIONS.queue.to}' ELSE '${TRANSITIONS.reject.to}' END`;
+export const STATE_BY_REASON = `CASE WHEN reason IS NULL THEN '${RUN_TRANSITIONS.queue.to}' ELSE '${RUN_TRANSITIONS.reject.to}' END`;
 
 /** @throws Error if the table has no such transition */
 export function checkTransition(from: RunState, to: EndState): void {
-  const isKnown = Object.values<RunTransition>(TRANSITIONS).some(
+  const isKnown = Object.values<RunTransition>(RUN_TRANSITIONS).some(
     (transition) => transition.from === from && transition.to === to,
   );
   if (!isKnown) throw new Error(`a ${from} run cannot become ${to}`);

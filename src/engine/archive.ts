@@ -15,7 +15,7 @@ import { readTape, type TapePart, writeTape } from "./archive/tape.js";
 
 const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);
 /** Compression level. It takes half the time of zlib's default for a few percent more bytes. */
-const LEVEL = 4;
+const COMPRESSION_LEVEL = 4;
 const READ_BYTES = 256 * 1024;
 
 async function syncFolder(path: string): Promise<void> {
@@ -38,7 +38,7 @@ export async function writeArchive(path: string, parts: AsyncIterable<TapePart>,
     // The file is opened first, because a stream that opens the file itself may do so after the file was removed.
     const file = await open(draft, "wx", 0o600);
     const out = file.createWriteStream({ flush: true });
-    await pipeline(Readable.from(writeTape(parts)), createGzip({ level: LEVEL }), packed, out);
+    await pipeline(Readable.from(writeTape(parts)), createGzip({ level: COMPRESSION_LEVEL }), packed, out);
     // Unlike a rename, a link does not replace an existing file.
     await link(draft, path);
     await syncFolder(path);
@@ -68,7 +68,7 @@ async function headOf(path: string): Promise<Buffer> {
 }
 
 /** Returns the compressed bytes. */
-async function packedOf(path: string, secret: Secret | null): Promise<AsyncIterable<Buffer>> {
+async function readPackedBytes(path: string, secret: Secret | null): Promise<AsyncIterable<Buffer>> {
   const head = await headOf(path);
   const from = (start: number) => createReadStream(path, { start, highWaterMark: READ_BYTES });
   if (head.subarray(0, SEAL_MAGIC.length).equals(SEAL_MAGIC)) return unsealStream(head, from(HEADER_BYTES), secret);
@@ -79,7 +79,7 @@ async function packedOf(path: string, secret: Secret | null): Promise<AsyncItera
 }
 
 /** Replaces zlib's errors by an ArchiveError that an operator understands. */
-async function* unpacked(bytes: Transform): AsyncGenerator<Buffer> {
+async function* unpackBytes(bytes: Transform): AsyncGenerator<Buffer> {
   try {
     yield* bytes;
   } catch (error) {
@@ -93,8 +93,8 @@ async function* unpacked(bytes: Transform): AsyncGenerator<Buffer> {
  * @throws ArchiveError that says what is wrong with the file or the secret
  */
 export async function* readArchive(path: string, secret: Secret | null): AsyncGenerator<TapePart> {
-  const source = Readable.from(await packedOf(path, secret), { objectMode: false });
+  const source = Readable.from(await readPackedBytes(path, secret), { objectMode: false });
   // Errors of this stream arrive through the last stream.
   const plain = pipe(source, createGunzip(), () => undefined);
-  yield* readTape(unpacked(plain));
+  yield* readTape(unpackBytes(plain));
 }

@@ -23,14 +23,14 @@ import {
 } from "./bundler/sandbox.js";
 import type { SourceJob, SourceScript } from "./bundler/source-script.js";
 
-const CHILD = fileURLToPath(new URL("./bundler/child.js", import.meta.url));
+const CHILD_PROGRAM = fileURLToPath(new URL("./bundler/child.js", import.meta.url));
 
 /** Limits of a build process: its time, and its memory together with that of the bundler which it starts. */
 interface Bounds {
   ms: number;
   bytes: number;
 }
-const BOUNDS: Bounds = { ms: 30_000, bytes: 512 * 2 ** 20 };
+const BUILD_BOUNDS: Bounds = { ms: 30_000, bytes: 512 * 2 ** 20 };
 /**
  * A process that got a smaller share of its time limit as processor time was slowed down by other processes, so that
  * its timeout is not its fault.
@@ -84,8 +84,8 @@ async function readAll(stream: Readable): Promise<string> {
   return String(Buffer.concat(chunks));
 }
 
-const inSeconds = (ms: number) => `${ms / 1_000} s`;
-const inMegabytes = (bytes: number) => `${bytes / 2 ** 20} MB`;
+const formatSeconds = (ms: number) => `${ms / 1_000} s`;
+const formatMegabytes = (bytes: number) => `${bytes / 2 ** 20} MB`;
 const takesMore = (than: string) => new PackageFault(`bundling it takes more than ${than}`);
 
 export function createBundler(options: {
@@ -102,9 +102,9 @@ export function createBundler(options: {
   const {
     log,
     sandbox,
-    script = CHILD,
+    script = CHILD_PROGRAM,
     apart = UNSHARE_COMMAND,
-    bounds = BOUNDS,
+    bounds = BUILD_BOUNDS,
     processorTime = processorTimeOf,
   } = options;
   const running = new Set<ChildProcess>();
@@ -139,10 +139,12 @@ export function createBundler(options: {
     };
     const endIfOverTime = async () => {
       const isStarved = (await processorTime(pid)) * 1_000 < ms * SLOWED_DOWN_SHARE;
-      killChild(isStarved ? new BundlerBusyError("the machine is too busy to bundle it") : takesMore(inSeconds(ms)));
+      killChild(
+        isStarved ? new BundlerBusyError("the machine is too busy to bundle it") : takesMore(formatSeconds(ms)),
+      );
     };
     const checkMemory = async () => {
-      if ((await memoryOf(pid)) > bytes) killChild(takesMore(inMegabytes(bytes)));
+      if ((await memoryOf(pid)) > bytes) killChild(takesMore(formatMegabytes(bytes)));
     };
     const timer = setTimeout(() => runInBackground(endIfOverTime()), ms);
     const looks = setInterval(() => runInBackground(checkMemory()), LOOK_EVERY_MS);
@@ -159,7 +161,7 @@ export function createBundler(options: {
     child: ChildProcess,
     most: Bounds,
   ): Promise<BundlerAnswer> {
-    let refusal: Error = takesMore(`${inSeconds(most.ms)} or ${inMegabytes(most.bytes)}`);
+    let refusal: Error = takesMore(`${formatSeconds(most.ms)} or ${formatMegabytes(most.bytes)}`);
     // A process that could not start has ended, and gives no response.
     const closed = once(child, "close").catch(() => undefined);
     const unwatch = watch(child, most, (why) => {
@@ -185,7 +187,7 @@ export function createBundler(options: {
 
   async function answers(room: BundlerSandbox): Promise<boolean> {
     try {
-      await askChild(EMPTY_JOB, [], start(room), BOUNDS);
+      await askChild(EMPTY_JOB, [], start(room), BUILD_BOUNDS);
       return true;
     } catch (error) {
       if (error instanceof BundlerBusyError) throw error;

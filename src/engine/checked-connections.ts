@@ -86,9 +86,9 @@ export interface CheckedOptions {
   answerLimitMs?: number;
 }
 
-const asTheMachine: CheckedOptions["resolve"] = (hostname) => dns.lookup(hostname, { all: true, verbatim: true });
+const resolveAsMachine: CheckedOptions["resolve"] = (hostname) => dns.lookup(hostname, { all: true, verbatim: true });
 
-const bare = (hostname: string): string => (hostname.startsWith("[") ? hostname.slice(1, -1) : hostname);
+const withoutBrackets = (hostname: string): string => (hostname.startsWith("[") ? hostname.slice(1, -1) : hostname);
 
 async function addressesOf(host: string, resolve: CheckedOptions["resolve"]): Promise<LookupAddress[]> {
   const family = isIP(host);
@@ -102,7 +102,7 @@ async function addressesOf(host: string, resolve: CheckedOptions["resolve"]): Pr
 }
 
 /** Returns a resolver that answers every name with the checked addresses, so that no other address is used. */
-function pinned(addresses: LookupAddress[]): LookupFunction {
+function pinnedLookup(addresses: LookupAddress[]): LookupFunction {
   return (_hostname, { all }, callback) => {
     if (all) callback(null, addresses);
     else callback(null, addresses[0]!.address, addresses[0]!.family);
@@ -110,7 +110,7 @@ function pinned(addresses: LookupAddress[]): LookupFunction {
 }
 
 /** Resolves when the socket is connected, or its TLS handshake is finished. */
-function whenOpen(socket: Socket, event: "connect" | "secureConnect", limitMs: number): Promise<Socket> {
+function waitForConnection(socket: Socket, event: "connect" | "secureConnect", limitMs: number): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const fail = (error: NodeJS.ErrnoException) => {
       clearTimeout(timer);
@@ -137,7 +137,7 @@ function whenOpen(socket: Socket, event: "connect" | "secureConnect", limitMs: n
  * Handles a response that switches protocols although the request did not ask for it. It has no body, and Node emits no
  * other event for it.
  */
-function onSwitch(
+function handleProtocolSwitch(
   request: ReturnType<typeof httpRequest>,
   answer: (head: Pick<WebAnswer, "status" | "headers">) => void,
 ): void {
@@ -149,7 +149,7 @@ function onSwitch(
 
 function answerTo(request: ReturnType<typeof httpRequest>): Promise<WebAnswer> {
   return new Promise((resolve, reject) => {
-    onSwitch(request, (head) => resolve({ ...head, body: "" }));
+    handleProtocolSwitch(request, (head) => resolve({ ...head, body: "" }));
     request.on("error", reject).once("response", (response) => {
       let body = "";
       response.setEncoding("utf8").on("data", (chunk: string) => {
@@ -173,9 +173,9 @@ function answerTo(request: ReturnType<typeof httpRequest>): Promise<WebAnswer> {
 const REDIRECTS_MAX = 3;
 
 /** Reads the whole body. */
-function wholeOf(request: ReturnType<typeof httpRequest>, maxBytes: number): Promise<Download> {
+function downloadWhole(request: ReturnType<typeof httpRequest>, maxBytes: number): Promise<Download> {
   return new Promise((resolve, reject) => {
-    onSwitch(request, (head) => resolve({ ...head, body: Buffer.alloc(0) }));
+    handleProtocolSwitch(request, (head) => resolve({ ...head, body: Buffer.alloc(0) }));
     request.on("error", reject).once("response", (response) => {
       const chunks: Buffer[] = [];
       let bytes = 0;
@@ -196,22 +196,22 @@ export function createCheckedConnections(options: CheckedOptions): CheckedConnec
   const { connectLimitMs = CONNECT_LIMIT_MS, answerLimitMs = ANSWER_LIMIT_MS } = options;
 
   async function connect(host: string, port: number): Promise<Socket> {
-    const isTrusted = trusted?.has(`${bare(host)}:${port}`) === true;
+    const isTrusted = trusted?.has(`${withoutBrackets(host)}:${port}`) === true;
     if (!isTrusted && mayUsePort?.(port) === false) throw new NotConnectedError(`port ${port} may not be used`, true);
-    const addresses = await addressesOf(bare(host), isTrusted ? asTheMachine : resolve);
+    const addresses = await addressesOf(withoutBrackets(host), isTrusted ? resolveAsMachine : resolve);
     if (addresses.length === 0) throw new NotConnectedError("the host has no address", false);
     if (!isTrusted && !addresses.every(({ address }) => mayReach(address))) {
       throw new NotConnectedError("the host's address is not public", true);
     }
     const local = !isTrusted && localAddress !== null ? { localAddress, family: isIP(localAddress) } : {};
-    const socket = connectTo({ host: bare(host), port, lookup: pinned(addresses), ...local });
-    return whenOpen(socket, "connect", connectLimitMs);
+    const socket = connectTo({ host: withoutBrackets(host), port, lookup: pinnedLookup(addresses), ...local });
+    return waitForConnection(socket, "connect", connectLimitMs);
   }
 
   async function secured(socket: Socket, host: string): Promise<Socket> {
-    const servername = isIP(bare(host)) === 0 ? host : undefined;
-    const secure = connectTls({ socket, host: bare(host), ...(servername && { servername }) });
-    return whenOpen(secure, "secureConnect", connectLimitMs);
+    const servername = isIP(withoutBrackets(host)) === 0 ? host : undefined;
+    const secure = connectTls({ socket, host: withoutBrackets(host), ...(servername && { servername }) });
+    return waitForConnection(secure, "secureConnect", connectLimitMs);
   }
 
   async function openTo(url: URL): Promise<Socket> {
@@ -227,7 +227,7 @@ export function createCheckedConnections(options: CheckedOptions): CheckedConnec
     const all = { host: url.host, connection: "close", ...headers };
     try {
       const sent = httpRequest({ method: "GET", path, headers: all, createConnection: () => socket, signal });
-      const answer = wholeOf(sent, maxBytes);
+      const answer = downloadWhole(sent, maxBytes);
       sent.end();
       return await answer;
     } finally {

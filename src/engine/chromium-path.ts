@@ -14,8 +14,8 @@ export interface ChromiumPaths {
 export const PUBLIC_BROWSER_CACHE = "/var/cache/svc-app-actions/puppeteer";
 
 /** Names of the programs in order of preference. The headless shell starts four times as fast as the complete browser. */
-const PROGRAMS = ["chromium-headless-shell", "chromium", "google-chrome", "google-chrome-stable"];
-const CACHED = ["chrome-headless-shell", "chrome"];
+const CHROMIUM_PROGRAMS = ["chromium-headless-shell", "chromium", "google-chrome", "google-chrome-stable"];
+const CACHED_PROGRAMS = ["chrome-headless-shell", "chrome"];
 const MAC_PROGRAMS = ["/Applications/Google Chrome.app/Contents/MacOS", "/Applications/Chromium.app/Contents/MacOS"];
 const MAC_NAMES = ["Google Chrome", "Chromium", "Google Chrome for Testing"];
 
@@ -49,8 +49,8 @@ function newestFirst(a: string, b: string): number {
   return b.localeCompare(a, "en", { numeric: true });
 }
 
-function inCache(cache: string): string[] {
-  return CACHED.flatMap((browser) =>
+function programsInCache(cache: string): string[] {
+  return CACHED_PROGRAMS.flatMap((browser) =>
     entriesOf(join(cache, browser))
       .sort(newestFirst)
       .flatMap((version) => {
@@ -66,6 +66,8 @@ function inCache(cache: string): string[] {
  */
 export function findChromium(explicit: string | null, places: ChromiumPaths = usualPaths()): string | null {
   if (explicit !== null) return isProgram(explicit) ? explicit : null;
-  const installed = [...PROGRAMS, ...MAC_NAMES].flatMap((name) => places.programs.map((folder) => join(folder, name)));
-  return [...installed, ...places.caches.flatMap(inCache)].find(isProgram) ?? null;
+  const installed = [...CHROMIUM_PROGRAMS, ...MAC_NAMES].flatMap((name) =>
+    places.programs.map((folder) => join(folder, name)),
+  );
+  return [...installed, ...places.caches.flatMap(programsInCache)].find(isProgram) ?? null;
 }

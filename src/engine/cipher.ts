@@ -13,14 +13,14 @@ const TAG_BYTES = 16;
 const FINGERPRINT_BYTES = 8;
 
 /** Encrypts bytes. Result: initialization vector, authentication tag, ciphertext. */
-function encrypt(key: Buffer | KeyObject, plain: Buffer, associated: string): Buffer {
+function encryptBytes(key: Buffer | KeyObject, plain: Buffer, associated: string): Buffer {
   const iv = randomBytes(IV_BYTES);
   const cipher = createCipheriv("aes-256-gcm", key, iv).setAAD(Buffer.from(associated));
   const body = Buffer.concat([cipher.update(plain), cipher.final()]);
   return Buffer.concat([iv, cipher.getAuthTag(), body]);
 }
 
-function decrypt(key: Buffer | KeyObject, sealed: Buffer, associated: string): Buffer {
+function decryptBytes(key: Buffer | KeyObject, sealed: Buffer, associated: string): Buffer {
   const iv = sealed.subarray(0, IV_BYTES);
   const tag = sealed.subarray(IV_BYTES, IV_BYTES + TAG_BYTES);
   const decipher = createDecipheriv("aes-256-gcm", key, iv).setAAD(Buffer.from(associated)).setAuthTag(tag);
@@ -43,17 +43,17 @@ export function keyFingerprint(masterKey: Buffer): string {
 
 /** Encrypts `text`. Decryption requires the same key and the same `associated` text. */
 export const sealText = (dataKey: KeyObject, text: string, associated: string): Buffer =>
-  encrypt(dataKey, Buffer.from(text), associated);
+  encryptBytes(dataKey, Buffer.from(text), associated);
 
 /** Decrypts. @throws if the key or `associated` differs from the encryption, or the bytes were changed */
 export const openText = (dataKey: KeyObject, sealed: Buffer, associated: string): string =>
-  decrypt(dataKey, sealed, associated).toString();
+  decryptBytes(dataKey, sealed, associated).toString();
 
 /** Encrypts a data key with a master key. The result contains the fingerprint of the master key. */
 export const wrapDataKey = (masterKey: Buffer, dataKey: KeyObject, associated: string): Buffer =>
-  Buffer.concat([Buffer.from(keyFingerprint(masterKey), "hex"), encrypt(masterKey, dataKey.export(), associated)]);
+  Buffer.concat([Buffer.from(keyFingerprint(masterKey), "hex"), encryptBytes(masterKey, dataKey.export(), associated)]);
 
 export const wrappedUnder = (wrapped: Buffer): string => wrapped.subarray(0, FINGERPRINT_BYTES).toString("hex");
 
 export const unwrapDataKey = (masterKey: Buffer, wrapped: Buffer, associated: string): KeyObject =>
-  createSecretKey(decrypt(masterKey, wrapped.subarray(FINGERPRINT_BYTES), associated));
+  createSecretKey(decryptBytes(masterKey, wrapped.subarray(FINGERPRINT_BYTES), associated));

@@ -1,14 +1,14 @@
 /** Detects the media type of a file by its first bytes, never by its declared type. */
 import { fileTypeFromBuffer } from "file-type";
 
-const HTML =
+const HTML_START =
   /<(?:!doctype html|html|head|body|script|iframe|style|title|h1|div|font|table|a|b|br|p|img|object|embed|meta|link|form|svg:|base)(?:[\s/>]|$)/iy;
 const SVG = /<(?:\w+:)?svg[\s>]/iy;
-const SPACE = /\s*/y;
+const LEADING_SPACE = /\s*/y;
 const XML = /^\s*<\?xml\s/i;
 /** Matches control characters that texts do not contain. Binary files have some among their first bytes. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it searches for control characters
-const BINARY = /[\x00-\x08\x0e-\x1a\x1c-\x1f]/;
+const BINARY_CHARACTER = /[\x00-\x08\x0e-\x1a\x1c-\x1f]/;
 
 /** Returns the first bytes as text, or null if they are binary. The last character may be incomplete. */
 function textOf(head: Buffer): string | null {
@@ -17,7 +17,7 @@ function textOf(head: Buffer): string | null {
     return new TextDecoder(bom === "\xff\xfe" ? "utf-16le" : "utf-16be").decode(head);
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(head, { stream: true });
-    return BINARY.test(text) ? null : text;
+    return BINARY_CHARACTER.test(text) ? null : text;
   } catch {
     return null;
   }
@@ -31,10 +31,10 @@ interface Preamble {
   closesFrom: number;
 }
 
-const COMMENT: Preamble = { open: "<!--", close: "-->", closesFrom: 2 };
-const BEFORE_HTML: readonly Preamble[] = [COMMENT, { open: "<?xml", close: ">", closesFrom: 5 }];
+const MARKUP_COMMENT: Preamble = { open: "<!--", close: "-->", closesFrom: 2 };
+const BEFORE_HTML: readonly Preamble[] = [MARKUP_COMMENT, { open: "<?xml", close: ">", closesFrom: 5 }];
 const BEFORE_SVG: readonly Preamble[] = [
-  COMMENT,
+  MARKUP_COMMENT,
   { open: "<?", close: "?>", closesFrom: 2 },
   { open: "<!doctype svg", close: ">", closesFrom: 13 },
 ];
@@ -44,8 +44,8 @@ function matchesAt(text: string, at: number, pattern: RegExp): boolean {
   return pattern.test(text);
 }
 
-function afterSpace(text: string, at: number): number {
-  return matchesAt(text, at, SPACE) ? SPACE.lastIndex : at;
+function indexAfterSpace(text: string, at: number): number {
+  return matchesAt(text, at, LEADING_SPACE) ? LEADING_SPACE.lastIndex : at;
 }
 
 /**
@@ -53,25 +53,25 @@ function afterSpace(text: string, at: number): number {
  * took 4.7 s for the 29 comments of a 204-byte upload.
  */
 function beginsWith(text: string, root: RegExp, preambles: readonly Preamble[]): boolean {
-  let at = afterSpace(text, 0);
+  let at = indexAfterSpace(text, 0);
   while (!matchesAt(text, at, root)) {
     const preamble = preambles.find(({ open }) => text.slice(at, at + open.length).toLowerCase() === open);
     if (preamble === undefined) return false;
     const preambleEnd = text.indexOf(preamble.close, at + preamble.closesFrom);
     if (preambleEnd === -1) return false;
-    at = afterSpace(text, preambleEnd + preamble.close.length);
+    at = indexAfterSpace(text, preambleEnd + preamble.close.length);
   }
   return true;
 }
 
 function typeOfText(text: string): string {
   if (beginsWith(text, SVG, BEFORE_SVG)) return "image/svg+xml";
-  if (beginsWith(text, HTML, BEFORE_HTML)) return "text/html";
+  if (beginsWith(text, HTML_START, BEFORE_HTML)) return "text/html";
   return XML.test(text) ? "application/xml" : "text/plain";
 }
 
 /** Types that the first bytes cannot distinguish: TIFF directories, and songs after their cover picture. */
-const BEYOND: readonly (readonly [start: string, type: string])[] = [
+const FURTHER_TYPE_STARTS: readonly (readonly [start: string, type: string])[] = [
   ["II*\0", "image/tiff"],
   ["MM\0*", "image/tiff"],
   ["ID3", "audio/mpeg"],
@@ -79,7 +79,7 @@ const BEYOND: readonly (readonly [start: string, type: string])[] = [
 
 function typeByStart(head: Buffer): string | undefined {
   const start = head.toString("latin1", 0, 4);
-  return BEYOND.find(([known]) => start.startsWith(known))?.[1];
+  return FURTHER_TYPE_STARTS.find(([known]) => start.startsWith(known))?.[1];
 }
 
 /** Returns a media type in lower case without parameters; `application/octet-stream` if it is unknown. */

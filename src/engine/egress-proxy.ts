@@ -11,7 +11,7 @@ import { type PrepareRequestFunctionOpts, type PrepareRequestFunctionResult, Req
 import { agentOver, connectWithin, type Destination, tunnelTo } from "./egress-proxy/outgoing.js";
 import { peerUid } from "./egress-proxy/socket-owner.js";
 
-const LOOPBACK = "127.0.0.1";
+const LOOPBACK_ADDRESS = "127.0.0.1";
 const WEB_PORTS: readonly number[] = [80, 443];
 const CONNECT_TIMEOUT_MS = 10_000;
 /** Range of global IPv6 addresses. Others are unassigned or embed an IPv4 address. */
@@ -122,9 +122,9 @@ async function destinationOf(hostname: string, port: number, options: EgressOpti
   return { hostname, port, addresses, localAddress };
 }
 
-const ended = () => new RequestError("the run has ended", 403);
+const runEndedError = () => new RequestError("the run has ended", 403);
 /** Error that all runs share, because to create one would be most of the cost of a run's end. */
-const ENDED = ended();
+const ENDED = runEndedError();
 
 class ProxyPort implements EgressPort {
   private client: EgressClient | null = null;
@@ -141,7 +141,7 @@ class ProxyPort implements EgressPort {
     private readonly options: EgressOptions,
     private readonly onClose: (proxyPort: ProxyPort) => void,
   ) {
-    const { host = LOOPBACK, serves } = options;
+    const { host = LOOPBACK_ADDRESS, serves } = options;
     const prepareRequestFunction = (request: PrepareRequestFunctionOpts) => this.prepare(request);
     this.server = new Server({ host, port: 0, prepareRequestFunction });
     // This listener runs before that of the proxy, so that no byte of an unauthorized client is read.
@@ -156,7 +156,7 @@ class ProxyPort implements EgressPort {
   }
 
   get proxyServer(): string {
-    const { host = LOOPBACK } = this.options;
+    const { host = LOOPBACK_ADDRESS } = this.options;
     return `http://${isIP(host) === 6 ? `[${host}]` : host}:${this.server.port}`;
   }
 
@@ -178,7 +178,7 @@ class ProxyPort implements EgressPort {
     const host = bare(call.hostname);
     if (client === null) {
       this.askedLate = true;
-      throw ended();
+      throw runEndedError();
     }
     try {
       const socket = await this.reach(client, host, port);
@@ -197,14 +197,14 @@ class ProxyPort implements EgressPort {
     if ((await client.mayConnect?.(name)) === false)
       throw new RequestError("the run is not allowed to connect to this host", 403);
     const destination = await destinationOf(host, port, this.options);
-    if (client !== this.client || this.closed) throw ended();
+    if (client !== this.client || this.closed) throw runEndedError();
     if (!this.hosts.has(name)) client.onHost(name);
     this.hosts.add(name);
     const { connectTimeoutMs = CONNECT_TIMEOUT_MS } = this.options;
     const socket = await connectWithin(destination, connectTimeoutMs, this.outgoing.signal);
     if (client !== this.client) {
       socket.destroy();
-      throw ended();
+      throw runEndedError();
     }
     client.onReached?.(name);
     return socket;

@@ -16,7 +16,7 @@ import {
 import { acquireOwnerLock, lockHolder } from "./embedded-postgres/owner-lock.js";
 import { type Postmaster, readPidFile, startPostmaster, stopOrphan } from "./embedded-postgres/postmaster.js";
 
-const DATABASE = "svc";
+const DATABASE_NAME = "svc";
 
 export interface EmbeddedPostgres {
   /** postgres:// URL with the password, as in the file `database-url` of the data folder (mode 0600). */
@@ -61,7 +61,7 @@ function savedUrl(dataDir: string): URL | null {
 }
 
 function saveUrl(dataDir: string, password: string, port: number): string {
-  const url = `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/${DATABASE}`;
+  const url = `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/${DATABASE_NAME}`;
   const draft = `${urlFileOf(dataDir)}.new`;
   writeFileSync(draft, `${url}\n`, { mode: 0o600 });
   renameSync(draft, urlFileOf(dataDir));
@@ -85,8 +85,8 @@ async function ensureDatabase(url: string): Promise<void> {
   const client = createClient(maintenance.href);
   await client.connect();
   try {
-    const databases = await client.query("SELECT FROM pg_database WHERE datname = $1", [DATABASE]);
-    if (databases.rowCount === 0) await client.query(`CREATE DATABASE ${DATABASE}`);
+    const databases = await client.query("SELECT FROM pg_database WHERE datname = $1", [DATABASE_NAME]);
+    if (databases.rowCount === 0) await client.query(`CREATE DATABASE ${DATABASE_NAME}`);
   } finally {
     await client.end();
   }

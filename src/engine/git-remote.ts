@@ -3,13 +3,13 @@
  * The caller sends the requests.
  */
 
-const TYPE = "application/x-git-upload-pack";
+const UPLOAD_PACK_TYPE = "application/x-git-upload-pack";
 const VERSION = { "git-protocol": "version=2" };
-const FLUSH = "0000";
-const DELIMITER = "0001";
+const FLUSH_PACKET = "0000";
+const DELIMITER_PACKET = "0001";
 const LENGTH_DIGITS = 4;
 /** Filter that makes servers leave out files above this size, if they support it. */
-const FILTER = "filter blob:limit=1m";
+const BLOB_FILTER = "filter blob:limit=1m";
 const REFS_MAX = 1_000;
 /** Maximum bytes of a response that lists capabilities or refs. */
 const LIST_MAX_BYTES = 256 * 1024;
@@ -53,10 +53,10 @@ export interface GitRef {
 /** Part of a response: the bytes of a line, or the end of a section. */
 type Packet = Buffer | "flush" | "delimiter" | "end";
 
-const packet = (line: string): string =>
+const encodePacket = (line: string): string =>
   (Buffer.byteLength(line) + LENGTH_DIGITS).toString(16).padStart(LENGTH_DIGITS, "0") + line;
 
-const printable = (bytes: Buffer): string =>
+const printableText = (bytes: Buffer): string =>
   bytes
     .toString("utf8")
     .replace(/[^\x20-\x7e]+/g, " ")
@@ -89,7 +89,7 @@ function checkError(packets: readonly Packet[]): void {
   const stated = packets.find(
     (received): received is Buffer => typeof received !== "string" && received.toString("latin1", 0, 4) === "ERR ",
   );
-  if (stated) throw new GitRemoteFault(`the server rejects the request: ${printable(stated.subarray(4))}`);
+  if (stated) throw new GitRemoteFault(`the server rejects the request: ${printableText(stated.subarray(4))}`);
 }
 
 /** @throws GitRemoteFault */
@@ -114,7 +114,7 @@ function checkListSize({ body }: GitResponse): void {
 async function capabilitiesOf(send: SendGit): Promise<Map<string, string>> {
   const path = "/info/refs?service=git-upload-pack";
   const response = await send({ method: "GET", path, headers: VERSION, body: null });
-  checkStatus(response, `${TYPE}-advertisement`);
+  checkStatus(response, `${UPLOAD_PACK_TYPE}-advertisement`);
   checkListSize(response);
   const packets = packetsIn(response.body);
   checkError(packets);
@@ -134,11 +134,11 @@ async function requestPackets(
   lines: readonly string[],
   checkResponse?: (response: GitResponse) => void,
 ): Promise<Packet[]> {
-  const text = (some: readonly string[]) => some.map((line) => packet(`${line}\n`)).join("");
-  const body = Buffer.from(text(head) + DELIMITER + text(lines) + FLUSH);
-  const headers = { ...VERSION, "content-type": `${TYPE}-request`, accept: `${TYPE}-result` };
+  const text = (some: readonly string[]) => some.map((line) => encodePacket(`${line}\n`)).join("");
+  const body = Buffer.from(text(head) + DELIMITER_PACKET + text(lines) + FLUSH_PACKET);
+  const headers = { ...VERSION, "content-type": `${UPLOAD_PACK_TYPE}-request`, accept: `${UPLOAD_PACK_TYPE}-result` };
   const response = await send({ method: "POST", path: "/git-upload-pack", headers, body });
-  checkStatus(response, `${TYPE}-result`);
+  checkStatus(response, `${UPLOAD_PACK_TYPE}-result`);
   checkResponse?.(response);
   const packets = packetsIn(response.body);
   checkError(packets);
@@ -161,7 +161,7 @@ function packIn(packets: readonly Packet[]): Buffer {
     if (typeof received === "string") continue;
     const content = received.subarray(1);
     if (received[0] === ERROR_CHANNEL)
-      throw new GitRemoteFault(`the server rejects the request: ${printable(content)}`);
+      throw new GitRemoteFault(`the server rejects the request: ${printableText(content)}`);
     if (received[0] === PACK_CHANNEL) parts.push(content);
   }
   return Buffer.concat(parts);
@@ -195,7 +195,7 @@ export async function openGitRemote(send: SendGit): Promise<GitRemote> {
       return matchingRef;
     },
     async fetch({ target }) {
-      const filter = features.includes("filter") ? [FILTER] : [];
+      const filter = features.includes("filter") ? [BLOB_FILTER] : [];
       const lines = ["no-progress", ...filter, "deepen 1", `want ${target}`, "done"];
       return packIn(await requestPackets(send, headOf("fetch"), lines));
     },

@@ -17,7 +17,7 @@ export interface IsolateLimits {
 }
 
 /** Matches the position at the end of V8's message. */
-const POSITION = / \[code:(\d+):(\d+)\]$/;
+const CODE_POSITION = / \[code:(\d+):(\d+)\]$/;
 const MESSAGE_MAX_CHARACTERS = 200;
 
 /**
@@ -45,10 +45,10 @@ export function createIsolateCheck({
 
   async function check(source: string): Promise<void> {
     await acquire();
-    const compiled = compile(source, memoryMb);
+    const compiled = compileInIsolate(source, memoryMb);
     // A compilation cannot be interrupted, only abandoned: its slot stays taken until V8 has finished.
     const ended = compiled.catch(() => {}).finally(release);
-    await within(timeoutMs, ended);
+    await waitWithLimit(timeoutMs, ended);
     await compiled;
   }
 
@@ -56,10 +56,10 @@ export function createIsolateCheck({
 }
 
 /** @throws ActionError CODE_VALIDATION_FAILED if `ended` takes longer */
-async function within(timeoutMs: number, ended: Promise<void>): Promise<void> {
+async function waitWithLimit(timeoutMs: number, ended: Promise<void>): Promise<void> {
   const deadline = Promise.withResolvers<never>();
   const timer = setTimeout(
-    () => deadline.reject(failed(`code takes longer than ${timeoutMs} ms to compile`)),
+    () => deadline.reject(codeError(`code takes longer than ${timeoutMs} ms to compile`)),
     timeoutMs,
   );
   try {
@@ -69,26 +69,26 @@ async function within(timeoutMs: number, ended: Promise<void>): Promise<void> {
   }
 }
 
-async function compile(source: string, memoryMb: number): Promise<void> {
+async function compileInIsolate(source: string, memoryMb: number): Promise<void> {
   const isolate = new ivm.Isolate({ memoryLimit: memoryMb });
   try {
     await isolate.compileScript(source, { filename: "code" });
   } catch (error) {
-    throw isolate.isDisposed ? failed(`code needs more than ${memoryMb} MB to compile`) : refusal(error);
+    throw isolate.isDisposed ? codeError(`code needs more than ${memoryMb} MB to compile`) : compileErrorOf(error);
   } finally {
     if (!isolate.isDisposed) isolate.dispose();
   }
 }
 
-function refusal(error: unknown): ActionError {
+function compileErrorOf(error: unknown): ActionError {
   const message = error instanceof Error ? error.message : String(error);
-  const [, line, column] = POSITION.exec(message) ?? [];
-  const reason = message.replace(POSITION, "").slice(0, MESSAGE_MAX_CHARACTERS).toWellFormed();
+  const [, line, column] = CODE_POSITION.exec(message) ?? [];
+  const reason = message.replace(CODE_POSITION, "").slice(0, MESSAGE_MAX_CHARACTERS).toWellFormed();
   // V8 reports line 0 if its own stack overflowed.
-  if (line === undefined || line === "0") return failed(`code does not compile: ${reason}`);
-  return failed(`code, line ${line}, column ${column}: ${reason}`);
+  if (line === undefined || line === "0") return codeError(`code does not compile: ${reason}`);
+  return codeError(`code, line ${line}, column ${column}: ${reason}`);
 }
 
-function failed(message: string): ActionError {
+function codeError(message: string): ActionError {
   return new ActionError("CODE_VALIDATION_FAILED", message);
 }

@@ -5,19 +5,20 @@ import { type DestinationStream, type Logger, type LoggerOptions, pino } from "p
 const NAMES = ["code", "constraint", "table", "column", "routine", "syscall"] as const;
 
 /** Replaces the message of a JSON.parse error, because it quotes the text. */
-const withoutText = (error: Error): string => (error instanceof SyntaxError ? "a text did not parse" : error.message);
+const withoutParsedText = (error: Error): string =>
+  error instanceof SyntaxError ? "a text did not parse" : error.message;
 
 /** Returns type, message, stack and names of an error. Its other properties may contain values. */
-function loggable(error: unknown): object {
+function loggableFields(error: unknown): object {
   if (!(error instanceof Error)) return { type: typeof error };
   const source = ((error as { driverError?: unknown }).driverError ?? error) as Record<string, unknown>;
-  const message = withoutText(error);
+  const message = withoutParsedText(error);
   return {
     type: error.constructor.name,
     message,
     stack: error.stack?.replace(error.message, message),
     ...Object.fromEntries(NAMES.flatMap((name) => (typeof source[name] === "string" ? [[name, source[name]]] : []))),
-    ...(error.cause !== undefined && { cause: loggable(error.cause) }),
+    ...(error.cause !== undefined && { cause: loggableFields(error.cause) }),
   };
 }
 
@@ -31,7 +32,7 @@ export function createLog(
 ): Logger {
   const options: LoggerOptions = {
     level,
-    serializers: { err: loggable },
+    serializers: { err: loggableFields },
     ...(absorb && {
       hooks: {
         logMethod(parts, method) {
@@ -43,11 +44,11 @@ export function createLog(
   return destination ? pino(options, destination) : pino(options);
 }
 
-const VOICES = ["trace", "error", "warn", "info", "log", "debug"] as const;
+const CONSOLE_METHODS = ["trace", "error", "warn", "info", "log", "debug"] as const;
 
 /** Logs the console output of libraries as warnings instead of writing it to standard error, which is for people. */
-export function captureConsole(log: Logger, target: Pick<Console, (typeof VOICES)[number]> = console): void {
-  for (const voice of VOICES) {
+export function captureConsole(log: Logger, target: Pick<Console, (typeof CONSOLE_METHODS)[number]> = console): void {
+  for (const voice of CONSOLE_METHODS) {
     target[voice] = (...parts: unknown[]) => {
       const err = parts.find((part) => part instanceof Error);
       const words = parts.filter((part) => typeof part === "string").join(" ");

@@ -86,7 +86,7 @@ export interface OutgoingResponse {
   origin: string;
 }
 
-const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
+const REDIRECT_STATUSES: readonly number[] = [301, 302, 303, 307, 308];
 const FOLLOWED_METHODS: readonly string[] = ["GET", "HEAD"];
 /** Headers that other origins may receive after a redirect. */
 const HARMLESS_HEADERS: readonly string[] = ["accept", "accept-encoding", "accept-language", "range", "user-agent"];
@@ -94,7 +94,7 @@ const DROPPED_HEADERS: readonly string[] = ["set-cookie", "set-cookie2"];
 const RETRY_FIRST_MS = 200;
 const RETRY_MAX_MS = 5_000;
 
-const policy = (message: string, origin: string | null) => new OutgoingError("POLICY", message, origin);
+const policyError = (message: string, origin: string | null) => new OutgoingError("POLICY", message, origin);
 
 function headersOf(received: Record<string, string | string[] | undefined>): Record<string, string> {
   const passedOn = Object.entries(received).filter(
@@ -116,10 +116,10 @@ function failureOf(error: unknown, origin: string): OutgoingError {
   const { forbidden, cause } = error as { forbidden?: boolean; cause?: { forbidden?: boolean } };
   if (forbidden === true || cause?.forbidden === true) {
     const reason = "its host has no public address, or its port is not allowed";
-    return policy(`the request to ${origin} was not sent: ${reason}`, origin);
+    return policyError(`the request to ${origin} was not sent: ${reason}`, origin);
   }
   const reason = transportReason(error);
-  if (reason === "UND_ERR_INVALID_ARG") return policy(`the request to ${origin} has an invalid part`, origin);
+  if (reason === "UND_ERR_INVALID_ARG") return policyError(`the request to ${origin} has an invalid part`, origin);
   if (reason === "UND_ERR_HEADERS_OVERFLOW") {
     return new OutgoingError("LIMIT", `the response of ${origin} has too large headers`, origin);
   }
@@ -130,7 +130,7 @@ function failureOf(error: unknown, origin: string): OutgoingError {
  * Resolves with the promise, or rejects when the signal aborts. Used because undici does not abort a connection
  * attempt, and a receiver may be slow.
  */
-async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+async function rejectOnAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const stop = () => reject(signal.reason as Error);
   signal.addEventListener("abort", stop, { once: true });
@@ -187,7 +187,7 @@ export class OutgoingSender {
         onPart,
       );
       const { location } = response.headers;
-      if (!REDIRECTS.includes(response.status) || location === undefined) return response;
+      if (!REDIRECT_STATUSES.includes(response.status) || location === undefined) return response;
       url = await this.redirected(request, { from: url, location, redirects, first }, scope);
       if (scope.originOf(url) !== first) {
         headers = Object.fromEntries(Object.entries(headers).filter(([name]) => HARMLESS_HEADERS.includes(name)));
@@ -199,10 +199,10 @@ export class OutgoingSender {
   private allowed(url: URL, { mayUse, originOf }: OutgoingScope): string {
     const origin = originOf(url);
     if (origin === null || url.username !== "" || url.password !== "") {
-      throw policy("the URL must be an https URL without credentials", origin);
+      throw policyError("the URL must be an https URL without credentials", origin);
     }
     if (mayUse(origin)) return origin;
-    throw policy(`${origin} is not allowed for this action: add it to the action's integrationOrigins`, origin);
+    throw policyError(`${origin} is not allowed for this action: add it to the action's integrationOrigins`, origin);
   }
 
   /** @throws OutgoingError POLICY for a redirect that is not followed */
@@ -211,7 +211,7 @@ export class OutgoingSender {
     { from, location, redirects, first }: { from: URL; location: string; redirects: number; first: string },
     scope: OutgoingScope,
   ): Promise<URL> {
-    const refuse = (reason: string) => policy(`a redirect of ${first} was not followed: ${reason}`, first);
+    const refuse = (reason: string) => policyError(`a redirect of ${first} was not followed: ${reason}`, first);
     if (!FOLLOWED_METHODS.includes(method)) throw refuse("only GET and HEAD follow redirects");
     if (redirects >= REQUEST_REDIRECTS_MAX) throw refuse(`a request follows at most ${REQUEST_REDIRECTS_MAX}`);
     const next = URL.parse(location, from.href);
@@ -256,14 +256,14 @@ export class OutgoingSender {
         body: hop.body,
         signal,
       });
-      const answer = await orAborted(requested, signal);
+      const answer = await rejectOnAbort(requested, signal);
       facts.status = answer.statusCode;
       const headers = headersOf(answer.headers);
       const isSuccess = answer.statusCode >= 200 && answer.statusCode <= 299;
       const onDecoded = async (part: Buffer) => {
         facts.receivedBytes += part.length;
         budget.countBytes(part.length, origin);
-        if (isSuccess && onPart) await orAborted(onPart(part), signal);
+        if (isSuccess && onPart) await rejectOnAbort(onPart(part), signal);
       };
       const reading = { encoding: headers["content-encoding"], maxBytes: RESPONSE_MAX_BYTES, origin, onDecoded };
       const body = await readDecoded(answer.body as unknown as Readable, reading, signal);

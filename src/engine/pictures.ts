@@ -106,7 +106,7 @@ class Frames {
 }
 
 /** Returns null for the error of a picture that was not decoded; rethrows other errors. */
-const undecoded = (error: unknown): null => {
+const nullIfUndecodable = (error: unknown): null => {
   if (error instanceof PictureFault) return null;
   throw error;
 };
@@ -160,7 +160,7 @@ export function createPictures({ log }: { log: Logger }) {
     if (account === null) return;
     const job = { contentType: "image/gif", maxPixels: 1, resize: { width: 1, format: "png", quality: 1 } } as const;
     const answers = await runJob(Readable.from([Buffer.from("GIF")]), job, (frames) => frames.header()).catch(
-      undecoded,
+      nullIfUndecodable,
     );
     if (answers !== null) return;
     account = null;
@@ -190,8 +190,8 @@ export function createPictures({ log }: { log: Logger }) {
         const clean = await frames.header();
         if (clean.fault !== undefined) throw new PictureFault(clean.fault);
         const stored = await keep(frames.stream(clean.bytes));
-        const small = await frames.header().catch(undecoded);
-        const bytes = small?.size ? await frames.whole(small.bytes, thumbnail.maxBytes).catch(undecoded) : null;
+        const small = await frames.header().catch(nullIfUndecodable);
+        const bytes = small?.size ? await frames.whole(small.bytes, thumbnail.maxBytes).catch(nullIfUndecodable) : null;
         return { size: bytes && small!.size!, thumbnail: bytes, storedCopy: stored };
       });
     },

@@ -25,10 +25,10 @@ const ADD_HIT = `
        OR w.hits[cardinality(w.hits) + 1 - $3::int] <= clock_timestamp() - $4::int * interval '1 millisecond'
   RETURNING hits`;
 
-const OLDEST = `
+const SELECT_OLDEST_CALL = `
   SELECT hits[greatest(1, cardinality(hits) + 1 - $3::int)] AS hit FROM rate_window WHERE app_id = $1 AND class = $2`;
 
-const COUNT = `
+const SELECT_CALL_COUNT = `
   SELECT count(*)::int AS hits FROM rate_window, unnest(hits) AS hit
    WHERE app_id = $1 AND class = $2 AND hit > clock_timestamp() - $3::int * interval '1 millisecond'`;
 
@@ -54,12 +54,12 @@ export function createRateWindow(db: DataSource): RateWindow {
         const counted = row.hits.filter((hit) => leaves(hit) > newest);
         return { accepted: true, remaining: limit - counted.length, freesAt: leaves(counted[0]!) };
       }
-      const [oldest]: { hit: Date }[] = await db.query(OLDEST, parameters);
+      const [oldest]: { hit: Date }[] = await db.query(SELECT_OLDEST_CALL, parameters);
       return { accepted: false, remaining: 0, freesAt: oldest ? leaves(oldest.hit) : new Date() };
     },
 
     async count(appId, rateClass, windowMs) {
-      const [row]: { hits: number }[] = await db.query(COUNT, [appId, rateClass, windowMs]);
+      const [row]: { hits: number }[] = await db.query(SELECT_CALL_COUNT, [appId, rateClass, windowMs]);
       return row!.hits;
     },
   };

@@ -5,7 +5,7 @@
 import { Agent, type IncomingMessage, type RequestOptions, request as send } from "node:http";
 
 /** Methods that the API allows for pages of other origins (src/api/cors.ts), without those for files. */
-const METHODS = ["GET", "POST", "PUT", "DELETE"];
+const ALLOWED_METHODS = ["GET", "POST", "PUT", "DELETE"];
 const HEADERS = ["auth-token", "content-type", "idempotency-key", "idempotency-retry", "if-match", "traceparent"];
 /** HTTP statuses of redirects that a browser would follow. */
 const REDIRECTS = [301, 302, 303, 307, 308];
@@ -13,7 +13,7 @@ const REDIRECTS = [301, 302, 303, 307, 308];
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const PART_CHARACTERS = 256 * 1024;
 /** Content type of answers whose lines are sent one by one. */
-const LINES = "application/x-ndjson";
+const NDJSON_TYPE = "application/x-ndjson";
 
 interface Sent {
   method: string;
@@ -32,7 +32,7 @@ function headersOf({ headers }: Sent, origin: string): Record<string, string> {
 }
 
 /** Returns the headers that a page of that origin may read. @throws Error if it may not read the response */
-function readable(response: IncomingMessage, origin: string): Record<string, string> {
+function readableHeaders(response: IncomingMessage, origin: string): Record<string, string> {
   const { "access-control-allow-origin": allowed, "access-control-expose-headers": exposed = "" } = response.headers;
   if (allowed !== "*" && allowed !== origin) {
     throw new Error(`blocked by CORS, this host does not allow requests from ${origin}`);
@@ -96,7 +96,7 @@ export function createServiceRequests(apiUrl: string) {
     base,
     /** @param origin origin of the page @throws Error with the reason if there is no response, or none that the page may read */
     async send(sent: Sent, origin: string, signal: AbortSignal) {
-      if (!METHODS.includes(sent.method))
+      if (!ALLOWED_METHODS.includes(sent.method))
         throw new Error(`pages cannot send requests with the method ${sent.method.slice(0, 20)}`);
       const { href } = new URL(sent.url);
       if (!href.startsWith(base)) throw new Error("the URL is not a route of the service");
@@ -106,8 +106,8 @@ export function createServiceRequests(apiUrl: string) {
       try {
         const status = response.statusCode!;
         if (REDIRECTS.includes(status)) throw new Error("the service redirected to another URL");
-        const headers = readable(response, origin);
-        const isLive = headers["content-type"]?.startsWith(LINES) === true;
+        const headers = readableHeaders(response, origin);
+        const isLive = headers["content-type"]?.startsWith(NDJSON_TYPE) === true;
         return { status, headers, isLive, text: parts(response.setEncoding("utf8"), isLive) };
       } catch (error) {
         response.destroy();

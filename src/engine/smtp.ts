@@ -41,7 +41,7 @@ export interface SmtpTimes {
   tryMs: number;
 }
 
-const TIMES: SmtpTimes = { greetingMs: 20_000, answerMs: 60_000, tryMs: 300_000 };
+const SMTP_TIMES: SmtpTimes = { greetingMs: 20_000, answerMs: 60_000, tryMs: 300_000 };
 
 export interface Smtp {
   /** Never throws. */
@@ -50,7 +50,10 @@ export interface Smtp {
 }
 
 /** Yields the content when nodemailer requests it, which is when the server waits for it. */
-async function* guarded({ content, mayBegin }: MailHandover, started: { value: boolean }): AsyncGenerator<Buffer> {
+async function* yieldMailContent(
+  { content, mayBegin }: MailHandover,
+  started: { value: boolean },
+): AsyncGenerator<Buffer> {
   if (!(await mayBegin())) throw new FencedError();
   started.value = true;
   yield content;
@@ -62,7 +65,7 @@ class FencedError extends Error {}
 const isLoopback = (host: string): boolean =>
   host === "localhost" || host === "::1" || (isIPv4(host) && host.startsWith("127."));
 
-async function open(server: SmtpServer, times: SmtpTimes): Promise<SMTPConnection> {
+async function openConnection(server: SmtpServer, times: SmtpTimes): Promise<SMTPConnection> {
   const { host, port, secure, user, password } = server;
   const connection = new SMTPConnection({
     host,
@@ -80,8 +83,9 @@ async function open(server: SmtpServer, times: SmtpTimes): Promise<SMTPConnectio
   // Each wait below handles the end of the connection.
   connection.on("error", () => undefined);
   try {
-    await received(connection, (done) => connection.connect(done));
-    if (user !== null) await received(connection, (done) => connection.login({ user, pass: password ?? "" }, done));
+    await waitForCallback(connection, (done) => connection.connect(done));
+    if (user !== null)
+      await waitForCallback(connection, (done) => connection.login({ user, pass: password ?? "" }, done));
     return connection;
   } catch (error) {
     connection.close();
@@ -90,7 +94,7 @@ async function open(server: SmtpServer, times: SmtpTimes): Promise<SMTPConnectio
 }
 
 /** Calls `start`, and resolves with the result that its callback gets; rejects when the connection ends. */
-function received<T>(
+function waitForCallback<T>(
   connection: SMTPConnection,
   start: (done: (error?: Error | null, value?: T) => void) => void,
 ): Promise<T> {
@@ -106,8 +110,8 @@ function received<T>(
   });
 }
 
-export function createSmtp({ times = TIMES }: { times?: SmtpTimes } = {}): Smtp {
-  const pool = createSmtpPool<SmtpServer>((server) => open(server, times));
+export function createSmtp({ times = SMTP_TIMES }: { times?: SmtpTimes } = {}): Smtp {
+  const pool = createSmtpPool<SmtpServer>((server) => openConnection(server, times));
 
   async function attempt(
     session: PooledSession,
@@ -116,8 +120,8 @@ export function createSmtp({ times = TIMES }: { times?: SmtpTimes } = {}): Smtp 
   ): Promise<Delivery> {
     const { connection } = session;
     const { from, to, content } = handover;
-    const stream = Readable.from(guarded(handover, started), { objectMode: false });
-    const info = await received<SMTPConnection.SentMessageInfo>(connection, (done) =>
+    const stream = Readable.from(yieldMailContent(handover, started), { objectMode: false });
+    const info = await waitForCallback<SMTPConnection.SentMessageInfo>(connection, (done) =>
       connection.send({ from, to: [...to], size: content.length }, stream, done),
     );
     return outcomeOfSuccess(info);

@@ -70,7 +70,7 @@ const BACKEND_CALLERS = ["administrator", "owner", "admin", "editor", "api", "ta
 const BACKEND_READERS = ["administrator", "owner", "admin", "editor", "reader", "api", "task"] as const;
 const RUN_CALLERS = ["administrator", "owner", "admin", "editor", "operator", "api", "task", "viewer", "live"] as const;
 /** Callers who can read the notifications of their own user. */
-const RECIPIENTS = ["administrator", "owner", "admin", "editor", "api", "task", "viewer", "live"] as const;
+const NOTIFICATION_READERS = ["administrator", "owner", "admin", "editor", "api", "task", "viewer", "live"] as const;
 /** Credentials that can open an app page. */
 const CLIENT_CALLERS = ["administrator", "owner", "admin", "editor", "viewer", "live"] as const;
 /** Credentials of pages, in which an app user can sign in. */
@@ -172,10 +172,10 @@ export const ACCESS_TABLE = {
   manageAlerts: { who: AUTHOR_ROLES, scopes: ["manage"] },
   removeAlerts: { who: AUTHOR_ROLES, scopes: ["manage"] },
   manageNotifications: { who: BACKEND_CALLERS, scopes: ["data"] },
-  readNotifications: { who: RECIPIENTS, scopes: ["data"] },
-  markNotifications: { who: RECIPIENTS, scopes: ["data"] },
-  pushDevices: { who: RECIPIENTS, scopes: ["data"] },
-  addPushDevice: { who: RECIPIENTS, scopes: ["data"] },
+  readNotifications: { who: NOTIFICATION_READERS, scopes: ["data"] },
+  markNotifications: { who: NOTIFICATION_READERS, scopes: ["data"] },
+  pushDevices: { who: NOTIFICATION_READERS, scopes: ["data"] },
+  addPushDevice: { who: NOTIFICATION_READERS, scopes: ["data"] },
 } as const satisfies Record<string, Rule>;
 
 export type Operation = keyof typeof ACCESS_TABLE;

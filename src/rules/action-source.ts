@@ -9,7 +9,7 @@ export const SOURCE_FILES_MAX = 200;
 export const SOURCE_MAX_BYTES = 900 * 1024;
 const PATH_MAX_CHARACTERS = 255;
 const SEGMENTS_MAX = 16;
-const SEGMENT = /^[\w@$+-][\w@$+. -]{0,99}$/;
+const PATH_SEGMENT = /^[\w@$+-][\w@$+. -]{0,99}$/;
 
 /** File that defines `execute`, by language. */
 export const ENTRY_FILES: Record<SourceLanguage, readonly string[]> = {
@@ -26,7 +26,7 @@ export function isSourcePath(path: string): boolean {
   const isValidPath = path.length <= PATH_MAX_CHARACTERS && segments.length <= SEGMENTS_MAX;
   return (
     isValidPath &&
-    segments.every((segment) => SEGMENT.test(segment) && segment !== "__proto__" && segment !== "node_modules")
+    segments.every((segment) => PATH_SEGMENT.test(segment) && segment !== "__proto__" && segment !== "node_modules")
   );
 }
 

@@ -44,7 +44,7 @@ const toFiring = (standing: AlertState, reason: string, runId: number | null): A
 const toResting = (standing: AlertState): AlertState =>
   standing.firing ? { ...standing, firing: false, reason: null, runId: null } : standing;
 
-function afterFailable(rule: Rule, standing: AlertState, run: EndedRun): AlertState {
+function stateAfterFailableRun(rule: Rule, standing: AlertState, run: EndedRun): AlertState {
   const outcomes = (standing.outcomes + (run.state === "completed" ? "c" : "f")).slice(-rule.of);
   const failedCount = outcomes.replaceAll("c", "").length;
   const next = { ...standing, outcomes };
@@ -54,10 +54,10 @@ function afterFailable(rule: Rule, standing: AlertState, run: EndedRun): AlertSt
 }
 
 /** Returns the rule's state after one more run. */
-export function afterRun(rule: Rule, standing: AlertState, run: EndedRun): AlertState {
+export function stateAfterRun(rule: Rule, standing: AlertState, run: EndedRun): AlertState {
   switch (rule.condition) {
     case "failed":
-      return run.state === "skipped" ? standing : afterFailable(rule, standing, run);
+      return run.state === "skipped" ? standing : stateAfterFailableRun(rule, standing, run);
     case "skipped":
       if (!run.scheduled) return standing;
       return run.state === "skipped"
@@ -71,7 +71,7 @@ export function afterRun(rule: Rule, standing: AlertState, run: EndedRun): Alert
 }
 
 /** Returns the rule's state after a time without an event. */
-export function afterTime(rule: Rule, standing: AlertState, present: AlertMoment): AlertState {
+export function stateAfterTime(rule: Rule, standing: AlertState, present: AlertMoment): AlertState {
   const { now, since, overdue, oldestMs } = present;
   const limitMs = rule.minutes * MINUTE_MS;
   switch (rule.condition) {

@@ -41,7 +41,7 @@ function usesAt(node: AnyNode, scope: Scope): NamespaceUse[] {
   switch (node.type) {
     case "MemberExpression": {
       const namespace = literalKey(node.property, node.computed);
-      if (namespace === null || meaning(node.object, scope) !== "Svc") return [];
+      if (namespace === null || nodeMeaning(node.object, scope) !== "Svc") return [];
       return [{ namespace, offset: node.property.start }];
     }
     case "VariableDeclarator":
@@ -56,7 +56,7 @@ function usesAt(node: AnyNode, scope: Scope): NamespaceUse[] {
 }
 
 function meaningOf(target: AnyNode, value: AnyNode, scope: Scope): NodeMeaning {
-  return target.type === "ObjectPattern" ? meaning(value, scope) : null;
+  return target.type === "ObjectPattern" ? nodeMeaning(value, scope) : null;
 }
 
 function destructuredUses(target: Pattern | AnyNode, from: NodeMeaning): NamespaceUse[] {
@@ -76,24 +76,24 @@ function propertyOfGlobal(key: string): NodeMeaning {
   return GLOBAL_OBJECTS.has(key) ? "global" : null;
 }
 
-function meaning(node: AnyNode, scope: Scope, steps = 0): NodeMeaning {
+function nodeMeaning(node: AnyNode, scope: Scope, steps = 0): NodeMeaning {
   if (steps > STEPS_MAX) return null;
   switch (node.type) {
     case "Identifier": {
       const binding = lookUp(scope, node.name);
       if (binding === undefined) return propertyOfGlobal(node.name);
       if (binding === null) return null;
-      const value = meaning(binding.value, binding.scope, steps + 1);
+      const value = nodeMeaning(binding.value, binding.scope, steps + 1);
       if (binding.key === null) return value;
       return value === "global" ? propertyOfGlobal(binding.key) : null;
     }
     case "MemberExpression": {
       const key = literalKey(node.property, node.computed);
       if (key === null || propertyOfGlobal(key) === null) return null;
-      return meaning(node.object, scope, steps + 1) === "global" ? propertyOfGlobal(key) : null;
+      return nodeMeaning(node.object, scope, steps + 1) === "global" ? propertyOfGlobal(key) : null;
     }
     case "ChainExpression":
-      return meaning(node.expression, scope, steps + 1);
+      return nodeMeaning(node.expression, scope, steps + 1);
     default:
       return null;
   }

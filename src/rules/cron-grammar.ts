@@ -36,7 +36,7 @@ const TEXT_MAX_CHARACTERS = 255;
  * Matches an item of a field: `*`, a step of `*`, `a`, `a-b`, `a-b/n`. A step needs a range, because `5/15` has
  * different meanings in different implementations of cron.
  */
-const ITEM = /^(?:\*|(\d{1,2})(?:-(\d{1,2}))?)(?:\/(\d{1,2}))?$/;
+const FIELD_ITEM = /^(?:\*|(\d{1,2})(?:-(\d{1,2}))?)(?:\/(\d{1,2}))?$/;
 
 const DAYS_OF_MONTH = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
@@ -66,7 +66,7 @@ function fieldValues(text: string, field: FieldRange): NumberSet | string {
 }
 
 function addItem(values: Set<number>, item: string, { min, max }: FieldRange): string | null {
-  const match = ITEM.exec(item);
+  const match = FIELD_ITEM.exec(item);
   if (match === null) return "numbers, *, lists, ranges and steps of ranges are understood";
   const [, first, last, stepText] = match;
   if (first !== undefined && last === undefined && stepText !== undefined) return "a step needs a range or *";

@@ -16,7 +16,7 @@ export const CELL_FORMS: Readonly<Record<CellType, string>> = {
   date: "a date such as 2026-11-26, 2026-11-26T09:30Z or 26.11.2026",
 };
 
-const NUMBER = /^[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i;
+const NUMBER_TEXT = /^[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i;
 const ISO_DATE = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(Z|[+-]\d\d:\d\d)?)?$/;
 const DOTTED_DATE = /^(\d\d?)\.(\d\d?)\.(\d{4})$/;
 const BOOLEANS: Readonly<Record<string, boolean>> = {
@@ -30,12 +30,12 @@ const BOOLEANS: Readonly<Record<string, boolean>> = {
 const BOOLEAN_WORDS = ["true", "false", "yes", "no"];
 
 function numberOf(text: string): number | undefined {
-  const value = NUMBER.test(text) ? Number(text) : Number.NaN;
+  const value = NUMBER_TEXT.test(text) ? Number(text) : Number.NaN;
   return Math.abs(value) <= Number.MAX_SAFE_INTEGER ? value : undefined;
 }
 
 /** False for a day such as 30 February, which a Date would move to March. */
-function isDay(day: string): boolean {
+function isCalendarDay(day: string): boolean {
   const time = Date.parse(`${day}T00:00Z`);
   return !Number.isNaN(time) && new Date(time).toISOString().startsWith(day);
 }
@@ -45,7 +45,7 @@ function dateOf(text: string): string | undefined {
   const [, days, months, years] = DOTTED_DATE.exec(text) ?? [];
   const iso = years === undefined ? text : `${years}-${months!.padStart(2, "0")}-${days!.padStart(2, "0")}`;
   const [, day, clock, zone = "Z"] = ISO_DATE.exec(iso) ?? [];
-  if (day === undefined || !isDay(day)) return undefined;
+  if (day === undefined || !isCalendarDay(day)) return undefined;
   if (clock === undefined) return day;
   const time = Date.parse(`${day}T${clock}${zone}`);
   return Number.isNaN(time) ? undefined : new Date(time).toISOString();

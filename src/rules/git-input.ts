@@ -12,10 +12,10 @@ export type GitProvider = (typeof GIT_PROVIDERS)[number];
 const URL_MAX_CHARACTERS = 500;
 const REF_MAX_CHARACTERS = 200;
 const CREDENTIAL_MAX_CHARACTERS = 1_000;
-const BRANCHES = "refs/heads/";
-const TAGS = "refs/tags/";
+const BRANCH_REF_PREFIX = "refs/heads/";
+const TAG_REF_PREFIX = "refs/tags/";
 /** Default user name for an access token, because git servers accept any. */
-const USERNAME = "git";
+const DEFAULT_USERNAME = "git";
 
 /** Fields of a connection that callers can read. */
 export interface GitFields {
@@ -89,7 +89,7 @@ function readToken(token: unknown, expected: string): string | null | undefined 
 export function readGitInput(body: unknown, allowHttp: boolean): GitInput {
   if (!isObject(body)) return refuseField("the git connection", "an object", body);
   const { provider, branch = "main", tagPattern = null, prune = false, newSecret = false, token } = body;
-  const { username = USERNAME } = body;
+  const { username = DEFAULT_USERNAME } = body;
   const folder = body["folder"] ?? "";
   if (!GIT_PROVIDERS.includes(provider as GitProvider)) refuseField("provider", GIT_PROVIDERS.join(", "), provider);
   const isCredential = `1 to ${CREDENTIAL_MAX_CHARACTERS} visible ASCII characters`;
@@ -149,7 +149,7 @@ export interface PulledRef {
 }
 
 export const branchRef = ({ branch }: Pick<GitFields, "branch">): PulledRef => ({
-  ref: BRANCHES + branch,
+  ref: BRANCH_REF_PREFIX + branch,
   publishes: false,
 });
 
@@ -158,8 +158,8 @@ export function pulledRef(
   ref: string,
   { branch, tagPattern }: Pick<GitFields, "branch" | "tagPattern">,
 ): PulledRef | null {
-  if (ref === BRANCHES + branch) return { ref, publishes: false };
-  const tag = ref.startsWith(TAGS) ? ref.slice(TAGS.length) : "";
+  if (ref === BRANCH_REF_PREFIX + branch) return { ref, publishes: false };
+  const tag = ref.startsWith(TAG_REF_PREFIX) ? ref.slice(TAG_REF_PREFIX.length) : "";
   if (tag === "" || tagPattern === null || !isRefName(tag) || !fitsPattern(tag, tagPattern)) return null;
   return { ref, publishes: true };
 }
@@ -181,6 +181,6 @@ export function readPullRef(ref: unknown, fields: Pick<GitFields, "branch" | "ta
   if (ref === undefined || ref === null) return branchRef(fields);
   const pulled = typeof ref === "string" ? pulledRef(ref, fields) : null;
   if (pulled) return pulled;
-  const tags = fields.tagPattern === null ? "" : `, or ${TAGS}${fields.tagPattern}`;
+  const tags = fields.tagPattern === null ? "" : `, or ${TAG_REF_PREFIX}${fields.tagPattern}`;
   return refuseField("ref", `${branchRef(fields).ref}${tags}`, ref);
 }

@@ -6,7 +6,7 @@ import type { GitProvider } from "./git-input.js";
 import { isSigned, type SignatureAuth, type SignedRequest } from "./http/signatures.js";
 
 /** Matches the hash in the event of a removed branch or tag. */
-const REMOVED = /^0+$/;
+const ZERO_HASH = /^0+$/;
 const REF_MAX_CHARACTERS = 300;
 
 const SIGNED_BY: Record<Exclude<GitProvider, "gitlab">, Omit<SignatureAuth, "setting">> = {
@@ -41,5 +41,5 @@ export function pushedRef(body: Uint8Array, contentType: string | undefined): st
   if (!isObject(event)) return null;
   const { ref, after } = event;
   if (typeof ref !== "string" || ref.length > REF_MAX_CHARACTERS || typeof after !== "string") return null;
-  return REMOVED.test(after) ? null : ref;
+  return ZERO_HASH.test(after) ? null : ref;
 }

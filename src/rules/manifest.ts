@@ -44,7 +44,7 @@ const triggerWhere = z
   })
   .partial();
 
-const trigger = z
+const triggerSchema = z
   .strictObject({
     trigger: z
       .enum(TRIGGER_TYPES as [string, ...string[]])
@@ -62,7 +62,7 @@ const actionFields = {
   description: z.string().nullable().describe("Description for other editors."),
   active: z.boolean().describe("False if the action cannot be run."),
   environment: z.enum(["server", "client", "any"]).describe("Environment in which the action runs."),
-  triggers: z.array(trigger).describe("Triggers that start the action."),
+  triggers: z.array(triggerSchema).describe("Triggers that start the action."),
   dependencies: z.array(z.string()).describe("Packages and https URLs that the code uses."),
   access: z
     .union([z.enum(["everyone", "signedIn", "editors"]), z.strictObject({ user: openObject })])
@@ -88,7 +88,7 @@ const actionFields = {
   jitterSeconds: z.int().nullable().describe("Seconds over which scheduled runs are spread, for a schedule trigger."),
 } satisfies Record<keyof ActionInput, z.ZodType>;
 
-const action = z
+const actionSchema = z
   .strictObject({
     ...actionFields,
     assets: z
@@ -122,7 +122,7 @@ const { actionId: _, ...alertFields } = {
   enabled: z.boolean().describe("False if the alert never fires."),
 } satisfies Record<keyof AlertInput, z.ZodType>;
 
-const alert = z
+const alertSchema = z
   .strictObject({
     ...alertFields,
     action: z.string().nullable().describe("Name of the action; null for the whole app."),
@@ -130,7 +130,7 @@ const alert = z
   .partial()
   .required({ name: true, condition: true, channel: true });
 
-const setting = z
+const settingSchema = z
   .strictObject({
     key: z.string().min(1).max(SETTING_KEY_MAX_CHARACTERS).describe("Top-level key of the setting."),
     tier: z.enum(["public", "private", "protected"]).describe("Tier, which the key's leading underscores say."),
@@ -169,20 +169,29 @@ export const MANIFEST = z
     $schema: z.string().describe("Address of this schema, for editors."),
     version: z.literal(MANIFEST_VERSION).describe("Version of the format."),
     app: app.describe("Properties of the app."),
-    settings: z.array(setting).max(SETTINGS_PER_MANIFEST).describe("Settings by key."),
+    settings: z.array(settingSchema).max(SETTINGS_PER_MANIFEST).describe("Settings by key."),
     secretBindings: z
       .array(secretBinding)
       .max(SECRET_BINDINGS_MAX)
       .describe("Origins that get settings, by key and origin."),
     dataSources: z.array(dataSource).max(DATA_SOURCES_PER_APP).describe("Data sources without their entries."),
-    actions: z.array(action).max(ACTIONS_PER_MANIFEST).describe("Drafts of the actions."),
-    alerts: z.array(alert).max(ALERT_RULES_PER_APP).describe("Alerts."),
+    actions: z.array(actionSchema).max(ACTIONS_PER_MANIFEST).describe("Drafts of the actions."),
+    alerts: z.array(alertSchema).max(ALERT_RULES_PER_APP).describe("Alerts."),
   })
   .partial()
   .required({ version: true });
 
 /** Parts of the schema from which the types of GraphQL are made. */
-export const MANIFEST_PARTS = { app, setting, secretBinding, dataSource, action, trigger, triggerWhere, alert };
+export const MANIFEST_PARTS = {
+  app,
+  setting: settingSchema,
+  secretBinding,
+  dataSource,
+  action: actionSchema,
+  trigger: triggerSchema,
+  triggerWhere,
+  alert: alertSchema,
+};
 
 export type Manifest = z.infer<typeof MANIFEST>;
 export type ManifestField = Exclude<keyof Manifest, "$schema" | "version">;
@@ -196,8 +205,8 @@ export function manifestJsonSchema(id: string): object {
 const fieldsOf = (schema: z.ZodObject): readonly string[] => Object.keys(schema.shape);
 
 /** Allowed fields of each kind of item. Triggers of `actions` are checked by the rules of actions, which also accept other forms. */
-export const SETTING_SHAPE: Shape = flatShape(fieldsOf(setting));
-export const ALERT_FIELDS: readonly string[] = fieldsOf(alert);
+export const SETTING_SHAPE: Shape = flatShape(fieldsOf(settingSchema));
+export const ALERT_FIELDS: readonly string[] = fieldsOf(alertSchema);
 export const DATA_SOURCE_FIELDS: readonly string[] = fieldsOf(dataSource);
 export const APP_SHAPE: Shape = flatShape(fieldsOf(app));
 
@@ -218,7 +227,8 @@ export const isStructuralPath = (path: readonly PropertyKey[]): boolean =>
   path.length <= 2 || (path.length === 3 && path[2] === "key");
 
 function unknownField(path: readonly PropertyKey[], name: string): string {
-  const knownSchema = path.length === 0 ? MANIFEST : path[0] === "app" ? app : path[0] === "settings" ? setting : null;
+  const knownSchema =
+    path.length === 0 ? MANIFEST : path[0] === "app" ? app : path[0] === "settings" ? settingSchema : null;
   const nearestAdvice = knownSchema
     ? `; the nearest known field is ${JSON.stringify(nearestName(name, fieldsOf(knownSchema)))}`
     : "";

@@ -59,17 +59,17 @@ export function optionalBody(value: unknown, field: string): string | null {
   return refuseField(field, "a text without characters that cannot be stored", value);
 }
 
-const isLabel = (text: string): boolean => HOST_LABEL.test(text) && !text.startsWith("-") && !text.endsWith("-");
+const isHostLabel = (text: string): boolean => HOST_LABEL.test(text) && !text.startsWith("-") && !text.endsWith("-");
 
 /** True for an address whose domain has at least two labels: `ann@example` is nearly always a typing error. */
 export function isEmailAddress(text: string): boolean {
   const at = text.lastIndexOf("@");
   const [local, labels] = [text.slice(0, at), text.slice(at + 1).split(".")];
   const isShort = text.length <= EMAIL_MAX && local.length <= LOCAL_PART_MAX;
-  return at > 0 && isShort && LOCAL_PART.test(local) && labels.length > 1 && labels.every(isLabel);
+  return at > 0 && isShort && LOCAL_PART.test(local) && labels.length > 1 && labels.every(isHostLabel);
 }
 
-function recipient(value: unknown, field: string): EmailRecipient {
+function readRecipient(value: unknown, field: string): EmailRecipient {
   if (!isObject(value)) return refuseField(field, "an object {email, name, type}", value);
   const { email, name, type = "to" } = value;
   if (typeof email !== "string" || !isEmailAddress(email)) {
@@ -84,7 +84,7 @@ export function emailRecipients(value: unknown): EmailRecipient[] {
   if (!Array.isArray(value) || value.length === 0 || value.length > RECIPIENTS_MAX) {
     return refuseField("to", `an array of 1 to ${RECIPIENTS_MAX} recipients {email, name, type}`, value);
   }
-  const all = value.map((element, index) => recipient(element, `to[${index}]`));
+  const all = value.map((element, index) => readRecipient(element, `to[${index}]`));
   return [...new Map(all.map((recipient) => [recipient.email.toLowerCase(), recipient])).values()];
 }
 

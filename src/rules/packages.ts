@@ -116,7 +116,7 @@ export function unresolvedError(dependency: string, reason: string, retryAfter?:
 export function readDependency(dependency: string, catalogue: Catalogue): Dependency {
   const entry = catalogue.get(dependency);
   if (entry?.path !== undefined) return { kind: "served", asset: { name: entry.name, path: entry.path } };
-  if (entry && entry.url === undefined) throw notBuilt(dependency);
+  if (entry && entry.url === undefined) throw notBuiltError(dependency);
   const address = entry?.url ?? dependency;
   if (/^[a-z][a-z0-9+.-]*:/i.test(address)) {
     const urlFault = externalUrlFault(address);
@@ -168,7 +168,7 @@ export function isPackageName(name: string): boolean {
 }
 
 /** Returns the error of a package that the specification names and that is not built yet. */
-export function notBuilt(dependency: string): ActionError {
+export function notBuiltError(dependency: string): ActionError {
   const message = `dependencies: the package ${dependency} is not built yet and cannot be used`;
   return new ActionError("DEPENDENCY_UNRESOLVED", message);
 }

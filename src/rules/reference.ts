@@ -12,7 +12,7 @@ const ID = /^[1-9]\d{0,15}$/;
 /** Reference to no row, for digits that cannot be an ID. */
 const NO_ID = { id: 0 } as const;
 
-function byId(text: string): EntityReference {
+function referenceById(text: string): EntityReference {
   const id = ID.test(text) ? Number(text) : 0;
   return Number.isSafeInteger(id) ? { id } : NO_ID;
 }
@@ -21,7 +21,7 @@ function byId(text: string): EntityReference {
 export function referenceOf(value: string | number, by?: ReferenceKind | null): EntityReference {
   const text = String(value);
   if (by === "name") return { name: text };
-  return by === "id" || typeof value === "number" || /^\d+$/.test(text) ? byId(text) : { name: text };
+  return by === "id" || typeof value === "number" || /^\d+$/.test(text) ? referenceById(text) : { name: text };
 }
 
 /** Returns the `by` parameter of a request. @throws REQUEST_INVALID */

@@ -47,7 +47,7 @@ function keyFault(key: unknown): string | null {
   return isValid ? null : `concurrency.key must be ${expected} (got ${describeValue(key)})`;
 }
 
-const onClient = (field: string, environment: unknown): string | null =>
+const clientFault = (field: string, environment: unknown): string | null =>
   environment === "client" ? `${field} must not be set where environment is client: it is of runs on the server` : null;
 
 export function concurrencyFault(value: unknown, environment: unknown): string | null {
@@ -58,7 +58,7 @@ export function concurrencyFault(value: unknown, environment: unknown): string |
     return `concurrency.policy must be one of ${CONCURRENCY_POLICIES.join(", ")} (got ${describeValue(policy)})`;
   }
   const tooMany = isAbsent(limit) ? null : numberFault(limit, "concurrency.limit", [1, CONCURRENCY_LIMIT_MAX]);
-  return tooMany ?? keyFault(key) ?? onClient("concurrency", environment);
+  return tooMany ?? keyFault(key) ?? clientFault("concurrency", environment);
 }
 
 export function debounceFault(value: unknown, environment: unknown): string | null {
@@ -74,14 +74,16 @@ export function debounceFault(value: unknown, environment: unknown): string | nu
   if (!isAbsent(manual) && typeof manual !== "boolean") {
     return `debounce.manual must be true or false (got ${describeValue(manual)})`;
   }
-  return onClient("debounce", environment);
+  return clientFault("debounce", environment);
 }
 
 /** Returns the fault of a time limit. @param most maximum milliseconds that the operator allows for a run */
 export function timeoutFault(value: unknown, environment: unknown, most: number): string | null {
   if (isAbsent(value)) return null;
   const minimumMs = Math.min(TIMEOUT_MIN_MS, most);
-  return numberFault(value, "timeoutMs", [minimumMs, most], " of milliseconds") ?? onClient("timeoutMs", environment);
+  return (
+    numberFault(value, "timeoutMs", [minimumMs, most], " of milliseconds") ?? clientFault("timeoutMs", environment)
+  );
 }
 
 /** Returns the fault of a jitter. 0 stands for none. */

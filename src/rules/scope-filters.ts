@@ -14,14 +14,14 @@ function textOf(value: unknown): string {
   return isScalar(value) ? String(value) : "";
 }
 const isPlain = (value: FoundValue): boolean => typeof value !== "object" || value === null;
-const sameText = (value: FoundValue, expected: string): boolean =>
+const equalsAsText = (value: FoundValue, expected: string): boolean =>
   isPlain(value) && equalTexts(expected).some((text) => foldCase(textOf(value)) === foldCase(text));
 
 type CompareValues = (a: number | string, b: number | string) => boolean;
 const isAbove: CompareValues = (a, b) => a > b;
-const notBelow: CompareValues = (a, b) => a >= b;
+const isAtLeast: CompareValues = (a, b) => a >= b;
 const isBelow: CompareValues = (a, b) => a < b;
-const notAbove: CompareValues = (a, b) => a <= b;
+const isAtMost: CompareValues = (a, b) => a <= b;
 const isEqual: CompareValues = (a, b) => a === b;
 
 /** Builds a comparison: of numbers if the operand is a number, otherwise of texts. */
@@ -36,7 +36,7 @@ function compareTest(holds: CompareValues): (operand: unknown) => ValueTest {
   };
 }
 
-const onDay =
+const isOnDay =
   (holds: CompareValues) =>
   (operand: unknown): ValueTest =>
   (value) =>
@@ -54,7 +54,7 @@ const betweenTest =
 function isOneOf(operand: unknown): ValueTest {
   const listedValues =
     typeof operand === "string" ? operand.split(",").map((part) => part.trim()) : (operand as unknown[]);
-  return (value) => listedValues.some((listed) => sameText(value, textOf(listed)));
+  return (value) => listedValues.some((listed) => equalsAsText(value, textOf(listed)));
 }
 
 const isEmpty: ValueTest = (value) =>
@@ -71,19 +71,19 @@ interface ScopeCondition {
 }
 
 export const SCOPE_CONDITIONS: Readonly<Record<string, ScopeCondition>> = {
-  "==": { test: (operand) => (value) => sameText(value, textOf(operand)) },
-  "!=": { test: (operand) => (value) => sameText(value, textOf(operand)), negated: true },
+  "==": { test: (operand) => (value) => equalsAsText(value, textOf(operand)) },
+  "!=": { test: (operand) => (value) => equalsAsText(value, textOf(operand)), negated: true },
   ">": { test: compareTest(isAbove) },
-  ">=": { test: compareTest(notBelow) },
+  ">=": { test: compareTest(isAtLeast) },
   "<": { test: compareTest(isBelow) },
-  "<=": { test: compareTest(notAbove) },
+  "<=": { test: compareTest(isAtMost) },
   contains: { test: (operand) => (value) => isScalar(value) && holdsText(String(value), textOf(operand)) },
   empty: { test: () => isEmpty, whole: true },
   notempty: { test: () => isEmpty, whole: true, negated: true },
-  between: { test: betweenTest(compareTest(notBelow), compareTest(notAbove)) },
+  between: { test: betweenTest(compareTest(isAtLeast), compareTest(isAtMost)) },
   oneof: { test: isOneOf },
-  dateis: { test: onDay(isEqual) },
-  datebefore: { test: onDay(isBelow) },
-  dateafter: { test: onDay(isAbove) },
-  datebetween: { test: betweenTest(onDay(notBelow), onDay(notAbove)) },
+  dateis: { test: isOnDay(isEqual) },
+  datebefore: { test: isOnDay(isBelow) },
+  dateafter: { test: isOnDay(isAbove) },
+  datebetween: { test: betweenTest(isOnDay(isAtLeast), isOnDay(isAtMost)) },
 };

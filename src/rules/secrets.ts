@@ -35,7 +35,7 @@ const AUTHORITY_START = "://";
 const AUTHORITY_END = /[\s/?#]/g;
 
 /** Yields the strings and numbers at any depth. Not recursive, because JSON documents in strings may nest without limit. */
-function* leaves(value: unknown): Generator<string | number> {
+function* scalarLeaves(value: unknown): Generator<string | number> {
   const pendingValues = [value];
   while (pendingValues.length > 0) {
     const next = pendingValues.pop();
@@ -84,7 +84,7 @@ function* partsOf(text: string): Generator<string> {
     const next = pendingValues.pop()!;
     if (PEM.test(next)) yield* next.split(LINE_BREAK).filter((line) => PEM_LINE.test(line));
     for (const password of passwordsIn(next)) yield* [password, decodeText(password)];
-    for (const leaf of leaves(documentIn(next))) {
+    for (const leaf of scalarLeaves(documentIn(next))) {
       if (typeof leaf !== "string" || leaf.length < PART_CHARACTERS) continue;
       yield leaf;
       pendingValues.push(leaf);
@@ -101,7 +101,7 @@ const isWord = (text: string): boolean =>
   text.length < 2 * PART_CHARACTERS && countCharacters(text) < PART_CHARACTERS && LETTERS_ONLY.test(text);
 
 function* secretsIn(setting: unknown, tier: SettingTier): Generator<string> {
-  for (const leaf of leaves(setting)) {
+  for (const leaf of scalarLeaves(setting)) {
     if (tier === "private" && typeof leaf === "string" && isWord(leaf.trim())) continue;
     if (typeof leaf === "number") {
       const digits = String(Math.abs(leaf));

@@ -154,7 +154,7 @@ export function artifactKey(settingKey: unknown): string {
  * Removes protected keys from the body of an administrator's PUT, which ignores them (specification, Settings
  * endpoints).
  */
-export function withoutProtected(body: unknown): unknown {
+export function dropProtectedKeys(body: unknown): unknown {
   if (!isObject(body)) return body;
   return Object.fromEntries(Object.entries(body).filter(([key]) => tierOf(key) !== "protected"));
 }

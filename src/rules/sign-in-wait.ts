@@ -23,7 +23,7 @@ export const blockedUntil = ({ blockedUntil: until }: AttemptState, now: number)
   until !== null && until > now ? until : null;
 
 /** Returns the state with one more attempt, which counts as a failure until it succeeds. The tenth failure in ten minutes starts a wait. */
-export function withAttempt(state: AttemptState, now: number): AttemptState {
+export function addAttempt(state: AttemptState, now: number): AttemptState {
   const failures = [...state.failures.filter((at) => at > now - FAILURE_WINDOW_MS), now].slice(-FREE_FAILURES);
   if (failures.length < FREE_FAILURES) return { failures, level: state.level, blockedUntil: null };
   return { failures, level: state.level + 1, blockedUntil: now + waitOfLevel(state.level) };
@@ -33,7 +33,7 @@ export function withAttempt(state: AttemptState, now: number): AttemptState {
  * Returns the state after the attempt that began at `at` has succeeded. The attempt, and the wait that it started, no
  * longer count.
  */
-export function withoutAttempt(state: AttemptState, at: number): AttemptState {
+export function removeAttempt(state: AttemptState, at: number): AttemptState {
   const failures = state.failures.filter((failure) => failure !== at);
   const startedWait = state.blockedUntil === at + waitOfLevel(state.level - 1);
   return startedWait ? { failures, level: state.level - 1, blockedUntil: null } : { ...state, failures };

@@ -37,7 +37,7 @@ export interface VerificationRequest {
   code: string | null;
 }
 
-const SUBJECT = "Your code";
+const CODE_SUBJECT = "Your code";
 const TEXT =
   "Your code is {{code}}. It is good for ten minutes. If you did not ask for it, someone mistyped an address.";
 const LINE_MAX = 200;
@@ -70,7 +70,7 @@ export function verificationRules(value: unknown): VerificationRules | null {
   if (secondFactor && columns.sms === null) throw settingError("a secondFactor needs sms, the column of phone numbers");
   const text = optionalText(fields, "text", TEXT_MAX) ?? TEXT;
   if (!text.includes("{{code}}")) throw settingError("text must hold {{code}}");
-  const subject = optionalText(fields, "subject", LINE_MAX) ?? SUBJECT;
+  const subject = optionalText(fields, "subject", LINE_MAX) ?? CODE_SUBJECT;
   return { dataSource: dataSource as string | number, columns, secondFactor, subject, text };
 }
 

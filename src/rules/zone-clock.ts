@@ -3,14 +3,14 @@
 const DAY_MS = 86_400_000;
 
 /** Formatters by zone, because creating one takes 50 times as long as using it. */
-const formatters = new Map<string, Intl.DateTimeFormat>();
+const formatterByZone = new Map<string, Intl.DateTimeFormat>();
 
 /** Returns the milliseconds by which the zone's wall clock is ahead of UTC at an instant. */
 export function zoneOffset(timeZone: string, instant: number): number {
-  let formatter = formatters.get(timeZone);
+  let formatter = formatterByZone.get(timeZone);
   if (formatter === undefined) {
     formatter = new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "medium" });
-    formatters.set(timeZone, formatter);
+    formatterByZone.set(timeZone, formatter);
   }
   const wholeSecond = Math.floor(instant / 1000) * 1000;
   return Date.parse(`${formatter.format(wholeSecond).replace(" ", "T")}Z`) - wholeSecond;

@@ -25,7 +25,7 @@ export function databaseFault(error: unknown, config: Pick<Config, "roles" | "ru
  * Repeats `work` while the database is unavailable, with growing pauses. Logs the first failure, then once a minute.
  * @throws other errors of `work`, and the reason of `unwanted`
  */
-export async function untilReachable<T>(
+export async function waitUntilReachable<T>(
   work: () => Promise<T>,
   { log, unwanted, faultOf }: { log: Logger; unwanted: AbortSignal; faultOf: (error: unknown) => string },
 ): Promise<T> {
@@ -96,7 +96,7 @@ export async function openService(
     }
   }
 
-  return untilReachable(open, { log, unwanted, faultOf }).catch((error: Error) => {
+  return waitUntilReachable(open, { log, unwanted, faultOf }).catch((error: Error) => {
     if (error instanceof StartError || unwanted.aborted) throw error;
     throw new StartError(`${databaseName} could not be opened: ${faultOf(error)}`, { cause: error });
   });

@@ -43,7 +43,7 @@ const LAST_ANSWERS_MS = 1_000;
  * Number of browser contexts and documents of different apps that are opened at the same time. Each keeps one core
  * busy; the other cores stay free for existing pages.
  */
-const OPENINGS = Math.max(1, Math.floor(availableParallelism() / 2));
+const OPENINGS_AT_ONCE = Math.max(1, Math.floor(availableParallelism() / 2));
 
 /** Milliseconds for which a run may wait although the process has a free slot. Afterwards the process counts as faulty. */
 const WAIT_LIMIT_MS = 10_000;
@@ -131,7 +131,7 @@ export class Starting {
       throw new StartError(`EGRESS_PROXY_HOST must be an address of this machine: ${error.message}`);
     });
     first.close();
-    const openings = new FairSemaphore(OPENINGS, 1);
+    const openings = new FairSemaphore(OPENINGS_AT_ONCE, 1);
     const onLoss = measures.browserLost;
     const browsers = new Browsers({ sources, log, openProxyPort: egress.openProxyPort, openings, onLoss });
     releases.add("browsers", () => browsers.stop());

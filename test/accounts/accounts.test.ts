@@ -5,7 +5,7 @@ import { rows } from "../../src/data/database.js";
 import type { PeopleAccounts } from "../../src/operations/accounts/people-accounts.js";
 import { oauthCalls } from "../api/oauth-support.js";
 import { type MailServer, startMailServer } from "../harness/mail-server.js";
-import { accountsBeside, PASSPHRASE } from "../harness/people.js";
+import { createAccounts, PASSPHRASE } from "../harness/people.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -24,7 +24,7 @@ describe("accounts of people", () => {
       SMTP_URL: `smtp://127.0.0.1:${mail.port}`,
       MAIL_FROM: "Service <service@example.com>",
     });
-    made = accountsBeside(service);
+    made = createAccounts(service);
   });
   after(async () => {
     await service.stop();

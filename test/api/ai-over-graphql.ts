@@ -1,6 +1,6 @@
 /** `Svc.AI` over GraphQL: a case of ai.test.ts, with its service and its provider. */
 import { expect } from "chai";
-import { taskToken } from "../harness/task-token.js";
+import { issueTaskToken } from "../harness/task-token.js";
 import { OPENAI_ANSWER, OPENAI_CALLS } from "./ai-answers.js";
 import type { TestProvider } from "./ai-streams.js";
 
@@ -26,7 +26,7 @@ export function testAiOverGraphql(provider: TestProvider): void {
     const { service } = provider;
     await provider.run("return 1");
     const [{ id }] = await service.db.query("SELECT max(id)::int AS id FROM run");
-    const as = await taskToken(service.db, service.appId, id);
+    const as = await issueTaskToken(service.db, service.appId, id);
     const variables = { app: service.appId, messages: [{ role: "user", content: "Hello" }] };
     provider.answer = { text: JSON.stringify(OPENAI_ANSWER) };
     const { data, errors } = await service.graphql(AI_MUTATION, variables, { as });

@@ -4,14 +4,14 @@ import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { WebSocket, WebSocketServer } from "ws";
-import { closedSignal, overSignal } from "../../src/api/answer-end.js";
+import { responseEndSignal, websocketClosedSignal } from "../../src/api/answer-end.js";
 
 const aborted = (signal: AbortSignal) => signal.aborted || once(signal, "abort");
 
 describe("a response", () => {
   it("ends when the caller of an HTTP request has disconnected, and not before", async () => {
     const arrived = Promise.withResolvers<AbortSignal>();
-    const server = createServer((asked, reply) => arrived.resolve(overSignal(asked, reply)));
+    const server = createServer((asked, reply) => arrived.resolve(responseEndSignal(asked, reply)));
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
     const call = request({ port: (server.address() as AddressInfo).port, host: "127.0.0.1" }).end();
@@ -31,8 +31,8 @@ describe("a response", () => {
       [WebSocket],
       unknown,
     ];
-    const signal = closedSignal(socket);
-    expect(closedSignal(socket)).to.equal(signal);
+    const signal = websocketClosedSignal(socket);
+    expect(websocketClosedSignal(socket)).to.equal(signal);
     expect(signal.aborted).to.equal(false);
     client.terminate();
     await aborted(signal);

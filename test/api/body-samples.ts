@@ -1,6 +1,6 @@
 /** A valid body for each route that reads one. The test of unknown fields fails for a route without a sample. */
 import { AI_CALLS } from "../../src/rules/ai/options.js";
-import { accountsBeside, PASSPHRASE } from "../harness/people.js";
+import { createAccounts, PASSPHRASE } from "../harness/people.js";
 import type { TestService } from "../harness/service.js";
 
 export interface BodySample {
@@ -45,10 +45,10 @@ export async function prepareSamples(service: TestService): Promise<Ids> {
   const { files } = (await upload.json()) as { files: { id: number }[] };
   const notification = await ask("POST", "/v1/apps/1/notifications", { data: { title: "a" } });
   const { alert } = await ask("POST", "/v1/apps/1/alerts", { ...ALERT, name: "sample" });
-  const link = await accountsBeside(service).accounts.setupLink();
+  const link = await createAccounts(service).accounts.setupLink();
   const person = { firstName: "A", lastName: "B", email: "setup@example.com", passphrase: PASSPHRASE };
   const setup = await service.rest("POST", "/v1/auth/setup", { as: null, body: { token: link.token, ...person } });
-  const { accounts } = accountsBeside(service);
+  const { accounts } = createAccounts(service);
   const { user } = setup.body;
   const invitation = { email: "invited@example.com", role: "reader" };
   const invited = await ask("POST", `/v1/organizations/${service.organizationId}/invitations`, invitation);

@@ -19,7 +19,7 @@ import { createSchema, type Resolvers } from "../../src/api/graphql/schema.js";
 import { ROUTES } from "../../src/api/rest/routes.js";
 import { rows } from "../../src/data/database.js";
 import { startTestService, type TestService } from "../harness/service.js";
-import { taskToken } from "../harness/task-token.js";
+import { issueTaskToken } from "../harness/task-token.js";
 
 const CANARY = "CANARY-of-another-app";
 const CALLERS = ["editor", "api", "task", "viewer", "live"] as const;
@@ -156,7 +156,7 @@ describe("IDs of another app", () => {
   before(async () => {
     service = await startTestService({ ROLES: "api" });
     for (const [kind, token] of Object.entries(service.tokens)) tokens.set(kind, token);
-    tokens.set("task", await taskToken(service.db, service.appId));
+    tokens.set("task", await issueTaskToken(service.db, service.appId));
     await post(`/v1/apps/${service.appId}/publish`);
     const { app } = await post("/v1/admin/apps", { name: CANARY });
     other = app.id;

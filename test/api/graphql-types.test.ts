@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { buildSchema, getNamedType, isObjectType } from "graphql";
 import { startTestService, type TestService } from "../harness/service.js";
-import { NAMED, WHOLE } from "../manifest/samples.js";
+import { NAMED, WHOLE_MANIFEST } from "../manifest/samples.js";
 
 const SCHEMA = fileURLToPath(new URL("../../../schema/schema.graphql", import.meta.url));
 const CODE = "async function execute(context) { console.log('said'); return { sum: context.payload.a + 1 }; }";
@@ -305,7 +305,7 @@ describe("GraphQL's types", () => {
         { path: "lib/one.ts", text: "export const one = 1;\n" },
       ];
       const built = { name: "built", source: { language: "typescript", fileList } };
-      const definitions = { ...WHOLE, actions: [...WHOLE.actions, built] };
+      const definitions = { ...WHOLE_MANIFEST, actions: [...WHOLE_MANIFEST.actions, built] };
       const apply = async (input: object) => {
         const { data, errors } = await service.graphql(
           `mutation ($app: Int!, $definitions: ManifestDefinitionsInput) {
@@ -333,7 +333,7 @@ describe("GraphQL's types", () => {
         fileList,
       );
       // `read` lacks the nulls inside a setting's value, so the settings come from WHOLE.
-      const unchanged = { ...read, settings: WHOLE.settings };
+      const unchanged = { ...read, settings: WHOLE_MANIFEST.settings };
       expect(await apply(unchanged)).to.deep.equal({ created: [], changed: [], removed: [] });
       // The manifest is applied exactly as it was read, with null for absent fields.
       expect(await apply(data.manifest.definitions)).to.deep.equal({ created: [], changed: [], removed: [] });

@@ -4,7 +4,7 @@
  */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
-import { taskToken } from "../harness/task-token.js";
+import { issueTaskToken } from "../harness/task-token.js";
 import { until } from "../harness/until.js";
 import { getPaths, type Ids, queries, subscriptions } from "./exits.js";
 
@@ -57,7 +57,7 @@ describe("settings in every response", () => {
       as: "admin",
       body: { firstName: "A", lastName: "Stranger", email: "stranger@example.com" },
     });
-    const task = await taskToken(service.db, service.appId);
+    const task = await issueTaskToken(service.db, service.appId);
     tokens = { ...service.tokens, task, stranger: stranger.token, none: null };
     await service.rest("POST", `${app}/settings`, {
       body: { open: CANARY.public, _own: { deep: CANARY.private }, __kept: [CANARY.protected] },

@@ -1,7 +1,7 @@
 /** The five settings endpoints over REST and GraphQL, and their audit entries. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
-import { taskToken } from "../harness/task-token.js";
+import { issueTaskToken } from "../harness/task-token.js";
 
 describe("settings", () => {
   let service: TestService;
@@ -68,13 +68,13 @@ describe("settings", () => {
 
   it("never return the value of a protected key, only that it is set, the time and the person", async () => {
     await service.rest("POST", path, { body: { __secret: "s", _key: "k", open: 1 } });
-    for (const as of ["editor", "admin", "api", await taskToken(service.db, service.appId)]) {
+    for (const as of ["editor", "admin", "api", await issueTaskToken(service.db, service.appId)]) {
       const { http, body } = await service.rest("GET", path, { as });
       expect(http).to.equal(200);
       expect(body).to.deep.equal({ _key: "k", open: 1 });
     }
     const asked = `${path}/status?keys=["__secret","__other"]`;
-    for (const as of ["editor", "admin", "api", await taskToken(service.db, service.appId)]) {
+    for (const as of ["editor", "admin", "api", await issueTaskToken(service.db, service.appId)]) {
       const { body } = await service.rest("GET", asked, { as });
       expect(body).to.deep.equal({ configured: { __secret: true, __other: false } });
     }
@@ -92,7 +92,7 @@ describe("settings", () => {
 
   it("reject a protected key from a task token, with the whole request", async () => {
     await service.rest("POST", path, { body: { __kept: 1 } });
-    const as = await taskToken(service.db, service.appId);
+    const as = await issueTaskToken(service.db, service.appId);
     const write = await service.rest("POST", path, { as, body: { fine: 1, __kept: 2 } });
     expect([write.http, write.body.status]).to.deep.equal([403, "FORBIDDEN"]);
     const removal = await service.rest("DELETE", path, { as, body: { keys: ["fine", "__kept"] } });
@@ -188,7 +188,7 @@ describe("settings", () => {
     expect(body.pagination).to.deep.include({ hasMore: true });
     const { data } = await service.graphql(`{ audit(appId: ${service.appId}, limit: 1) { entries { type } } }`);
     expect(data.audit.entries).to.deep.equal([{ type: "app.settings.delete" }]);
-    for (const as of ["api", "viewer", "live", await taskToken(service.db, service.appId)]) {
+    for (const as of ["api", "viewer", "live", await issueTaskToken(service.db, service.appId)]) {
       expect((await service.rest("GET", auditPath, { as })).http).to.equal(403);
     }
   });
@@ -235,7 +235,7 @@ describe("settings", () => {
     });
 
     it("is for editors and admins: api, task and runtime tokens get 403", async () => {
-      for (const as of ["api", "viewer", "live", await taskToken(service.db, service.appId)]) {
+      for (const as of ["api", "viewer", "live", await issueTaskToken(service.db, service.appId)]) {
         const { http, body } = await service.rest("PUT", `/v1/apps/${service.appId}`, { as, body: { name: "x" } });
         expect([http, body.status]).to.deep.equal([403, "FORBIDDEN"]);
       }

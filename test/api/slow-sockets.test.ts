@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { Client } from "pg";
 import { addLogEntry } from "../harness/log-entries.js";
-import { followLogs, heldOpen, type LogSocket } from "../harness/log-sockets.js";
+import { countOpenSockets, followLogs, type LogSocket } from "../harness/log-sockets.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -35,12 +35,12 @@ describe("sockets that do not read", () => {
       const note = `${"é".repeat(ENTRY_CHARACTERS)}${sent.length}`;
       sent.push(note);
       await addLogEntry(db, service.appId, { note });
-      return heldOpen(service.url, stalled) === 0;
+      return countOpenSockets(service.url, stalled) === 0;
     });
     const got = () => reader.payloads().filter(({ note }) => note !== "warm-up");
     await until(() => reader.received() >= sent.length && got().length === sent.length);
     expect(got()).to.deep.equal(sent.map((note) => ({ note })));
-    expect(heldOpen(service.url, [reader])).to.equal(1);
+    expect(countOpenSockets(service.url, [reader])).to.equal(1);
     expect(await Promise.all(stalled.map((socket) => socket.drain()))).to.deep.equal([1006, 1006, 1006]);
     reader.close();
     expect(await reader.drain()).to.equal(1000);

@@ -5,7 +5,7 @@ import { readConfig } from "../../src/config.js";
 import { type Service, startService } from "../../src/service.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
-import { taskToken } from "../harness/task-token.js";
+import { issueTaskToken } from "../harness/task-token.js";
 import { until } from "../harness/until.js";
 
 const CODE = {
@@ -78,7 +78,7 @@ describe("an app with few runs", () => {
     async () => {
       for (const app of hostile) {
         const { runId } = (await ask(service, app, "sleep/run")).body;
-        const as = await taskToken(service.db, app, runId);
+        const as = await issueTaskToken(service.db, app, runId);
         const path = `/v3/apps/${app}/actions/sleep/runWithResult`;
         for (let child = 0; child < 45; child += 1) void service.rest("POST", path, { as }).catch(() => null);
       }

@@ -8,7 +8,7 @@ import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { filesOf } from "../../src/engine/bundler/archive.js";
+import { unpackFiles } from "../../src/engine/bundler/archive.js";
 import {
   archiveOf,
   type Entry,
@@ -50,12 +50,12 @@ describe("a malicious archive", () => {
   ];
   for (const [what, words, archive] of HOSTILE_ARCHIVES) {
     it(`with ${what} is rejected as a whole`, () => {
-      expect(() => filesOf(archive())).to.throw(words);
+      expect(() => unpackFiles(archive())).to.throw(words);
     });
   }
 
   it("without any of these is read, with declarations and without source maps", () => {
-    const files = filesOf(
+    const files = unpackFiles(
       archiveOf([
         MANIFEST,
         INDEX,

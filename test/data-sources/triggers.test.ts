@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { publishDirectly } from "../harness/production-copies.js";
 import { startTestService, type TestService } from "../harness/service.js";
-import { taskToken } from "../harness/task-token.js";
+import { issueTaskToken } from "../harness/task-token.js";
 
 describe("log triggers of data sources", () => {
   let service: TestService;
@@ -51,7 +51,7 @@ describe("log triggers of data sources", () => {
     await insert();
     for (let depth = 1; depth <= 9; depth += 1) {
       const last = (await runsOf(action)).at(-1)!;
-      const answer = await insert(await taskToken(service.db, service.appId, last.id));
+      const answer = await insert(await issueTaskToken(service.db, service.appId, last.id));
       expect(answer.http).to.equal(201);
       expect((await runsOf(action)).at(-1)).to.include({ depth, cause: last.id });
     }

@@ -3,13 +3,13 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { type Logger, pino } from "pino";
 import { attachEmbeddedPostgres, startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
-import { isRunning, postgresOwners, postmasterPid, query } from "../harness/postgres-owners.js";
+import { isRunning, postmasterPid, query, usePostgresOwners } from "../harness/postgres-owners.js";
 import { until } from "../harness/until.js";
 
 const silent = pino({ level: "silent" });
 
 describe("the embedded PostgreSQL", () => {
-  const cluster = postgresOwners();
+  const cluster = usePostgresOwners();
 
   it("serves UTF-8 in the C locale, with a password, and leaves no process when it stops", async () => {
     const postgres = await startEmbeddedPostgres({ dataDir: cluster.dataDir, log: silent });

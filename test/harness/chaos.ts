@@ -15,7 +15,7 @@ import { type ServiceFleet, startFleet } from "./fleet.js";
 import { type DatabaseLoss, startRestartablePostgres } from "./gateway.js";
 import { publishDirectly } from "./production-copies.js";
 import { firstCredentials } from "./service.js";
-import { ask, type FleetObservations, FREQUENT_PACE, type Pace, unrest } from "./unrest.js";
+import { ask, causeUnrest, type FleetObservations, FREQUENT_FAULTS, type Pace } from "./unrest.js";
 import { until } from "./until.js";
 
 /** Frequency of the schedules: every minute except one, because the specification does not allow every minute. */
@@ -173,7 +173,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosOutcome> {
     const work = callFleet(fleet, options.callers, { appId, token: tokens.editor }, answers);
     const service = { url: fleet.urls()[0]!, appId, token: tokens.editor };
     const alertReports = options.hook && (await reportFailures(options.hook, service, copies.slice(-ALERTED_ACTIONS)));
-    const seen = await unrest({ pace: FREQUENT_PACE, ...options, postgres, fleet, db, work });
+    const seen = await causeUnrest({ pace: FREQUENT_FAULTS, ...options, postgres, fleet, db, work });
     await fleet.ready();
     await postgres.restart();
     const recoveryMs = await measureRecovery(db);

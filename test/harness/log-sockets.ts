@@ -44,7 +44,7 @@ export async function followLogs(url: string, token: string, appId: number): Pro
 }
 
 /** Returns the number of these sockets that the service still has open, whether or not the client has closed them. */
-export function heldOpen(url: string, sockets: readonly LogSocket[]): number {
+export function countOpenSockets(url: string, sockets: readonly LogSocket[]): number {
   const ports = new Set(sockets.map(({ port }) => port));
   const served = Number(new URL(url).port);
   const portOf = (address = "") => Number.parseInt(address.split(":")[1] ?? "", 16);

@@ -1,7 +1,7 @@
 /** SMTP server on loopback with scripted behaviour: it accepts, refuses, stays silent or disconnects. It stores the accepted messages. */
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
 
-export interface TakenMail {
+export interface AcceptedMail {
   messageId: string;
   from: string;
   to: string[];
@@ -11,10 +11,10 @@ export interface TakenMail {
 type SmtpRefusal = { code: number; message: string };
 
 /** Behaviour of the server for the next messages. By default, it accepts them. */
-export interface ServerManners {
+export interface MailServerBehaviour {
   onRecipient?: (address: string) => SmtpRefusal | null;
   /** Behaviour after a whole message: a refusal, or no response, either silent or with a disconnection after the message is accepted. */
-  onData?: (mail: TakenMail) => SmtpRefusal | "take and hang up" | "silence" | null;
+  onData?: (mail: AcceptedMail) => SmtpRefusal | "take and hang up" | "silence" | null;
   onConnect?: () => SmtpRefusal | null;
   auth?: { user: string; password: string };
 }
@@ -22,8 +22,8 @@ export interface ServerManners {
 export interface MailServer {
   port: number;
   /** Accepted messages in order of arrival. A message that was sent twice is listed twice. */
-  taken: TakenMail[];
-  manners: ServerManners;
+  taken: AcceptedMail[];
+  manners: MailServerBehaviour;
   /** Resolves when the server has accepted `count` messages. */
   has(count: number): Promise<void>;
   stop(): Promise<void>;
@@ -38,7 +38,7 @@ function readAll(stream: NodeJS.ReadableStream): Promise<string> {
   });
 }
 
-export async function startMailServer(manners: ServerManners = {}): Promise<MailServer> {
+export async function startMailServer(manners: MailServerBehaviour = {}): Promise<MailServer> {
   const waiting: { count: number; resolve: () => void }[] = [];
   const mail: MailServer = {
     port: 0,
@@ -50,7 +50,7 @@ export async function startMailServer(manners: ServerManners = {}): Promise<Mail
     },
     stop: () => new Promise((resolve) => server.close(() => resolve())),
   };
-  const take = (one: TakenMail) => {
+  const take = (one: AcceptedMail) => {
     mail.taken.push(one);
     for (const { count, resolve } of waiting) if (mail.taken.length >= count) resolve();
   };

@@ -47,7 +47,7 @@ function createProvider(issuer: string, state: Omit<OpenIdProviderServer, "stop"
 }
 
 /** Signs in the current account and grants all scopes, as a person would with two clicks. */
-async function interact(
+async function grantAccess(
   provider: Provider,
   state: OpenIdProviderServer,
   request: Parameters<Provider["interactionDetails"]>[0],
@@ -97,7 +97,7 @@ export async function startOpenIdProvider(redirectUris: string[] = []): Promise<
       return { provider, callback: provider.callback() };
     })();
     if (request.url?.startsWith("/interaction/")) {
-      interact(made.provider, state, request, response).catch((error: Error) => {
+      grantAccess(made.provider, state, request, response).catch((error: Error) => {
         (response as unknown as { end(text: string): void }).end(String(error));
       });
     } else void made.callback(request, response);

@@ -22,7 +22,7 @@ export const TWO_OF_EACH_ROLE = ["api", "api", "scheduler", "scheduler", "runner
 
 const ANSWER_LIMIT_MS = 90_000;
 const CASE_LIMIT_MS = 180_000;
-const REPEAT_MS = 300;
+const RETRY_MS = 300;
 
 /** Code of a run that inserts a key into the witness, waits, and returns the key. */
 const CODE = `async function execute({ payload: { witness, key, ms } }) {
@@ -103,7 +103,7 @@ export async function startOutages(roles: readonly string[]) {
       }).catch(() => null);
       if (response?.status === 200) return ((await response.json()) as { result: unknown }).result === key;
       await response?.text();
-      await delay(REPEAT_MS);
+      await delay(RETRY_MS);
     }
   }
 
@@ -159,4 +159,4 @@ export async function startOutages(roles: readonly string[]) {
   };
 }
 
-export type Outages = Awaited<ReturnType<typeof startOutages>>;
+export type OutageFleet = Awaited<ReturnType<typeof startOutages>>;

@@ -9,7 +9,7 @@ import type { TestService } from "./service.js";
 export const PASSPHRASE = "seven lamps of the harbour";
 
 /** Returns the operations on accounts, for the database of the service. */
-export function accountsBeside({
+export function createAccounts({
   db,
   databaseUrl,
   url,
@@ -24,7 +24,7 @@ let made = 0;
 
 /** Creates an administrator with an account. Returns the person, and the token of a session. */
 export async function signedInPerson(service: Pick<TestService, "db" | "databaseUrl" | "url">) {
-  const { accounts } = accountsBeside(service);
+  const { accounts } = createAccounts(service);
   const { token } = await accounts.setupLink();
   made += 1;
   const email = `account${made}@example.com`;

@@ -22,11 +22,11 @@ interface StatementExecutor {
   query(sql: string, values?: unknown[]): Promise<unknown>;
 }
 
-function readBy(plan: QueryPlan): number {
+function countRowsRead(plan: QueryPlan): number {
   const each =
     plan["Actual Rows"] + (plan["Rows Removed by Filter"] ?? 0) + (plan["Rows Removed by Index Recheck"] ?? 0);
   const own = plan["Relation Name"] || plan["Index Name"] ? each * plan["Actual Loops"] : 0;
-  return (plan.Plans ?? []).reduce((sum, below) => sum + readBy(below), own);
+  return (plan.Plans ?? []).reduce((sum, below) => sum + countRowsRead(below), own);
 }
 
 const rowsOf = (answer: unknown) =>
@@ -37,20 +37,20 @@ const literal = (value: unknown) =>
   typeof value === "number" ? String(value) : pg.escapeLiteral(Array.isArray(value) ? `{${value}}` : String(value));
 
 /** Counts the rows that `work` reads through this pool. Prepared statements are planned without their values, as in production. */
-export async function readingsOf(
+export async function countReadings(
   db: DataSource,
   work: (watched: DataSource) => Promise<unknown>,
 ): Promise<PlanReading[]> {
   const readings: PlanReading[] = [];
-  const keep = (text: string, answer: unknown) =>
-    readings.push({ text, read: readBy(rowsOf(answer)[0]!["QUERY PLAN"][0].Plan) });
+  const recordStatement = (text: string, answer: unknown) =>
+    readings.push({ text, read: countRowsRead(rowsOf(answer)[0]!["QUERY PLAN"][0].Plan) });
   const { statements } = db as unknown as { statements: pg.Pool };
 
   async function kept(statement: { name: string; text: string; values: unknown[] }): Promise<unknown> {
     const client = await statements.connect();
     try {
       await client.query(`PREPARE walked AS ${statement.text}`);
-      keep(
+      recordStatement(
         statement.text,
         await client.query(`${EXPLAIN_ANALYZE} EXECUTE walked(${statement.values.map(literal).join(", ")})`),
       );
@@ -60,9 +60,9 @@ export async function readingsOf(
     }
     return statements.query(statement);
   }
-  const walking = (asker: StatementExecutor): StatementExecutor => ({
+  const recordStatements = (asker: StatementExecutor): StatementExecutor => ({
     async query(sql, values) {
-      if (/^\s*(SELECT|WITH)\b/.test(sql)) keep(sql, await asker.query(`${EXPLAIN_ANALYZE} ${sql}`, values));
+      if (/^\s*(SELECT|WITH)\b/.test(sql)) recordStatement(sql, await asker.query(`${EXPLAIN_ANALYZE} ${sql}`, values));
       return asker.query(sql, values);
     },
   });
@@ -71,7 +71,7 @@ export async function readingsOf(
       statements: { value: { query: kept } },
       transaction: {
         value: (inside: (manager: StatementExecutor) => unknown) =>
-          db.transaction(async (manager) => inside(walking(manager))),
+          db.transaction(async (manager) => inside(recordStatements(manager))),
       },
     }) as DataSource,
   );

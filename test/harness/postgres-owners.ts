@@ -75,7 +75,7 @@ export interface PostgresOwners {
 }
 
 /** Gives each test of the enclosing suite a folder, and ends the processes that the test started. */
-export function postgresOwners(): PostgresOwners {
+export function usePostgresOwners(): PostgresOwners {
   let folder = "";
   const owners: Owner[] = [];
   beforeEach(async () => {

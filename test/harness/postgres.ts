@@ -21,7 +21,7 @@ const DUPLICATE_DATABASE = "42P04";
  * First version of PostgreSQL with the option STRATEGY of CREATE DATABASE. Without it, PostgreSQL writes each block of the template to its
  * log, which takes three times as long.
  */
-const STRATEGY_SINCE = 150_000;
+const STRATEGY_SINCE_VERSION = 150_000;
 
 export interface FreshDatabase {
   url: string;
@@ -38,13 +38,13 @@ function urlOf(base: string, database: string): string {
   return url.href;
 }
 
-async function withAdmin<T>(base: string, action: (client: Client) => Promise<T>): Promise<T> {
+async function connectAsAdmin<T>(base: string, action: (client: Client) => Promise<T>): Promise<T> {
   const client = new Client({ connectionString: urlOf(base, "postgres") });
   await client.connect();
   return action(client).finally(() => client.end());
 }
 
-async function startOwn(): Promise<Pick<EmbeddedPostgres, "url" | "stop">> {
+async function startOwnServer(): Promise<Pick<EmbeddedPostgres, "url" | "stop">> {
   const folder = await mkdtemp(join(tmpdir(), "svc-test-"));
   const log = pino({ level: "silent" });
   const postgres = await startEmbeddedPostgres({ dataDir: join(folder, "data"), log, settings: SETTINGS });
@@ -54,7 +54,7 @@ async function startOwn(): Promise<Pick<EmbeddedPostgres, "url" | "stop">> {
 /** Adds the template to a server that has none yet. */
 async function ensureTemplate(base: string): Promise<void> {
   try {
-    await withAdmin(base, (admin) => admin.query(`CREATE DATABASE ${TEMPLATE}`));
+    await connectAsAdmin(base, (admin) => admin.query(`CREATE DATABASE ${TEMPLATE}`));
   } catch (error) {
     if ((error as { code?: string }).code === DUPLICATE_DATABASE) return;
     throw error;
@@ -65,7 +65,7 @@ async function ensureTemplate(base: string): Promise<void> {
 }
 
 async function start(): Promise<Pick<EmbeddedPostgres, "url" | "stop">> {
-  const postgres = GIVEN_SERVER_URL ? { url: GIVEN_SERVER_URL, stop: async () => undefined } : await startOwn();
+  const postgres = GIVEN_SERVER_URL ? { url: GIVEN_SERVER_URL, stop: async () => undefined } : await startOwnServer();
   await ensureTemplate(postgres.url);
   return postgres;
 }
@@ -81,7 +81,7 @@ async function openConnections(admin: Client, database: string): Promise<string[
 }
 
 async function drop(base: string, database: string): Promise<void> {
-  await withAdmin(base, async (admin) => {
+  await connectAsAdmin(base, async (admin) => {
     let open: string[] = [];
     // PostgreSQL notices a closed socket only after a moment.
     const closed = await until(async () => {
@@ -97,11 +97,11 @@ async function createDatabase(template: string): Promise<FreshDatabase> {
   const base = await startTestServer();
   databases += 1;
   const database = `test_${PROCESS_NUMBER}_${databases}`;
-  await withAdmin(base, async (admin) => {
+  await connectAsAdmin(base, async (admin) => {
     const { rows } = await admin.query<{ version: number }>(
       "SELECT current_setting('server_version_num')::int AS version",
     );
-    const strategy = rows[0]!.version >= STRATEGY_SINCE ? "STRATEGY file_copy" : "";
+    const strategy = rows[0]!.version >= STRATEGY_SINCE_VERSION ? "STRATEGY file_copy" : "";
     await admin.query(`CREATE DATABASE ${database} TEMPLATE ${template} ${strategy}`);
   });
   return { url: urlOf(base, database), drop: () => drop(base, database) };

@@ -94,9 +94,9 @@ function descendantsOf(pid: number, dataDir: string, known: Set<number>): Proces
 /** Collects the output of the process. Returns a promise for the first log line with a message, and one for the end of the process. */
 function readOutput(child: ChildProcess) {
   const log: Record<string, unknown>[] = [];
-  let complaint = "";
+  let stderrText = "";
   child.stderr!.setEncoding("utf8").on("data", (chunk: string) => {
-    complaint += chunk;
+    stderrText += chunk;
   });
   const ended = once(child, "close").then(([code, signal]) => ({ code, signal }));
   createInterface({ input: child.stdout! }).on("line", (line) => {
@@ -105,11 +105,11 @@ function readOutput(child: ChildProcess) {
   const said = async (message: string): Promise<Record<string, unknown>> => {
     const wanted = () => log.find((entry) => entry["msg"] === message);
     const gone = ended.then(({ code }) => {
-      throw new Error(`ended with ${code} before it said "${message}": ${complaint}`);
+      throw new Error(`ended with ${code} before it said "${message}": ${stderrText}`);
     });
     return Promise.race([until(wanted, START_LIMIT_MS), gone]);
   };
-  return { log, said, ended, stderr: () => complaint };
+  return { log, said, ended, stderr: () => stderrText };
 }
 
 function end(pid: number): void {

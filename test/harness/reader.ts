@@ -15,7 +15,7 @@ import { until } from "./until.js";
 export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const START_LIMIT_MS = 120_000;
 
-export interface Started {
+export interface StartedService {
   log: Record<string, unknown>[];
   /** Returns the standard error of the service so far, which the reader would see in the terminal. */
   said(): string;
@@ -28,7 +28,7 @@ export interface DocsReader {
   /** Runs the commands. Resolves with their standard output. @throws Error with all output if a command fails */
   paste(commands: string, environment?: Record<string, string>): Promise<string>;
   /** Runs commands that start a service. Resolves when the service is ready. @throws Error with all output if the service ends before */
-  start(commands: string, environment?: Record<string, string>, limitMs?: number): Promise<Started>;
+  start(commands: string, environment?: Record<string, string>, limitMs?: number): Promise<StartedService>;
   /** Kills remaining processes and removes the folder. */
   leave(): void;
 }
@@ -99,7 +99,7 @@ function readText(stream: NodeJS.ReadableStream | null): () => string {
   return () => text;
 }
 
-async function startService(child: ChildProcess, commands: string, limitMs: number): Promise<Started> {
+async function startService(child: ChildProcess, commands: string, limitMs: number): Promise<StartedService> {
   const log: Record<string, unknown>[] = [];
   const complaints = readText(child.stderr);
   createInterface({ input: child.stdout! }).on("line", (line) => {

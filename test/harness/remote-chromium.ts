@@ -9,7 +9,7 @@ import { browserFlags } from "../../src/engine/browser/chromium-flags.js";
 
 const CHROME_CANDIDATES = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium", "/usr/bin/google-chrome"];
 /** Account of the browser. It is not the service's account, because Chromium has no sandbox as root. */
-const ACCOUNT = { uid: 64_950, gid: 64_950 };
+const BROWSER_ACCOUNT = { uid: 64_950, gid: 64_950 };
 
 export function chromePath(): string {
   const path = process.env["CHROME_PATH"] ?? CHROME_CANDIDATES.find((candidate) => existsSync(candidate));
@@ -43,8 +43,8 @@ export interface RemoteChromiumOptions {
 export async function startRemoteChromium(options: RemoteChromiumOptions = {}): Promise<RemoteChromium> {
   const { port = 0, egressHost = "127.0.0.1", flags = browserFlags(egressHost), more = [] } = options;
   const folder = mkdtempSync(join(tmpdir(), "svc-remote-"));
-  const account = process.getuid?.() === 0 ? ACCOUNT : {};
-  if (process.getuid?.() === 0) chownSync(folder, ACCOUNT.uid, ACCOUNT.gid);
+  const account = process.getuid?.() === 0 ? BROWSER_ACCOUNT : {};
+  if (process.getuid?.() === 0) chownSync(folder, BROWSER_ACCOUNT.uid, BROWSER_ACCOUNT.gid);
   const own = ["--headless", `--remote-debugging-port=${port}`, `--user-data-dir=${folder}`];
   const child = spawn(chromePath(), [...own, ...flags, ...more], {
     ...account,

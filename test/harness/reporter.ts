@@ -13,7 +13,7 @@ function failureOf(test: Mocha.Test): { title: string; file: string; message: st
   };
 }
 
-class SumReporter extends Mocha.reporters.Spec {
+class SummaryReporter extends Mocha.reporters.Spec {
   override epilogue(): void {
     super.epilogue();
     const { passes, failures } = this.stats;
@@ -24,4 +24,4 @@ class SumReporter extends Mocha.reporters.Spec {
 }
 
 // mocha loads a reporter by require(), which returns the export with this name.
-export { SumReporter as "module.exports" };
+export { SummaryReporter as "module.exports" };

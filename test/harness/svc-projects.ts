@@ -17,7 +17,7 @@ import type { TestService } from "./service.js";
 
 export const SVC = fileURLToPath(new URL("../../../scripts/svc.mjs", import.meta.url));
 
-export interface Ended {
+export interface EndedCommand {
   code: number | null;
   out: string;
   err: string;
@@ -64,7 +64,7 @@ export function createSvcProjects(serviceOf: () => TestService) {
   }
 
   /** Runs a command in this process. A separate process takes 0.3 s, most of it to load modules. */
-  async function svc(cwd: string, args: readonly string[], options: Options = {}): Promise<Ended> {
+  async function svc(cwd: string, args: readonly string[], options: Options = {}): Promise<EndedCommand> {
     const { env = {}, input = "", isTerminal = false } = options;
     const newOutput = () => Object.assign(new PassThrough(), { isTTY: isTerminal });
     const [stdin, stdout, stderr] = [new PassThrough(), newOutput(), newOutput()];
@@ -77,11 +77,11 @@ export function createSvcProjects(serviceOf: () => TestService) {
   }
 
   /** Runs a command as a separate process, to test exit codes and standard streams. */
-  async function svcProcess(
+  async function runSvcProcess(
     cwd: string,
     args: readonly string[],
     { env = {}, input = "" }: Options = {},
-  ): Promise<Ended> {
+  ): Promise<EndedCommand> {
     const child = spawn(process.execPath, [SVC, ...args], { cwd, env: environment(cwd, env) });
     child.stdin.end(input);
     const [out, err] = [text(child.stdout), text(child.stderr)];
@@ -149,7 +149,7 @@ export function createSvcProjects(serviceOf: () => TestService) {
   return {
     newFolder,
     svc,
-    svcProcess,
+    svcProcess: runSvcProcess,
     json,
     start,
     newApp,

@@ -2,7 +2,7 @@
 import type { DataSource } from "typeorm";
 import { hashToken, newToken } from "../../src/operations/access/tokens.js";
 
-export async function taskToken(db: DataSource, appId: number, runId: number | null = null): Promise<string> {
+export async function issueTaskToken(db: DataSource, appId: number, runId: number | null = null): Promise<string> {
   const token = newToken("task");
   const values = [hashToken(token), appId, runId];
   await db.query("INSERT INTO credential (kind, hash, app_id, run_id) VALUES ('task', $1, $2, $3)", values);

@@ -12,13 +12,13 @@ export interface CollectedSpan {
   values: Record<string, unknown>;
 }
 
-interface Attribute {
+interface SpanAttribute {
   key: string;
   value: Record<string, unknown>;
 }
 
-interface Batch {
-  resourceSpans: { scopeSpans: { spans: (Omit<CollectedSpan, "values"> & { attributes: Attribute[] })[] }[] }[];
+interface SpanBatch {
+  resourceSpans: { scopeSpans: { spans: (Omit<CollectedSpan, "values"> & { attributes: SpanAttribute[] })[] }[] }[];
 }
 
 export interface TraceCollector {
@@ -40,7 +40,7 @@ export async function startTraceCollector(): Promise<TraceCollector> {
     for await (const chunk of request.setEncoding("utf8")) text += chunk;
     paths.add(request.url ?? "");
     texts.push(text);
-    for (const { scopeSpans } of (JSON.parse(text) as Batch).resourceSpans) {
+    for (const { scopeSpans } of (JSON.parse(text) as SpanBatch).resourceSpans) {
       for (const { attributes, name, traceId, spanId, parentSpanId = "" } of scopeSpans.flatMap((one) => one.spans)) {
         const values = Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]));
         spans.push({ name, traceId, spanId, parentSpanId, values });

@@ -8,7 +8,7 @@ import type { DatabaseLoss, RestartablePostgres } from "./gateway.js";
 const LOOK_MS = 250;
 /** Maximum time in milliseconds that a run may wait when the database is available. */
 export const WAIT_LIMIT_MS = 10_000;
-const PROBE_LIMIT_MS = 5_000;
+const READY_PROBE_LIMIT_MS = 5_000;
 
 export interface FleetObservations {
   /**
@@ -26,7 +26,7 @@ const between = (from: number, to: number) => delay(from + Math.random() * (to -
 /** Returns the number of instances that report READY. */
 async function countReady(fleet: ServiceFleet): Promise<number> {
   const asked = fleet.urls().map((url) =>
-    fetch(`${url}/health/ready`, { signal: AbortSignal.timeout(PROBE_LIMIT_MS) }).then(
+    fetch(`${url}/health/ready`, { signal: AbortSignal.timeout(READY_PROBE_LIMIT_MS) }).then(
       ({ ok }) => ok,
       () => false,
     ),
@@ -42,7 +42,7 @@ export interface Pace {
   browserEvery?: number;
 }
 
-export const FREQUENT_PACE: Pace = { kill: [1_000, 1_000], loss: [500, 1_500] };
+export const FREQUENT_FAULTS: Pace = { kill: [1_000, 1_000], loss: [500, 1_500] };
 
 /** Loses the database in each of these ways while the fleet works. After each return, observes the fleet until the next loss. */
 async function loseDatabase(
@@ -87,7 +87,7 @@ async function watchQueue(
  * Kills `kills` instances one after the other, and cuts them off from the database meanwhile. `work` sends the callers' requests until the function that
  * it gets returns true.
  */
-export async function unrest(options: {
+export async function causeUnrest(options: {
   postgres: RestartablePostgres;
   fleet: ServiceFleet;
   db: DataSource;
@@ -100,14 +100,14 @@ export async function unrest(options: {
   const seen: FleetObservations = { longestQueuedMs: 0, readyWhileAway: 0, readyWhileWaiting: 0 };
   let since = new Date();
   let over = false;
-  const killing = (async () => {
+  const killInstances = (async () => {
     for (let kill = 1; kill <= kills; kill += 1) {
       await between(...pace.kill);
       if (pace.browserEvery && kill % pace.browserEvery === 0) fleet.killBrowser();
       else fleet.killOne();
     }
   })();
-  const watching = watchQueue(
+  const queueWatch = watchQueue(
     db,
     fleet,
     seen,
@@ -116,10 +116,10 @@ export async function unrest(options: {
   );
   const working = work(() => over);
   try {
-    await Promise.all([killing, loseDatabase(options, seen, (at) => (since = at))]);
+    await Promise.all([killInstances, loseDatabase(options, seen, (at) => (since = at))]);
   } finally {
     over = true;
-    await Promise.all([watching, working]);
+    await Promise.all([queueWatch, working]);
   }
   return seen;
 }

@@ -11,8 +11,8 @@ const body = Buffer.concat([
 ]);
 const headers = { "content-type": "multipart/form-data; boundary=cut", "auth-token": process.env["TOKEN"]! };
 
-async function sendForEver(): Promise<never> {
+async function sendUploadsRepeatedly(): Promise<never> {
   for (;;) await (await fetch(url, { method: "POST", headers, body })).text();
 }
 
-await Promise.all(Array.from({ length: Number(count) }, sendForEver));
+await Promise.all(Array.from({ length: Number(count) }, sendUploadsRepeatedly));

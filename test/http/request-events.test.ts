@@ -5,7 +5,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { KEY_SETTINGS, SAMPLES } from "./signed-samples.js";
 import { makeAction, publishApp, type Received, type Sent, send } from "./support.js";
 
-const NONE = { type: "none" } as const;
+const NO_AUTH = { type: "none" } as const;
 
 describe("requests to HTTP triggers, as events", () => {
   let service: TestService;
@@ -63,7 +63,7 @@ describe("requests to HTTP triggers, as events", () => {
         if (fails === "answer") return Svc.App.V3.Actions.response({ status: 503 });
         return "well";
       }`;
-      const where = { method: "POST", path: "again", auth: NONE, idempotencyHeader: "X-Event" } as const;
+      const where = { method: "POST", path: "again", auth: NO_AUTH, idempotencyHeader: "X-Event" } as const;
       await makeAction(service, where, { code });
       const attempt = (fails: string) =>
         post("again", JSON.stringify({ fails }), { "content-type": "application/json", "x-event": "1" });
@@ -77,7 +77,7 @@ describe("requests to HTTP triggers, as events", () => {
     it("that are sent concurrently run once: the others wait for the first", async () => {
       const code =
         "async function execute() { await new Promise((end) => setTimeout(end, 300)); return Math.random(); }";
-      const where = { method: "POST", path: "together", auth: NONE, idempotencyHeader: "X-Event" } as const;
+      const where = { method: "POST", path: "together", auth: NO_AUTH, idempotencyHeader: "X-Event" } as const;
       const { id } = await makeAction(service, where, { code });
       const all = await Promise.all(Array.from({ length: 8 }, () => post("together", "", { "x-event": "same" })));
       expect(new Set(all.map(({ text }) => text)).size).to.equal(1);
@@ -89,7 +89,7 @@ describe("requests to HTTP triggers, as events", () => {
       const where = {
         method: "POST",
         path: "later",
-        auth: NONE,
+        auth: NO_AUTH,
         respond: "immediately",
         idempotencyHeader: "X-Event",
       } as const;
@@ -126,7 +126,7 @@ describe("limits of requests to HTTP triggers", () => {
     expect(Number(refused.headers["retry-after"])).to.be.within(1, 60);
     expect(refused.json.nextValidRequestDate).to.match(/^\d{4}-/);
     expect((await send(service.url, path)).http, "without a proof it is still told so").to.equal(401);
-    const { id } = await makeAction(service, { path: "manual", auth: NONE }, { triggers: [{ trigger: "manual" }] });
+    const { id } = await makeAction(service, { path: "manual", auth: NO_AUTH }, { triggers: [{ trigger: "manual" }] });
     const run = await service.rest("POST", `/v3/apps/${service.appId}/actions/${id}/runWithResult`, { body: {} });
     expect(run.http).to.equal(200);
   });

@@ -24,7 +24,7 @@ describe("requests to HTTP triggers", () => {
     return row.runs;
   };
   /** Reads from the metrics how many requests had a wrong signature. */
-  const refusedSignatures = async (): Promise<number> => {
+  const countRefusedSignatures = async (): Promise<number> => {
     const metrics = await (await fetch(`${service.url}/metrics`)).text();
     return Number(/^svc_refusals_total\{status="SIGNATURE_INVALID"\} (\d+)$/m.exec(metrics)![1]);
   };
@@ -58,7 +58,7 @@ describe("requests to HTTP triggers", () => {
         expect(signed.http, signed.text).to.equal(200);
         expect(Buffer.from(signed.json.raw, "base64").toString()).to.equal(body);
         const before = await runsOf(id);
-        const countedBefore = await refusedSignatures();
+        const countedBefore = await countRefusedSignatures();
         const refusals = [
           await post(pathOf(signedUrl), `${body} `, headers),
           await post(pathOf(signedUrl), body, { ...headers, [sample.signed[0]!]: "x" }),
@@ -72,7 +72,7 @@ describe("requests to HTTP triggers", () => {
           expect([http, json.status]).to.deep.equal([401, "SIGNATURE_INVALID"]);
         }
         expect(await runsOf(id), "refusals write no run").to.equal(before);
-        expect(await refusedSignatures()).to.equal(countedBefore + refusals.length);
+        expect(await countRefusedSignatures()).to.equal(countedBefore + refusals.length);
         const { body: listed } = await service.rest("GET", `${actions}/${id}/refused-requests`);
         expect(listed.refusedRequests).to.have.length(1);
         const [counted] = listed.refusedRequests;
@@ -339,7 +339,7 @@ describe("requests to HTTP triggers", () => {
   });
 
   describe("payloads", () => {
-    const CASES: [what: string, type: string | null, body: string | Uint8Array, parsed: unknown][] = [
+    const BODY_CASES: [what: string, type: string | null, body: string | Uint8Array, parsed: unknown][] = [
       ["JSON", "application/json; charset=utf-8", '{"a":"ü"}', { a: "ü" }],
       ["JSON of another type", "application/cloudevents+json", "[1]", [1]],
       ["malformed JSON", "application/json", "{", null],
@@ -368,7 +368,7 @@ describe("requests to HTTP triggers", () => {
     ];
     it("have the body by its type, and its bytes", async () => {
       await makeAction(service, { method: "POST", path: "body", auth: NONE });
-      for (const [what, type, body, parsed] of CASES) {
+      for (const [what, type, body, parsed] of BODY_CASES) {
         const { http, json, text } = await post("body", body, type === null ? {} : { "content-type": type });
         expect(http, `${what}: ${text}`).to.equal(200);
         expect(json.request.body, what).to.deep.equal(parsed);

@@ -33,7 +33,7 @@ export const STANDARD_KEY = `whsec_${Buffer.from("a secret of thirty-two bytes, 
 const pair = generateKeyPairSync("ec", { namedCurve: "prime256v1" });
 export const SENDGRID_KEY = pair.publicKey.export({ type: "spki", format: "der" }).toString("base64");
 
-const SENDGRID = "x-twilio-email-event-webhook";
+const SENDGRID_HEADER = "x-twilio-email-event-webhook";
 
 export const SAMPLES: readonly Sample[] = [
   {
@@ -139,10 +139,14 @@ export const SAMPLES: readonly Sample[] = [
     isTimed: true,
     make: (body, url, time) => {
       const signature = createSign("sha256").update(`${time}${body}`).sign(pair.privateKey, "base64");
-      const headers = { ...JSON_TYPE, [`${SENDGRID}-signature`]: signature, [`${SENDGRID}-timestamp`]: String(time) };
+      const headers = {
+        ...JSON_TYPE,
+        [`${SENDGRID_HEADER}-signature`]: signature,
+        [`${SENDGRID_HEADER}-timestamp`]: String(time),
+      };
       return { headers, url, body };
     },
-    signed: [`${SENDGRID}-signature`, `${SENDGRID}-timestamp`],
+    signed: [`${SENDGRID_HEADER}-signature`, `${SENDGRID_HEADER}-timestamp`],
   },
   {
     name: "hmac in hex",

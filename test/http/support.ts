@@ -41,7 +41,7 @@ export function send(url: string, path: string, { method = "GET", headers = {}, 
   });
 }
 
-export interface Made {
+export interface MadeAction {
   id: number;
   // biome-ignore lint/suspicious/noExplicitAny: as above
   action: any;
@@ -54,7 +54,7 @@ export async function makeAction(
   service: TestService,
   where: HttpWhere,
   { code = ECHO, publish = true, ...more }: { code?: string; publish?: boolean } & Record<string, unknown> = {},
-): Promise<Made> {
+): Promise<MadeAction> {
   names += 1;
   const actions = `/v3/apps/${service.appId}/actions`;
   const data = { name: `hook-${names}`, code, active: true, triggers: [{ trigger: "http", where }], ...more };

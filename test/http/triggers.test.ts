@@ -155,20 +155,20 @@ describe("HTTP triggers", () => {
     it("uses the current proof, response and origins", async () => {
       const headers = { "auth-token": service.tokens.api, origin: "https://a.test" };
       const { id } = await makeAction(service, { path: "changed", auth: NONE }, said("ran"));
-      const unproven = () => answer("changed");
-      expect(await unproven()).to.equal("ran");
+      const answerOfChanged = () => answer("changed");
+      expect(await answerOfChanged()).to.equal("ran");
       await update(id, { path: "changed", auth: { type: "bearer" } });
-      expect(await unproven()).to.equal(401);
+      expect(await answerOfChanged()).to.equal(401);
       expect(await answer("changed", { headers })).to.equal("ran");
       await update(id, { path: "changed", auth: NONE });
-      expect(await unproven()).to.equal("ran");
+      expect(await answerOfChanged()).to.equal("ran");
       await update(id, { path: "changed", auth: NONE, cors: { origins: ["https://a.test"] } });
       const allowed = async () => (await live("changed", { headers })).headers["access-control-allow-origin"];
       expect(await allowed()).to.equal("https://a.test");
       await update(id, { path: "changed", auth: NONE, respond: "immediately" });
-      expect([await unproven(), await allowed()]).to.deep.equal([202, undefined]);
+      expect([await answerOfChanged(), await allowed()]).to.deep.equal([202, undefined]);
       await update(id, { method: "POST", path: "changed", auth: NONE });
-      expect(await unproven()).to.equal(405);
+      expect(await answerOfChanged()).to.equal(405);
       expect(await answer("changed", { method: "POST" })).to.equal("ran");
     });
 

@@ -8,13 +8,13 @@ import { promisify } from "node:util";
 import { expect } from "chai";
 import { dump } from "js-yaml";
 
-const PROMTOOL = process.env["PROMTOOL"] ?? "/usr/bin/promtool";
+const PROMTOOL_PATH = process.env["PROMTOOL"] ?? "/usr/bin/promtool";
 const RULES = fileURLToPath(new URL("../../../deploy/alerts.yaml", import.meta.url));
 const run = promisify(execFile);
 
-const describeWhereInstalled = (title: string, body: () => void) => {
-  if (existsSync(PROMTOOL)) describe(title, body);
-  else process.stderr.write(`not run, because ${PROMTOOL} is not installed: ${title}\n`);
+const describeIfInstalled = (title: string, body: () => void) => {
+  if (existsSync(PROMTOOL_PATH)) describe(title, body);
+  else process.stderr.write(`not run, because ${PROMTOOL_PATH} is not installed: ${title}\n`);
 };
 
 interface Case {
@@ -51,11 +51,11 @@ const CASES: readonly Case[] = [
   { alert: "SvcClockSkew", series: { ...UP, svc_clock_skew_seconds: "1.5x15" }, firing: [] },
 ];
 
-describeWhereInstalled("the alerting rules in promtool", () => {
+describeIfInstalled("the alerting rules in promtool", () => {
   it("are valid rules, and fire for series as Prometheus scrapes them", async () => {
     const folder = mkdtempSync(join(tmpdir(), "svc-rules-"));
     try {
-      await run(PROMTOOL, ["check", "rules", RULES]);
+      await run(PROMTOOL_PATH, ["check", "rules", RULES]);
       const { load } = await import("js-yaml");
       const { readFileSync } = await import("node:fs");
       const { groups } = load(readFileSync(RULES, "utf8")) as {
@@ -100,7 +100,7 @@ describeWhereInstalled("the alerting rules in promtool", () => {
       }));
       const file = join(folder, "rules-test.yaml");
       writeFileSync(file, dump({ ...quiet, tests }));
-      const { stdout } = await run(PROMTOOL, ["test", "rules", file]);
+      const { stdout } = await run(PROMTOOL_PATH, ["test", "rules", file]);
       expect(stdout).to.contain("SUCCESS");
     } finally {
       rmSync(folder, { recursive: true, force: true });

@@ -6,7 +6,7 @@ import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
 import { createNeighbour, type NeighbourApp, type NeighbourFigures } from "../harness/neighbour.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
-import { taskToken } from "../harness/task-token.js";
+import { issueTaskToken } from "../harness/task-token.js";
 import { until } from "../harness/until.js";
 
 /** Minimum duration of an attack in milliseconds. */
@@ -15,18 +15,18 @@ const ATTACK_MS = 10_000;
 const CALM_MS = 3_000;
 const PAUSE_MAX_MS = 100;
 const WAIT_MAX_MS = 2_000;
-const TIMES_QUIET = 3;
+const SLOWDOWN_MAX = 3;
 /** Lower bound of the p95 to compare with, in milliseconds. Below it, differences are noise. */
 const QUIET_FLOOR_MS = 15;
 
 const MANUAL = { active: true, triggers: [{ trigger: "manual" }] };
 const body = (statements: string) => `async function execute(context) { ${statements} }`;
 const SLEEP = body("await new Promise((resolve) => setTimeout(resolve, 60_000))");
-const WORKERS = body(`
+const WORKERS_CODE = body(`
   const url = URL.createObjectURL(new Blob(["for (;;);"]));
   for (let n = 0; n < 14; n += 1) new Worker(url);
   await new Promise((resolve) => setTimeout(resolve, ${ATTACK_MS}))`);
-const TEXTURES = body(`
+const TEXTURES_CODE = body(`
   const end = Date.now() + ${ATTACK_MS / 2};
   while (Date.now() < end) {
     const canvas = document.createElement("canvas");
@@ -35,7 +35,7 @@ const TEXTURES = body(`
     context.clear?.(context.COLOR_BUFFER_BIT);
     await new Promise((resolve) => setTimeout(resolve));
   }`);
-const BLOBS = body(`
+const BLOBS_CODE = body(`
   const kept = [];
   for (let n = 0; n < 300; n += 1) kept.push(new Blob([new Uint8Array(10 * 1_024 * 1_024).fill(n)]));
   await new Promise((resolve) => setTimeout(resolve, 2_000));
@@ -48,7 +48,7 @@ describe("an attack by one app, or without a credential, beside a neighbour", ()
   let db: DataSource;
   let apps = 0;
 
-  interface Hostile {
+  interface HostileApp {
     appId: number;
     token: string;
     post(path: string, data: unknown): Promise<{ http: number; text: string }>;
@@ -62,7 +62,7 @@ describe("an attack by one app, or without a credential, beside a neighbour", ()
   }
 
   /** Creates an app of the attacker, whose token is the administrator's: it has more rights than an unauthorized client. */
-  async function hostile(actions: Record<string, string> = {}): Promise<Hostile> {
+  async function hostile(actions: Record<string, string> = {}): Promise<HostileApp> {
     const { admin } = service.credentials().tokens;
     apps += 1;
     const { text } = await post(admin, "/v1/admin/apps", { name: `Hostile ${apps}` });
@@ -75,10 +75,10 @@ describe("an attack by one app, or without a credential, beside a neighbour", ()
     return app;
   }
 
-  const run = (app: Hostile, name: string, payload: object = {}) =>
+  const run = (app: HostileApp, name: string, payload: object = {}) =>
     app.post(`/v3/apps/${app.appId}/actions/${name}/runWithResult`, payload);
 
-  const threeApps = (actions: Record<string, string>) => Promise.all([1, 2, 3].map(() => hostile(actions)));
+  const createThreeApps = (actions: Record<string, string>) => Promise.all([1, 2, 3].map(() => hostile(actions)));
 
   /** Cancels everything that an attack has left behind. */
   async function cancelAll(): Promise<void> {
@@ -139,11 +139,11 @@ describe("an attack by one app, or without a credential, beside a neighbour", ()
       return () => again(20, () => post(token, "/graphql", { query: `{ __schema { types { ${aliases} } } }` }));
     },
     "three apps whose runs await 45 others each": async () => {
-      const three = await threeApps({ sleep: SLEEP });
+      const three = await createThreeApps({ sleep: SLEEP });
       return async () => {
         for (const app of three) {
           const { runId } = JSON.parse((await app.post(`/v3/apps/${app.appId}/actions/sleep/run`, {})).text);
-          const token = await taskToken(db, app.appId, runId);
+          const token = await issueTaskToken(db, app.appId, runId);
           const child = () => post(token, `/v3/apps/${app.appId}/actions/sleep/runWithResult`, {});
           for (let n = 0; n < 45; n += 1) void child().catch(() => undefined);
         }
@@ -151,32 +151,32 @@ describe("an attack by one app, or without a credential, beside a neighbour", ()
       };
     },
     "three apps whose runs sleep": async () => {
-      const three = await threeApps({ sleep: SLEEP });
+      const three = await createThreeApps({ sleep: SLEEP });
       return async () => {
         for (let n = 0; n < 60; n += 1) void run(three[n % 3]!, "sleep").catch(() => undefined);
         await delay(ATTACK_MS);
       };
     },
     "a run of fourteen busy workers": async () => {
-      const app = await hostile({ workers: WORKERS });
+      const app = await hostile({ workers: WORKERS_CODE });
       return async () => {
         void run(app, "workers").catch(() => undefined);
         await delay(ATTACK_MS);
       };
     },
     "three apps with a run of fourteen busy workers each": async () => {
-      const three = await threeApps({ workers: WORKERS });
+      const three = await createThreeApps({ workers: WORKERS_CODE });
       return async () => {
         for (const app of three) void run(app, "workers").catch(() => undefined);
         await delay(ATTACK_MS);
       };
     },
     "textures and canvases": async () => {
-      const app = await hostile({ textures: TEXTURES });
+      const app = await hostile({ textures: TEXTURES_CODE });
       return () => again(1, () => run(app, "textures"));
     },
     "three gigabytes of blobs": async () => {
-      const app = await hostile({ blobs: BLOBS });
+      const app = await hostile({ blobs: BLOBS_CODE });
       return () => again(1, () => run(app, "blobs"));
     },
     "a megabyte of code saved again and again": async () => {
@@ -225,7 +225,7 @@ describe("an attack by one app, or without a credential, beside a neighbour", ()
       expect(failures).to.deep.equal([]);
       expect(wait, "the longest wait").to.be.lessThan(WAIT_MAX_MS);
       expect(pause, "the longest pause").to.be.lessThan(PAUSE_MAX_MS);
-      expect(p95, "p95").to.be.lessThan(TIMES_QUIET * Math.max(quiet.p95, QUIET_FLOOR_MS));
+      expect(p95, "p95").to.be.lessThan(SLOWDOWN_MAX * Math.max(quiet.p95, QUIET_FLOOR_MS));
     });
   }
 });

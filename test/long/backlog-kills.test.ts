@@ -9,19 +9,19 @@ import { freshDatabase } from "../harness/postgres.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { firstCredentials } from "../harness/service.js";
 import { until } from "../harness/until.js";
-import { asEditor } from "../service/support.js";
+import { createEditor } from "../service/support.js";
 
-const BACKLOG = 100_000;
-const KILLS = 10;
+const QUEUED_RUNS = 100_000;
+const RUNNER_KILLS = 10;
 /** Number of rows that one statement inserts. */
 const CHUNK = 10_000;
 /** Number of runs that end between two kills of a runner. */
-const BETWEEN = 200;
+const RUNS_BETWEEN_KILLS = 200;
 const CODE = 'async function execute() { console.log("ran"); return 1 }';
 
-const FATES = `
+const SELECT_OUTCOMES = `
   SELECT state, coalesce(reason, '') AS reason, count(*)::int AS n FROM run WHERE action_id = $1 GROUP BY 1, 2 ORDER BY 1, 2`;
-const UNEXPECTED_RUNS = `
+const SELECT_UNEXPECTED_RUNS = `
   SELECT (SELECT count(*)::int FROM run WHERE action_id = $1 AND finished_at IS NULL) AS unfinished,
          (SELECT count(*)::int FROM run WHERE action_id = $1 AND state IN ('completed', 'failed') AND started_at IS NOT NULL
              AND (SELECT count(*) FROM execution_log WHERE run_id = run.id) <> 1) AS unlogged,
@@ -30,10 +30,10 @@ const UNEXPECTED_RUNS = `
          (SELECT count(*)::int FROM run WHERE action_id = $1 AND state = 'completed'
              AND NOT EXISTS (SELECT FROM console_line WHERE run_id = run.id)) AS "completedUnrun"`;
 
-describe(`${BACKLOG} runs in the queue`, function () {
+describe(`${QUEUED_RUNS} runs in the queue`, function () {
   this.timeout(1_200_000);
 
-  it(`each end once while runners are killed ${KILLS} times, and the rest is cancelled at once`, async () => {
+  it(`each end once while runners are killed ${RUNNER_KILLS} times, and the rest is cancelled at once`, async () => {
     const database = await freshDatabase();
     const folder = mkdtempSync(join(tmpdir(), "svc-backlog-"));
     const { appId, tokens } = await firstCredentials(database.url, folder);
@@ -46,9 +46,9 @@ describe(`${BACKLOG} runs in the queue`, function () {
     try {
       const url = await api.ready();
       await Promise.all(runners.map((one) => one.ready()));
-      const id = await asEditor(url, tokens.editor).create("work", CODE);
+      const id = await createEditor(url, tokens.editor).create("work", CODE);
       // Fills most of the queue before a process claims the first run.
-      for (let sent = 0; sent < BACKLOG; sent += CHUNK) {
+      for (let sent = 0; sent < QUEUED_RUNS; sent += CHUNK) {
         await db.query(
           `INSERT INTO run (app_id, action_id, copy, trigger, payload, state)
            SELECT $1, $2, 'master', 'manual', '{}', 'queued' FROM generate_series(1, ${CHUNK})`,
@@ -57,9 +57,9 @@ describe(`${BACKLOG} runs in the queue`, function () {
       }
       const ended = async () =>
         (await db.query("SELECT count(*)::int AS n FROM run WHERE finished_at IS NOT NULL"))[0].n as number;
-      for (let kill = 0; kill < KILLS; kill += 1) {
+      for (let kill = 0; kill < RUNNER_KILLS; kill += 1) {
         const before = await ended();
-        await until(async () => (await ended()) >= before + BETWEEN, 120_000);
+        await until(async () => (await ended()) >= before + RUNS_BETWEEN_KILLS, 120_000);
         const [at, victim] = [kill % 2, runners[kill % 2]!];
         victim.signal("SIGKILL");
         await victim.ended;
@@ -68,18 +68,18 @@ describe(`${BACKLOG} runs in the queue`, function () {
       }
       await Promise.all(runners.map((one) => one.ready()));
       const before = await ended();
-      await until(async () => (await ended()) >= before + BETWEEN, 120_000);
+      await until(async () => (await ended()) >= before + RUNS_BETWEEN_KILLS, 120_000);
       const headers = { "auth-token": tokens.editor };
       for (let more = true; more; ) {
         const answer = await fetch(`${url}/v3/apps/${appId}/backlog/cancel`, { method: "POST", headers });
         ({ more } = (await answer.json()) as { more: boolean });
       }
-      await until(async () => (await ended()) === BACKLOG, 120_000);
-      const fates: { state: string; n: number }[] = await db.query(FATES, [id]);
+      await until(async () => (await ended()) === QUEUED_RUNS, 120_000);
+      const fates: { state: string; n: number }[] = await db.query(SELECT_OUTCOMES, [id]);
       process.stdout.write(`      ${JSON.stringify(fates)}\n`);
-      expect(fates.reduce((sum, { n }) => sum + n, 0)).to.equal(BACKLOG);
+      expect(fates.reduce((sum, { n }) => sum + n, 0)).to.equal(QUEUED_RUNS);
       expect(new Set(fates.map(({ state }) => state))).to.deep.equal(new Set(["completed", "failed", "cancelled"]));
-      const [odd] = await db.query(UNEXPECTED_RUNS, [id]);
+      const [odd] = await db.query(SELECT_UNEXPECTED_RUNS, [id]);
       expect(odd).to.deep.equal({ unfinished: 0, unlogged: 0, loggedTwice: 0, ranTwice: 0, completedUnrun: 0 });
     } finally {
       for (const one of [api, ...runners]) one.signal("SIGTERM");

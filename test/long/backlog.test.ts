@@ -5,7 +5,7 @@ import { connectedDatabase } from "../harness/connected-database.js";
 import { startTestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
-const HOLDER = "00000000-0000-4000-8000-000000000001";
+const HOLDER_ID = "00000000-0000-4000-8000-000000000001";
 const ROUNDS = 300;
 const BACKLOG = 100_000;
 /**
@@ -14,7 +14,7 @@ const BACKLOG = 100_000;
  */
 const AHEAD_MAX = 100;
 /** Counts the runs of the app $2 that started while one of the runs $1 was queued. Selects the maximum, and the longest wait. */
-const AHEAD = `
+const SELECT_RUNS_AHEAD = `
   SELECT max(ahead)::int AS ahead, max(seconds)::float8 AS seconds
     FROM (SELECT (SELECT count(*) FROM run WHERE app_id = $2 AND started_at BETWEEN later.queued_at AND later.started_at) AS ahead,
                  extract(epoch FROM later.started_at - later.queued_at) AS seconds
@@ -48,7 +48,7 @@ describe("a queue of 100,000 runs", () => {
     for (let round = 0; round < ROUNDS; round += 1) {
       for (const [{ repository }, taken] of times) {
         const start = performance.now();
-        expect(await repository.claim(HOLDER, new Map([[2, 1]]), 3)).to.not.equal(null);
+        expect(await repository.claim(HOLDER_ID, new Map([[2, 1]]), 3)).to.not.equal(null);
         taken.push(performance.now() - start);
       }
     }
@@ -88,7 +88,7 @@ describe("a queue of 100,000 runs", () => {
       const ended = "SELECT FROM run WHERE id = $1 AND finished_at IS NOT NULL";
       await until(async () => (await service.db.query(ended, [body.runId])).length > 0);
     }
-    const [most] = await service.db.query(AHEAD, [ids, service.appId]);
+    const [most] = await service.db.query(SELECT_RUNS_AHEAD, [ids, service.appId]);
     process.stdout.write(
       `      of 20 runs, the last to start had ${most.ahead} ahead and waited ${most.seconds.toFixed(2)} s\n`,
     );

@@ -28,7 +28,7 @@ async function query<T>(url: string, sql: string): Promise<T[]> {
   );
 }
 
-const things = async (url: string) =>
+const databaseObjects = async (url: string) =>
   (
     await query<{ name: string }>(
       url,
@@ -106,7 +106,7 @@ describe("a file that claims to be a backup", function () {
     expect(await refusal(manifest((all) => all.migrations.push("OfTomorrow1")))).to.contain(
       "a newer release made the backup",
     );
-    expect(await things(place.url)).to.deep.equal([]);
+    expect(await databaseObjects(place.url)).to.deep.equal([]);
   });
 
   it("leaves nothing if its contents do not fit, and removes files that it had put into the store", async () => {
@@ -124,7 +124,7 @@ describe("a file that claims to be a backup", function () {
     ];
     for (const [change, words] of changes) {
       expect(await refusal(change)).to.match(words);
-      expect(await things(place.url), String(words)).to.deep.equal([]);
+      expect(await databaseObjects(place.url), String(words)).to.deep.equal([]);
     }
     expect(filesUnder(join(folder, "data", "media"))).to.deep.equal([]);
   });
@@ -133,7 +133,7 @@ describe("a file that claims to be a backup", function () {
     const other = await freshDatabase();
     try {
       await query(other.url, "INSERT INTO organization (name) VALUES ('mine')");
-      const before = (await things(other.url)).sort();
+      const before = (await databaseObjects(other.url)).sort();
       expect(await refusal((all) => all, false, other.url)).to.contain("the database is not empty");
       await query(
         other.url,
@@ -143,13 +143,13 @@ describe("a file that claims to be a backup", function () {
       await query(other.url, "DELETE FROM instance");
       const failing = summary((all) => (all.rows.app = 7));
       expect(await refusal(failing, true, other.url)).to.contain("the table app is not whole");
-      expect((await things(other.url)).sort()).to.deep.equal(before);
+      expect((await databaseObjects(other.url)).sort()).to.deep.equal(before);
       expect(await query(other.url, "SELECT name FROM organization")).to.deep.equal([{ name: "mine" }]);
       expect(await refusal((all) => all, true, other.url)).to.equal("restored");
       expect(await query(other.url, "SELECT name FROM organization")).to.deep.equal(
         await query(original.url, "SELECT name FROM organization"),
       );
-      expect(await things(other.url)).to.not.include("svc_before_restore");
+      expect(await databaseObjects(other.url)).to.not.include("svc_before_restore");
     } finally {
       await other.drop();
     }
@@ -171,7 +171,7 @@ describe("a file that claims to be a backup", function () {
       await backUp({ databaseUrl: own.url, dataDir: join(folder, "source") }, path);
       await restoreTo(to, path);
       expect(to.warnings).to.deep.equal(["tables that do not belong to the service are left out: somebody_elses"]);
-      expect(await things(place.url))
+      expect(await databaseObjects(place.url))
         .to.include("app")
         .and.not.include("somebody_elses");
     } finally {

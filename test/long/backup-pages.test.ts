@@ -8,7 +8,14 @@ import { expect } from "chai";
 import { blocksIn } from "../docs/pages.js";
 import { type Content, createContent, expectContent } from "../harness/app-content.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
-import { type DocsReader, fillPlaceholders, freePort, lastLine, reader, type Started } from "../harness/reader.js";
+import {
+  type DocsReader,
+  fillPlaceholders,
+  freePort,
+  lastLine,
+  reader,
+  type StartedService,
+} from "../harness/reader.js";
 import { startTraceCollector, type TraceCollector } from "../harness/trace-collector.js";
 import { until } from "../harness/until.js";
 
@@ -18,7 +25,7 @@ describe("the pages on watching and backup", function () {
   this.timeout(600_000);
   let operator: DocsReader;
   let collector: TraceCollector;
-  let service: Started | undefined;
+  let service: StartedService | undefined;
   let url: string;
   let token: string;
   let content: Content;

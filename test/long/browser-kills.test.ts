@@ -5,7 +5,7 @@ import { runWhileRenderersDie, startHangingRun } from "../engine/browser/process
 import { resultOf, testBrowsers } from "../engine/browser/support.js";
 
 /** Maximum time in milliseconds for opening a page, and for the run in the next page. */
-const GIVEN_UP_MS = 7_000;
+const BROWSER_BACK_MAX_MS = 7_000;
 const BACK_MS = 2_000;
 
 describe("a browser whose processes die", () => {
@@ -28,6 +28,6 @@ describe("a browser whose processes die", () => {
 
   it("does not make a run wait for a renderer that died while its page was created", async () => {
     const { longestMs } = await runWhileRenderersDie(browsers, 40);
-    expect(longestMs).to.be.below(GIVEN_UP_MS);
+    expect(longestMs).to.be.below(BROWSER_BACK_MAX_MS);
   });
 });

@@ -31,7 +31,7 @@ function ownMegabytes(group: number): number {
   return sum / MB;
 }
 
-const SINKS: Record<string, string> = {
+const MEMORY_SINKS: Record<string, string> = {
   blobs:
     "const kept = []; for (let i = 0; i < 300; i += 1) { kept.push(new Blob([new Uint8Array(1e7).fill(i)])); await wait(2) }",
   // The code allocates slowly enough for the garbage collector. So the page itself stays small, and 12,000 blobs of 240 KB are in the
@@ -63,7 +63,7 @@ describe("the browser's own processes", () => {
   });
   afterEach(() => browsers.stop());
 
-  for (const [what, code] of Object.entries(SINKS)) {
+  for (const [what, code] of Object.entries(MEMORY_SINKS)) {
     it(`have a limit of ${what}: the run that fills them is ended, and no other`, async () => {
       const group = browsers.pid()!;
       let peak = 0;
@@ -126,21 +126,21 @@ describe("the memory of a run", function () {
   after(() => browsers.stop());
 
   const NUMBERS = "const kept = []; for (;;) kept.push(new Array(1e6).fill(0.5));";
-  const BUFFERS = "const kept = []; for (;;) { kept.push(new Uint8Array(1e7).fill(1)); await 0; }";
-  const BUFFERS_OF_WORKER = "const k=[];for(;;)k.push(new Uint8Array(1e7).fill(1))";
-  const FILLS: [title: string, code: string, mode?: Mode][] = [
+  const BUFFERS_CODE = "const kept = []; for (;;) { kept.push(new Uint8Array(1e7).fill(1)); await 0; }";
+  const WORKER_BUFFERS_CODE = "const k=[];for(;;)k.push(new Uint8Array(1e7).fill(1))";
+  const MEMORY_FILLS: [title: string, code: string, mode?: Mode][] = [
     ["numbers", NUMBERS],
-    ["array buffers, in an isolate", BUFFERS, "isolate"],
-    ["array buffers, in a network isolate", BUFFERS, "network-isolate"],
-    ["array buffers", BUFFERS],
+    ["array buffers, in an isolate", BUFFERS_CODE, "isolate"],
+    ["array buffers, in a network isolate", BUFFERS_CODE, "network-isolate"],
+    ["array buffers", BUFFERS_CODE],
     ["a result", "return 'x'.repeat(5e8) + [...Array(5e7).keys()]"],
     [
       "a worker's buffers",
-      `new Worker(URL.createObjectURL(new Blob(['${BUFFERS_OF_WORKER}']))); await new Promise(() => {});`,
+      `new Worker(URL.createObjectURL(new Blob(['${WORKER_BUFFERS_CODE}']))); await new Promise(() => {});`,
     ],
     ["strings", "const kept = []; for (let i = 0; ; i += 1) kept.push(('x' + i).repeat(1e6).toUpperCase());"],
   ];
-  for (const [title, code, mode] of FILLS) {
+  for (const [title, code, mode] of MEMORY_FILLS) {
     it(`is limited: a run that fills it with ${title} ends with that error, and no other run ends`, () =>
       expectEndedByMemory(browsers, code, mode));
   }

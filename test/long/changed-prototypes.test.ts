@@ -15,13 +15,13 @@ import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
 import { runOf } from "../engine/browser/support.js";
 
 /** Every name in the source of the harness, and all fields of a property descriptor. */
-const HARNESSES = [DOCUMENT_BOUNDS, DOCUMENT_HARNESS, NETWORK_ISOLATE_THREAD.worker, ISOLATE_THREAD.worker];
-const DESCRIBED = ["get", "set", "value", "writable", "configurable", "enumerable"];
+const HARNESS_SOURCES = [DOCUMENT_BOUNDS, DOCUMENT_HARNESS, NETWORK_ISOLATE_THREAD.worker, ISOLATE_THREAD.worker];
+const DESCRIPTOR_FIELDS = ["get", "set", "value", "writable", "configurable", "enumerable"];
 const OTHERS = ["then", "toJSON", "toString", "0", "1", "2", "3"];
-const NAMES = [...new Set([...DESCRIBED, ...OTHERS, ...HARNESSES.join("\n").match(/[a-z_$][\w$]*/gi)!])];
+const NAMES = [...new Set([...DESCRIPTOR_FIELDS, ...OTHERS, ...HARNESS_SOURCES.join("\n").match(/[a-z_$][\w$]*/gi)!])];
 
 /** Property descriptors that replace each name. */
-const INSTEAD: Record<string, string> = {
+const REPLACEMENTS: Record<string, string> = {
   "getters that throw":
     "{ __proto__: null, configurable: true, get() { throw new Error('read') }, set() { throw new Error('written') } }",
   "functions that throw":
@@ -32,7 +32,7 @@ const INSTEAD: Record<string, string> = {
 };
 
 /** Code that returns the objects to change. Object.prototype gets only these names; the other objects also lose their own members. */
-const HOLDERS: Record<string, string> = {
+const CHANGED_OBJECTS: Record<string, string> = {
   "what all objects have": "[Object.prototype]",
   "what the language's own objects have": `[
     ...[Function, Array, String, Number, Boolean, Symbol, RegExp, Promise, Error, Map, Set, WeakMap, Date, Uint8Array].map((one) => one.prototype),
@@ -42,7 +42,7 @@ const HOLDERS: Record<string, string> = {
 };
 
 /** Code that uses functions that a realm borrows from its thread, both synchronous and asynchronous. */
-const BORROWED = [
+const BORROWED_CALLS = [
   "new Headers({ __proto__: null, name: 'one' }).get('name')",
   "new Blob(['one']).size",
   "new FormData().append('name', 'one')",
@@ -94,9 +94,9 @@ describe("changes of the language's own objects by a run", function () {
   after(() => host.stop());
 
   for (const mode of SANDBOX_MODES) {
-    for (const [what, holders] of Object.entries(HOLDERS)) {
+    for (const [what, holders] of Object.entries(CHANGED_OBJECTS)) {
       it(`do not prevent a run in mode ${mode} from reporting its console and its result: ${what}`, async () => {
-        for (const [title, instead] of Object.entries(INSTEAD)) {
+        for (const [title, instead] of Object.entries(REPLACEMENTS)) {
           const said: string[] = [];
           const onConsole = ({ text }: ConsoleLine) => void said.push(text);
           const ended = async (end: string) => {
@@ -111,10 +111,10 @@ describe("changes of the language's own objects by a run", function () {
     }
   }
 
-  for (const [what, holders] of Object.entries(HOLDERS)) {
+  for (const [what, holders] of Object.entries(CHANGED_OBJECTS)) {
     it(`let platform objects work or fail, and the run continues: ${what}`, async () => {
-      for (const [title, instead] of Object.entries(INSTEAD)) {
-        for (const use of BORROWED) {
+      for (const [title, instead] of Object.entries(REPLACEMENTS)) {
+        for (const use of BORROWED_CALLS) {
           const said: string[] = [];
           const onConsole = ({ text }: ConsoleLine) => void said.push(text);
           const end = `log("before"); try { ${use} } catch {} log("after"); return 1`;

@@ -29,8 +29,8 @@ describe("three instances with 200 schedules that fire each second", () => {
 
 const MINUTES = Number(process.env["CHAOS_MINUTES"] ?? 30);
 /** Average time between faults in seconds. */
-const KILL_EVERY = 5;
-const LOSS_EVERY = 25;
+const SECONDS_PER_KILL = 5;
+const SECONDS_PER_LOSS = 25;
 const WAYS: DatabaseLoss[] = ["SIGINT", "failed over", "SIGQUIT", "cut off", "SIGKILL"];
 
 describe(`three API processes, two schedulers and three runners under load, for ${MINUTES} minutes`, function () {
@@ -43,11 +43,11 @@ describe(`three API processes, two schedulers and three runners under load, for 
       schedules: 10,
       callers: 6,
       rate: 60,
-      kills: Math.round((MINUTES * 60) / KILL_EVERY),
-      losses: Array.from({ length: Math.round((MINUTES * 60) / LOSS_EVERY) }, (_, n) => WAYS[n % WAYS.length]!),
+      kills: Math.round((MINUTES * 60) / SECONDS_PER_KILL),
+      losses: Array.from({ length: Math.round((MINUTES * 60) / SECONDS_PER_LOSS) }, (_, n) => WAYS[n % WAYS.length]!),
       pace: {
-        kill: [0, 2_000 * KILL_EVERY],
-        loss: [500 * LOSS_EVERY, 1_500 * LOSS_EVERY],
+        kill: [0, 2_000 * SECONDS_PER_KILL],
+        loss: [500 * SECONDS_PER_LOSS, 1_500 * SECONDS_PER_LOSS],
         browserEvery: 3,
       },
       hook,

@@ -19,24 +19,26 @@ import {
   lastLine,
   ROOT,
   reader,
-  type Started,
+  type StartedService,
 } from "../harness/reader.js";
 
 type Variables = Record<string, string>;
 
 const read = (file: string) => readFileSync(join(ROOT, file), "utf8");
 const DOCKERFILE = read("Dockerfile");
-const IMAGE = DOCKERFILE.slice(DOCKERFILE.lastIndexOf("\nFROM "));
+const IMAGE_STAGE = DOCKERFILE.slice(DOCKERFILE.lastIndexOf("\nFROM "));
 const quoted = (words: readonly string[]) => words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ");
 const commandOf = (instruction: string) =>
-  JSON.parse(new RegExp(`^\\s*${instruction} (\\[.*\\])$`, "m").exec(IMAGE.replaceAll("\\\n", ""))![1]!) as string[];
+  JSON.parse(
+    new RegExp(`^\\s*${instruction} (\\[.*\\])$`, "m").exec(IMAGE_STAGE.replaceAll("\\\n", ""))![1]!,
+  ) as string[];
 
 /**
  * Creates a folder with the contents of the image's last stage. Its node_modules is this checkout's, and so includes development packages.
  */
 function imageFolder(): string {
   const folder = freshFolder();
-  for (const [, from, to] of IMAGE.matchAll(/^COPY --from=build (.+) (\S+)$/gm)) {
+  for (const [, from, to] of IMAGE_STAGE.matchAll(/^COPY --from=build (.+) (\S+)$/gm)) {
     for (const path of from!.split(" ").map((one) => one.replace("/app/", ""))) {
       const target = join(folder, to!.endsWith("/") ? path : to!);
       mkdirSync(dirname(target), { recursive: true });
@@ -65,8 +67,8 @@ describe("the page on containers", function () {
   let database: FreshDatabase;
   let operator: DocsReader;
   let exported: Variables;
-  let api: Started | undefined;
-  let runner: Started | undefined;
+  let api: StartedService | undefined;
+  let runner: StartedService | undefined;
   let port: number;
   let content: Content;
   let token: string;
@@ -94,7 +96,7 @@ describe("the page on containers", function () {
       services: Record<string, { environment: Variables }>;
     };
     const image = Object.fromEntries(
-      [.../^ENV (.*)$/m.exec(IMAGE)![1]!.matchAll(/([A-Z_]+)=(\S+)/g)].map(([, name, value]) => [name!, value!]),
+      [.../^ENV (.*)$/m.exec(IMAGE_STAGE)![1]!.matchAll(/([A-Z_]+)=(\S+)/g)].map(([, name, value]) => [name!, value!]),
     );
     const { environment } = services[service]!;
     expect(environment["DATABASE_URL"]).to.equal(`postgres://svc:${exported["POSTGRES_PASSWORD"]}@database/svc`);

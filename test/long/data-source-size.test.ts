@@ -37,7 +37,11 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
 }
 
 /** Measures two functions in turns. Returns the p95 of each. */
-async function inTurns(rounds: number, one: (n: number) => Promise<unknown>, two: (n: number) => Promise<unknown>) {
+async function measureInTurns(
+  rounds: number,
+  one: (n: number) => Promise<unknown>,
+  two: (n: number) => Promise<unknown>,
+) {
   const times: [number[], number[]] = [[], []];
   for (let n = 0; n < rounds + 50; n += 1) {
     const [first, second] = [await timed(() => one(n)), await timed(() => two(n))];
@@ -92,7 +96,7 @@ describe("a million entries beside a thousand", function () {
   it("one by its ID takes at most half as long again", async () => {
     const byId = (key: DataSourceKey, count: number) => (n: number) =>
       fixture.reads.findById(key, idIn(key, count, n), fixture.reader());
-    const figures = await inTurns(ROUNDS, byId(many, MANY), byId(few, FEW));
+    const figures = await measureInTurns(ROUNDS, byId(many, MANY), byId(few, FEW));
     console.log("      findById", figures);
     expect(figures.ratio).to.be.below(1.5);
   });
@@ -120,20 +124,20 @@ describe("a million entries beside a thousand", function () {
     const [large, small] = [await sourceOf(many), await sourceOf(few)];
     const insert = (source: StoredDataSource) => (n: number) =>
       writes.insert(rights, source, { Name: `New ${n}`, Email: `new${n}@example.com`, Age: n % 90 });
-    const inserts = await inTurns(ROUNDS, insert(large), insert(small));
+    const inserts = await measureInTurns(ROUNDS, insert(large), insert(small));
     console.log("      insert", inserts);
     const update = (source: StoredDataSource, count: number) => (n: number) =>
       writes.update(rights, source, { id: idIn(source, count, n) }, { Age: n % 90 });
-    const updates = await inTurns(ROUNDS, update(large, MANY), update(small, FEW));
+    const updates = await measureInTurns(ROUNDS, update(large, MANY), update(small, FEW));
     console.log("      update", updates);
     expect(inserts.ratio).to.be.below(1.5);
     expect(updates.ratio).to.be.below(1.5);
   });
 
   it("those with a value in an indexed column take at most half as long again", async () => {
-    const byEmail = (key: DataSourceKey, count: number) => (n: number) =>
+    const findByEmail = (key: DataSourceKey, count: number) => (n: number) =>
       find(key, { where: { Email: `u${(n * 7_919) % count}@example.com` }, limit: 1 });
-    const figures = await inTurns(ROUNDS, byEmail(many, MANY), byEmail(few, FEW));
+    const figures = await measureInTurns(ROUNDS, findByEmail(many, MANY), findByEmail(few, FEW));
     console.log("      find by an indexed column", figures);
     expect(figures.ratio).to.be.below(1.5);
   });
@@ -145,7 +149,7 @@ describe("a million entries beside a thousand", function () {
     const content = JSON.parse(Buffer.from(start.cursor!.next!, "base64url").toString());
     const late = Buffer.from(JSON.stringify({ ...content, k: [String(end), "1"] })).toString("base64url");
     const page = (cursor: string | true) => () => find(many, { limit: 100, cursor });
-    const figures = await inTurns(300, page(late), page(start.cursor!.next!));
+    const figures = await measureInTurns(300, page(late), page(start.cursor!.next!));
     console.log("      a page by cursor, end and start", figures);
     expect((await find(many, { limit: 100, cursor: late })).entries).to.have.length(100);
     expect(figures.ratio).to.be.below(1.5);

@@ -7,13 +7,13 @@ import { ALL_ROLES } from "../harness/fleet.js";
 import type { DatabaseLoss } from "../harness/gateway.js";
 
 const WAYS: readonly DatabaseLoss[] = ["SIGINT", "SIGKILL", "cut off", "SIGQUIT"];
-const LOSSES = 100;
-const CUTS = 10_000;
+const DATABASE_LOSSES = 100;
+const CONNECTION_CUTS = 10_000;
 
 describe("a database that is stopped fast, killed, stopped at once or disconnected, during ticks and requests", () => {
   for (const instances of [1, 3]) {
     it(`costs ${instances} ${instances === 1 ? "process" : "processes"} no tick, no restart and no run`, async () => {
-      const losses = Array.from({ length: LOSSES }, (_, at) => WAYS[at % WAYS.length]!);
+      const losses = Array.from({ length: DATABASE_LOSSES }, (_, at) => WAYS[at % WAYS.length]!);
       const outcome = await runChaos({
         roles: Array(instances).fill(ALL_ROLES),
         schedules: 40,
@@ -33,9 +33,9 @@ describe("a database that is stopped fast, killed, stopped at once or disconnect
 
 describe("a service whose connections to the database are cut at random bytes ten thousand times", () => {
   it("survives, answers each request with its result or 503, and ends every run once", async () => {
-    const outcome = await cutDatabaseConnections(CUTS);
+    const outcome = await cutDatabaseConnections(CONNECTION_CUTS);
     process.stdout.write(`${JSON.stringify(outcome)}\n`);
-    expect(outcome.cuts).to.be.at.least(CUTS);
+    expect(outcome.cuts).to.be.at.least(CONNECTION_CUTS);
     expectServiceUnharmed(outcome);
   });
 });

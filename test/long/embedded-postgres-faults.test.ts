@@ -11,9 +11,9 @@ import {
   endOwner,
   isRunning,
   OWNER,
-  postgresOwners,
   postmasterPid,
   query,
+  usePostgresOwners,
 } from "../harness/postgres-owners.js";
 import { until } from "../harness/until.js";
 
@@ -36,7 +36,7 @@ async function killWatchdogOf(postmaster: number): Promise<void> {
 }
 
 describe("the embedded PostgreSQL after a fault", () => {
-  const cluster = postgresOwners();
+  const cluster = usePostgresOwners();
 
   it("is reached by its port if the path to its socket is too long", async () => {
     const dataDir = join(cluster.folder, "d".repeat(80));

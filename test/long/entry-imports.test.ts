@@ -12,7 +12,7 @@ import { createClient } from "../../src/postgres.js";
 import { startProcess } from "../harness/process.js";
 
 const ROWS = 1_000_000;
-const LINES_TOGETHER = 1_000;
+const LINES_PER_CHUNK = 1_000;
 const MEMORY_ABOVE_IDLE_MB = 150;
 
 const row = (at: number) => ({
@@ -24,15 +24,15 @@ const row = (at: number) => ({
 
 async function* csv(): AsyncGenerator<string> {
   yield "Name,Email,Office,n\n";
-  for (let at = 0; at < ROWS; at += LINES_TOGETHER) {
-    yield Array.from({ length: LINES_TOGETHER }, (_, more) => `${Object.values(row(at + more)).join(",")}\n`).join("");
+  for (let at = 0; at < ROWS; at += LINES_PER_CHUNK) {
+    yield Array.from({ length: LINES_PER_CHUNK }, (_, more) => `${Object.values(row(at + more)).join(",")}\n`).join("");
   }
 }
 
 async function* copied(appId: number, id: number): AsyncGenerator<string> {
-  for (let at = 0; at < ROWS; at += LINES_TOGETHER) {
+  for (let at = 0; at < ROWS; at += LINES_PER_CHUNK) {
     yield Array.from(
-      { length: LINES_TOGETHER },
+      { length: LINES_PER_CHUNK },
       (_, more) => `${appId}\t${id}\t${JSON.stringify(row(at + more))}\n`,
     ).join("");
   }

@@ -11,8 +11,8 @@ import { firstCredentials } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
 const ROUNDS = 20;
-const IMPORTED = 20_000;
-const COMMITTED = 40;
+const IMPORTED_ENTRIES = 20_000;
+const COMMITTED_ENTRIES = 40;
 const RECOVERY_LIMIT_MS = 60_000;
 
 /** Totals of the rows of one data source. */
@@ -60,7 +60,7 @@ describe("imports and commits under kill -9 of the service and of PostgreSQL", (
       const { entries, bytes, tallied, talliedBytes, created, imports, changes } = seen!;
       expect(entries).to.be.oneOf([0, expected]);
       expect([tallied, talliedBytes]).to.deep.equal([entries, bytes]);
-      const isImport = expected === IMPORTED;
+      const isImport = expected === IMPORTED_ENTRIES;
       const events = entries === 0 ? [0, 0, 0] : isImport ? [0, 1, 1] : [expected, 0, 1];
       expect([created, imports, changes]).to.deep.equal(events);
       return entries > 0;
@@ -76,13 +76,13 @@ describe("imports and commits under kill -9 of the service and of PostgreSQL", (
           const [source] = await rows<{ id: number }>(db, "SELECT id FROM data_source WHERE name = $1", [name]);
           ids.push(source!.id);
         }
-        const entries = Array.from({ length: COMMITTED }, (_, n) => ({ data: { n } }));
+        const entries = Array.from({ length: COMMITTED_ENTRIES }, (_, n) => ({ data: { n } }));
         const sent = [
           request(
             url,
             tokens.editor,
             `${path}/${ids[0]}/import`,
-            Array.from({ length: IMPORTED }, (_, n) => ({ n })),
+            Array.from({ length: IMPORTED_ENTRIES }, (_, n) => ({ n })),
           ),
           request(url, tokens.editor, `${path}/${ids[1]}/commit`, { entries }),
         ].map((answer) => answer.catch(() => 0));
@@ -105,7 +105,7 @@ describe("imports and commits under kill -9 of the service and of PostgreSQL", (
             );
             return busy!.count === 0;
           }, RECOVERY_LIMIT_MS);
-          const isWhole = await judge(id, at === 0 ? IMPORTED : COMMITTED);
+          const isWhole = await judge(id, at === 0 ? IMPORTED_ENTRIES : COMMITTED_ENTRIES);
           if (answers[at] === 200) expect(isWhole, "what was acknowledged is there").to.equal(true);
           outcomes[isWhole ? "whole" : "nothing"] += 1;
         }

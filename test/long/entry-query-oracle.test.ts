@@ -5,8 +5,8 @@ import { type ConnectedClient, connectedClient } from "../harness/connected-data
 import { compareAggregates, compareWheres } from "../rules/entry-query/comparison.js";
 
 const QUERIES = 20_000;
-const PIPELINES = 3_000;
-const FRESH = Math.floor(Math.random() * 2 ** 31);
+const PIPELINE_COUNT = 3_000;
+const NEW_SEED = Math.floor(Math.random() * 2 ** 31);
 
 describe("the query language beside its references, at length", function () {
   this.timeout(0);
@@ -21,7 +21,7 @@ describe("the query language beside its references, at length", function () {
 
   for (const [name, seed] of [
     ["a fixed seed", 2_026],
-    [`seed ${FRESH}`, FRESH],
+    [`seed ${NEW_SEED}`, NEW_SEED],
   ] as const) {
     it(`finds what sift finds, in ${QUERIES.toLocaleString("en")} queries of ${name}`, async () => {
       const { wrong, queries, pairs, likeMingo } = await compareWheres(client, QUERIES, seed);
@@ -32,8 +32,8 @@ describe("the query language beside its references, at length", function () {
       expect(likeMingo.length).to.be.below(pairs / 500);
     });
 
-    it(`aggregates as mingo does, in ${PIPELINES.toLocaleString("en")} pipelines of ${name}`, async () => {
-      const { wrong } = await compareAggregates(client, PIPELINES, seed);
+    it(`aggregates as mingo does, in ${PIPELINE_COUNT.toLocaleString("en")} pipelines of ${name}`, async () => {
+      const { wrong } = await compareAggregates(client, PIPELINE_COUNT, seed);
       expect(wrong).to.deep.equal([]);
     });
   }

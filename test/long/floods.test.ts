@@ -22,7 +22,7 @@ import { testBrowsers } from "../engine/browser/support.js";
  */
 const WAIT_MAX_MS = 2_000;
 /** Maximum ratio of a neighbour's longest run during a flood to its longest run without one, which shows other load of the machine. */
-const SLOWER_MAX = 40;
+const SLOWDOWN_MAX = 40;
 
 describe("runs beside a flood of the browser's main process", () => {
   let browsers: Browsers;
@@ -39,7 +39,7 @@ describe("runs beside a flood of the browser's main process", () => {
         const { outcome, lost, longest, quiet } = await runNeighbourDuringFlood(browsers, put(code));
         expect(lost).to.equal(0);
         expect(outcome.ok ? "it went through" : outcome.error.message).to.match(FLOOD_ENDED);
-        expect(longest).to.be.lessThan(WAIT_MAX_MS + SLOWER_MAX * quiet);
+        expect(longest).to.be.lessThan(WAIT_MAX_MS + SLOWDOWN_MAX * quiet);
       });
     }
   }

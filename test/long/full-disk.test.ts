@@ -25,12 +25,12 @@ import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { firstCredentials } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
-const DOCTOR = fileURLToPath(new URL("../../src/cli/doctor.js", import.meta.url));
+const DOCTOR_PROGRAM = fileURLToPath(new URL("../../src/cli/doctor.js", import.meta.url));
 const SIZE = "96m";
 /** Switches off the service's own check of free space, which would refuse writes before the disk is full. */
 const ENVIRONMENT = { ROLES: "api,scheduler", DISK_FREE_MIN_MB: "0" };
 
-const privileged = (command: string, ...args: string[]) =>
+const runAsRoot = (command: string, ...args: string[]) =>
   process.getuid?.() === 0 ? execFileSync(command, args) : execFileSync("sudo", [command, ...args]);
 
 /** Fills the file system up to less than a page. Returns a function that frees it again. */
@@ -62,7 +62,7 @@ describe("a full disk of PostgreSQL", function () {
     chmodSync(folder, 0o755);
     disk = join(folder, "disk");
     mkdirSync(disk);
-    privileged("mount", "-t", "tmpfs", "-o", `size=${SIZE},mode=777`, "tmpfs", disk);
+    runAsRoot("mount", "-t", "tmpfs", "-o", `size=${SIZE},mode=777`, "tmpfs", disk);
     const log = pino({ level: "silent" });
     postgres = await startEmbeddedPostgres({ dataDir: join(folder, "postgres"), log });
     const location = join(disk, "space");
@@ -85,7 +85,7 @@ describe("a full disk of PostgreSQL", function () {
   after(async () => {
     await service?.clean();
     await postgres?.stop();
-    privileged("umount", disk);
+    runAsRoot("umount", disk);
     rmSync(folder, { recursive: true, force: true });
   });
 
@@ -97,7 +97,7 @@ describe("a full disk of PostgreSQL", function () {
     new Promise<string>((resolve) => {
       const { PATH, PUPPETEER_CACHE_DIR = "" } = process.env;
       const env = { ...ENVIRONMENT, PATH, PUPPETEER_CACHE_DIR, DATABASE_URL: databaseUrl, DATA_DIR: service.dataDir };
-      execFile(process.execPath, ["--no-node-snapshot", DOCTOR], { env }, (_error, stdout) => resolve(stdout));
+      execFile(process.execPath, ["--no-node-snapshot", DOCTOR_PROGRAM], { env }, (_error, stdout) => resolve(stdout));
     });
 
   it("is reported by /health/ready, by responses, metrics and the doctor, and all are healthy when there is space again", async () => {

@@ -13,7 +13,7 @@ import { launchChromium } from "../web/chromium.js";
 
 /** Maximum time for one file in milliseconds, on a shared machine. The decoder has its own limits. */
 const FILE_LIMIT_MS = 90_000;
-const LOADED_TOGETHER = 20;
+const FILES_PER_LOAD = 20;
 const LOAD_PATIENCE_MS = 2_000;
 /** Parts of the browser's DOM that this test uses. */
 interface LoadedFile {
@@ -22,7 +22,7 @@ interface LoadedFile {
   setTimeout(done: () => void, ms: number): void;
 }
 /** Content types that a browser would execute, or show as a document of the service's origin. */
-const ACTIVE = /html|script|xml(?!$)|svg|pdf|wasm|json|css|multipart/;
+const ACTIVE_CONTENT_TYPE = /html|script|xml(?!$)|svg|pdf|wasm|json|css|multipart/;
 
 /** Sends the form as raw bytes, because a client library would change the file's name. */
 async function sendRaw(service: TestService, root: string, name: string, bytes: Uint8Array, type: string) {
@@ -87,7 +87,7 @@ describe("hundreds of malicious files", () => {
         /^(inline|attachment); filename="[^"\r\n]*"; filename\*=UTF-8''[\w%.~!$&+^`|-]*$/,
       );
       const sentAs = header("content-type");
-      if (ACTIVE.test(sentAs))
+      if (ACTIVE_CONTENT_TYPE.test(sentAs))
         expect([sentAs, header("content-disposition").slice(0, 10)], name).to.deep.equal([
           "image/svg+xml",
           "attachment",
@@ -99,7 +99,7 @@ describe("hundreds of malicious files", () => {
   }).timeout(120_000);
 
   /** Loads all files into a page of the service's own origin, in each way in which a page can load a file. Returns the outcomes. */
-  async function loadedAs(page: Page, urls: readonly string[]) {
+  async function loadAsEachElement(page: Page, urls: readonly string[]) {
     return page.evaluate(
       async (given, patience) => {
         const { document, navigator, setTimeout } = globalThis as unknown as LoadedFile;
@@ -140,12 +140,12 @@ describe("hundreds of malicious files", () => {
     it(`run nothing in a page that loads them as a script, a sheet, a frame, a picture or a worker, ${lines}`, async () => {
       const { files } = (await media.rest("GET", "/files?limit=1000")).body;
       expect(files.length).to.be.at.least(100);
-      for (let first = 0; first < files.length; first += LOADED_TOGETHER) {
-        const group: { url: string; name: string }[] = files.slice(first, first + LOADED_TOGETHER);
+      for (let first = 0; first < files.length; first += FILES_PER_LOAD) {
+        const group: { url: string; name: string }[] = files.slice(first, first + FILES_PER_LOAD);
         const page = await browser.newPage();
         await page.setBypassCSP(lines !== "behind Studio's policy");
         await page.goto(`${service.url}/studio`);
-        const { title, ...seen } = await loadedAs(
+        const { title, ...seen } = await loadAsEachElement(
           page,
           group.map(({ url }) => url),
         );

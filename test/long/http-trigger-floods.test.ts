@@ -17,12 +17,12 @@ import { until } from "../harness/until.js";
 import { type Received, send } from "../http/support.js";
 
 const LIMIT = 60;
-const SENT = 300;
+const CONCURRENT_REQUESTS = 300;
 /** Number of requests from one address: far more than two processes would accept if each counted its own. */
-const FROM_ONE_ADDRESS_MAX = 20 * LIMIT * HTTP_ADDRESS_FACTOR;
+const REQUESTS_FROM_ONE_ADDRESS = 20 * LIMIT * HTTP_ADDRESS_FACTOR;
 /** Number of events beyond the limit of one action. */
-const EXCESS = 5_000;
-const FILLED_AT_ONCE = 50_000;
+const EXCESS_EVENTS = 5_000;
+const ROWS_PER_INSERT = 50_000;
 const TABLE_MAX_BYTES = 400 * 2 ** 20;
 
 const SLOW = "async function execute() { await new Promise((end) => setTimeout(end, 1_000)); }";
@@ -98,10 +98,10 @@ describe("floods of requests to HTTP triggers over two processes", () => {
   it("are accepted up to the app's limit in total, and another app's event runs before the flood's backlog", async () => {
     const [flooded, neighbour] = [await createHook(), await createHook()];
     const startedAt = performance.now();
-    const answers = await Promise.all(Array.from({ length: SENT }, (_, at) => post(flooded.path, at)));
+    const answers = await Promise.all(Array.from({ length: CONCURRENT_REQUESTS }, (_, at) => post(flooded.path, at)));
     const windows = 1 + Math.floor((performance.now() - startedAt) / RATE_WINDOW_MS);
     expect(countOf(answers, 202)).to.be.within(LIMIT, LIMIT * windows);
-    expect(countOf(answers, 202) + countOf(answers, 429)).to.equal(SENT);
+    expect(countOf(answers, 202) + countOf(answers, 429)).to.equal(CONCURRENT_REQUESTS);
     const other = await post(neighbour.path, 0);
     expect(other.http).to.equal(202);
     const finished = "SELECT FROM run WHERE id = $1 AND finished_at IS NOT NULL";
@@ -115,7 +115,7 @@ describe("floods of requests to HTTP triggers over two processes", () => {
   it("are limited for one address in each process, and for one body in both", async () => {
     const refusing = new Set<number>();
     let accepted = 0;
-    for (let sent = 0; refusing.size < 2 && sent < FROM_ONE_ADDRESS_MAX; sent += 100) {
+    for (let sent = 0; refusing.size < 2 && sent < REQUESTS_FROM_ONE_ADDRESS; sent += 100) {
       const part = Array.from({ length: 100 }, async (_, at) => ({
         at: at % 2,
         ...(await post("/h/999999/nowhere", at)),
@@ -140,10 +140,10 @@ describe("floods of requests to HTTP triggers over two processes", () => {
     await db.query("DELETE FROM http_event");
     const fill = `INSERT INTO http_event (action_id, key, run_id, created_at)
       SELECT $1, sha256(int4send(n)), n, now() - n * interval '10 milliseconds' FROM generate_series($2::int, $3::int) n`;
-    const all = HTTP_EVENTS_KEPT + EXCESS;
+    const all = HTTP_EVENTS_KEPT + EXCESS_EVENTS;
     // Inserts the rows in parts, because a statement has a time limit.
-    for (let from = 1; from <= all; from += FILLED_AT_ONCE) {
-      await db.query(fill, [flooded.actionId, from, Math.min(all, from + FILLED_AT_ONCE - 1)]);
+    for (let from = 1; from <= all; from += ROWS_PER_INSERT) {
+      await db.query(fill, [flooded.actionId, from, Math.min(all, from + ROWS_PER_INSERT - 1)]);
     }
     await db.query(fill, [other.actionId, 1, 10]);
     await createRetention({ db, days: 30 }).clean();

@@ -19,8 +19,8 @@ const RESULT = `[${"{},".repeat(1_999_999)}{}]`;
  * rejected documents.
  */
 const PEAK_MAX_MB = 900;
-const LOGS = "/v3/apps/1/actions/logs";
-const RETURNS = "async function execute() { return Array.from({ length: 1_900_000 }, () => ({})) }";
+const LOGS_PATH = "/v3/apps/1/actions/logs";
+const RETURNING_CODE = "async function execute() { return Array.from({ length: 1_900_000 }, () => ({})) }";
 
 describe("a service with 512 MB of heap", () => {
   let service: ServiceProcess;
@@ -52,9 +52,9 @@ describe("a service with 512 MB of heap", () => {
   const many = <T>(count: number, ask: () => Promise<T>): Promise<T[]> =>
     Promise.all(Array.from({ length: count }, ask));
 
-  async function expectAlive(): Promise<void> {
+  async function expectServiceAlive(): Promise<void> {
     expect((await fetch(`${url}/health/live`)).status).to.equal(200);
-    expect((await post(LOGS, { limit: 1 })).http).to.equal(200);
+    expect((await post(LOGS_PATH, { limit: 1 })).http).to.equal(200);
     // Waits until the service has finished all work of answered requests.
     await until(async () => /^svc_answer_bytes 0$/m.test(await (await fetch(`${url}/metrics`)).text()));
     const peak = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${service.pid}/status`, "utf8"))?.[1];
@@ -64,21 +64,21 @@ describe("a service with 512 MB of heap", () => {
   }
 
   it("returns pages of results of 6 MB, a hundred at once, or 503 with Retry-After", async () => {
-    const answers = await many(100, () => post(LOGS, { limit: 12 }));
+    const answers = await many(100, () => post(LOGS_PATH, { limit: 12 }));
     expect(answers.filter(({ http }) => http === 200).length).to.be.above(0);
     for (const { http, bytes } of answers)
       expect([http, bytes < 9e6]).to.be.deep.oneOf([
         [200, true],
         [503, true],
       ]);
-    await expectAlive();
+    await expectServiceAlive();
   });
 
   it("returns sixty aliases of the log, twenty documents at once", async () => {
     const aliases = Array.from({ length: 60 }, (_, at) => `a${at}: actionLogs(appId: 1) { logs { data } }`);
     const answers = await many(20, () => post("/graphql", { query: `{ ${aliases.join(" ")} }` }));
     for (const { bytes } of answers) expect(bytes).to.be.below(17e6);
-    await expectAlive();
+    await expectServiceAlive();
   });
 
   const sockets = (count: number) =>
@@ -103,7 +103,7 @@ describe("a service with 512 MB of heap", () => {
       ),
     );
     await Promise.all(clients.map((client) => client.dispose()));
-    await expectAlive();
+    await expectServiceAlive();
   });
 
   it("sends an event of 6 MB as often as memory allows, to 400 subscriptions with different documents", async () => {
@@ -129,16 +129,16 @@ describe("a service with 512 MB of heap", () => {
     await until(() => done.size === 400, 30_000);
     await db.end();
     await Promise.all(clients.map((client) => client.dispose()));
-    await expectAlive();
+    await expectServiceAlive();
   });
 
   it("returns results of 6 MB, ten at once", async () => {
-    const action = { name: "large", code: RETURNS, active: true, triggers: [{ trigger: "manual" }] };
+    const action = { name: "large", code: RETURNING_CODE, active: true, triggers: [{ trigger: "manual" }] };
     expect((await post("/v3/apps/1/actions", action)).http).to.equal(201);
     const answers = await many(10, () => post("/v3/apps/1/actions/large/runWithResult", {}));
     expect(answers.map(({ http }) => http)).to.deep.equal(Array.from({ length: 10 }, () => 200));
     for (const { bytes } of answers) expect(bytes).to.be.above(5_700_000);
-    await expectAlive();
+    await expectServiceAlive();
   });
 
   it("responds to each of a hundred documents", async () => {
@@ -146,6 +146,6 @@ describe("a service with 512 MB of heap", () => {
     for (const { http, bytes } of await many(100, () => post("/graphql", { query }, null))) {
       expect([http, bytes < 200]).to.deep.equal([200, true]);
     }
-    await expectAlive();
+    await expectServiceAlive();
   });
 });

@@ -18,11 +18,11 @@ import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-
 import { firstCredentials } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
-const SMALL = 10_000;
+const SMALL_LOG_ENTRIES = 10_000;
 /** Number of entries in the long log. LOG_ENTRIES=1000000 is quicker. */
-const LARGE = Number(process.env["LOG_ENTRIES"] ?? 10_000_000);
+const LARGE_LOG_ENTRIES = Number(process.env["LOG_ENTRIES"] ?? 10_000_000);
 /** URL of a large database that `grown` has built before, on another server. The test deletes its content. */
-const GROWN = process.env["LOG_DATABASE"];
+const GROWN_DATABASE_URL = process.env["LOG_DATABASE"];
 const DAYS = 30;
 const ROUNDS = 200;
 const ACTIONS = 20;
@@ -30,7 +30,7 @@ const ACTIONS = 20;
 const CALLERS = 4;
 const QUIET_RUNS = 1_000;
 
-interface Sized extends ConnectedDatabase {
+interface LogOfSize extends ConnectedDatabase {
   size: number;
   dataDir: string;
   token: string;
@@ -86,7 +86,7 @@ async function given(url: string): Promise<ConnectedDatabase> {
   return { db, url, stop: () => db.destroy() };
 }
 
-async function grown(size: number, url?: string): Promise<Sized> {
+async function grown(size: number, url?: string): Promise<LogOfSize> {
   const database = await (url ? given(url) : connectedDatabase(10));
   const { db } = database;
   const dataDir = mkdtempSync(join(tmpdir(), "svc-log-size-"));
@@ -97,7 +97,7 @@ async function grown(size: number, url?: string): Promise<Sized> {
 }
 
 /** Starts a service on this database, and callers that run an action repeatedly. Collects the duration and the end of each run. */
-async function runsBeside({ url: databaseUrl, dataDir, token }: Sized) {
+async function startRuns({ url: databaseUrl, dataDir, token }: LogOfSize) {
   const service = await startService(
     readConfig({
       ...{ PORT: "0", DATABASE_URL: databaseUrl, DATA_DIR: dataDir, LOG_LEVEL: "silent", NPM_PACKAGES: "off" },
@@ -133,21 +133,21 @@ async function runsBeside({ url: databaseUrl, dataDir, token }: Sized) {
 
 const p95 = (times: number[]) => times.sort((a, b) => a - b)[Math.floor(times.length * 0.95)]!;
 
-describe(`a log of ${LARGE} entries beside one of ${SMALL}`, function () {
+describe(`a log of ${LARGE_LOG_ENTRIES} entries beside one of ${SMALL_LOG_ENTRIES}`, function () {
   this.timeout(7_200_000);
-  let small: Sized;
-  let large: Sized;
+  let small: LogOfSize;
+  let large: LogOfSize;
 
   before(async () => {
-    small = await grown(SMALL);
-    large = await grown(LARGE, GROWN);
+    small = await grown(SMALL_LOG_ENTRIES);
+    large = await grown(LARGE_LOG_ENTRIES, GROWN_DATABASE_URL);
   });
   after(async () => {
     await small?.stop();
     await large?.stop();
   });
 
-  const lists: Record<string, (of: Sized) => Promise<number>> = {
+  const lists: Record<string, (of: LogOfSize) => Promise<number>> = {
     "the first page": async ({ logs }) => (await logs.list(1, {})).logs.length,
     "the last page by its cursor": async ({ logs }) => (await logs.list(1, { cursor: cursorOf(51) })).logs.length,
     "one action": async ({ logs }) => (await logs.list(1, { id: 7 })).logs.length,
@@ -159,7 +159,7 @@ describe(`a log of ${LARGE} entries beside one of ${SMALL}`, function () {
 
   for (const [name, list] of Object.entries(lists)) {
     it(`costs at most twice as much: ${name}`, async () => {
-      const times = new Map<Sized, number[]>([
+      const times = new Map<LogOfSize, number[]>([
         [small, []],
         [large, []],
       ]);
@@ -182,7 +182,7 @@ describe(`a log of ${LARGE} entries beside one of ${SMALL}`, function () {
   }
 
   it("is deleted in under ten seconds, and no run gets slower by it", async () => {
-    const beside = await runsBeside(large);
+    const beside = await startRuns(large);
     const { runs } = beside;
     // During the first calls, the browser still creates pages.
     await until(() => runs.length > QUIET_RUNS, 300_000);
@@ -206,7 +206,7 @@ describe(`a log of ${LARGE} entries beside one of ${SMALL}`, function () {
     expect(during.length).to.be.above(CALLERS);
     expect(meanwhile).to.be.below(otherwise * 1.2);
     expect(
-      (await large.db.query("SELECT count(*)::int AS n FROM execution_log WHERE id <= $1", [LARGE]))[0].n,
+      (await large.db.query("SELECT count(*)::int AS n FROM execution_log WHERE id <= $1", [LARGE_LOG_ENTRIES]))[0].n,
     ).to.equal(0);
   });
 });

@@ -21,10 +21,10 @@ import { filesUnder, mediaOf } from "../media/support.js";
 const MB = 2 ** 20;
 const KILLED_UPLOADS = 6;
 const S3_KEYS = { AWS_ACCESS_KEY_ID: "S3RVER", AWS_SECRET_ACCESS_KEY: "S3RVER" };
-const LOAD = fileURLToPath(new URL("../harness/upload-load.js", import.meta.url));
+const UPLOAD_LOAD_PROGRAM = fileURLToPath(new URL("../harness/upload-load.js", import.meta.url));
 
 /** Returns the private memory of a process in megabytes. */
-const ownMemory = (pid: number): number =>
+const privateMegabytes = (pid: number): number =>
   Number(/RssAnon:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) / 1024;
 
 function formOf(
@@ -86,9 +86,9 @@ describe("media under load", () => {
   it("a file of 100 MB uses under 30 MB of memory", async () => {
     await start();
     expect(await sendLarge(url, appId, token, 5)).to.equal(201);
-    const before = ownMemory(service.pid);
+    const before = privateMegabytes(service.pid);
     let most = before;
-    const watch = setInterval(() => (most = Math.max(most, ownMemory(service.pid))), 20);
+    const watch = setInterval(() => (most = Math.max(most, privateMegabytes(service.pid))), 20);
     expect(await sendLarge(url, appId, token, 99)).to.equal(201);
     clearInterval(watch);
     process.stdout.write(`      100 MB cost ${(most - before).toFixed(1)} MB\n`);
@@ -120,7 +120,9 @@ describe("media under load", () => {
     await measure(50);
     const alone = await measure(300);
     // Uploads from a separate process: otherwise the process that measures the runs would also have to send.
-    const load = fork(LOAD, [`${url}/v1/apps/${appId}/media/files`, "5", "200"], { env: { TOKEN: token } });
+    const load = fork(UPLOAD_LOAD_PROGRAM, [`${url}/v1/apps/${appId}/media/files`, "5", "200"], {
+      env: { TOKEN: token },
+    });
     await until(() => filesUnder(join(service.dataDir, "media", "incoming")).length >= 150);
     const beside = await measure(300);
     load.kill("SIGKILL");

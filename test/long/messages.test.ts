@@ -11,7 +11,7 @@ import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { firstCredentials } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
-const MESSAGES = 10_000;
+const MESSAGE_COUNT = 10_000;
 const AT_ONCE = 50;
 const BATCH_EVERY_MS = 500;
 const KILLS = 20;
@@ -84,7 +84,7 @@ describe("messages under kill -9", () => {
     }
 
     const killed = killing();
-    for (let first = 0; first < MESSAGES; first += AT_ONCE) {
+    for (let first = 0; first < MESSAGE_COUNT; first += AT_ONCE) {
       await Promise.all([batch(first), delay(BATCH_EVERY_MS)]);
     }
     sending = false;
@@ -102,13 +102,13 @@ describe("messages under kill -9", () => {
     for (const { status } of outbox) statuses[status] = (statuses[status] ?? 0) + 1;
     const arrivals = new Map<string, number>();
     for (const { messageId } of server.taken) arrivals.set(messageId, (arrivals.get(messageId) ?? 0) + 1);
-    const ofReference = new Map([...arrivals].map(([id, times]) => [id.slice(1, 37), times]));
+    const arrivalsByReference = new Map([...arrivals].map(([id, times]) => [id.slice(1, 37), times]));
     process.stdout.write(
       `${JSON.stringify({ statuses, arrived: arrivals.size, twice: [...arrivals.values()].filter((n) => n > 1).length })}\n`,
     );
 
-    expect(new Set(outbox.map(({ subject }) => subject)).size, "each was accepted once").to.equal(MESSAGES);
-    expect(outbox).to.have.length(MESSAGES);
+    expect(new Set(outbox.map(({ subject }) => subject)).size, "each was accepted once").to.equal(MESSAGE_COUNT);
+    expect(outbox).to.have.length(MESSAGE_COUNT);
     expect(
       [...arrivals.values()].filter((times) => times > 1),
       "none arrived twice",
@@ -117,10 +117,12 @@ describe("messages under kill -9", () => {
       Object.keys(statuses).every((status) => ["sent", "unknown"].includes(status)),
       JSON.stringify(statuses),
     ).to.equal(true);
-    const sentAndGone = outbox.filter(({ status, reference }) => status === "sent" && !ofReference.has(reference));
+    const sentAndGone = outbox.filter(
+      ({ status, reference }) => status === "sent" && !arrivalsByReference.has(reference),
+    );
     expect(sentAndGone, "what is said to be sent has arrived").to.deep.equal([]);
     const silent = outbox.filter(
-      ({ status, reference }) => status !== "sent" && status !== "unknown" && ofReference.has(reference),
+      ({ status, reference }) => status !== "sent" && status !== "unknown" && arrivalsByReference.has(reference),
     );
     expect(silent, "what arrived is sent or unknown").to.deep.equal([]);
     expect(statuses["unknown"] ?? 0, "only what was under way is unknown").to.be.at.most(KILLS * 20);

@@ -11,12 +11,12 @@ import { ask } from "../harness/unrest.js";
 
 /** Number of runs, and of log entries, and of log events. LOG_ENTRIES=100000 is quicker. */
 const ROWS = Number(process.env["LOG_ENTRIES"] ?? 3_000_000);
-const LAST_WITHOUT_PARTITIONS = "RunHistory1763600175000";
+const LAST_MIGRATION_WITHOUT_PARTITIONS = "RunHistory1763600175000";
 const TABLES = ["run", "execution_log", "log_event"];
 /** Maximum wait of a caller in milliseconds. The migration tries to get its locks for half a second at a time. */
 const WAIT_MAX_MS = 3_000;
 
-const FILL = `
+const FILL_TABLES = `
   INSERT INTO run (app_id, action_id, copy, trigger, payload, state, queued_at, finished_at)
     SELECT $1, 1 + n % 20, 'production', 'manual', '{"order":1}', 'completed', at, at FROM ONCE;
   INSERT INTO execution_log (app_id, task_id, run_id, type, data, created_at)
@@ -36,7 +36,7 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
   const settingsKey = randomBytes(32).toString("base64");
 
   before(async () => {
-    release = checkOutReleaseBefore(LAST_WITHOUT_PARTITIONS);
+    release = checkOutReleaseBefore(LAST_MIGRATION_WITHOUT_PARTITIONS);
     database = await emptyDatabase();
     old = startProcess(environment(), undefined, release.root);
     url = await old.ready();
@@ -73,7 +73,7 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
 
   async function fill(): Promise<void> {
     const given = `generate_series(1, ${ROWS}) AS n, LATERAL (SELECT now() - interval '20 days' * (1 - n / ${ROWS}.0) AS at) AS moment`;
-    for (const statement of FILL.split(";")) {
+    for (const statement of FILL_TABLES.split(";")) {
       await patient.query(statement.replace("ONCE", given).replaceAll("$1", String(appId)));
     }
     await patient.query("ANALYZE");
@@ -85,7 +85,7 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
   }
 
   /** Starts one caller that starts runs, and another that uses the rest of the API. Collects the responses and the longest duration. */
-  function callersBeside() {
+  function startCallers() {
     let longest = 0;
     let over = false;
     const timed = (request: () => Promise<{ status?: string }>) => () => {
@@ -118,7 +118,7 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
     }
     await fill();
     const before = await counts();
-    const callers = callersBeside();
+    const callers = startCallers();
     const startedAt = performance.now();
     await migrateDatabase(database.url).catch(async (error: unknown) => {
       await callers.stop();

@@ -14,7 +14,7 @@ import { launchChromium } from "../web/chromium.js";
 /** A dependency, a body of `execute` that uses it, and the expected result. In the body, `url` is the URL of {@link startHost}. */
 type Work = readonly [dependency: string, body: string, expected: unknown];
 
-const WORKS: readonly Work[] = [
+const PACKAGE_SAMPLES: readonly Work[] = [
   // Dates
   ["dayjs", "return dayjs('2026-02-28').add(1, 'day').format('YYYY-MM-DD')", "2026-03-01"],
   ["date-fns@4", "return dateFns.format(dateFns.addMonths(new Date(2026, 0, 31), 1), 'yyyy-MM-dd')", "2026-02-28"],
@@ -145,7 +145,7 @@ describe("popular packages", () => {
 
   const nameOf = (dependency: string) => dependency.replaceAll(/\W/g, "-");
 
-  for (const [dependency, body, expected] of WORKS) {
+  for (const [dependency, body, expected] of PACKAGE_SAMPLES) {
     it(`${dependency} works in a server action and in a page`, async () => {
       const actions = `/v3/apps/${service.appId}/actions`;
       const code = `async function execute({ payload: { url } }) { ${body} }`;

@@ -7,10 +7,10 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { launchChromium } from "../web/chromium.js";
 
-const GAP_MS = 30_000;
+const OFFLINE_MS = 30_000;
 const ON_PAGE_VIEW = [{ trigger: "analytics", where: { type: "analytics.pageView" } }];
 /** Returns code that adds a name to the page's set of executed actions. */
-const noting = (text: string) =>
+const codeThatNotes = (text: string) =>
   `async function execute() { (window.ran ??= new Set()).add(${JSON.stringify(text)}); }`;
 
 describe("an open page without a network for 30 s", () => {
@@ -34,14 +34,14 @@ describe("an open page without a network for 30 s", () => {
   const post = async (path: string, body?: object) => (await service.rest("POST", path, { body })).body;
 
   async function published(name: string): Promise<number> {
-    const input = { name, code: noting(name), active: true, environment: "client", triggers: ON_PAGE_VIEW };
+    const input = { name, code: codeThatNotes(name), active: true, environment: "client", triggers: ON_PAGE_VIEW };
     const { id } = (await post(actions(), input)).action;
     await post(`${actions()}/${id}/publish`);
     return id;
   }
 
   /** Opens pages until exactly these actions start in one. */
-  const startsExactly = (...expected: string[]) =>
+  const waitForActions = (...expected: string[]) =>
     until(async () => {
       await page.evaluate("window.ran = new Set(); void Svc.App.Analytics.pageView({})");
       await delay(200);
@@ -52,11 +52,11 @@ describe("an open page without a network for 30 s", () => {
     await post(`/v1/apps/${service.appId}/publish`);
     const master = await published("first");
     await page.goto(`${network.url}/apps/${service.appId}`);
-    await startsExactly("first");
-    await service.rest("PUT", `${actions()}/${master}`, { body: { code: noting("second") } });
+    await waitForActions("first");
+    await service.rest("PUT", `${actions()}/${master}`, { body: { code: codeThatNotes("second") } });
     await post(`${actions()}/${master}/publish`);
     const startedAt = Date.now();
-    await startsExactly("second");
+    await waitForActions("second");
     expect(Date.now() - startedAt).to.be.below(2_000);
     await service.rest("DELETE", `${actions()}/${master}`);
   });
@@ -65,17 +65,17 @@ describe("an open page without a network for 30 s", () => {
     await post(`/v1/apps/${service.appId}/publish`);
     const [changed, removed, unpublished] = [await published("old"), await published("gone"), await published("over")];
     await page.goto(`${network.url}/apps/${service.appId}`);
-    await startsExactly("gone", "old", "over");
+    await waitForActions("gone", "old", "over");
     network.cut();
-    await service.rest("PUT", `${actions()}/${changed}`, { body: { code: noting("new") } });
+    await service.rest("PUT", `${actions()}/${changed}`, { body: { code: codeThatNotes("new") } });
     await post(`${actions()}/${changed}/publish`);
     await service.rest("DELETE", `${actions()}/${removed}`);
-    await delay(GAP_MS);
+    await delay(OFFLINE_MS);
     await post(`${actions()}/${unpublished}/unpublish`);
     await published("added");
     network.restore();
     const restored = Date.now();
-    await startsExactly("added", "new");
+    await waitForActions("added", "new");
     process.stdout.write(`${JSON.stringify({ caughtUpMs: Date.now() - restored })}\n`);
     const copies = await service.db.query("SELECT name FROM action WHERE master_id IS NOT NULL ORDER BY name");
     expect(copies).to.deep.equal([{ name: "added" }, { name: "old" }]);

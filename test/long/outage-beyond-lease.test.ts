@@ -1,7 +1,7 @@
 /** Tests an outage of the database that lasts longer than the lease of every process. test/long/outages.test.ts generates other outages. */
 import { expect } from "chai";
 import { ALL_ROLES } from "../harness/fleet.js";
-import { type Outages, startOutages } from "../harness/outages.js";
+import { type OutageFleet, startOutages } from "../harness/outages.js";
 
 /** Duration of the outage in milliseconds, longer than a lease of 12 s. */
 const AWAY_MS = 16_000;
@@ -12,7 +12,7 @@ describe("an outage of the database that lasts longer than a lease", () => {
     ["two processes", [ALL_ROLES, ALL_ROLES]],
   ] as const) {
     describe(`with ${name}`, () => {
-      let outages: Outages;
+      let outages: OutageFleet;
       before(async () => {
         outages = await startOutages(roles);
       });

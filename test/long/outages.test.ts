@@ -6,16 +6,16 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { ALL_ROLES } from "../harness/fleet.js";
 import type { DatabaseLoss } from "../harness/gateway.js";
-import { type DatabaseOutage, type Outages, startOutages, TWO_OF_EACH_ROLE } from "../harness/outages.js";
+import { type DatabaseOutage, type OutageFleet, startOutages, TWO_OF_EACH_ROLE } from "../harness/outages.js";
 
 const CASES = Number(process.env["OUTAGE_CASES"] ?? 200);
-const FLEETS = Number(process.env["OUTAGE_FLEETS"] ?? 4);
+const FLEET_COUNT = Number(process.env["OUTAGE_FLEETS"] ?? 4);
 const SEED = Number(process.env["OUTAGE_SEED"] ?? Date.now() % 1_000_000);
 
 /** Number of cases after which the test prints its progress. */
-const REPORT_EVERY = 10;
+const CASES_PER_REPORT = 10;
 
-const OUTAGE: fc.Arbitrary<DatabaseOutage> = fc.record({
+const GENERATED_OUTAGE: fc.Arbitrary<DatabaseOutage> = fc.record({
   loss: fc.constantFrom<DatabaseLoss>("SIGINT", "SIGQUIT", "SIGKILL", "cut off", "failed over"),
   awayMs: fc.integer({ min: 1_000, max: 60_000 }),
   // Some runs end before the database is back, some after.
@@ -31,10 +31,10 @@ describe(`${CASES} generated outages of the database (OUTAGE_SEED=${SEED})`, fun
     ["six processes", TWO_OF_EACH_ROLE],
   ] as const) {
     describe(`with ${name}`, () => {
-      const series = fc.sample(OUTAGE, { seed: SEED, numRuns: Math.ceil(CASES / 2) });
-      const fleets: Outages[] = [];
+      const series = fc.sample(GENERATED_OUTAGE, { seed: SEED, numRuns: Math.ceil(CASES / 2) });
+      const fleets: OutageFleet[] = [];
       before(async () => {
-        while (fleets.length < Math.min(FLEETS, series.length)) fleets.push(await startOutages(roles));
+        while (fleets.length < Math.min(FLEET_COUNT, series.length)) fleets.push(await startOutages(roles));
       });
       after(() => Promise.all(fleets.map((outages) => outages.stop())));
 
@@ -42,13 +42,13 @@ describe(`${CASES} generated outages of the database (OUTAGE_SEED=${SEED})`, fun
         const faults: unknown[] = [];
         const remaining = [...series.entries()];
         let [ended, runs] = [0, 0];
-        const experienceRemaining = async (outages: Outages) => {
+        const experienceRemaining = async (outages: OutageFleet) => {
           while (faults.length === 0 && remaining.length > 0) {
             const [at, outage] = remaining.shift()!;
             const verdict = await outages.experience(outage);
             runs += verdict.runs;
             ended += 1;
-            if (ended % REPORT_EVERY === 0 || ended === series.length)
+            if (ended % CASES_PER_REPORT === 0 || ended === series.length)
               process.stdout.write(`      ${ended} outages, ${runs} runs\n`);
             const { doubled, missing } = verdict;
             if (doubled.length + missing.length + verdict.ended.length > 0)

@@ -5,7 +5,7 @@
 import { Readable } from "node:stream";
 import { expect } from "chai";
 import { parseInParts } from "../../src/api/json-in-parts.js";
-import { HARNESS_NAME, withoutHarness } from "../../src/engine/browser/pages/answer.js";
+import { HARNESS_NAME, removeHarnessFrames } from "../../src/engine/browser/pages/answer.js";
 import { contentTypeOf } from "../../src/engine/content-type.js";
 import { detailOf } from "../../src/engine/smtp/outcome.js";
 import { type RowFormat, readRows } from "../../src/operations/data-sources/row-streams.js";
@@ -74,7 +74,7 @@ const PARSERS: Record<string, Parser> = {
   queries: (text) => compileWhere({ [text.slice(0, 500)]: { $iLike: text } }, source, new Statement()),
   code: (text) => parseScript(text.slice(0, 20_000)),
   "script literals": (text) => scriptLiteral(text),
-  stacks: (text) => withoutHarness(`${text}${HARNESS_NAME}:1:1\n${text}`),
+  stacks: (text) => removeHarnessFrames(`${text}${HARNESS_NAME}:1:1\n${text}`),
   "network addresses": (text) => addressBlock(text),
   "names of packages": (text) => isPackageName(text),
   "values of settings": (text) => secretsOfSetting("__a", text),
@@ -139,15 +139,15 @@ const FRAGMENTS = [
 
 const FULL_LENGTH = 256 * 1_024;
 /** Number of pieces in the longest text, which is five doublings. For comparison, the test also parses as many pieces one by one. */
-const PIECES = 32;
-const MOST_PER_DOUBLING = 2.5;
+const PIECE_COUNT = 32;
+const GROWTH_PER_DOUBLING_MAX = 2.5;
 /** Maximum ratio of the time for the whole text to the time for its pieces. A linear parser takes the same for both. */
-const GROWTH_MAX = (MOST_PER_DOUBLING / 2) ** Math.log2(PIECES);
+const GROWTH_MAX = (GROWTH_PER_DOUBLING_MAX / 2) ** Math.log2(PIECE_COUNT);
 const ROUNDS = 2;
 /** Processor time in milliseconds below which a comparison is too imprecise, because the system counts ticks of about 8 ms. */
-const MEASURABLE_MS = 30;
+const MEASURED_MIN_MS = 30;
 /** Processor time of one piece in milliseconds from which on the test does not double the text any more. */
-const LONGEST_MS = 1_000;
+const PIECE_MAX_MS = 1_000;
 
 /** Measures the processor time of this thread, so that other work does not count. Returns the shorter of two rounds. */
 async function timeOf(parse: Parser, text: string, times: number): Promise<number> {
@@ -170,15 +170,15 @@ async function timeOf(parse: Parser, text: string, times: number): Promise<numbe
 /** Returns a description of excessive growth; null if there is none. */
 async function growthFault(parse: Parser, fragment: string): Promise<string | null> {
   const textOf = (length: number) => fragment.repeat(Math.ceil(length / fragment.length));
-  for (const length of [512, FULL_LENGTH / PIECES]) {
+  for (const length of [512, FULL_LENGTH / PIECE_COUNT]) {
     const taken = await timeOf(parse, textOf(length), 1);
-    if (taken > LONGEST_MS) return `${JSON.stringify(fragment)}: ${taken.toFixed(0)} ms for ${length} characters`;
+    if (taken > PIECE_MAX_MS) return `${JSON.stringify(fragment)}: ${taken.toFixed(0)} ms for ${length} characters`;
   }
   const whole = await timeOf(parse, textOf(FULL_LENGTH), 1);
-  if (whole <= MEASURABLE_MS) return null;
-  const pieces = await timeOf(parse, textOf(FULL_LENGTH / PIECES), PIECES);
-  if (whole <= GROWTH_MAX * Math.max(pieces, MEASURABLE_MS)) return null;
-  return `${JSON.stringify(fragment)}: ${whole.toFixed(0)} ms at once, ${pieces.toFixed(0)} ms in ${PIECES} pieces`;
+  if (whole <= MEASURED_MIN_MS) return null;
+  const pieces = await timeOf(parse, textOf(FULL_LENGTH / PIECE_COUNT), PIECE_COUNT);
+  if (whole <= GROWTH_MAX * Math.max(pieces, MEASURED_MIN_MS)) return null;
+  return `${JSON.stringify(fragment)}: ${whole.toFixed(0)} ms at once, ${pieces.toFixed(0)} ms in ${PIECE_COUNT} pieces`;
 }
 
 describe("parsers of text from outside", () => {

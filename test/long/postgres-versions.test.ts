@@ -20,7 +20,7 @@ const VERSIONS = new Map([
   [17, "17.10.0-beta.17"],
 ]);
 /** Test files whose results depend on how PostgreSQL executes statements. */
-const SUITES = [
+const TEST_FILES = [
   "data/migrations",
   "data/upgrade",
   "operations/run-words",
@@ -35,8 +35,8 @@ const SUITES = [
   "backup/*",
 ];
 /** Title of a test that uses a function of PostgreSQL 15 and later. */
-const COUNTS_READS = "no look reads more than the front of the index";
-const COUNTED_FROM = 15;
+const READ_COUNTING_TEST = "no look reads more than the front of the index";
+const READ_COUNTING_SINCE_VERSION = 15;
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
 function fetchPrograms(folder: string): void {
@@ -53,8 +53,8 @@ function fetchPrograms(folder: string): void {
 }
 
 async function mocha(version: number, url: string): Promise<{ code: number; said: string }> {
-  const files = SUITES.map((name) => `dist/test/${name}.test.js`);
-  const without = version < COUNTED_FROM ? ["--grep", COUNTS_READS, "--invert"] : [];
+  const files = TEST_FILES.map((name) => `dist/test/${name}.test.js`);
+  const without = version < READ_COUNTING_SINCE_VERSION ? ["--grep", READ_COUNTING_TEST, "--invert"] : [];
   const child = spawn(
     process.execPath,
     ["--no-node-snapshot", "--enable-source-maps", "node_modules/mocha/bin/mocha.js", ...without, ...files],

@@ -9,10 +9,10 @@ import { until } from "../harness/until.js";
 import { type Editor, editorOf } from "../service/support.js";
 
 const KILLS = Number(process.env["KILLS"] ?? 500);
-const STOPS = Number(process.env["STOPS"] ?? 50);
+const STOP_COUNT = Number(process.env["STOPS"] ?? 50);
 const CALLERS = 4;
 const PAUSE_MAX_MS = 1_000;
-const STOP_WITHIN_MS = 5_000;
+const STOP_MAX_MS = 5_000;
 const WAIT_MAX_MS = 5_000;
 /**
  * Relative number of kills of each kind of process. Browsers and zygotes have fewer, because otherwise each kill would happen while the
@@ -69,7 +69,7 @@ const actionsOf = (url: string): Record<string, string> => ({
   document: "async function execute() { localStorage.n = 1; document.title = 'x'; return document.title }",
 });
 /** Errors that the loss of a browser process explains. */
-const EXPLAINED = /browser ended|page crashed|Failed to fetch|No browser was available|did not come to its end/;
+const EXPLAINED_ERROR = /browser ended|page crashed|Failed to fetch|No browser was available|did not come to its end/;
 
 interface AnswerCounts {
   answers: number;
@@ -93,7 +93,7 @@ async function load(
       seen.answers += 1;
       if (http === 200) continue;
       seen.failures += 1;
-      if (!EXPLAINED.test(String(body.error))) seen.unexplained.push(`${http} ${body.status}: ${body.error}`);
+      if (!EXPLAINED_ERROR.test(String(body.error))) seen.unexplained.push(`${http} ${body.status}: ${body.error}`);
     }
   };
   await Promise.all(Array.from({ length: CALLERS }, (_, at) => caller(at)));
@@ -150,10 +150,10 @@ describe("a service whose browser's processes die", function () {
     expect(seen.longestMs).to.be.below(WAIT_MAX_MS);
   });
 
-  it(`exits with 0 at ${STOPS} stops at random moments, half of them beside a kill`, async () => {
+  it(`exits with 0 at ${STOP_COUNT} stops at random moments, half of them beside a kill`, async () => {
     const codes: Record<string, number> = {};
     let longestMs = 0;
-    for (let stop = 0; stop < STOPS; stop += 1) {
+    for (let stop = 0; stop < STOP_COUNT; stop += 1) {
       const own = startProcess({ ...environment, LOG_LEVEL: "info", DATA_DIR: dataDir });
       service = own;
       let isOver = false;
@@ -176,7 +176,7 @@ describe("a service whose browser's processes die", function () {
       await loaded;
     }
     process.stdout.write(`      ${JSON.stringify({ codes, longestMs: Math.round(longestMs) })}\n`);
-    expect(codes).to.deep.equal({ 0: STOPS });
-    expect(longestMs).to.be.below(STOP_WITHIN_MS);
+    expect(codes).to.deep.equal({ 0: STOP_COUNT });
+    expect(longestMs).to.be.below(STOP_MAX_MS);
   });
 });

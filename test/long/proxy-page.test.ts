@@ -9,12 +9,12 @@ import { join } from "node:path";
 import { expect } from "chai";
 import WebSocket from "ws";
 import { blocksIn } from "../docs/pages.js";
-import { type DocsReader, fillPlaceholders, freePort, reader, type Started } from "../harness/reader.js";
+import { type DocsReader, fillPlaceholders, freePort, reader, type StartedService } from "../harness/reader.js";
 import { until } from "../harness/until.js";
 
 const PAGE = "docs/operate/proxy.md";
 const HOST = "actions.example.com";
-const SERVICE = "127.0.0.1:4000";
+const SERVICE_ADDRESS = "127.0.0.1:4000";
 
 interface Proxy {
   https: number;
@@ -58,7 +58,7 @@ const startNginx: StartProxy = async (folder, file, servicePort) => {
     "listen 80": `listen ${http}`,
     [`/etc/letsencrypt/live/${HOST}/fullchain.pem`]: certificate,
     [`/etc/letsencrypt/live/${HOST}/privkey.pem`]: key,
-    [SERVICE]: `127.0.0.1:${servicePort}`,
+    [SERVICE_ADDRESS]: `127.0.0.1:${servicePort}`,
   });
   writeFileSync(join(folder, "site"), site);
   const folders = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
@@ -76,7 +76,7 @@ const startCaddy: StartProxy = async (folder, file, servicePort) => {
   const path = program("/usr/bin/caddy", "caddy");
   const [https, http] = [await freePort(), await freePort()];
   const options = ["admin off", "local_certs", "skip_install_trust", `http_port ${http}`, `https_port ${https}`];
-  const site = fillPlaceholders(file, { [SERVICE]: `127.0.0.1:${servicePort}` });
+  const site = fillPlaceholders(file, { [SERVICE_ADDRESS]: `127.0.0.1:${servicePort}` });
   const globals = [...options, `storage file_system ${folder}/storage`].join("\n");
   writeFileSync(join(folder, "Caddyfile"), `{\n${globals}\n}\n${site}`);
   const { stop } = launch(path, ["run", "--config", join(folder, "Caddyfile"), "--adapter", "caddyfile"], folder);
@@ -88,7 +88,7 @@ describe("the page on proxies", function () {
   const [start] = blocksIn(PAGE, "sh", 1);
   const [caddyfile, nginxSite] = blocksIn(PAGE, "text", 2);
   let operator: DocsReader;
-  let service: Started;
+  let service: StartedService;
   let port: number;
   let token: string;
 

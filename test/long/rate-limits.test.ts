@@ -11,7 +11,7 @@ import { expect } from "chai";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { firstCredentials } from "../harness/service.js";
 
-const MAIN = fileURLToPath(new URL("../../src/main.js", import.meta.url));
+const MAIN_PROGRAM = fileURLToPath(new URL("../../src/main.js", import.meta.url));
 const WINDOW_MS = 60_000;
 const CALLS = 1_000;
 const DURATION_MS = 70_000;
@@ -25,7 +25,7 @@ describe("the rate limits in real time", () => {
   let appId: number;
 
   async function start(index: number): Promise<string> {
-    const child = spawn(process.execPath, ["--no-node-snapshot", MAIN], {
+    const child = spawn(process.execPath, ["--no-node-snapshot", MAIN_PROGRAM], {
       env: {
         PATH: process.env["PATH"],
         PORT: "0",
@@ -79,7 +79,7 @@ describe("the rate limits in real time", () => {
 
   const ascending = (a: number, b: number) => a - b;
 
-  async function hold(limit: number, method: string, path: string): Promise<void> {
+  async function sendCallsAcrossWindow(limit: number, method: string, path: string): Promise<void> {
     const started = performance.now();
     const calls = Array.from({ length: CALLS }, async (_, index) => {
       // Sends the calls in bursts of 20.
@@ -99,9 +99,9 @@ describe("the rate limits in real time", () => {
   it("never exceed 60, 30 and 10 in any 60 s", async () => {
     const actions = `/v3/apps/${appId}/actions`;
     await Promise.all([
-      hold(60, "GET", actions),
-      hold(30, "POST", `${actions}/nobody/run`),
-      hold(10, "POST", `${actions}/2000000000/publish`),
+      sendCallsAcrossWindow(60, "GET", actions),
+      sendCallsAcrossWindow(30, "POST", `${actions}/nobody/run`),
+      sendCallsAcrossWindow(10, "POST", `${actions}/2000000000/publish`),
     ]);
   });
 });

@@ -8,7 +8,7 @@ import { editorOf, QUICK } from "../service/support.js";
  * Script that rejects a promise in the service's process at each SIGUSR2. From the second one on, rejections look like those of a database
  * call during an outage.
  */
-const FAULT = `let code;
+const REJECTING_SCRIPT = `let code;
 process.on('SIGUSR2', () => {
   Promise.reject(Object.assign(new Error('a fault'), { code }));
   code = 'ECONNREFUSED';
@@ -18,7 +18,7 @@ describe("a promise of the service that is rejected and not handled", function (
   this.timeout(90_000);
   let service: ServiceProcess;
   before(() => {
-    service = startProcess({ NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(FAULT)}` });
+    service = startProcess({ NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(REJECTING_SCRIPT)}` });
   });
   after(() => service.clean());
 

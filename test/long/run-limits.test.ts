@@ -15,7 +15,7 @@ import { startProcess } from "../harness/process.js";
 import { publishDirectly } from "../harness/production-copies.js";
 import { firstCredentials, startTestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
-import { asEditor, WAITING } from "../service/support.js";
+import { createEditor, WAITING_CODE } from "../service/support.js";
 
 const HOLDER = "00000000-0000-4000-8000-000000000001";
 const MANY = 100_000;
@@ -100,10 +100,10 @@ describe("limits of an action's runs", () => {
     };
     const processes = [startProcess(settings), startProcess(settings)];
     const urls = await Promise.all(processes.map((one) => one.ready()));
-    const editors = urls.map((url) => asEditor(url, tokens.editor));
+    const editors = urls.map((url) => createEditor(url, tokens.editor));
     const { call } = editors[0]!;
     const fields = { active: true, triggers: [{ trigger: "manual" }], concurrency: { policy: "queue", key: "k" } };
-    await call("POST", "", { name: "one", code: WAITING, ...fields });
+    await call("POST", "", { name: "one", code: WAITING_CODE, ...fields });
     const posted = Array.from({ length: 80 }, (_, n) =>
       editors[n % 2]!.call("POST", "/one/run", { k: n % 4, wait: 100 + n }),
     );

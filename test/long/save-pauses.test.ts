@@ -6,7 +6,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 const LONGEST_PAUSE_MS = 50;
 const NEIGHBOUR_MAX_MS = 2_000;
 const wrap = (body: string) => `async function execute() { ${body} }`;
-const MEGABYTES: Record<string, string> = {
+const MEGABYTE_SOURCES: Record<string, string> = {
   assignments: wrap("a=1;".repeat(245_000)),
   calls: wrap("x();".repeat(245_000)),
   blocks: wrap("{let a}".repeat(140_000)),
@@ -29,7 +29,7 @@ describe("saving a megabyte of code", () => {
   const save = (app: number, name: string, code: string) =>
     service.rest("POST", `/v3/apps/${app}/actions`, { as: "admin", body: { name, code } });
 
-  for (const [title, code] of Object.entries(MEGABYTES)) {
+  for (const [title, code] of Object.entries(MEGABYTE_SOURCES)) {
     it(`pauses nothing for more than ${LONGEST_PAUSE_MS} ms: ${title}`, async () => {
       const delays = monitorEventLoopDelay({ resolution: 5 });
       delays.enable();

@@ -9,7 +9,7 @@ import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { publishDirectly } from "../harness/production-copies.js";
 
 const NOON = Date.parse("2026-03-02T12:00:00Z");
-const CLAIMS = 200;
+const CLAIM_COUNT = 200;
 
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
@@ -93,10 +93,10 @@ describe("many schedules", () => {
     const claims = { without: [] as number[], within: [] as number[] };
     const heaps: number[] = [];
     // The two claims take turns, and the test compares their medians, because the machine's speed varies.
-    for (let count = 0; count < CLAIMS; count += 1) {
+    for (let count = 0; count < CLAIM_COUNT; count += 1) {
       claims.without.push(await claim(otherDb));
       claims.within.push(await claim(db));
-      if (count === CLAIMS / 2 || count === CLAIMS - 1) heaps.push(heapUsed());
+      if (count === CLAIM_COUNT / 2 || count === CLAIM_COUNT - 1) heaps.push(heapUsed());
     }
     await otherDb.destroy();
     await other.drop();

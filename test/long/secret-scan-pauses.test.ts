@@ -9,7 +9,7 @@ import { expectSameVerdicts } from "../attacks/secret-texts.js";
 const RESULT = 6 * 1024 * 1024;
 const TIME_MAX_MS = 200;
 const PAUSE_MAX_MS = 50;
-const GENERATED = 20_000;
+const GENERATED_SAMPLES = 20_000;
 
 describe("the scan of large results", function () {
   this.timeout(0);
@@ -33,5 +33,5 @@ describe("the scan of large results", function () {
     });
   }
 
-  it(`agrees with its reference on ${GENERATED} generated texts`, () => expectSameVerdicts(GENERATED));
+  it(`agrees with its reference on ${GENERATED_SAMPLES} generated texts`, () => expectSameVerdicts(GENERATED_SAMPLES));
 });

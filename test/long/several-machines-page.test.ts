@@ -19,7 +19,7 @@ import {
   lastLine,
   ROOT,
   reader,
-  type Started,
+  type StartedService,
 } from "../harness/reader.js";
 import { startS3 } from "../harness/s3.js";
 import { until } from "../harness/until.js";
@@ -31,7 +31,7 @@ const BUCKET = "svc-files";
 interface Machine {
   reader: DocsReader;
   url: string;
-  started: Started;
+  started: StartedService;
 }
 
 async function query(url: string, sql: string): Promise<Record<string, unknown>[]> {

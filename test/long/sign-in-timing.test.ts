@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { signedInPerson } from "../harness/people.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
-const TRIES = 200;
+const TRIES_PER_KIND = 200;
 /** Quantile of the normal distribution for a confidence of 95 %. */
 const Z = 1.96;
 
@@ -47,7 +47,7 @@ describe("the time of a failed sign-in", () => {
     const names = Object.keys(kinds) as (keyof typeof kinds)[];
     for (const name of names) for (let at = 0; at < 20; at += 1) await timed(kinds[name]);
     // The kinds take turns, so that a slow moment of the machine affects all of them.
-    for (let at = 0; at < TRIES; at += 1) {
+    for (let at = 0; at < TRIES_PER_KIND; at += 1) {
       for (let step = 0; step < names.length; step += 1) {
         const name = names[(at + step) % names.length]!;
         times[name].push(await timed(kinds[name]));

@@ -8,14 +8,14 @@ import { rows } from "../../src/data/database.js";
 import { addressOf, BODY_SAMPLES, filled, type Ids, prepareSamples } from "../api/body-samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
-const WRITES = Number(process.env["WRITES"] ?? 6_000);
+const WRITE_COUNT = Number(process.env["WRITES"] ?? 6_000);
 const SEED = Number(process.env["SEED"] ?? 1);
-const WRITES_AT_ONCE = 16;
+const CONCURRENT_WRITES = 16;
 /** Routes that the test skips, because their response waits for a run or for another service. */
-const LEFT_OUT = /runWithResult|\/ai\/|secret-bindings\/test|sign-in|\/auth\/reset|communicate/;
+const SKIPPED_ROUTES = /runWithResult|\/ai\/|secret-bindings\/test|sign-in|\/auth\/reset|communicate/;
 
 /** Changes without a body that the test skips, because they would end it: they concern the whole app, the caller, or all schedules. */
-const ENDS = /\/auth\/|DELETE \/v1\/(admin\/)?apps\/\{appId\}$|editors|unpublish|oauth|hooks/;
+const TEST_ENDING_ROUTES = /\/auth\/|DELETE \/v1\/(admin\/)?apps\/\{appId\}$|editors|unpublish|oauth|hooks/;
 
 /** Table in which the test finds the IDs for each parameter of the samples. */
 const TABLE_OF: Record<string, string> = {
@@ -54,13 +54,13 @@ describe("concurrent changes of one app", function () {
       )
       .filter(({ method, requestBody }) => method !== "get" && !requestBody)
       .map(({ path, method }) => `${method.toUpperCase()} ${path}`)
-      .filter((route) => !ENDS.test(route));
-    routes = [...Object.keys(BODY_SAMPLES).filter((route) => !LEFT_OUT.test(route)), ...withoutBody];
+      .filter((route) => !TEST_ENDING_ROUTES.test(route));
+    routes = [...Object.keys(BODY_SAMPLES).filter((route) => !SKIPPED_ROUTES.test(route)), ...withoutBody];
   });
   after(() => service.stop());
 
-  it(`all succeed or fail without a 5xx, ${WRITES} of them, and none deadlocks`, async () => {
-    const numbers = fc.sample(fc.nat(), { seed: SEED, numRuns: WRITES * 25 });
+  it(`all succeed or fail without a 5xx, ${WRITE_COUNT} of them, and none deadlocks`, async () => {
+    const numbers = fc.sample(fc.nat(), { seed: SEED, numRuns: WRITE_COUNT * 25 });
     let drawn = 0;
     const draw = () => numbers[drawn++ % numbers.length]!;
     const faults: string[] = [];
@@ -110,9 +110,9 @@ describe("concurrent changes of one app", function () {
       if (answer.http >= 500 && answer.http !== 503) faults.push(`${route}: ${JSON.stringify(answer.body)}`);
     };
     const writer = async () => {
-      for (; sent < WRITES; ) await write(sent++);
+      for (; sent < WRITE_COUNT; ) await write(sent++);
     };
-    await Promise.all(Array.from({ length: WRITES_AT_ONCE }, writer));
+    await Promise.all(Array.from({ length: CONCURRENT_WRITES }, writer));
     process.stdout.write(`      ${JSON.stringify(answers)}\n`);
     expect(faults).to.deep.equal([]);
     const sql = "SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()";

@@ -8,11 +8,11 @@ import { until } from "../harness/until.js";
 
 /** Number of runs. It must be 1,500 or more, so that the last samples are not the first ones. */
 const RUNS = Number(process.env["SOAK_RUNS"] ?? 7_000);
-const APPS = 12;
+const APP_COUNT = 12;
 const CALLERS = 4;
 const KILLS = Number(process.env["SOAK_KILLS"] ?? 100);
 /** Number of runs between two measurements of memory. */
-const SAMPLE_EVERY = 100;
+const RUNS_PER_SAMPLE = 100;
 const codeWith = (statement: string) => `async function execute({ payload }) {
   ${statement}
   await new Promise((resolve) => setTimeout(resolve, payload.ms));
@@ -45,7 +45,7 @@ describe("a service that runs for a long time", () => {
     return { http: response.status, body: await response.json() };
   }
 
-  const run = (n: number, ms: number) => call(`/v3/apps/${apps[n % APPS]}/actions/soak/runWithResult`, { n, ms });
+  const run = (n: number, ms: number) => call(`/v3/apps/${apps[n % APP_COUNT]}/actions/soak/runWithResult`, { n, ms });
 
   /** Calls `once` with 0, 1, 2 … from several callers, until it has been called `count` times or `over` returns true. */
   async function fire(count: number, once: (n: number) => Promise<void>, over = () => false): Promise<void> {
@@ -61,7 +61,7 @@ describe("a service that runs for a long time", () => {
   }
 
   /** Reads the metrics. Returns a function that counts the runs of an app, in one mode or in all. */
-  async function ranIn(): Promise<(app: number, mode?: RunMode) => number> {
+  async function readRunCounts(): Promise<(app: number, mode?: RunMode) => number> {
     const response = await fetch(`${url}/metrics`, { headers: { "auth-token": service.credentials().tokens.admin } });
     const lines = (await response.text()).split("\n").filter((line) => line.startsWith("svc_runs_total{"));
     return (app, mode) => {
@@ -103,7 +103,7 @@ describe("a service that runs for a long time", () => {
     await db.connect();
     const action = { name: "soak", active: true, triggers: [{ trigger: "manual" }] };
     apps = [];
-    while (apps.length < APPS) {
+    while (apps.length < APP_COUNT) {
       const { body } = await call("/v1/admin/apps", { name: `Soak ${apps.length}` });
       await call(`/v3/apps/${body.app.id}/actions`, { ...action, code: CODES[apps.length % CODES.length]![1] });
       apps.push(body.app.id);
@@ -114,7 +114,7 @@ describe("a service that runs for a long time", () => {
     await service.clean();
   });
 
-  it(`executes ${RUNS} runs of ${APPS} apps, each once, and grows by less than a fifth after the first 500`, async () => {
+  it(`executes ${RUNS} runs of ${APP_COUNT} apps, each once, and grows by less than a fifth after the first 500`, async () => {
     const samples: number[] = [];
     // Executes the runs in rounds, so that no app has two runs at once. Otherwise the number of pages would vary.
     for (let first = 0; first < RUNS; first += CALLERS) {
@@ -123,18 +123,18 @@ describe("a service that runs for a long time", () => {
         expect(http, JSON.stringify(body)).to.equal(200);
         expect(body.result.n).to.equal(n);
       }
-      if (first % SAMPLE_EVERY === 0) samples.push(held());
+      if (first % RUNS_PER_SAMPLE === 0) samples.push(held());
     }
     const megabytes = samples.map((bytes) => Math.round(bytes / 1024 / 1024));
     const mean = (some: number[]) => some.reduce((sum, one) => sum + one, 0) / some.length;
     const [early, late] = [mean(megabytes.slice(5, 10)), mean(megabytes.slice(-5))];
-    console.log(`      MB every ${SAMPLE_EVERY} runs: ${megabytes.join(" ")}; ${chromium().length} processes`);
+    console.log(`      MB every ${RUNS_PER_SAMPLE} runs: ${megabytes.join(" ")}; ${chromium().length} processes`);
     expect(late).to.be.lessThan(early * 1.2);
     expect(await count("SELECT count(*) FROM run WHERE state = 'completed'")).to.equal(RUNS);
     expect(await count("SELECT count(DISTINCT run_id) FROM execution_log")).to.equal(RUNS);
     expect(await count("SELECT count(*) FROM execution_log")).to.equal(RUNS);
     expect(zombies()).to.deep.equal([]);
-    const counted = await ranIn();
+    const counted = await readRunCounts();
     for (const [index, app] of apps.entries()) {
       const [room] = CODES[index % CODES.length]!;
       // On a busy machine, some isolates may be late, and their runs start again in another mode.

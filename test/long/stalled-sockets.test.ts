@@ -3,11 +3,11 @@ import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import { Client } from "pg";
 import { addLogEntry } from "../harness/log-entries.js";
-import { followLogs, heldOpen, type LogSocket } from "../harness/log-sockets.js";
+import { countOpenSockets, followLogs, type LogSocket } from "../harness/log-sockets.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { until } from "../harness/until.js";
 
-const SOCKETS = 200;
+const SOCKET_COUNT = 200;
 const READERS = 20;
 const ENTRY_CHARACTERS = 50_000;
 const PACE_MS = 100;
@@ -49,25 +49,25 @@ describe("200 sockets that stop reading", () => {
     const before = residentBytes(service.pid);
 
     const stalled: LogSocket[] = [];
-    while (stalled.length < SOCKETS) stalled.push(await open());
-    expect(heldOpen(url, stalled)).to.equal(SOCKETS);
+    while (stalled.length < SOCKET_COUNT) stalled.push(await open());
+    expect(countOpenSockets(url, stalled)).to.equal(SOCKET_COUNT);
     for (const socket of stalled) socket.stall();
     const startedAt = Date.now();
     const read = received();
-    let [peak, emitted, held] = [before, 0, SOCKETS];
+    let [peak, emitted, held] = [before, 0, SOCKET_COUNT];
     while (held > 0 && Date.now() - startedAt < 30_000) {
       await emit();
       emitted += 1;
       await delay(PACE_MS);
       peak = Math.max(peak, residentBytes(service.pid));
-      held = heldOpen(url, stalled);
+      held = countOpenSockets(url, stalled);
     }
     const seconds = (Date.now() - startedAt) / 1_000;
     process.stdout.write(`${JSON.stringify({ held, seconds, emitted, grownMb: (peak - before) / MB })}\n`);
     expect(held).to.equal(0);
     expect(peak - before).to.be.below(100 * MB);
     await until(() => received() >= read + emitted);
-    expect(heldOpen(url, readers)).to.equal(READERS);
+    expect(countOpenSockets(url, readers)).to.equal(READERS);
     // The connections end as if they were cut, after the data that the network had already accepted.
     expect(new Set(await Promise.all(stalled.map((socket) => socket.drain())))).to.deep.equal(new Set([1006]));
   });

@@ -7,12 +7,12 @@ import { studioPage } from "../web/studio-page.js";
 
 const BYTES_PER_SECOND = (1.6 * 1_000_000) / 8;
 const LATENCY_MS = 150;
-const USABLE_MS = 1_500;
+const USABLE_MAX_MS = 1_500;
 /**
  * Maximum time in milliseconds until a list is shown. Studio loads the page that the URL names only after the service has returned the
  * session.
  */
-const LIST_MS = 2_500;
+const LIST_MAX_MS = 2_500;
 const ROUNDS = 5;
 
 describe("Studio on a slow connection", () => {
@@ -57,7 +57,7 @@ describe("Studio on a slow connection", () => {
   it("lets a person sign in within 1.5 s", async () => {
     const ms = await timed('form[aria-busy="false"]');
     console.log(`    usable after ${Math.round(ms)} ms`);
-    expect(ms).to.be.below(USABLE_MS);
+    expect(ms).to.be.below(USABLE_MAX_MS);
   });
 
   it("shows Home within 1.5 s; lists, code that can be changed and its Run within 2.5 s", async () => {
@@ -67,11 +67,11 @@ describe("Studio on a slow connection", () => {
     await page.close();
     const action = `#/${service.appId}/actions/${actionId}`;
     for (const [usable, place, bound] of [
-      [".home .usage", "", USABLE_MS],
-      [".action-list .action", "#/actions", LIST_MS],
-      [".runs-filters", "#/runs", LIST_MS],
-      [".plain-code:enabled", action, LIST_MS],
-      [".payload .primary:enabled", action, LIST_MS],
+      [".home .usage", "", USABLE_MAX_MS],
+      [".action-list .action", "#/actions", LIST_MAX_MS],
+      [".runs-filters", "#/runs", LIST_MAX_MS],
+      [".plain-code:enabled", action, LIST_MAX_MS],
+      [".payload .primary:enabled", action, LIST_MAX_MS],
     ] as const) {
       const ms = await timed(usable, place);
       console.log(`    ${usable} after ${Math.round(ms)} ms`);

@@ -8,8 +8,8 @@ import { COUNT_FETCHES, kindOfPlace, linksOn, settle } from "../web/studio-crawl
 import { studioPage } from "../web/studio-page.js";
 
 /** Text with markup, the end of an attribute, template syntax, and a change of the writing direction. */
-const HOSTILE = `"><img class=hostile src=x onerror="hostile=1"><b class=hostile>\${hostile}{{hostile}}\u202Egpj.exe`;
-const TEXT = JSON.stringify(HOSTILE);
+const HOSTILE_TEXT = `"><img class=hostile src=x onerror="hostile=1"><b class=hostile>\${hostile}{{hostile}}\u202Egpj.exe`;
+const TEXT = JSON.stringify(HOSTILE_TEXT);
 
 const CODE = `async function execute({ payload }) {
   console.log(${TEXT}, { [${TEXT}]: [${TEXT}] });
@@ -24,26 +24,38 @@ async function fillApp({ rest, appId, url, tokens }: TestService): Promise<void>
     return answer.body;
   };
   const [v1, v3] = [`/v1/apps/${appId}`, `/v3/apps/${appId}/actions`];
-  const texts = { [HOSTILE]: HOSTILE, name: HOSTILE, title: HOSTILE, body: HOSTILE };
-  await send("PUT", v1, { name: HOSTILE });
+  const texts = { [HOSTILE_TEXT]: HOSTILE_TEXT, name: HOSTILE_TEXT, title: HOSTILE_TEXT, body: HOSTILE_TEXT };
+  await send("PUT", v1, { name: HOSTILE_TEXT });
   const triggers = [{ trigger: "manual" }, { trigger: "schedule" }];
-  const action = { name: "plain", description: HOSTILE, active: true, triggers, frequency: "0 9 * * 1-5", code: CODE };
+  const action = {
+    name: "plain",
+    description: HOSTILE_TEXT,
+    active: true,
+    triggers,
+    frequency: "0 9 * * 1-5",
+    code: CODE,
+  };
   const { id } = (await send("POST", v3, action)).action;
   await send("POST", `${v3}/${id}/runWithResult`, texts);
   expect((await rest("POST", `${v3}/${id}/runWithResult`, { body: { ...texts, fails: true } })).http).to.equal(500);
   await send("POST", `${v1}/settings`, texts);
-  await send("POST", `${v1}/tokens`, { kind: "api", name: HOSTILE });
-  const sourceId = (await send("POST", `${v1}/data-sources`, { name: HOSTILE })).dataSource.id;
+  await send("POST", `${v1}/tokens`, { kind: "api", name: HOSTILE_TEXT });
+  const sourceId = (await send("POST", `${v1}/data-sources`, { name: HOSTILE_TEXT })).dataSource.id;
   await send("POST", `${v1}/data-sources/${sourceId}/entries`, texts);
   await send("POST", `${v1}/notifications`, { data: texts });
-  const to = [{ email: "ada@example.com", name: HOSTILE }];
-  await send("POST", `${v1}/communicate/email`, { to, subject: HOSTILE, html: HOSTILE });
-  await send("POST", `${v1}/alerts`, { name: HOSTILE, condition: "failed", channel: "email", to: ["ada@example.com"] });
-  const person = { firstName: HOSTILE, lastName: HOSTILE, email: "hostile@example.com" };
+  const to = [{ email: "ada@example.com", name: HOSTILE_TEXT }];
+  await send("POST", `${v1}/communicate/email`, { to, subject: HOSTILE_TEXT, html: HOSTILE_TEXT });
+  await send("POST", `${v1}/alerts`, {
+    name: HOSTILE_TEXT,
+    condition: "failed",
+    channel: "email",
+    to: ["ada@example.com"],
+  });
+  const person = { firstName: HOSTILE_TEXT, lastName: HOSTILE_TEXT, email: "hostile@example.com" };
   const { user } = await send("POST", "/v1/admin/users", person, "admin");
   await send("POST", `${v1}/editors`, { userId: user.id });
   const file = new FormData();
-  file.append("file", new Blob(["a text"], { type: "text/plain" }), HOSTILE);
+  file.append("file", new Blob(["a text"], { type: "text/plain" }), HOSTILE_TEXT);
   const headers = { "auth-token": tokens.editor };
   expect((await fetch(`${url}${v1}/media/files`, { method: "POST", headers, body: file })).ok).to.equal(true);
 }

@@ -8,8 +8,8 @@ import { type StudioPage, studioPage } from "../web/studio-page.js";
 
 const ROWS = 100_000;
 const TASK_MAX_MS = 100;
-const STEPS = 200;
-const PRINT = `async function execute() {
+const SCROLL_STEPS = 200;
+const PRINTING_CODE = `async function execute() {
   for (let at = 0; at < 10_000; at += 1) {
     console.log("line", at, "of", 10_000);
     if (at % 200 === 0) await new Promise((resolve) => setTimeout(resolve, 10));
@@ -29,7 +29,7 @@ describe("Studio with a hundred thousand rows", function () {
   before(async () => {
     [service, browser] = await Promise.all([startTestService(), launchChromium()]);
     const { db, appId, rest } = service;
-    const action = { name: "print", active: true, triggers: [{ trigger: "manual" }], code: PRINT };
+    const action = { name: "print", active: true, triggers: [{ trigger: "manual" }], code: PRINTING_CODE };
     actionId = (await rest("POST", `/v3/apps/${appId}/actions`, { body: action })).body.action.id;
     const source = await rest("POST", `/v1/apps/${appId}/data-sources`, { body: { name: "people" } });
     sourceId = source.body.dataSource.id;
@@ -72,8 +72,8 @@ describe("Studio with a hundred thousand rows", function () {
     page.evaluate(`(async () => {
       const box = document.querySelector(${JSON.stringify(selector)});
       for (const way of [1, -1]) {
-        for (let step = 0; step < ${STEPS}; step += 1) {
-          box.scrollTop += (way * ${pixels}) / ${STEPS};
+        for (let step = 0; step < ${SCROLL_STEPS}; step += 1) {
+          box.scrollTop += (way * ${pixels}) / ${SCROLL_STEPS};
           await new Promise(requestAnimationFrame);
         }
       }

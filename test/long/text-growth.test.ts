@@ -1,6 +1,6 @@
 /** Measures functions that read untrusted text on the main thread: for any content, four times the text takes about four times as long. */
 import { expect } from "chai";
-import { HARNESS_NAME, readAnswer, withoutHarness } from "../../src/engine/browser/pages/answer.js";
+import { HARNESS_NAME, readAnswer, removeHarnessFrames } from "../../src/engine/browser/pages/answer.js";
 import { isDeclaration } from "../../src/engine/bundler/declarations.js";
 import { nameInReadme } from "../../src/engine/bundler/global-name.js";
 import { contentTypeOf } from "../../src/engine/content-type.js";
@@ -9,7 +9,7 @@ import { filledTests } from "../../src/rules/caller-rules.js";
 import { parseSender } from "../../src/rules/message-destination.js";
 import { isEmailAddress } from "../../src/rules/message-fields.js";
 
-const LONGER = 4;
+const LENGTH_RATIO = 4;
 /** Maximum ratio of processor times for four times the text: 2.5 for each doubling. A linear function has 4, a quadratic one 16. */
 const RATIO_MAX = 6.25;
 /** Minimum time in milliseconds of a measurement. A shorter one is too imprecise. */
@@ -22,7 +22,7 @@ const stackOf = (text: string) => `error ${JSON.stringify({ name: "E", message: 
 
 const READERS: Record<string, (text: string) => unknown> = {
   contentTypeOf: (text) => contentTypeOf(Buffer.from(text)),
-  withoutHarness: (text) => withoutHarness(`${text}\n    at ${HARNESS_NAME}:1:1`),
+  withoutHarness: (text) => removeHarnessFrames(`${text}\n    at ${HARNESS_NAME}:1:1`),
   readAnswer: (text) => readAnswer(stackOf(text)),
   parseSender,
   isEmailAddress,
@@ -64,14 +64,14 @@ async function least(read: (text: string) => unknown, text: string): Promise<num
 describe("text from outside", function () {
   this.timeout(0);
   for (const [name, read] of Object.entries(READERS)) {
-    it(`takes ${name} at most ${RATIO_MAX} times as long for ${LONGER} times as much`, async () => {
+    it(`takes ${name} at most ${RATIO_MAX} times as long for ${LENGTH_RATIO} times as much`, async () => {
       for (const part of PARTS.filter((one) => one !== "")) {
         let characters = 2 ** 10;
         while (characters < CHARACTERS_MAX && (await timeOf(read, textOf(part, characters))) < TIME_MIN_MS)
           characters *= 2;
         if (characters === CHARACTERS_MAX) continue;
         const once = await least(read, textOf(part, characters));
-        const more = await least(read, textOf(part, LONGER * characters));
+        const more = await least(read, textOf(part, LENGTH_RATIO * characters));
         expect(more / Math.max(once, TIME_MIN_MS / 2), `${JSON.stringify(part)} × ${characters}`).to.be.below(
           RATIO_MAX,
         );

@@ -20,19 +20,19 @@ import { checkOutReleaseBefore, type Release } from "../harness/release-before.j
 import { ask } from "../harness/unrest.js";
 import { until } from "../harness/until.js";
 
-const HERE = fileURLToPath(new URL("../../../", import.meta.url));
+const THIS_RELEASE = fileURLToPath(new URL("../../../", import.meta.url));
 /** Rate of the clock, at which schedules fire each second. */
-const RATE = 60;
-const BESIDE_MS = 20_000;
-const ALONE_MS = 4_000;
-const SAVES = 30;
-const EVENTS = 20;
+const CLOCK_RATE = 60;
+const SERVED_TOGETHER_MS = 20_000;
+const SERVED_ALONE_MS = 4_000;
+const SAVE_COUNT = 30;
+const EVENT_COUNT = 20;
 const START_LIMIT_MS = 180_000;
 /** Allowed outcomes of the schedules' ticks. At this rate of the clock, a tick is late after a second on a busy machine. */
-const TICKS = ["completed", "still running", "late by more than 60 s"];
+const ALLOWED_TICK_STATES = ["completed", "still running", "late by more than 60 s"];
 
 /** A process that receives calls until the test moves them to another process. */
-interface Served {
+interface ServingProcess {
   name: string;
   process: ServiceProcess;
   url: string;
@@ -49,7 +49,7 @@ describe("this release and the previous one on one database, under load", functi
   let appId: number;
   let token: string;
   const startedAt = Date.now();
-  const clock = createFastClock(startedAt, RATE);
+  const clock = createFastClock(startedAt, CLOCK_RATE);
   const settingsKey = randomBytes(32).toString("base64");
   const processes: ServiceProcess[] = [];
   const answers: Record<string, Answers> = {};
@@ -78,8 +78,8 @@ describe("this release and the previous one on one database, under load", functi
       NPM_PACKAGES: "off",
     };
     // The clock of the previous release starts at its argument, not BACK_MS earlier. This argument makes both clocks equal.
-    const start = root === HERE ? startedAt : startedAt + CLOCK_BACK_MS / (RATE - 1);
-    const entry = [join(root, "dist/test/harness/instance-process.js"), String(start), String(RATE)];
+    const start = root === THIS_RELEASE ? startedAt : startedAt + CLOCK_BACK_MS / (CLOCK_RATE - 1);
+    const entry = [join(root, "dist/test/harness/instance-process.js"), String(start), String(CLOCK_RATE)];
     const started = startProcess(environment, entry, root);
     processes.push(started);
     const isReady = () => started.log.some(({ msg }) => msg === "ready");
@@ -103,7 +103,7 @@ describe("this release and the previous one on one database, under load", functi
   }
 
   /** Sends calls to the process from two callers while it serves. */
-  async function serve(name: string, started: ServiceProcess): Promise<Served> {
+  async function serve(name: string, started: ServiceProcess): Promise<ServingProcess> {
     const url = await started.listening();
     const received = createAnswers();
     answers[name] = received;
@@ -121,7 +121,7 @@ describe("this release and the previous one on one database, under load", functi
     };
   }
 
-  async function stop(served: Served): Promise<void> {
+  async function stop(served: ServingProcess): Promise<void> {
     await served.relieve();
     served.process.signal("SIGTERM");
     expect((await served.process.ended).code, served.process.stderr()).to.equal(0);
@@ -144,11 +144,11 @@ describe("this release and the previous one on one database, under load", functi
   }
 
   /** Saves through one process, and runs, reads and counts through the other one. Then swaps the two. */
-  async function saveAcross(one: Served, other: Served): Promise<void> {
+  async function saveAcross(one: ServingProcess, other: ServingProcess): Promise<void> {
     const actions = `/v3/apps/${appId}/actions`;
     const { actions: found } = await call(one.url, "GET", actions);
     const { id } = found.find(({ name }: { name: string }) => name === "saved");
-    for (let n = 0; n < SAVES; n += 1) {
+    for (let n = 0; n < SAVE_COUNT; n += 1) {
       const [writer, reader] = n % 2 === 0 ? [one, other] : [other, one];
       const what = `${n} saved by ${writer.name}, seen by ${reader.name}`;
       await call(writer.url, "PUT", `${actions}/${id}`, {
@@ -163,8 +163,8 @@ describe("this release and the previous one on one database, under load", functi
   }
 
   /** Sends a call to one process and repeats it at the other with the same idempotency key: only one run exists. */
-  async function repeatAcross(one: Served, other: Served): Promise<void> {
-    const ask = async ({ url }: Served, key: string) => {
+  async function repeatAcross(one: ServingProcess, other: ServingProcess): Promise<void> {
+    const ask = async ({ url }: ServingProcess, key: string) => {
       const headers = { "auth-token": token, "content-type": "application/json", "idempotency-key": key };
       const path = `/v3/apps/${appId}/actions/subject/run`;
       const response = await fetch(url + path, { method: "POST", headers, body: "{}" });
@@ -178,8 +178,8 @@ describe("this release and the previous one on one database, under load", functi
     }
   }
 
-  async function sendEvents({ url }: Served): Promise<void> {
-    for (let n = 0; n < EVENTS; n += 1) {
+  async function sendEvents({ url }: ServingProcess): Promise<void> {
+    for (let n = 0; n < EVENT_COUNT; n += 1) {
       await call(url, "POST", `/v1/apps/${appId}/logs`, { type: "dataSource.entry.remove", data: { n } });
     }
   }
@@ -192,26 +192,26 @@ describe("this release and the previous one on one database, under load", functi
     } = release.firstCredentials(database.url, folder));
     const copies = await publish(await first.listening());
     const old = await serve("before", first);
-    await delay(ALONE_MS);
+    await delay(SERVED_ALONE_MS);
 
     // This process migrates the schema while the previous release serves.
-    const current = await serve("this", await launch(HERE));
+    const current = await serve("this", await launch(THIS_RELEASE));
     db = await openDatabase(database.url, 2);
-    const beside = delay(BESIDE_MS);
+    const beside = delay(SERVED_TOGETHER_MS);
     await saveAcross(old, current);
     await repeatAcross(old, current);
     await sendEvents(old);
     await sendEvents(current);
     await beside;
     await stop(old);
-    await delay(ALONE_MS);
+    await delay(SERVED_ALONE_MS);
 
     // The rollback starts an old process beside the one of this release.
     const again = await serve("before, on the newer schema", await launch(release.root));
     await saveAcross(current, again);
     await sendEvents(again);
     await stop(current);
-    await delay(ALONE_MS);
+    await delay(SERVED_ALONE_MS);
     await again.relieve();
 
     const to = await waitUntilSettled(db, clock.now);
@@ -227,13 +227,13 @@ describe("this release and the previous one on one database, under load", functi
     const counts = Object.fromEntries(Object.entries(answers).map(([name, received]) => [name, received.counts]));
     process.stdout.write(`      ${JSON.stringify({ expected, fates, counts })}\n`);
     expect({ missing, surplus }).to.deep.equal({ missing: [], surplus: 0 });
-    expect(TICKS).to.include.members(Object.keys(fates));
+    expect(ALLOWED_TICK_STATES).to.include.members(Object.keys(fates));
     expect(fates["completed"]).to.be.above(expected / 2);
     for (const one of runs) expect(one).to.deep.equal({ unlogged: 0, unknownRuns: [] });
     const [counted] = await db.query("SELECT count(*)::int AS n FROM run WHERE action_id = $1", [
       copies.get("counted"),
     ]);
-    expect(counted.n, "runs by events").to.equal(3 * EVENTS);
+    expect(counted.n, "runs by events").to.equal(3 * EVENT_COUNT);
     const failed = await db.query(
       "SELECT run_id, created_at, data->'error' AS error FROM execution_log WHERE type = 'app.task.failed'",
     );

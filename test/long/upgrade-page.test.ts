@@ -20,7 +20,7 @@ import {
   lastLine,
   ROOT,
   reader,
-  type Started,
+  type StartedService,
 } from "../harness/reader.js";
 import { commitOfReleaseBefore } from "../harness/release-before.js";
 
@@ -47,7 +47,7 @@ describe("the page on upgrading", function () {
   const home = reader(freshFolder());
   const upstream = join(home.folder, "upstream");
   const [first, second, third] = ["first", "second", "third"].map((name) => reader(join(home.folder, name)));
-  const started = new Set<Started>();
+  const started = new Set<StartedService>();
 
   const publish = (commit: string) => git("push", "--quiet", upstream, `${commit}:refs/heads/main`);
   const urlOf = (port: number) => `http://127.0.0.1:${port}`;
@@ -59,12 +59,12 @@ describe("the page on upgrading", function () {
   const releaseServedBy = async (port: number) =>
     /^svc_build_info\{version="(.*)"\} 1$/m.exec(await (await fetch(`${urlOf(port)}/metrics`)).text())?.[1];
 
-  async function start(of: DocsReader, command: string, variables: Record<string, string>): Promise<Started> {
+  async function start(of: DocsReader, command: string, variables: Record<string, string>): Promise<StartedService> {
     const one = await of.start(command, { ...NETWORK, ...variables }, START_LIMIT_MS);
     started.add(one);
     return one;
   }
-  async function stop(one: Started): Promise<void> {
+  async function stop(one: StartedService): Promise<void> {
     started.delete(one);
     await one.stop();
   }
@@ -131,7 +131,7 @@ describe("the page on upgrading", function () {
     let content: Content;
     let token: string;
     let ports: number[];
-    const running = new Map<DocsReader, Started>();
+    const running = new Map<DocsReader, StartedService>();
 
     before(async () => {
       const [version] = installedVersions();

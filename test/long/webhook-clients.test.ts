@@ -63,7 +63,7 @@ const github = new Webhooks({ secret: GITHUB_KEY });
 const standard = new Webhook(STANDARD_KEY);
 const formOf = (body: string): Record<string, string> => Object.fromEntries(new URLSearchParams(body));
 
-const CLIENTS: readonly Client[] = [
+const WEBHOOK_CLIENTS: readonly Client[] = [
   {
     name: "stripe",
     scheme: "stripe",
@@ -190,7 +190,7 @@ describe("webhooks of the senders' libraries", () => {
   before(async () => {
     service = await startTestService({ RATE_LIMIT_HTTP: "0" });
     await publishApp(service);
-    for (const [at, { scheme, key }] of CLIENTS.entries()) {
+    for (const [at, { scheme, key }] of WEBHOOK_CLIENTS.entries()) {
       const auth = { type: "signature", scheme, setting: `__client_${at}` } as const;
       await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { [`__client_${at}`]: key } });
       await makeAction(service, { method: "POST", path: `clients/${at}`, auth }, { code: CODE });
@@ -203,7 +203,7 @@ describe("webhooks of the senders' libraries", () => {
   const deliver = ({ url, headers, body }: Signed): Promise<Received> =>
     send(service.url, url.slice(service.url.length), { method: "POST", headers, body });
 
-  for (const [at, client] of CLIENTS.entries()) {
+  for (const [at, client] of WEBHOOK_CLIENTS.entries()) {
     describe(client.name, () => {
       const event = (more: Partial<Event> = {}): Event => ({
         id: `evt_${randomUUID()}`,
@@ -235,7 +235,7 @@ describe("webhooks of the senders' libraries", () => {
           at: fc.nat(10_000),
           by: fc.constantFrom(..."abcdefABCDEF0189+/=,"),
         });
-        const refuses = async ({
+        const expectMutationRefused = async ({
           place,
           kind,
           at: chosen,
@@ -265,7 +265,7 @@ describe("webhooks of the senders' libraries", () => {
           const { http, json } = await deliver(mutated);
           expect([http, json.status], `${place} ${kind} at ${point}`).to.deep.equal([401, "SIGNATURE_INVALID"]);
         };
-        await fc.assert(fc.asyncProperty(mutation, refuses), { numRuns: MUTATIONS, seed: 45 });
+        await fc.assert(fc.asyncProperty(mutation, expectMutationRefused), { numRuns: MUTATIONS, seed: 45 });
         expect(await runs()).to.equal(before);
       });
 

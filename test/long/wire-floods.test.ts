@@ -59,7 +59,7 @@ describe("a flood over few connections", () => {
   }
 
   /** Opens connections that send 500 requests ahead, and reconnects when they are cut. */
-  async function pipeline(connections: number, token: () => string): Promise<void> {
+  async function floodPipelines(connections: number, token: () => string): Promise<void> {
     const { hostname, port } = new URL(url);
     const end = Date.now() + FLOOD_MS;
     const open = async () => {
@@ -89,7 +89,7 @@ describe("a flood over few connections", () => {
       const known = name.startsWith("one") ? token() : null;
       return measure(
         name,
-        pipeline(20, () => known ?? token()),
+        floodPipelines(20, () => known ?? token()),
       );
     });
   }

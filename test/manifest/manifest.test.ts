@@ -3,7 +3,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { startTestService, type TestService } from "../harness/service.js";
-import { CODE, INVALID, NAMED, NOTHING, SAME, WHOLE } from "./samples.js";
+import { CODE, INVALID, NAMED, NOTHING, UNCHANGED_PLAN, WHOLE_MANIFEST } from "./samples.js";
 
 describe("the manifest", () => {
   let service: TestService;
@@ -25,17 +25,17 @@ describe("the manifest", () => {
 
   it("is read, written to an empty app and read again unchanged", async () => {
     const app = await newApp();
-    const first = await put(app, WHOLE);
+    const first = await put(app, WHOLE_MANIFEST);
     expect(first.body).to.deep.equal({ plan: NAMED });
     const read = await get(app);
-    expect(read.body).to.deep.equal(WHOLE);
+    expect(read.body).to.deep.equal(WHOLE_MANIFEST);
     expect(read.headers.get("etag")).to.equal(first.headers.get("etag"));
     const other = await newApp();
     expect((await put(other, read.body)).body).to.deep.equal({ plan: NAMED });
     const again = await get(other);
     expect(again.body).to.deep.equal(read.body);
     expect(again.headers.get("etag")).to.equal(read.headers.get("etag"));
-    expect((await put(other, again.body)).body).to.deep.equal({ plan: SAME });
+    expect((await put(other, again.body)).body).to.deep.equal({ plan: UNCHANGED_PLAN });
   });
 
   it("comes with types at an address: settings, columns and Svc, for callers who may read the manifest", async () => {
@@ -63,21 +63,21 @@ describe("the manifest", () => {
   it("is applied if If-Match has the current state, and changes nothing with a plan", async () => {
     const app = await newApp();
     const tag = (await get(app)).headers.get("etag")!;
-    const plan = await put(app, WHOLE, { query: "?plan=true", tag });
+    const plan = await put(app, WHOLE_MANIFEST, { query: "?plan=true", tag });
     expect(plan.body).to.deep.equal({ plan: NAMED });
     expect(plan.headers.get("etag")).to.equal(tag);
     expect((await get(app)).headers.get("etag")).to.equal(tag);
-    expect((await put(app, WHOLE, { tag })).http).to.equal(200);
+    expect((await put(app, WHOLE_MANIFEST, { tag })).http).to.equal(200);
     for (const query of ["", "?plan=true"]) {
-      const stale = await put(app, { ...WHOLE, actions: [] }, { tag, query });
+      const stale = await put(app, { ...WHOLE_MANIFEST, actions: [] }, { tag, query });
       expect([stale.http, stale.body.status]).to.deep.equal([409, "MANIFEST_CHANGED"]);
     }
-    expect((await put(app, WHOLE, { tag: "*" })).body).to.deep.equal({ plan: SAME });
+    expect((await put(app, WHOLE_MANIFEST, { tag: "*" })).body).to.deep.equal({ plan: UNCHANGED_PLAN });
   });
 
   it("keeps items that it does not contain, and removes them with prune, but never a data source with entries", async () => {
     const app = await newApp();
-    await put(app, WHOLE);
+    await put(app, WHOLE_MANIFEST);
     expect((await put(app, { version: 1 })).body).to.deep.equal({ plan: NOTHING });
     expect((await put(app, { version: 1, actions: [{ name: "plain", active: true }] })).body.plan).to.deep.equal({
       ...NOTHING,
@@ -95,7 +95,7 @@ describe("the manifest", () => {
     await service.rest("DELETE", `${entries}/${entry.body.id}`, { as: "admin" });
     const { plan } = (await put(app, { version: 1 }, { query: "?prune=true" })).body;
     expect(plan.removed).to.deep.equal(NAMED.created.filter(({ kind }) => kind !== "secretBinding"));
-    const empty = { ...WHOLE, settings: [], dataSources: [], actions: [], alerts: [] };
+    const empty = { ...WHOLE_MANIFEST, settings: [], dataSources: [], actions: [], alerts: [] };
     expect((await get(app)).body).to.deep.equal(empty);
     await put(app, { version: 1, secretBindings: [] }, { query: "?prune=true" });
     expect((await get(app)).body).to.deep.equal({ ...empty, secretBindings: [] });
@@ -116,7 +116,7 @@ describe("the manifest", () => {
   it("reports every error by its path, and then changes nothing", async () => {
     const app = await newApp();
     const before = (await get(app)).body;
-    const [nightly, plain] = WHOLE.actions;
+    const [nightly, plain] = WHOLE_MANIFEST.actions;
     const answer = await put(app, {
       version: 1,
       settings: [{ key: "_a", value: 1 }, { key: "b", tier: "private" }, { key: "ok", value: 1 }, { key: "ok" }],
@@ -139,7 +139,7 @@ describe("the manifest", () => {
         { key: "__k", origin: "https://b.example/path", in: "header" },
       ],
       alerts: [
-        { ...WHOLE.alerts[0], action: "none" },
+        { ...WHOLE_MANIFEST.alerts[0], action: "none" },
         { name: "x", condition: "failed", channel: "email", to: ["x"] },
       ],
     });
@@ -203,9 +203,9 @@ describe("the manifest", () => {
     expect(schema.http).to.equal(200);
     const ajv = new Ajv2020({ strict: false });
     const validate = ajv.compile(schema.body);
-    expect(validate(WHOLE), JSON.stringify(validate.errors)).to.equal(true);
+    expect(validate(WHOLE_MANIFEST), JSON.stringify(validate.errors)).to.equal(true);
     const app = await newApp();
-    await put(app, WHOLE);
+    await put(app, WHOLE_MANIFEST);
     expect(validate((await get(app)).body)).to.equal(true);
     // Gives each field of each kind of item a value of a wrong type, or another name. The service rejects both.
     for (const field of ["settings", "dataSources", "actions", "alerts"] as const) {
@@ -214,7 +214,7 @@ describe("the manifest", () => {
       for (const name of Object.keys(items.properties)) {
         if (name === "value") continue;
         for (const changed of [{ [name]: { odd: [1] } }, { [`${name}x`]: 1 }]) {
-          const [first] = WHOLE[field];
+          const [first] = WHOLE_MANIFEST[field];
           const document = { version: 1, [field]: [{ ...first, ...changed }] };
           expect(validate(document), `${field} ${JSON.stringify(changed)}`).to.equal(false);
           const { http, body } = await put(app, document, { query: "?plan=true" });
@@ -229,11 +229,11 @@ describe("the manifest", () => {
 
   it("never contains values of private and protected settings, and keeps existing ones", async () => {
     const app = await newApp();
-    await put(app, WHOLE);
+    await put(app, WHOLE_MANIFEST);
     const settings = { _token: "tok-secret-1", __stripe: "sk-secret-2", _mailFrom: "shown-3" };
     await service.rest("POST", `${app}/settings`, { as: "admin", body: settings });
     const read = await get(app);
-    expect(read.body).to.deep.equal(WHOLE);
+    expect(read.body).to.deep.equal(WHOLE_MANIFEST);
     expect(JSON.stringify(read.body)).to.not.match(/secret-|shown-3/);
     await put(app, read.body, { query: "?prune=true" });
     const { configured, details } = (await service.rest("GET", `${app}/settings/status?details=true`, { as: "admin" }))
@@ -247,7 +247,7 @@ describe("the manifest", () => {
     const app = await newApp();
     const id = Number(app.split("/").at(-1));
     await service.rest("POST", `${app}/publish`, { as: "admin" });
-    await put(app, WHOLE);
+    await put(app, WHOLE_MANIFEST);
     const found = await rows(service.db, "SELECT FROM action WHERE app_id = $1 AND master_id IS NOT NULL", [id]);
     expect(found).to.have.length(0);
     const { entries } = (await service.rest("GET", `${app}/audit?limit=1`, { as: "admin" })).body;
@@ -264,7 +264,7 @@ describe("the manifest", () => {
       { name: "c", indexes: ["X"] },
       { name: "d", indexes: [{ columns: ["A"], unique: true }] },
     ];
-    const refused = await put(app, { version: 1, dataSources, actions: [WHOLE.actions[1]] });
+    const refused = await put(app, { version: 1, dataSources, actions: [WHOLE_MANIFEST.actions[1]] });
     expect([refused.http, refused.body.status]).to.deep.equal([409, "ENTRY_ALREADY_EXISTS"]);
     expect((await get(app)).body).to.deep.equal(before);
     const indexes = await rows(service.db, "SELECT FROM pg_class WHERE relname LIKE $1", [
@@ -275,14 +275,14 @@ describe("the manifest", () => {
 
   it("applies one of two documents that start from the same state, completely, with any edits beside it", async () => {
     const app = await newApp();
-    await put(app, WHOLE);
+    await put(app, WHOLE_MANIFEST);
     const read = await get(app);
     const tag = read.headers.get("etag")!;
     const variant = (n: number) => ({
-      ...WHOLE,
+      ...WHOLE_MANIFEST,
       settings: [{ key: "title", value: n }],
-      dataSources: WHOLE.dataSources.map((one) => ({ ...one, columns: [...one.columns, `N${n}`] })),
-      actions: WHOLE.actions.map((one) => ({ ...one, description: `of ${n}` })),
+      dataSources: WHOLE_MANIFEST.dataSources.map((one) => ({ ...one, columns: [...one.columns, `N${n}`] })),
+      actions: WHOLE_MANIFEST.actions.map((one) => ({ ...one, description: `of ${n}` })),
     });
     const answers = await Promise.all([0, 1, 2, 3].map((n) => put(app, variant(n), { tag })));
     expect(answers.map(({ http }) => http).sort()).to.deep.equal([200, 409, 409, 409]);
@@ -311,7 +311,7 @@ describe("the manifest", () => {
 
   it("is the same over GraphQL", async () => {
     const app = await newApp();
-    const variables = { app: Number(app.split("/").at(-1)), manifest: WHOLE };
+    const variables = { app: Number(app.split("/").at(-1)), manifest: WHOLE_MANIFEST };
     const items = "{ kind name }";
     const apply = `mutation ($app: Int!, $manifest: JSON, $tags: [String!], $plan: Boolean = false) {
       applyManifest(appId: $app, manifest: $manifest, ifMatch: $tags, plan: $plan) {
@@ -322,7 +322,7 @@ describe("the manifest", () => {
     expect(applied.data.applyManifest.plan).to.deep.equal(NAMED);
     const read = "query ($app: Int!) { manifest(appId: $app) { tag manifest } }";
     const { data } = await service.graphql(read, variables, { as: "admin" });
-    expect(data.manifest).to.deep.equal({ manifest: WHOLE, tag: applied.data.applyManifest.tag });
+    expect(data.manifest).to.deep.equal({ manifest: WHOLE_MANIFEST, tag: applied.data.applyManifest.tag });
     const stale = await service.graphql(
       apply,
       { ...variables, tags: [planned.data.applyManifest.tag] },
@@ -344,7 +344,7 @@ describe("the manifest", () => {
     ];
     const write = (as: string, body: object, query = "") =>
       service.rest("PUT", `${app}/manifest${query}`, { as, body });
-    const [, plain] = WHOLE.actions;
+    const [, plain] = WHOLE_MANIFEST.actions;
     const setting = { key: "title", value: 1 };
     const mixed = { version: 1, actions: [plain], settings: [setting] };
     for (const query of ["", "?plan=true"]) {
@@ -362,7 +362,7 @@ describe("the manifest", () => {
     // Parts of the manifest that change nothing need no permission.
     const whole = (await service.rest("GET", `${app}/manifest`, { as: manage })).body;
     expect((await write(manage, { ...whole, actions: [{ ...plain, description: "new" }] })).http).to.equal(200);
-    const users = { version: 1, dataSources: [{ ...WHOLE.dataSources[1], name: "other" }] };
+    const users = { version: 1, dataSources: [{ ...WHOLE_MANIFEST.dataSources[1], name: "other" }] };
     expect((await write(manage, users)).body.status).to.equal("FORBIDDEN");
   });
 });

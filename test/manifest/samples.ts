@@ -2,7 +2,7 @@
 export const CODE = "async function execute() {\n  return 1;\n}";
 
 /** A manifest that uses every field. */
-export const WHOLE = {
+export const WHOLE_MANIFEST = {
   version: 1,
   app: { icon: "rocket", hooks: { b: 1, a: [2] }, dependencies: null, isTemplate: false },
   settings: [
@@ -134,7 +134,7 @@ export const NAMED = {
 };
 export const NOTHING = { created: [], changed: [], removed: [] };
 /** Plan of the manifest for an app that already has its content, but no values for its bindings. */
-export const SAME = { ...NOTHING, missing: NAMED.missing };
+export const UNCHANGED_PLAN = { ...NOTHING, missing: NAMED.missing };
 
 const deep = JSON.parse(`${"[".repeat(600)}${"]".repeat(600)}`);
 /** Documents that are no manifest, or that have an invalid part. */
@@ -161,7 +161,7 @@ export const INVALID: readonly unknown[] = [
   { version: 1, secretBindings: [{ key: "__a", in: "header" }] },
   { version: 1, secretBindings: [{ key: "title", origin: "https://a.example", in: "header" }] },
   { version: 1, secretBindings: Array(2).fill({ key: "__a", origin: "https://a.example", in: "header" }) },
-  { version: 1, alerts: Array(101).fill(WHOLE.alerts[1]) },
+  { version: 1, alerts: Array(101).fill(WHOLE_MANIFEST.alerts[1]) },
   { version: 1, actions: [{ name: "a\u0000" }] },
   { version: 1, dataSources: [{ name: {} }] },
   { version: 1, dataSources: [{ name: "a\u0000" }] },

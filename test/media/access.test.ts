@@ -10,7 +10,7 @@ import { createLinks, type MediaLinks } from "../../src/operations/media/links.j
 import { lockApp } from "../../src/operations/settings/settings.js";
 import type { MediaRight } from "../../src/rules/media-access.js";
 import { startTestService, type TestService } from "../harness/service.js";
-import { taskToken } from "../harness/task-token.js";
+import { issueTaskToken } from "../harness/task-token.js";
 import { until } from "../harness/until.js";
 import { type Media, mediaOf } from "./support.js";
 
@@ -36,7 +36,7 @@ describe("media: access", () => {
     service = await startTestService({ ROLES: "api", ALLOW_PRIVATE_NETWORK: "1" });
     editor = mediaOf(service);
     for (const [kind, token] of Object.entries(service.tokens)) tokens.set(kind as Who, token);
-    tokens.set("task", await taskToken(service.db, service.appId));
+    tokens.set("task", await issueTaskToken(service.db, service.appId));
     tokens.set("nobody", null);
     const nameless = newToken("live");
     await service.db.query("INSERT INTO credential (kind, hash, app_id) VALUES ('live', $1, $2)", [

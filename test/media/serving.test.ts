@@ -66,7 +66,7 @@ describe("media: delivery of contents", () => {
 
   const HTML = "<!doctype html><script>parent.pwned = 1</script>";
   const SVG = `<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"><script>alert(1)</script></svg>`;
-  const RUNNABLE: [name: string, bytes: string | Uint8Array, stored: string, sent: string][] = [
+  const RUNNABLE_UPLOADS: [name: string, bytes: string | Uint8Array, stored: string, sent: string][] = [
     ["page.html", HTML, "text/html", "application/octet-stream"],
     ["page.png", HTML, "text/html", "application/octet-stream"],
     ["comment.txt", `<!-- x -->\n<HTML onload=alert(1)>`, "text/html", "application/octet-stream"],
@@ -91,7 +91,7 @@ describe("media: delivery of contents", () => {
       "application/octet-stream",
     ],
   ];
-  for (const [name, bytes, stored, sent] of RUNNABLE) {
+  for (const [name, bytes, stored, sent] of RUNNABLE_UPLOADS) {
     it(`saves ${name} that is ${stored} instead of showing it`, async () => {
       const file = await media.upload(name, typeof bytes === "string" ? bytes : new Uint8Array(bytes));
       expect(file.contentType).to.equal(stored);

@@ -14,7 +14,7 @@ describe("media: failing uploads", () => {
   let service: TestService;
   let media: Media;
   const stored = () => filesUnder(join(service.dataDir, "media"));
-  const ledger = async () => {
+  const storedTotals = async () => {
     const [row] = await rows<{ blobs: number; files: number; used: number }>(
       service.db,
       `SELECT (SELECT count(*) FROM media_blob) AS blobs, (SELECT count(*) FROM media_file) AS files,
@@ -32,7 +32,7 @@ describe("media: failing uploads", () => {
     const { files } = (await media.rest("GET", "/files?limit=1000")).body;
     for (const { id } of files) await media.rest("DELETE", `/files/${id}`);
     expect(stored()).to.deep.equal([]);
-    expect(await ledger()).to.deep.equal({ blobs: 0, files: 0, used: 0 });
+    expect(await storedTotals()).to.deep.equal({ blobs: 0, files: 0, used: 0 });
   });
 
   /** Sends the header of a request as raw text, so that it can be invalid. Returns the socket. */
@@ -45,19 +45,19 @@ describe("media: failing uploads", () => {
     return socket;
   }
   const FORM = "Content-Type: multipart/form-data; boundary=cut";
-  const PART = '--cut\r\nContent-Disposition: form-data; name="file"; filename="a.bin"\r\n\r\n';
+  const FORM_PART = '--cut\r\nContent-Disposition: form-data; name="file"; filename="a.bin"\r\n\r\n';
   const answerOf = async (socket: Socket): Promise<string> => String((await once(socket, "data"))[0]);
 
   it("leave nothing when the connection is cut, with or without a length", async () => {
     for (const length of [["Content-Length: 2000000"], ["Transfer-Encoding: chunked"]]) {
       const socket = await open([FORM, ...length]);
-      const bytes = `${PART}${"x".repeat(200_000)}`;
+      const bytes = `${FORM_PART}${"x".repeat(200_000)}`;
       socket.write(length[0]!.includes("chunked") ? `${bytes.length.toString(16)}\r\n${bytes}\r\n` : bytes);
       await until(() => stored().length === 1);
-      expect((await ledger()).used).to.be.greaterThan(0);
+      expect((await storedTotals()).used).to.be.greaterThan(0);
       socket.destroy();
       await until(() => stored().length === 0);
-      await until(async () => (await ledger()).blobs === 0);
+      await until(async () => (await storedTotals()).blobs === 0);
     }
   });
 
@@ -68,7 +68,7 @@ describe("media: failing uploads", () => {
     for (let at = 0; at < 270; at += 1) {
       const socket = await open([FORM, "Content-Length: 1000"]);
       trickling.push(socket.once("data", () => (refused += 1)));
-      socket.write(PART);
+      socket.write(FORM_PART);
     }
     await until(() => refused >= 270 - 128);
     const form = new FormData();
@@ -80,11 +80,11 @@ describe("media: failing uploads", () => {
     for (const socket of trickling) socket.destroy();
     const { files: made } = (await answer.json()) as { files: { id: number }[] };
     await service.rest("DELETE", `/v1/apps/${other.body.app.id}/media/files/${made[0]!.id}`, { as: "admin" });
-    await until(async () => (await ledger()).blobs === 0 && stored().length === 0);
+    await until(async () => (await storedTotals()).blobs === 0 && stored().length === 0);
   });
 
   it("are rejected if the form ends before its last boundary, or has none", async () => {
-    for (const body of [`${PART}text without an end`, "--cut", "no form at all", `${PART}text\r\n--cut`]) {
+    for (const body of [`${FORM_PART}text without an end`, "--cut", "no form at all", `${FORM_PART}text\r\n--cut`]) {
       const socket = await open([FORM, `Content-Length: ${body.length}`, "Connection: close"]);
       socket.write(body);
       expect(await answerOf(socket), body).to.match(/^HTTP\/1\.1 400 [\s\S]*REQUEST_INVALID/);
@@ -127,7 +127,7 @@ describe("media: failing uploads", () => {
     expect(body.error).to.include("2 MB");
     expect((await media.send([{ name: "fits", bytes: noise(2 * MB) }])).http).to.equal(201);
     const socket = await open([FORM, "Transfer-Encoding: chunked"]);
-    const bytes = `${PART}${"x".repeat(3 * MB)}`;
+    const bytes = `${FORM_PART}${"x".repeat(3 * MB)}`;
     socket.write(`${bytes.length.toString(16)}\r\n${bytes}\r\n`);
     expect(await answerOf(socket)).to.match(/^HTTP\/1\.1 413 /);
     socket.destroy();
@@ -140,7 +140,7 @@ describe("media: failing uploads", () => {
     expect(
       answers.filter(({ http }) => http !== 201).every(({ body }) => body.status === "PAYLOAD_TOO_LARGE"),
     ).to.equal(true);
-    const bytes = (await ledger()).used;
+    const bytes = (await storedTotals()).used;
     expect(bytes)
       .to.equal(made * MB)
       .and.at.most(10 * MB);
@@ -148,7 +148,7 @@ describe("media: failing uploads", () => {
 
   it("count small files by the block that each takes", async () => {
     await media.upload("tiny", "x");
-    expect((await ledger()).used).to.equal(4_096);
+    expect((await storedTotals()).used).to.equal(4_096);
   });
 
   it("are stored completely or not at all: one bad file of three leaves nothing of the others", async () => {
@@ -165,7 +165,7 @@ describe("media: failing uploads", () => {
     try {
       const { http, body } = await media.send([{ name: "refused", bytes: "x" }]);
       expect([http, body.status]).to.deep.equal([500, "INTERNAL_ERROR"]);
-      expect([stored().length, (await ledger()).blobs]).to.deep.equal([0, 0]);
+      expect([stored().length, (await storedTotals()).blobs]).to.deep.equal([0, 0]);
     } finally {
       await service.db.query("ALTER TABLE media_file DROP CONSTRAINT refused");
     }
@@ -187,7 +187,7 @@ describe("media: failing uploads", () => {
 
   it("are rejected for missing rights before a byte is stored", async () => {
     const socket = await open([FORM, "Content-Length: 1000000"], service.tokens.live);
-    socket.write(`${PART}x`);
+    socket.write(`${FORM_PART}x`);
     expect(await answerOf(socket)).to.match(/^HTTP\/1\.1 403 /);
     expect(stored()).to.deep.equal([]);
     socket.destroy();

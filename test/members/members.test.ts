@@ -3,7 +3,7 @@ import { expect } from "chai";
 import type { Role } from "../../src/rules/roles.js";
 import { PASSPHRASE, signedInPerson } from "../harness/people.js";
 import { startTestService, type TestService } from "../harness/service.js";
-import { cookieOf, memberCalls, type Person, stated } from "./support.js";
+import { cookieOf, createMemberCalls, type Person, stated } from "./support.js";
 
 describe("members and invitations", () => {
   let service: TestService;
@@ -15,7 +15,7 @@ describe("members and invitations", () => {
   });
   after(() => service.stop());
 
-  const { as, organization, address, invite, accept, join, members, appMembers, rolesAt } = memberCalls(() => ({
+  const { as, organization, address, invite, accept, join, members, appMembers, rolesAt } = createMemberCalls(() => ({
     service,
     administrator,
   }));
@@ -182,8 +182,8 @@ describe("members and invitations", () => {
     const two = await organization("Two");
     const admin = await join(one.id, "owner");
     const victim = await join(two.id, "reader");
-    const ofTwo = await join(two.id, "admin");
-    const pending = await invite(ofTwo.token, two.id, { email: address(), role: "reader" });
+    const adminOfTwo = await join(two.id, "admin");
+    const pending = await invite(adminOfTwo.token, two.id, { email: address(), role: "reader" });
     const other = `/v1/organizations/${two.id}`;
     for (const [method, path, body] of [
       ["GET", `${other}/members`],
@@ -210,8 +210,8 @@ describe("members and invitations", () => {
       const unknown = await as(admin.token, "PUT", `${path}/2000000000`, { role: "reader" });
       expect(unknown.body).to.deep.equal(taken.body);
     }
-    const byLink = `/v1/organizations/${one.id}/invitations/${pending.body.invitation.id}`;
-    expect(stated(await as(admin.token, "DELETE", byLink))).to.deep.equal([404, "NOT_FOUND"]);
+    const invitationPath = `/v1/organizations/${one.id}/invitations/${pending.body.invitation.id}`;
+    expect(stated(await as(admin.token, "DELETE", invitationPath))).to.deep.equal([404, "NOT_FOUND"]);
     expect((await rolesAt(members(two.id)))[victim.id]).to.equal("reader");
   });
 

@@ -4,7 +4,7 @@ import type { GraphQLFormattedError } from "graphql";
 import { rows } from "../../src/data/database.js";
 import { signedInPerson } from "../harness/people.js";
 import { startTestService, type TestService } from "../harness/service.js";
-import { cookieOf, memberCalls, type Person, stated, tokenIn } from "./support.js";
+import { cookieOf, createMemberCalls, type Person, stated, tokenIn } from "./support.js";
 
 /** Returns the status with which a subscription ends. */
 async function endOf(source: AsyncIterable<{ errors?: readonly GraphQLFormattedError[] }>): Promise<unknown> {
@@ -29,7 +29,7 @@ describe("members whose roles change", () => {
   });
   after(() => service.stop());
 
-  const { as, organization, address, invite, accept, join, members, appMembers, rolesAt } = memberCalls(() => ({
+  const { as, organization, address, invite, accept, join, members, appMembers, rolesAt } = createMemberCalls(() => ({
     service,
     administrator,
   }));
@@ -40,13 +40,13 @@ describe("members whose roles change", () => {
     expect(stated(alone)).to.deep.equal([409, "LAST_OWNER"]);
     const lower = await as(administrator.token, "PUT", `${members(id)}/${administrator.id}`, { role: "admin" });
     expect(stated(lower)).to.deep.equal([409, "LAST_OWNER"]);
-    const race = async () => {
+    const raceRoleChange = async () => {
       const own = await organization();
       const [one, two] = await Promise.all([join(own.id, "owner"), join(own.id, "owner")]);
       expect((await as(one.token, "DELETE", `${members(own.id)}/${administrator.id}`)).http).to.equal(200);
       return { path: members(own.id), one, two };
     };
-    const races = await Promise.all(Array.from({ length: 8 }, race));
+    const races = await Promise.all(Array.from({ length: 8 }, raceRoleChange));
     const answers = await Promise.all(
       races.map(({ path, one, two }) =>
         Promise.all([
@@ -209,11 +209,11 @@ describe("members whose roles change", () => {
     const [promoted, other] = [await join(id, "reader"), await join(id, "reader")];
     const link = async (userId: number) =>
       tokenIn((await as(owner.token, "POST", `${members(id)}/${userId}/reset-link`)).body.link);
-    const ofPromoted = await link(promoted.id);
+    const promotedLink = await link(promoted.id);
     await as(administrator.token, "PUT", `${members(id)}/${promoted.id}`, { role: "owner" });
-    const ofOther = await link(other.id);
+    const otherLink = await link(other.id);
     expect((await as(administrator.token, "DELETE", `${members(id)}/${owner.id}`)).http).to.equal(200);
-    for (const token of [ofPromoted, ofOther]) {
+    for (const token of [promotedLink, otherLink]) {
       const body = { token, passphrase: "nine lamps of the harbour" };
       const answer = await as(null, "POST", "/v1/auth/reset/confirm", body);
       expect(stated(answer)).to.deep.equal([410, "LINK_EXPIRED"]);

@@ -20,7 +20,7 @@ export const stated = ({ http, body }: Answer) => [http, body.status];
  * Returns functions that send requests about members. @param started returns the service and its administrator; called only after both have
  * started
  */
-export function memberCalls(started: () => { service: TestService; administrator: Person }) {
+export function createMemberCalls(started: () => { service: TestService; administrator: Person }) {
   const as = (token: string | null, method: string, path: string, body?: object): Promise<Answer> =>
     started().service.rest(method, path, { as: token, ...(body && { body }) } as Call);
 

@@ -5,18 +5,19 @@ import { CREDENTIAL_CHANNEL } from "../../src/operations/access/credentials.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 
 const CONNECTIONS = 4;
-const ONE_APP = "INSERT INTO organization (name) VALUES ('o'); INSERT INTO app (organization_id, name) VALUES (1, 'a')";
+const INSERT_ONE_APP =
+  "INSERT INTO organization (name) VALUES ('o'); INSERT INTO app (organization_id, name) VALUES (1, 'a')";
 
 export interface CredentialsDatabase extends Pick<ConnectedDatabase, "db" | "stop"> {
   notifications: Notifications;
 }
 
-export async function credentialsDatabase(): Promise<CredentialsDatabase> {
+export async function createCredentialsDatabase(): Promise<CredentialsDatabase> {
   const { db, url, stop } = await connectedDatabase(CONNECTIONS);
   const log = pino({ level: "silent" });
   const notifications = createNotifications({ url, channels: [CREDENTIAL_CHANNEL], log });
   await notifications.start();
-  await db.query(ONE_APP);
+  await db.query(INSERT_ONE_APP);
   return {
     db,
     notifications,

@@ -5,13 +5,13 @@ import { pino } from "pino";
 import type { DataSource } from "typeorm";
 import { DatabaseContact, Lease } from "../../src/operations/runs/lease.js";
 
-const STEADY_MS = 12_000;
+const RENEWAL_LIMIT_MS = 12_000;
 
 describe("contact with the database", () => {
   let now: number;
-  const contactAt = (...times: number[]) => {
+  const createContact = (...times: number[]) => {
     now = 0;
-    const contact = new DatabaseContact(STEADY_MS, () => now);
+    const contact = new DatabaseContact(RENEWAL_LIMIT_MS, () => now);
     for (const at of times) {
       now = at;
       contact.onReached();
@@ -20,7 +20,7 @@ describe("contact with the database", () => {
   };
 
   it("is steady after a whole lease with responses, and not before", () => {
-    const contact = contactAt(0, 3_000, 6_000, 9_000);
+    const contact = createContact(0, 3_000, 6_000, 9_000);
     now = 11_999;
     expect(contact.isSteady()).to.equal(false);
     now = 12_000;
@@ -28,11 +28,11 @@ describe("contact with the database", () => {
   });
 
   it("is not steady before the first response", () => {
-    expect(contactAt().isSteady()).to.equal(false);
+    expect(createContact().isSteady()).to.equal(false);
   });
 
   it("starts again after the database was not reachable", () => {
-    const contact = contactAt(0, 3_000, 6_000, 9_000, 12_000);
+    const contact = createContact(0, 3_000, 6_000, 9_000, 12_000);
     contact.onLost();
     expect(contact.isSteady()).to.equal(false);
     now = 13_000;
@@ -43,7 +43,7 @@ describe("contact with the database", () => {
   });
 
   it("starts again after a pause without a failed attempt", () => {
-    const contact = contactAt(0, 3_000, 6_000, 9_000, 12_000);
+    const contact = createContact(0, 3_000, 6_000, 9_000, 12_000);
     now = 40_000;
     expect(contact.isSteady()).to.equal(false);
     contact.onReached();
@@ -51,9 +51,9 @@ describe("contact with the database", () => {
   });
 
   it("has no gap at six seconds between two responses, and has one beyond", () => {
-    expect(contactAt(0, 6_000, 12_000).isSteady()).to.equal(true);
-    expect(contactAt(0, 6_001, 12_000).isSteady()).to.equal(false);
-    const contact = contactAt(0, 6_000, 12_000);
+    expect(createContact(0, 6_000, 12_000).isSteady()).to.equal(true);
+    expect(createContact(0, 6_001, 12_000).isSteady()).to.equal(false);
+    const contact = createContact(0, 6_000, 12_000);
     now = 18_000;
     expect(contact.isSteady()).to.equal(true);
     now = 18_001;

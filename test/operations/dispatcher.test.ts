@@ -7,7 +7,7 @@ import type { RunRepository } from "../../src/operations/runs/run-repository.js"
 import type { RunRecord } from "../../src/operations/runs/run-types.js";
 import { until } from "../harness/until.js";
 
-const DONE: RunOutcome = { ok: true, data: "1" };
+const DONE_OUTCOME: RunOutcome = { ok: true, data: "1" };
 
 const runOf = (id: number, appId: number): RunRecord => ({
   id,
@@ -104,7 +104,7 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
     return new Promise((resolve) => void dispatcher.onStart(id, resolve));
   }
   /** Ends the oldest run of the dispatcher. */
-  async function endOne(outcome = DONE): Promise<void> {
+  async function endOne(outcome = DONE_OUTCOME): Promise<void> {
     ends.shift()?.(outcome);
     await settled();
   }
@@ -117,7 +117,7 @@ describe("a dispatcher", () => {
     const { executed, call, endOne, statements } = startDispatcher(4);
     const answers = Array.from({ length: 30 }, () => call(1));
     for (let run = 0; run < 30; run += 1) await endOne();
-    expect(await Promise.all(answers)).to.deep.equal(Array(30).fill(DONE));
+    expect(await Promise.all(answers)).to.deep.equal(Array(30).fill(DONE_OUTCOME));
     expect(executed).to.have.length(30);
     // The claims find 27 runs. One more claim may find the queue empty.
     expect(statements()).to.be.within(27, 28);
@@ -228,7 +228,7 @@ describe("a dispatcher", () => {
     await endOne();
     await endOne();
     await drained;
-    expect(await running).to.deep.equal(DONE);
+    expect(await running).to.deep.equal(DONE_OUTCOME);
   });
 
   it("sends no statement once it has found the queue empty, until a run is queued", async () => {
@@ -310,7 +310,7 @@ describe("a dispatcher", () => {
     listen(1)();
     expect(dispatcher.usage()).to.deep.equal({ total: 4, free: 3, waiting: 0 });
     await endOne();
-    expect(await Promise.all(outcomes)).to.deep.equal([DONE]);
+    expect(await Promise.all(outcomes)).to.deep.equal([DONE_OUTCOME]);
   });
 
   it("starts nothing after the time of its stop, and aborts active runs", async () => {
@@ -368,8 +368,8 @@ describe("a dispatcher", () => {
 
   it("keeps the slot of a large result in proportion to its size", () => {
     const MB = 2 ** 20;
-    const ofLength = (length: number) => coolDownMs({ ok: true, data: "x".repeat(length) });
-    expect([0, MB - 1, MB, 3 * MB].map(ofLength)).to.deep.equal([0, 0, 150, 450]);
+    const coolDownAfterResult = (length: number) => coolDownMs({ ok: true, data: "x".repeat(length) });
+    expect([0, MB - 1, MB, 3 * MB].map(coolDownAfterResult)).to.deep.equal([0, 0, 150, 450]);
     expect(coolDownMs({ ok: true, data: undefined })).to.equal(0);
     expect(coolDownMs({ ok: false, error: { name: "E", message: "x".repeat(2 * MB), stack: "" } })).to.equal(0);
   });

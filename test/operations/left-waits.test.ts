@@ -10,7 +10,7 @@ import { until } from "../harness/until.js";
 
 /** Time in milliseconds that is longer than the interval at which the service checks a run. */
 const LINGER_MS = 500;
-const FOLLOWED = [LOG_CHANNEL, CONSOLE_CHANNEL];
+const FOLLOWED_CHANNELS = [LOG_CHANNEL, CONSOLE_CHANNEL];
 
 describe("a wait for a run whose reader leaves", () => {
   let database: ConnectedDatabase;
@@ -21,7 +21,7 @@ describe("a wait for a run whose reader leaves", () => {
     database = await connectedDatabase(4);
     const { db, url } = database;
     const log = pino({ level: "silent" });
-    notifications = createNotifications({ url, channels: [], followed: FOLLOWED, lingerMs: LINGER_MS, log });
+    notifications = createNotifications({ url, channels: [], followed: FOLLOWED_CHANNELS, lingerMs: LINGER_MS, log });
     await notifications.start();
     await db.query("INSERT INTO organization (name) VALUES ('o')");
     await db.query("INSERT INTO app (organization_id, name) VALUES (1, 'a')");
@@ -43,26 +43,26 @@ describe("a wait for a run whose reader leaves", () => {
       "SELECT query FROM pg_stat_activity WHERE application_name = 'svc-app-actions notices' AND datname = current_database()";
     return (await database.db.query(text))[0].query;
   };
-  const isLeft = async () => (await lastAsked()).startsWith("UNLISTEN");
-  const isHeard = async () => (await lastAsked()).startsWith("LISTEN");
+  const hasStoppedListening = async () => (await lastAsked()).startsWith("UNLISTEN");
+  const isListening = async () => (await lastAsked()).startsWith("LISTEN");
 
   it("ends with the reader of the run's lines, although the run prints nothing", async () => {
     const reader = new RunConsole(database.db, notifications).follow(1, runId);
     const next = reader.next();
-    await until(isHeard);
+    await until(isListening);
     await reader.return();
     expect((await next).done).to.equal(true);
-    await until(isLeft);
+    await until(hasStoppedListening);
   });
 
   it("ends with the caller who would get its result", async () => {
     const caller = new AbortController();
     const answer = entryOfRun({ logs: createLogs(database.db), notifications }, runId, caller.signal);
-    await until(isHeard);
+    await until(isListening);
     caller.abort();
     const error = await answer.catch((reason: unknown) => reason);
     expect(error).to.include({ status: "REQUEST_INVALID", message: "the client disconnected before the response" });
-    await until(isLeft);
+    await until(hasStoppedListening);
     const late = await entryOfRun({ logs: createLogs(database.db), notifications }, runId, caller.signal).catch(String);
     expect(late).to.include("the client disconnected");
   });

@@ -12,8 +12,8 @@ import {
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { publishDirectly } from "../harness/production-copies.js";
 
-const SHARE = 1_000;
-const UNKNOWN_APP = 999_999;
+const EVENTS_PER_APP = 1_000;
+const UNKNOWN_APP_ID = 999_999;
 
 describe("log events that are stored together", () => {
   let database: FreshDatabase;
@@ -53,7 +53,7 @@ describe("log events that are stored together", () => {
     runId: null,
     ...fields,
   });
-  const store = (events: NewEvent[], share = SHARE) =>
+  const store = (events: NewEvent[], share = EVENTS_PER_APP) =>
     rows<StoredEvent>(db, STORE_EVENTS, eventParameters(events, { share, queuedOf: () => 0 }));
 
   it("are stored in their order, each with its own data, and start what matches in their own app", async () => {
@@ -71,7 +71,7 @@ describe("log events that are stored together", () => {
   });
 
   it("are stored except one whose app does not exist", async () => {
-    const events = [event(first), event(UNKNOWN_APP), event(second)];
+    const events = [event(first), event(UNKNOWN_APP_ID), event(second)];
     const stored = await store(events);
     expect(new Set(stored.map(({ requestId }) => requestId))).to.deep.equal(
       new Set([events[0]!.requestId, events[2]!.requestId]),

@@ -6,10 +6,10 @@ import { createLogs } from "../../src/operations/records/execution-logs.js";
 import { createPartitions } from "../../src/operations/upkeep/partitions.js";
 import { cursorOf } from "../../src/rules/page.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
-import { readingsOf } from "../harness/plans.js";
+import { countReadings } from "../harness/plans.js";
 
 /** Number of entries of another app in each partition, which a good plan need not read. */
-const NEIGHBOURS = 100;
+const NEIGHBOUR_ENTRIES = 100;
 
 describe("pages of a log", () => {
   let database: ConnectedDatabase;
@@ -98,7 +98,7 @@ describe("pages of a log", () => {
     const middles: number[] = [];
     for (let day = 0; day < 4; day += 1) {
       await add(1, 6_000);
-      await add(2, NEIGHBOURS);
+      await add(2, NEIGHBOUR_ENTRIES);
       middles.push((await db.query("SELECT last_value::int AS id FROM execution_log_id_seq"))[0].id);
       await db.query("SELECT setval('execution_log_id_seq', last_value + 200000) FROM execution_log_id_seq");
       await createPartitions({ db, days: 30 }).makeAhead();
@@ -112,14 +112,14 @@ describe("pages of a log", () => {
       failures: { where: { type: "app.task.failed" } },
     };
     for (const [name, options] of Object.entries(asked)) {
-      const readings = await readingsOf(db, (watched) => createLogs(watched).list(1, { limit: 20, ...options }));
+      const readings = await countReadings(db, (watched) => createLogs(watched).list(1, { limit: 20, ...options }));
       const [counting, ...others] = readings;
       expect(counting!.text, name).to.match(/^SELECT count/);
       expect(
         others.map(({ read }) => read),
         name,
       ).to.satisfy((all: number[]) => all.length > 0 && all.every((read) => read < 1_000));
-      const neighbours = await readingsOf(db, (watched) => createLogs(watched).list(2, { limit: 20, ...options }));
+      const neighbours = await countReadings(db, (watched) => createLogs(watched).list(2, { limit: 20, ...options }));
       expect(Math.max(...neighbours.map(({ read }) => read)), `${name}, beside a large app`).to.be.below(1_000);
     }
   });

@@ -187,7 +187,7 @@ describe("followers of execution logs after gaps", () => {
 
 describe("a follower of execution logs", () => {
   /** Creates a tail that follows two apps. Functions in `over` replace those of its reader. */
-  async function tailOver(over: (logs: ExecutionLogs) => Partial<ExecutionLogs>, readAttempts?: number) {
+  async function createTail(over: (logs: ExecutionLogs) => Partial<ExecutionLogs>, readAttempts?: number) {
     const { db, url, stop } = await connectedDatabase(8);
     const log = pino({ level: "silent" });
     const notifications = createNotifications({ url, channels: [], followed: [LOG_CHANNEL], log });
@@ -219,7 +219,7 @@ describe("a follower of execution logs", () => {
   }
 
   it("that resumes receives at most the newest 1,000 entries of its app, then those that follow", async () => {
-    const { write, follow, close } = await tailOver(() => ({}));
+    const { write, follow, close } = await createTail(() => ({}));
     try {
       const ids = await write(1, 1_010);
       await write(2, 10);
@@ -236,7 +236,7 @@ describe("a follower of execution logs", () => {
 
   it("does not wait for another app's follower that resumes", async () => {
     const release = Promise.withResolvers<void>();
-    const { write, follow, close } = await tailOver((logs) => ({
+    const { write, follow, close } = await createTail((logs) => ({
       async idsOfApp(appId, after, upTo) {
         if (appId === 2) await release.promise;
         return logs.idsOfApp(appId, after, upTo);
@@ -268,7 +268,7 @@ describe("a follower of execution logs", () => {
     const reading = Promise.withResolvers<void>();
     const release = Promise.withResolvers<void>();
     const read: number[] = [];
-    const { write, follow, close } = await tailOver((logs) => ({
+    const { write, follow, close } = await createTail((logs) => ({
       async findSome(ids) {
         read.push(...ids);
         reading.resolve();
@@ -300,7 +300,7 @@ describe("a follower of execution logs", () => {
   ] as const) {
     it(`whose reads still fail after all attempts as it ${how} ends with an error`, async () => {
       const fail = () => Promise.reject(new Error("the database is away"));
-      const { write, follow, close } = await tailOver(() => ({ [failing]: fail }), 1);
+      const { write, follow, close } = await createTail(() => ({ [failing]: fail }), 1);
       try {
         await write(1);
         const { ended, end } = follow({ appId: 1, after });
@@ -314,7 +314,7 @@ describe("a follower of execution logs", () => {
 
   it("of a quiet app does not wait for entries of other apps since its last one", async () => {
     const settled: number[] = [];
-    const { write, follow, close } = await tailOver((logs) => ({
+    const { write, follow, close } = await createTail((logs) => ({
       idsAfter(id) {
         settled.push(id);
         return logs.idsAfter(id);

@@ -10,8 +10,8 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
 const HOUR_MS = 3_600_000;
-const TO = [{ email: "ann@example.com", name: "Ann" }];
-const MAIL = { to: TO, subject: "Your order", text: "It has shipped." };
+const RECIPIENT = [{ email: "ann@example.com", name: "Ann" }];
+const ORDER_MAIL = { to: RECIPIENT, subject: "Your order", text: "It has shipped." };
 const PASSWORD = "a-long-mail-password";
 
 describe("messages", () => {
@@ -38,7 +38,7 @@ describe("messages", () => {
   const settings = (body: object) => service.rest("POST", `/v1/apps/${service.appId}/settings`, { body });
   const setSmtp = (more: object) =>
     settings({ __smtp: { host: "127.0.0.1", port: server.port, from: "Shop <shop@example.com>", ...more } });
-  const send = (body: object = MAIL) => service.rest("POST", path("email"), { body });
+  const send = (body: object = ORDER_MAIL) => service.rest("POST", path("email"), { body });
   const message = async (id: number) => (await service.rest("GET", path(`messages/${id}`))).body.message;
   const ended = (id: number) =>
     until(async () => {
@@ -63,7 +63,7 @@ describe("messages", () => {
 
   it("are sent once each, with their data filled in, and get the status sent", async () => {
     const { http, body } = await send({
-      to: [...TO, { email: "bob@example.com", type: "cc" }, { email: "eve@example.com", type: "bcc" }],
+      to: [...RECIPIENT, { email: "bob@example.com", type: "cc" }, { email: "eve@example.com", type: "bcc" }],
       subject: "Order {{order.id}}",
       from_name: "The shop",
       html: "<p>Dear {{name}}</p>",
@@ -96,7 +96,7 @@ describe("messages", () => {
     const { body } = await send();
     expect(body.status).to.equal("kept");
     const kept = await message(body.id);
-    expect(kept).to.include({ status: "kept", text: MAIL.text, subject: MAIL.subject });
+    expect(kept).to.include({ status: "kept", text: ORDER_MAIL.text, subject: ORDER_MAIL.subject });
     expect(kept.updatedAt, "nothing has changed since").to.equal(kept.createdAt);
     const listed = await service.rest("GET", path("messages?kind=email&status=kept&limit=1"));
     expect(listed.body.messages[0]).to.include({ id: body.id, status: "kept", recipients: 1 });
@@ -177,8 +177,8 @@ describe("messages", () => {
       return code ? { code, message: `no ${address}` } : null;
     };
     const { body } = await send({
-      ...MAIL,
-      to: [...TO, { email: "later@example.com" }, { email: "never@example.com" }],
+      ...ORDER_MAIL,
+      to: [...RECIPIENT, { email: "later@example.com" }, { email: "never@example.com" }],
     });
     for (const attempts of [1, 2]) {
       const { dueAt, status } = await tried(body.id, attempts);
@@ -221,7 +221,7 @@ describe("messages", () => {
     const headers = { "idempotency-key": "order-7" };
     const ids = [];
     for (let call = 0; call < 2; call += 1) {
-      ids.push((await service.rest("POST", path("email"), { body: MAIL, headers })).body.id);
+      ids.push((await service.rest("POST", path("email"), { body: ORDER_MAIL, headers })).body.id);
     }
     expect(ids[0]).to.equal(ids[1]);
     await ended(ids[0]);
@@ -229,11 +229,11 @@ describe("messages", () => {
   });
 
   it("of a batch are all stored or none", async () => {
-    const bad = [{ options: MAIL }, { options: { ...MAIL, to: [{ email: "no" }] } }];
+    const bad = [{ options: ORDER_MAIL }, { options: { ...ORDER_MAIL, to: [{ email: "no" }] } }];
     const refused = await service.rest("POST", path("email/batch"), { body: bad });
     expect(refused.body.error).to.contain("[1]: to[0].email");
     const { body } = await service.rest("POST", path("email/batch"), {
-      body: ["a", "b"].map((name) => ({ options: { ...MAIL, subject: "{{name}}" }, data: { name } })),
+      body: ["a", "b"].map((name) => ({ options: { ...ORDER_MAIL, subject: "{{name}}" }, data: { name } })),
     });
     await server.has(2);
     expect(server.taken.map(({ text }) => /^Subject: (.*)$/m.exec(text)?.[1]).sort()).to.deep.equal(["a", "b"]);
@@ -243,7 +243,7 @@ describe("messages", () => {
   it("are the same over GraphQL", async () => {
     const sent = await service.graphql(
       `mutation ($app: Int!, $options: EmailInput) { sendEmail(appId: $app, options: $options, data: {n: 1}) { id status } }`,
-      { app: service.appId, options: { ...MAIL, subject: "n = {{n}}" } },
+      { app: service.appId, options: { ...ORDER_MAIL, subject: "n = {{n}}" } },
     );
     const { id } = sent.data.sendEmail;
     await ended(id);
@@ -264,7 +264,7 @@ describe("messages", () => {
 
   it("cannot be sent with the token of an app user", async () => {
     for (const as of ["live", "viewer"]) {
-      expect((await service.rest("POST", path("email"), { body: MAIL, as })).http).to.equal(403);
+      expect((await service.rest("POST", path("email"), { body: ORDER_MAIL, as })).http).to.equal(403);
       expect((await service.rest("GET", path("messages"), { as })).http).to.equal(403);
     }
   });

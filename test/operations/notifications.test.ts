@@ -126,13 +126,13 @@ describe("notifications", function () {
 
   it("are marked as read by each user, one by one or all at once", async () => {
     const [first, , third] = [await published("a"), await published("b"), await published("c")];
-    const unread = async (as: string) => (await call("GET", "/unread", undefined, as)).count;
+    const countUnread = async (as: string) => (await call("GET", "/unread", undefined, as)).count;
     expect(await call("POST", "/read", { ids: [first.id, 2_000_000_000] }, "viewer")).to.deep.equal({ count: 1 });
-    expect([await unread("viewer"), await unread(visitor)]).to.deep.equal([2, 3]);
+    expect([await countUnread("viewer"), await countUnread(visitor)]).to.deep.equal([2, 3]);
     expect(await call("POST", "/read", { ids: "all" }, "viewer")).to.deep.equal({ count: 2 });
-    expect([await unread("viewer"), await unread(visitor)]).to.deep.equal([0, 3]);
+    expect([await countUnread("viewer"), await countUnread(visitor)]).to.deep.equal([0, 3]);
     await published("d");
-    expect(await unread("viewer")).to.equal(1);
+    expect(await countUnread("viewer")).to.equal(1);
     const { entries } = await call("GET", "", undefined, "viewer");
     expect(entries.map(({ readStatus }: Entry) => readStatus)).to.deep.equal([false, true, true, true]);
     expect(third.readStatus).to.equal(false);

@@ -34,7 +34,7 @@ describe("partitions", () => {
     );
 
   /** Expects that the partitions cover all IDs: each begins where the previous one ends, and the last has no upper bound. */
-  function expectWhole(all: readonly Partition[]): void {
+  function expectPartitionsWithoutGaps(all: readonly Partition[]): void {
     expect(all[0]!.low).to.equal(null);
     expect(all.at(-1)!.high).to.equal(null);
     for (const [index, { low }] of all.slice(1).entries()) expect(low).to.equal(all[index]!.high);
@@ -44,7 +44,7 @@ describe("partitions", () => {
     await write("run", 5_000_000);
     await write("execution_log", 5_000_000);
     await partitions().makeAhead();
-    for (const table of TABLES) expectWhole(await partitionsOf(db, table));
+    for (const table of TABLES) expectPartitionsWithoutGaps(await partitionsOf(db, table));
     for (const table of ["run", "console_line", "run_search", "execution_log"]) {
       expect((await partitionsOf(db, table)).at(-1)!.low, table).to.be.at.least(5_200_000);
     }
@@ -58,7 +58,7 @@ describe("partitions", () => {
     expect(await db.query("SELECT id FROM run")).to.deep.equal([{ id: 900_000_001 }]);
     await partitions().makeAhead();
     expect(await db.query("SELECT id FROM run")).to.deep.equal([{ id: 900_000_001 }]);
-    expectWhole(await partitionsOf(db, "run"));
+    expectPartitionsWithoutGaps(await partitionsOf(db, "run"));
   });
 
   it("are dropped as a whole when their newest row is too old, and never with a run that has not ended", async () => {
@@ -89,7 +89,9 @@ describe("partitions", () => {
     expect(await partitions().dropOld()).to.equal(1);
     expect(await counts()).to.deep.equal([1, 1, 0, 0]);
     for (const table of TABLES)
-      expectWhole((await partitionsOf(db, table)).with(0, { ...(await partitionsOf(db, table))[0]!, low: null }));
+      expectPartitionsWithoutGaps(
+        (await partitionsOf(db, table)).with(0, { ...(await partitionsOf(db, table))[0]!, low: null }),
+      );
   });
 
   it("that are detached are dropped later if a reader delayed this, and are in no backup", async () => {

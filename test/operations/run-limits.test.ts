@@ -16,7 +16,7 @@ import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-
 import { until } from "../harness/until.js";
 
 const HOLDER = "00000000-0000-4000-8000-000000000001";
-const DEAD = "00000000-0000-4000-8000-000000000002";
+const DEAD_PROCESS_ID = "00000000-0000-4000-8000-000000000002";
 const BOUNDS = { max: 1_000_000, maxPerApp: 100_000, maxBytes: 2 ** 30 };
 const EDITOR = { kind: "editor", personId: null, credentialId: null } as unknown as Caller;
 
@@ -173,7 +173,7 @@ describe("the limits of an action's runs", () => {
     const { repository } = processes[0]!;
     const lost = await ask();
     const next = await ask();
-    expect((await repository.claim(DEAD, new Map(), 9))!.id).to.equal(lost);
+    expect((await repository.claim(DEAD_PROCESS_ID, new Map(), 9))!.id).to.equal(lost);
     expect(await claim(1)).to.equal(null);
     expect(await processes[1]!.repository.finishLost((run) => lostEnding(run, null))).to.equal(1);
     await look(1);
@@ -268,7 +268,7 @@ describe("the limits of an action's runs", () => {
   });
 
   describe("that follow each other closely", () => {
-    const DEBOUNCE: Debounce = { delayMs: 60_000, maxWaitMs: 120_000, manual: true };
+    const MANUAL_DEBOUNCE: Debounce = { delayMs: 60_000, maxWaitMs: 120_000, manual: true };
     const facts = {
       appId: 1,
       actionId: 1,
@@ -286,7 +286,7 @@ describe("the limits of an action's runs", () => {
     const quiet = () => db.query("UPDATE debounced_run SET due_at = now()");
 
     it("become one run with the last payload, in one row, for any number of starts at two processes", async () => {
-      await limit(null, DEBOUNCE);
+      await limit(null, MANUAL_DEBOUNCE);
       const ids = await Promise.all(Array.from({ length: 100 }, (_, n) => start({ n }, { by: n })));
       expect(new Set(ids)).to.deep.equal(new Set([ids[0]]));
       await start({ n: "last" });
@@ -299,7 +299,7 @@ describe("the limits of an action's runs", () => {
     });
 
     it("wait for a pause, and no longer than the longest wait", async () => {
-      await limit(null, DEBOUNCE);
+      await limit(null, MANUAL_DEBOUNCE);
       const waits = async () =>
         (await db.query("SELECT round(extract(epoch FROM due_at - first_at))::int AS seconds FROM debounced_run"))[0]
           .seconds;
@@ -314,7 +314,7 @@ describe("the limits of an action's runs", () => {
     });
 
     it("are merged per caller: no one's payload becomes another one's run", async () => {
-      await limit(null, DEBOUNCE);
+      await limit(null, MANUAL_DEBOUNCE);
       const [mine, theirs] = [await start({ of: 1 }, { personId: 1 }), await start({ of: 2 }, { personId: 2 })];
       expect(mine).to.not.equal(theirs);
       await quiet();
@@ -326,7 +326,7 @@ describe("the limits of an action's runs", () => {
     });
 
     it("survive the process that accepted them, and start another run if theirs was cancelled", async () => {
-      await limit(null, DEBOUNCE);
+      await limit(null, MANUAL_DEBOUNCE);
       const first = await start({ n: 1 });
       const backlogs = new Backlogs(db, new QueueLimits(db, BOUNDS), async () => false);
       expect((await backlogs.cancel(EDITOR, 1, {})).cancelled).to.equal(1);
@@ -338,7 +338,7 @@ describe("the limits of an action's runs", () => {
     });
 
     it("then wait for a slot under the action's limit, with the last payload", async () => {
-      await limit(one("queue", { key: "n" }), DEBOUNCE);
+      await limit(one("queue", { key: "n" }), MANUAL_DEBOUNCE);
       await ask({ n: 2 });
       await claim();
       await start({ n: 1 });

@@ -8,7 +8,7 @@ const REFUSE = `
   CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$`;
 
 /** Steps after the outcome of a run, each with its database statement. */
-const LATER = {
+const LATER_STEPS = {
   "the end of its token": "BEFORE UPDATE ON credential",
   "the keeping of its console lines": "BEFORE INSERT ON console_line",
 };
@@ -26,7 +26,7 @@ describe("a run that has its result", () => {
   });
   after(() => service.stop());
 
-  for (const [step, when] of Object.entries(LATER)) {
+  for (const [step, when] of Object.entries(LATER_STEPS)) {
     it(`keeps it when ${step} fails, and its token ends anyway`, async () => {
       const table = when.split(" ").at(-1);
       await service.db.query(`CREATE TRIGGER refusal ${when} FOR EACH ROW EXECUTE FUNCTION refuse()`);
@@ -40,8 +40,8 @@ describe("a run that has its result", () => {
       }
       const kept = await service.db.query("SELECT type FROM execution_log ORDER BY id DESC LIMIT 2");
       expect(kept.map(({ type }: { type: string }) => type)).to.deep.equal(["app.task.failed", "app.task.completed"]);
-      const immortal = "SELECT id FROM credential WHERE kind = 'task' AND expires_at IS NULL";
-      expect(await service.db.query(immortal)).to.deep.equal([]);
+      const SELECT_ENDLESS_TOKENS = "SELECT id FROM credential WHERE kind = 'task' AND expires_at IS NULL";
+      expect(await service.db.query(SELECT_ENDLESS_TOKENS)).to.deep.equal([]);
     });
   }
 });

@@ -7,9 +7,9 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { makeAction, publishApp, send } from "../http/support.js";
 
 /** Event of Node's diagnostics channel at the start of a request, in the request's async context. */
-const REQUEST = "http.server.request.start";
+const REQUEST_START_EVENT = "http.server.request.start";
 /** Number of first requests, which load the caller and the action into caches. */
-const WARM = 3;
+const WARM_UP_REQUESTS = 3;
 const RUNS = 5;
 
 describe("a run whose code is known", () => {
@@ -40,11 +40,11 @@ describe("a run whose code is known", () => {
       all.push(name);
       return Reflect.apply(query, this, given);
     } as typeof query;
-    subscribe(REQUEST, onRequest);
+    subscribe(REQUEST_START_EVENT, onRequest);
     try {
       await runs();
     } finally {
-      unsubscribe(REQUEST, onRequest);
+      unsubscribe(REQUEST_START_EVENT, onRequest);
       pg.Client.prototype.query = query;
     }
     return asked;
@@ -63,7 +63,7 @@ describe("a run whose code is known", () => {
     const runs = async (count: number) => {
       for (let n = 0; n < count; n += 1) expect((await call("known", n)).body.result).to.equal(n);
     };
-    await runs(WARM);
+    await runs(WARM_UP_REQUESTS);
     const asked = await statementsOf(() => runs(RUNS));
     expect(asked).to.deep.equal(Array(RUNS).fill(["insert-named-run-none", "finish-run"]));
   });
@@ -81,7 +81,7 @@ describe("a run whose code is known", () => {
         expect(await send(service.url, "/h/1/known", { method: "POST", headers })).to.include({ http: 200, json: 1 });
       }
     };
-    await runs(WARM);
+    await runs(WARM_UP_REQUESTS);
     const asked = await statementsOf(() => runs(RUNS));
     expect(asked).to.deep.equal(Array(RUNS).fill(["insert-named-run-http", "finish-run"]));
   });

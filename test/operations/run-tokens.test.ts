@@ -3,7 +3,7 @@ import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import type { Notifications } from "../../src/engine/notifications.js";
 import { createCredentials } from "../../src/operations/access/credentials.js";
-import { type CredentialsDatabase, credentialsDatabase } from "./credentials-database.js";
+import { type CredentialsDatabase, createCredentialsDatabase } from "./credentials-database.js";
 
 describe("the token of a run", () => {
   let database: CredentialsDatabase;
@@ -11,29 +11,29 @@ describe("the token of a run", () => {
   let notifications: Notifications;
 
   before(async () => {
-    database = await credentialsDatabase();
+    database = await createCredentialsDatabase();
     ({ db, notifications } = database);
   });
   after(() => database.stop());
 
   const create = () => createCredentials({ db, notifications });
-  const issued = (credentials: ReturnType<typeof create>) =>
+  const issueToken = (credentials: ReturnType<typeof create>) =>
     credentials.issue({ kind: "task", appId: 1, expiresAt: new Date(Date.now() + 60_000) });
   /** Lets the token expire in the database, without a notification to the processes. */
-  const endInDatabase = (id: number) => db.query("UPDATE credential SET expires_at = now() WHERE id = $1", [id]);
+  const expireInDatabase = (id: number) => db.query("UPDATE credential SET expires_at = now() WHERE id = $1", [id]);
 
   it("is read from the database once by the process that issued it, and at each use by others", async () => {
     const [issuer, other] = [create(), create()];
-    const { id, token } = await issued(issuer);
+    const { id, token } = await issueToken(issuer);
     for (const one of [issuer, other]) expect(await one.resolve(token)).to.include({ credentialId: id, appId: 1 });
-    await endInDatabase(id);
+    await expireInDatabase(id);
     expect(await issuer.resolve(token)).to.include({ credentialId: id, appId: 1 });
     expect(await other.resolve(token)).to.equal(null);
   });
 
   it("is not valid from the end of the run on, at once", async () => {
     const issuer = create();
-    const { id, token } = await issued(issuer);
+    const { id, token } = await issueToken(issuer);
     expect(await issuer.resolve(token)).not.to.equal(null);
     const ended = issuer.expire(id);
     const meanwhile = issuer.resolve(token);
@@ -45,13 +45,13 @@ describe("the token of a run", () => {
 
   it("that is revoked, or whose holder's rights change, is read from the database again", async () => {
     const issuer = create();
-    const { id, token } = await issued(issuer);
+    const { id, token } = await issueToken(issuer);
     expect(await issuer.resolve(token)).not.to.equal(null);
     await issuer.revoke(id, 1);
     expect(await issuer.resolve(token)).to.equal(null);
-    const next = await issued(issuer);
+    const next = await issueToken(issuer);
     expect(await issuer.resolve(next.token)).not.to.equal(null);
-    await endInDatabase(next.id);
+    await expireInDatabase(next.id);
     await issuer.announce();
     expect(await issuer.resolve(next.token)).to.equal(null);
   });

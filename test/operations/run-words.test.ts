@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { createRunWords } from "../../src/operations/records/run-words.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
-import { readingsOf } from "../harness/plans.js";
+import { countReadings } from "../harness/plans.js";
 
 describe("the search for words of runs", () => {
   let database: ConnectedDatabase;
@@ -120,7 +120,7 @@ describe("the search for words of runs", () => {
     );
     await db.query("VACUUM ANALYZE run_search");
     const find = (word: string) =>
-      readingsOf(db, async (watched) => {
+      countReadings(db, async (watched) => {
         expect(await createRunWords(watched).find(1, word, { most: 5 }), word).to.have.length(5);
       });
     const common = await find("common");

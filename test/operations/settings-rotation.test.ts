@@ -15,10 +15,10 @@ import { freshDatabase } from "../harness/postgres.js";
 import { programEnvironment } from "../harness/program-environment.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
-const COMMAND = fileURLToPath(new URL("../../src/cli/settings-rotate.js", import.meta.url));
+const ROTATE_COMMAND = fileURLToPath(new URL("../../src/cli/settings-rotate.js", import.meta.url));
 const APPS = 4;
 /** Number of rotations of each case. */
-const ROTATIONS = 2;
+const ROTATIONS_PER_CASE = 2;
 
 describe("rotation of the settings' key", () => {
   let service: TestService;
@@ -73,7 +73,7 @@ describe("rotation of the settings' key", () => {
       }),
     ];
     const db = await openDatabase(service.databaseUrl, 3);
-    for (let turn = 0; turn < ROTATIONS; turn += 1) {
+    for (let turn = 0; turn < ROTATIONS_PER_CASE; turn += 1) {
       const done = settled.length;
       await rotateSettingsKey({ db, keys: null, path });
       while (settled.length < done + 10) await call("GET", apps[0]!);
@@ -84,7 +84,7 @@ describe("rotation of the settings' key", () => {
     await Promise.all(load);
     await db.destroy();
     expect(settled.filter((http) => http !== 200)).to.deep.equal([]);
-    expect(settled.length).to.be.greaterThan(10 * ROTATIONS);
+    expect(settled.length).to.be.greaterThan(10 * ROTATIONS_PER_CASE);
   });
 
   it("leaves only the new key in the file, and no data key under another", async () => {
@@ -101,7 +101,7 @@ describe("rotation of the settings' key", () => {
   it("is a command that runs beside the service", async () => {
     const old = readFileSync(path, "utf8");
     const env = { ...programEnvironment(), DATABASE_URL: service.databaseUrl, DATA_DIR: dataDir };
-    const { stdout } = await promisify(execFile)(process.execPath, ["--no-node-snapshot", COMMAND], { env });
+    const { stdout } = await promisify(execFile)(process.execPath, ["--no-node-snapshot", ROTATE_COMMAND], { env });
     expect(stdout).to.match(/^The settings of \d+ apps lie under a new key in /);
     expect(readFileSync(path, "utf8")).not.to.equal(old);
     expect(stdout).not.to.include(readFileSync(path, "utf8").trim());

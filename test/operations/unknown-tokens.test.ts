@@ -9,7 +9,7 @@ import type { ActionError } from "../../src/errors.js";
 import { UNKNOWN_TOKENS_PER_ADDRESS } from "../../src/limits.js";
 import { createCredentials } from "../../src/operations/access/credentials.js";
 import { hashToken, isWellFormedToken, newToken } from "../../src/operations/access/tokens.js";
-import { type CredentialsDatabase, credentialsDatabase } from "./credentials-database.js";
+import { type CredentialsDatabase, createCredentialsDatabase } from "./credentials-database.js";
 
 const KINDS: CredentialKind[] = ["editor", "admin", "api", "task", "viewer", "live"];
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -53,7 +53,7 @@ describe("an unknown token", () => {
   let notifications: Notifications;
 
   before(async () => {
-    database = await credentialsDatabase();
+    database = await createCredentialsDatabase();
     ({ db, notifications } = database);
   });
   after(() => database.stop());

@@ -67,16 +67,16 @@ describe("a package that names globals which its functions rarely use", () => {
   });
 
   it("is evaluated only after its run has a row, and so is code without packages", async () => {
-    const withPackage = await create("half-page", "[Date.now(), halfPage.sum(1, 2)]");
+    const actionWithPackage = await create("half-page", "[Date.now(), halfPage.sum(1, 2)]");
     const plain = await create("half-page", "[Date.now(), 3]");
-    await Promise.all([run(withPackage), run(plain)]);
+    await Promise.all([run(actionWithPackage), run(plain)]);
     await service.db.query(`
       CREATE TABLE written (at double precision);
       CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS
       $$ BEGIN PERFORM pg_sleep(2); INSERT INTO written VALUES (extract(epoch FROM clock_timestamp()) * 1000); RETURN NEW; END $$;
       CREATE TRIGGER slow BEFORE INSERT ON run FOR EACH ROW EXECUTE FUNCTION slow()`);
     try {
-      for (const id of [withPackage, plain]) {
+      for (const id of [actionWithPackage, plain]) {
         const [at, sum] = await run(id);
         expect(sum).to.equal(3);
         const [{ writtenAt }] = await service.db.query('SELECT max(at) AS "writtenAt" FROM written');

@@ -14,7 +14,7 @@ const dated = (version: string, days: number): PublishedPackage => ({
   publishedAt: daysAgo(days),
 });
 
-const HASHES: PublishedPackage = {
+const HASHES_PACKAGE: PublishedPackage = {
   name: "@noble/hashes",
   version: "1.4.0",
   files: {
@@ -34,7 +34,7 @@ describe("choices of npm packages", () => {
 
   before(async () => {
     registry = await startRegistry();
-    registry.publish(HASHES, dated("1.0.0", 30), dated("1.1.0", 8), dated("1.2.0", 6), dated("2.0.0", 1));
+    registry.publish(HASHES_PACKAGE, dated("1.0.0", 30), dated("1.1.0", 8), dated("1.2.0", 6), dated("2.0.0", 1));
     service = await startTestService({ NPM_PACKAGES: "on", NPM_REGISTRY: registry.url });
   });
   after(async () => {
@@ -135,7 +135,7 @@ describe("choices of npm packages", () => {
     }
   });
 
-  const UNLOADABLE: [string, string, RegExp][] = [
+  const UNLOADABLE_PACKAGES: [string, string, RegExp][] = [
     [
       "throws-first",
       "throw new Error('root module cannot be imported')",
@@ -148,7 +148,7 @@ describe("choices of npm packages", () => {
     ],
     ["loads-forever", "for (;;) {}", /it takes more than 5 s to load/],
   ];
-  for (const [name, source, words] of sampleOf(UNLOADABLE, 0, 3)) {
+  for (const [name, source, words] of sampleOf(UNLOADABLE_PACKAGES, 0, 3)) {
     it(`rejects ${name}, which can never be loaded, and writes nothing`, async () => {
       registry.publish({ name, version: "1.0.0", files: { "index.js": source, "empty.js": "exports.none = 1" } });
       const { http, body } = await create([name]);

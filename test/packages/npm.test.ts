@@ -21,8 +21,8 @@ const ADD: PublishedPackage = {
   },
   manifest: { dependencies: { "one-thing": "^1.0.0" } },
 };
-const ONE: PublishedPackage = { name: "one-thing", version: "1.2.0", files: { "index.js": "exports.one = 1" } };
-const SCOPED: PublishedPackage = {
+const ONE_PACKAGE: PublishedPackage = { name: "one-thing", version: "1.2.0", files: { "index.js": "exports.one = 1" } };
+const SCOPED_PACKAGE: PublishedPackage = {
   name: "@scope/say-hello",
   version: "2.1.0",
   files: {
@@ -59,7 +59,7 @@ describe("packages from npm", () => {
 
   before(async () => {
     registry = await startRegistry();
-    registry.publish(ADD, ONE, SCOPED);
+    registry.publish(ADD, ONE_PACKAGE, SCOPED_PACKAGE);
     service = await startTestService({ NPM_PACKAGES: "on", NPM_REGISTRY: registry.url, NPM_TOKEN: "registry-secret" });
   });
   after(async () => {

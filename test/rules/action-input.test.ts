@@ -6,11 +6,11 @@ import { type ActionInput, parseCreate, parseUpdate } from "../../src/rules/acti
 import { refusal } from "./refusal.js";
 
 const CODE = "async function execute(context) { return context.payload; }";
-const MINIMAL = { name: "greet", code: CODE };
+const MINIMAL_ACTION = { name: "greet", code: CODE };
 const SESSION_CODE = "async function execute() {\n  return Svc.Session.get();\n}";
 
-const STORED: ActionInput = parseCreate({
-  ...MINIMAL,
+const STORED_ACTION: ActionInput = parseCreate({
+  ...MINIMAL_ACTION,
   description: "says hello",
   triggers: [{ trigger: "manual" }],
   frequency: "0 9 * * *",
@@ -18,7 +18,7 @@ const STORED: ActionInput = parseCreate({
 });
 
 /** Rows of the table: status, fault, and the fields that cause it in a valid action. The order is that of the specification. */
-const ROWS: [Status, string, Record<string, unknown>][] = [
+const VALIDATION_ROWS: [Status, string, Record<string, unknown>][] = [
   ["NAME_REQUIRED", "name missing", { name: undefined }],
   ["NAME_REQUIRED", "name null", { name: null }],
   ["NAME_EMPTY", "name empty", { name: "" }],
@@ -112,17 +112,17 @@ const ROWS: [Status, string, Record<string, unknown>][] = [
   ["REQUEST_INVALID", "active null", { active: null }],
 ];
 
-const TABLE = [...new Set(ROWS.map(([status]) => status))];
+const TABLE = [...new Set(VALIDATION_ROWS.map(([status]) => status))];
 
 describe("action input: the validation table", () => {
-  for (const [status, title, fields] of ROWS) {
+  for (const [status, title, fields] of VALIDATION_ROWS) {
     it(`${status} on create: ${title}`, () => {
-      refusal(status, () => parseCreate({ ...MINIMAL, ...fields }));
+      refusal(status, () => parseCreate({ ...MINIMAL_ACTION, ...fields }));
     });
     const omitted = Object.values(fields).every((value) => value === undefined);
     if (omitted) continue;
     it(`${status} on update: ${title}`, () => {
-      refusal(status, () => parseUpdate(fields, STORED));
+      refusal(status, () => parseUpdate(fields, STORED_ACTION));
     });
   }
 
@@ -135,34 +135,34 @@ describe("action input: the validation table", () => {
   });
 
   it("reports of any two errors the one that is first in the table", () => {
-    for (const [status, , fields] of ROWS) {
-      for (const [other, , more] of ROWS) {
+    for (const [status, , fields] of VALIDATION_ROWS) {
+      for (const [other, , more] of VALIDATION_ROWS) {
         if (Object.keys(fields).some((key) => Object.hasOwn(more, key))) continue;
         // Another environment or code can remove a fault between fields, so such pairs do not test the order of faults.
         if ("environment" in fields || "environment" in more || "dependencies" in fields || "dependencies" in more)
           continue;
         const first = TABLE.indexOf(status) < TABLE.indexOf(other) ? status : other;
-        refusal(first, () => parseCreate({ ...MINIMAL, ...fields, ...more }));
+        refusal(first, () => parseCreate({ ...MINIMAL_ACTION, ...fields, ...more }));
       }
     }
   });
 
   it("rejects data that is no object", () => {
-    for (const data of [null, 1, "x", true, [], [MINIMAL]]) {
+    for (const data of [null, 1, "x", true, [], [MINIMAL_ACTION]]) {
       refusal("REQUEST_INVALID", () => parseCreate(data));
-      refusal("REQUEST_INVALID", () => parseUpdate(data, STORED));
+      refusal("REQUEST_INVALID", () => parseUpdate(data, STORED_ACTION));
     }
   });
 
   it("names the field, the expected and the received value, and repeats at most 60 characters", () => {
-    expect(refusal("ENVIRONMENT_INVALID", () => parseCreate({ ...MINIMAL, environment: "moon" }))).to.equal(
+    expect(refusal("ENVIRONMENT_INVALID", () => parseCreate({ ...MINIMAL_ACTION, environment: "moon" }))).to.equal(
       'environment must be one of server, client, any (got "moon")',
     );
     const long = "$value \ud83d\ude00".repeat(50_000);
     for (const fields of [{ name: `${long} ` }, { environment: long }, { timezone: long }, { dependencies: [long] }]) {
       let message = "";
       try {
-        parseCreate({ ...MINIMAL, ...fields });
+        parseCreate({ ...MINIMAL_ACTION, ...fields });
       } catch (error) {
         message = (error as Error).message;
       }
@@ -174,8 +174,8 @@ describe("action input: the validation table", () => {
 
 describe("action input: accepted values", () => {
   it("fills in the defaults of the create table", () => {
-    expect(parseCreate(MINIMAL)).to.deep.equal({
-      ...MINIMAL,
+    expect(parseCreate(MINIMAL_ACTION)).to.deep.equal({
+      ...MINIMAL_ACTION,
       description: null,
       active: false,
       environment: "server",
@@ -190,19 +190,19 @@ describe("action input: accepted values", () => {
 
   it("accepts names of 255 characters and descriptions of 1000, with an emoji as one", () => {
     const description = "\u{1f600}".repeat(1000);
-    expect(parseCreate({ ...MINIMAL, name: "n".repeat(255), description }).description).to.equal(description);
+    expect(parseCreate({ ...MINIMAL_ACTION, name: "n".repeat(255), description }).description).to.equal(description);
   });
 
   it("ignores fields that an author cannot set, so that an action can be sent back completely", () => {
     const whole = {
-      ...STORED,
+      ...STORED_ACTION,
       id: 7,
       appId: 1,
       assets: [],
       createdAt: "2026-01-01T00:00:00.000Z",
       actionVersion: "v3",
     };
-    expect(parseUpdate(whole, STORED)).to.deep.equal(STORED);
+    expect(parseUpdate(whole, STORED_ACTION)).to.deep.equal(STORED_ACTION);
   });
 
   it("keeps triggers with the fields that they use and no others", () => {
@@ -212,7 +212,7 @@ describe("action input: accepted values", () => {
       { trigger: "log", where: { type: "something.else", dataSourceId: null } },
       { trigger: "analytics", where: { type: "analytics.pageView", data: { _pageId: 5 } } },
     ];
-    expect(parseCreate({ ...MINIMAL, environment: "any", triggers }).triggers).to.deep.equal([
+    expect(parseCreate({ ...MINIMAL_ACTION, environment: "any", triggers }).triggers).to.deep.equal([
       { trigger: "manual" },
       { trigger: "log", where: { type: "dataSource.import", dataSourceId: 5 } },
       { trigger: "log", where: { type: "something.else" } },
@@ -221,29 +221,29 @@ describe("action input: accepted values", () => {
   });
 
   it("keeps fields that an update omits", () => {
-    expect(parseUpdate({}, STORED)).to.deep.equal(STORED);
-    expect(parseUpdate({ active: true }, STORED)).to.deep.equal({ ...STORED, active: true });
+    expect(parseUpdate({}, STORED_ACTION)).to.deep.equal(STORED_ACTION);
+    expect(parseUpdate({ active: true }, STORED_ACTION)).to.deep.equal({ ...STORED_ACTION, active: true });
   });
 
   it("clears the description with null and with an empty string", () => {
-    expect(parseUpdate({ description: null }, STORED).description).to.equal(null);
-    expect(parseUpdate({ description: "" }, STORED).description).to.equal(null);
+    expect(parseUpdate({ description: null }, STORED_ACTION).description).to.equal(null);
+    expect(parseUpdate({ description: "" }, STORED_ACTION).description).to.equal(null);
   });
 
   for (const none of [null, ""]) {
     it(`clears frequency and timezone with ${JSON.stringify(none)}, on update and on create`, () => {
-      const stored = { ...STORED, frequency: "0 9 * * *", timezone: "Europe/Berlin" };
+      const stored = { ...STORED_ACTION, frequency: "0 9 * * *", timezone: "Europe/Berlin" };
       const cleared = parseUpdate({ frequency: none, timezone: none }, stored);
       expect([cleared.frequency, cleared.timezone]).to.deep.equal([null, null]);
-      const made = parseCreate({ ...MINIMAL, frequency: none, timezone: none });
+      const made = parseCreate({ ...MINIMAL_ACTION, frequency: none, timezone: none });
       expect([made.frequency, made.timezone]).to.deep.equal([null, null]);
     });
   }
 
   it("checks the action as it is after an update: environment against triggers, dependencies against code", () => {
-    const scheduled = parseUpdate({ triggers: [{ trigger: "schedule" }] }, STORED);
+    const scheduled = parseUpdate({ triggers: [{ trigger: "schedule" }] }, STORED_ACTION);
     refusal("TRIGGER_NOT_ALLOWED", () => parseUpdate({ environment: "client" }, scheduled));
-    const dependent = parseUpdate({ code: SESSION_CODE, dependencies: ["svc-session"] }, STORED);
+    const dependent = parseUpdate({ code: SESSION_CODE, dependencies: ["svc-session"] }, STORED_ACTION);
     refusal("CODE_VALIDATION_FAILED", () => parseUpdate({ dependencies: [] }, dependent));
   });
 });
@@ -254,7 +254,10 @@ describe("action input: unusual data", () => {
     expect(parseCreate(data).active).to.equal(false);
     refusal("NAME_REQUIRED", () => parseCreate(JSON.parse(`{"__proto__":{"name":"greet"},"code":"x"}`)));
     refusal("TRIGGERS_INVALID", () =>
-      parseCreate({ ...MINIMAL, triggers: JSON.parse(`[{"trigger":"log","__proto__":{"where":{"type":"x"}}}]`) }),
+      parseCreate({
+        ...MINIMAL_ACTION,
+        triggers: JSON.parse(`[{"trigger":"log","__proto__":{"where":{"type":"x"}}}]`),
+      }),
     );
   });
 

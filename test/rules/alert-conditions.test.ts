@@ -2,15 +2,15 @@ import { expect } from "chai";
 import {
   type AlertMoment,
   type AlertState,
-  afterRun,
-  afterTime,
   type EndedRun,
   NEW_STATE,
+  stateAfterRun,
+  stateAfterTime,
 } from "../../src/rules/alert-conditions.js";
 
 const NOON = new Date("2026-11-21T12:00:00Z");
 const minutesOn = (minutes: number) => new Date(NOON.getTime() + minutes * 60_000);
-const PRESENT: AlertMoment = { now: NOON, since: NOON, overdue: false, oldestMs: 0 };
+const PRESENT_MOMENT: AlertMoment = { now: NOON, since: NOON, overdue: false, oldestMs: 0 };
 const RULE = { condition: "failed", failures: 1, of: 1, minutes: 60 } as const;
 
 let ids = 0;
@@ -20,11 +20,11 @@ const run = (state: EndedRun["state"], more: Partial<EndedRun> = {}): EndedRun =
 };
 
 /** Applies an alert rule to runs, one letter each: c completed, f failed. Returns ! for each run after which the alert fires, otherwise a dot. */
-function firings(rule: Parameters<typeof afterRun>[0], outcomes: string): string {
+function firings(rule: Parameters<typeof stateAfterRun>[0], outcomes: string): string {
   let standing: AlertState = NEW_STATE;
   return [...outcomes]
     .map((one) => {
-      standing = afterRun(rule, standing, run(one === "c" ? "completed" : "failed"));
+      standing = stateAfterRun(rule, standing, run(one === "c" ? "completed" : "failed"));
       return standing.firing ? "!" : ".";
     })
     .join("");
@@ -43,19 +43,21 @@ describe("an alert on failed runs", () => {
   it("names the run that made it fire, and how many failed", () => {
     const rule = { ...RULE, failures: 2, of: 4 };
     const runs = [run("failed"), run("completed"), run("failed"), run("failed")];
-    const end = runs.reduce((standing, one) => afterRun(rule, standing, one), NEW_STATE);
+    const end = runs.reduce((standing, one) => stateAfterRun(rule, standing, one), NEW_STATE);
     expect(end).to.include({ firing: true, runId: runs[2]!.id, reason: "it failed 2 times in its last 3 runs" });
   });
 
   it("has the number of failures in its reason if it looks at more than the last run", () => {
-    expect(afterRun(RULE, NEW_STATE, run("failed")).reason).to.equal("it failed");
+    expect(stateAfterRun(RULE, NEW_STATE, run("failed")).reason).to.equal("it failed");
     const both = { ...RULE, failures: 2, of: 2 };
-    const fired = afterRun(both, afterRun(both, NEW_STATE, run("failed")), run("failed"));
+    const fired = stateAfterRun(both, stateAfterRun(both, NEW_STATE, run("failed")), run("failed"));
     expect(fired.reason).to.equal("it failed 2 times in its last 2 runs");
   });
 
   it("does not count a skipped tick as a failure", () => {
-    expect(afterRun(RULE, NEW_STATE, run("skipped", { scheduled: true, reason: "still running" }))).to.equal(NEW_STATE);
+    expect(stateAfterRun(RULE, NEW_STATE, run("skipped", { scheduled: true, reason: "still running" }))).to.equal(
+      NEW_STATE,
+    );
   });
 });
 
@@ -63,19 +65,19 @@ describe("an alert on silence", () => {
   const silent = { ...RULE, condition: "silent" } as const;
 
   it("fires if no run has succeeded for some time, and recovers with a success", () => {
-    expect(afterTime(silent, NEW_STATE, { ...PRESENT, now: minutesOn(59) }).firing).to.equal(false);
-    const fired = afterTime(silent, NEW_STATE, { ...PRESENT, now: minutesOn(60) });
+    expect(stateAfterTime(silent, NEW_STATE, { ...PRESENT_MOMENT, now: minutesOn(59) }).firing).to.equal(false);
+    const fired = stateAfterTime(silent, NEW_STATE, { ...PRESENT_MOMENT, now: minutesOn(60) });
     expect(fired).to.include({ firing: true, reason: "it has not succeeded for 60 minutes" });
-    expect(afterRun(silent, fired, run("failed")).firing).to.equal(true);
-    const well = afterRun(silent, fired, run("completed", { finishedAt: minutesOn(61) }));
-    expect(afterTime(silent, well, { ...PRESENT, now: minutesOn(120) }).firing).to.equal(false);
-    expect(afterTime(silent, well, { ...PRESENT, now: minutesOn(121) }).firing).to.equal(true);
+    expect(stateAfterRun(silent, fired, run("failed")).firing).to.equal(true);
+    const well = stateAfterRun(silent, fired, run("completed", { finishedAt: minutesOn(61) }));
+    expect(stateAfterTime(silent, well, { ...PRESENT_MOMENT, now: minutesOn(120) }).firing).to.equal(false);
+    expect(stateAfterTime(silent, well, { ...PRESENT_MOMENT, now: minutesOn(121) }).firing).to.equal(true);
   });
 
   it("fires at once for a schedule that no scheduler claims, and recovers when one does", () => {
-    const fired = afterTime(silent, NEW_STATE, { ...PRESENT, overdue: true });
+    const fired = stateAfterTime(silent, NEW_STATE, { ...PRESENT_MOMENT, overdue: true });
     expect(fired.reason).to.contain("its schedule does not run");
-    expect(afterTime(silent, fired, PRESENT).firing).to.equal(false);
+    expect(stateAfterTime(silent, fired, PRESENT_MOMENT).firing).to.equal(false);
   });
 });
 
@@ -83,22 +85,22 @@ describe("an alert on skipped ticks", () => {
   const skipped = { ...RULE, condition: "skipped" } as const;
 
   it("fires for a tick that is skipped or not claimed, and recovers with the next that runs", () => {
-    const fired = afterRun(skipped, NEW_STATE, run("skipped", { scheduled: true, reason: "still running" }));
+    const fired = stateAfterRun(skipped, NEW_STATE, run("skipped", { scheduled: true, reason: "still running" }));
     expect(fired.reason).to.equal("a tick was skipped: still running");
-    expect(afterTime(skipped, fired, PRESENT).firing).to.equal(true);
-    expect(afterRun(skipped, fired, run("completed")).firing).to.equal(true);
-    expect(afterRun(skipped, fired, run("failed", { scheduled: true })).firing).to.equal(false);
-    const overdue = afterTime(skipped, NEW_STATE, { ...PRESENT, overdue: true });
+    expect(stateAfterTime(skipped, fired, PRESENT_MOMENT).firing).to.equal(true);
+    expect(stateAfterRun(skipped, fired, run("completed")).firing).to.equal(true);
+    expect(stateAfterRun(skipped, fired, run("failed", { scheduled: true })).firing).to.equal(false);
+    const overdue = stateAfterTime(skipped, NEW_STATE, { ...PRESENT_MOMENT, overdue: true });
     expect(overdue.firing).to.equal(true);
-    expect(afterTime(skipped, overdue, PRESENT).firing).to.equal(false);
+    expect(stateAfterTime(skipped, overdue, PRESENT_MOMENT).firing).to.equal(false);
   });
 });
 
 describe("an alert on the queue", () => {
   it("fires while the oldest run has waited too long", () => {
     const queued = { ...RULE, condition: "queued", minutes: 5 } as const;
-    const fired = afterTime(queued, NEW_STATE, { ...PRESENT, oldestMs: 300_000 });
+    const fired = stateAfterTime(queued, NEW_STATE, { ...PRESENT_MOMENT, oldestMs: 300_000 });
     expect(fired).to.include({ firing: true, reason: "runs have waited for 5 minutes" });
-    expect(afterTime(queued, fired, { ...PRESENT, oldestMs: 299_999 }).firing).to.equal(false);
+    expect(stateAfterTime(queued, fired, { ...PRESENT_MOMENT, oldestMs: 299_999 }).firing).to.equal(false);
   });
 });

@@ -4,13 +4,13 @@ import { checkCode, codeFault } from "../../src/rules/code.js";
 import { BUILT_IN_PACKAGES } from "../../src/rules/packages.js";
 import { refusal } from "./refusal.js";
 
-const inExecute = (body: string) => `async function execute(context) {\n  ${body}\n}`;
+const wrapInExecute = (body: string) => `async function execute(context) {\n  ${body}\n}`;
 
 /** Returns a template literal with `${expression}`, as source text. Written directly, this file would evaluate it. */
-const inTemplate = (expression: string) => ["return `a$", "{", expression, "}`"].join("");
+const wrapInTemplate = (expression: string) => ["return `a$", "{", expression, "}`"].join("");
 
 describe("code: accepted forms of execute", () => {
-  const ACCEPTED = [
+  const ACCEPTED_CODE = [
     "async function execute(context) { return 1; }",
     "async function execute({ payload, settings }) {}",
     "async function execute(context = {}) {}",
@@ -28,7 +28,7 @@ describe("code: accepted forms of execute", () => {
     "#!/usr/bin/env node\nasync function execute(context) {}",
     "async function execute(context) { for await (const x of []) {} return import('https://x.example/y.js'); }",
   ];
-  for (const code of ACCEPTED) {
+  for (const code of ACCEPTED_CODE) {
     it(JSON.stringify(code), () => {
       expect(codeFault(code, [])).to.equal(null);
     });
@@ -95,7 +95,7 @@ describe("code: syntax errors", () => {
   }
 });
 
-const NEEDS_SESSION = [
+const CODE_WITH_SESSION = [
   "return Svc.Session.get()",
   "return Svc['Session'].get()",
   "return Svc[`Session`].get()",
@@ -117,12 +117,12 @@ const NEEDS_SESSION = [
   "const f = ({ Session } = Svc) => Session",
   "{ const Svc = 1 }\n return Svc.Session",
   "return () => { { let Svc } return Svc.Session }",
-  inTemplate("Svc.Session.get()"),
+  wrapInTemplate("Svc.Session.get()"),
   "class A { x = Svc.Session }",
   "return \\u0053vc.Session",
 ];
 
-const NEEDS_NOTHING = [
+const CODE_WITHOUT_PACKAGES = [
   "// Svc.Session.get()",
   "/* Svc.Session */ return 'Svc.Session' + `Svc.Session` + /Svc.Session/",
   "return Svc.App.V3.Actions.run('x')",
@@ -148,7 +148,7 @@ describe("code: packages", () => {
   it("are ten, each required by its namespace and named with it", () => {
     expect(BUILT_IN_PACKAGES).to.have.length(10);
     for (const { name, namespace } of BUILT_IN_PACKAGES) {
-      const code = inExecute(`return Svc.${namespace}.anything();`);
+      const code = wrapInExecute(`return Svc.${namespace}.anything();`);
       expect(codeFault(code, [])).to.equal(
         `code, line 2, column 14: Svc.${namespace} needs the package ${name} in dependencies`,
       );
@@ -156,26 +156,26 @@ describe("code: packages", () => {
     }
   });
 
-  for (const body of NEEDS_SESSION) {
+  for (const body of CODE_WITH_SESSION) {
     it(`are required by ${JSON.stringify(body)}`, () => {
-      expect(codeFault(inExecute(body), [])).to.match(/Svc\.Session needs the package svc-session/);
-      expect(codeFault(inExecute(body), ["svc-session"])).to.equal(null);
+      expect(codeFault(wrapInExecute(body), [])).to.match(/Svc\.Session needs the package svc-session/);
+      expect(codeFault(wrapInExecute(body), ["svc-session"])).to.equal(null);
     });
   }
 
-  for (const body of NEEDS_NOTHING) {
+  for (const body of CODE_WITHOUT_PACKAGES) {
     it(`are not required by ${JSON.stringify(body)}`, () => {
-      expect(codeFault(inExecute(body), [])).to.equal(null);
+      expect(codeFault(wrapInExecute(body), [])).to.equal(null);
     });
   }
 
   it("are reported at the first use in the order of the source", () => {
-    const code = `const a = () => Svc.CSV;\n${inExecute("Svc.Session")}`;
+    const code = `const a = () => Svc.CSV;\n${wrapInExecute("Svc.Session")}`;
     expect(codeFault(code, [])).to.match(/line 1, column 21: Svc\.CSV needs the package svc-csv/);
   });
 
   it("are found in a chain of a hundred thousand members and under deep nesting", () => {
     const deep = `${"{".repeat(500)}Svc.Session${".a".repeat(100_000)}${"}".repeat(500)}`;
-    expect(codeFault(inExecute(deep), [])).to.match(/svc-session/);
+    expect(codeFault(wrapInExecute(deep), [])).to.match(/svc-session/);
   });
 });

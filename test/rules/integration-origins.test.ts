@@ -3,9 +3,9 @@ import { expect } from "chai";
 import { INTEGRATION_ORIGINS_MAX } from "../../src/limits.js";
 import { integrationOriginsFault, storedIntegrationOrigins } from "../../src/rules/integration-origins.js";
 
-const PUBLIC = { allowPrivateNetwork: false };
+const PUBLIC_NETWORK_ONLY = { allowPrivateNetwork: false };
 const PRIVATE = { allowPrivateNetwork: true };
-const fault = (origin: unknown, rules = PUBLIC) => integrationOriginsFault([origin], "server", rules);
+const fault = (origin: unknown, rules = PUBLIC_NETWORK_ONLY) => integrationOriginsFault([origin], "server", rules);
 
 describe("the origins of an action", () => {
   for (const [given, stored] of [
@@ -72,7 +72,9 @@ describe("the origins of an action", () => {
     expect(fault("ftp://a.example")).to.include("must be an https origin");
     expect(fault("ftp://a.example", PRIVATE)).to.include("must be an https or http origin");
     for (const value of ["https://a.example", {}, 1])
-      expect(integrationOriginsFault(value, "server", PUBLIC)).to.match(/^integrationOrigins must be an array/);
+      expect(integrationOriginsFault(value, "server", PUBLIC_NETWORK_ONLY)).to.match(
+        /^integrationOrigins must be an array/,
+      );
   });
 
   it("may be http and loopback if private networks are allowed, and no other scheme", () => {
@@ -87,12 +89,14 @@ describe("the origins of an action", () => {
 
   it("are at most 20, each stored once, and only for server actions", () => {
     const many = Array.from({ length: INTEGRATION_ORIGINS_MAX + 1 }, (_, index) => `https://a${index}.example`);
-    expect(integrationOriginsFault(many.slice(1), "server", PUBLIC)).to.equal(null);
-    expect(integrationOriginsFault(many, "server", PUBLIC)).to.include("at most 20");
+    expect(integrationOriginsFault(many.slice(1), "server", PUBLIC_NETWORK_ONLY)).to.equal(null);
+    expect(integrationOriginsFault(many, "server", PUBLIC_NETWORK_ONLY)).to.include("at most 20");
     expect(storedIntegrationOrigins(["https://a.example", "https://A.example:443"])).to.have.length(1);
-    expect(integrationOriginsFault(many.slice(1), "client", PUBLIC)).to.include('unless environment is "server"');
-    expect(integrationOriginsFault([], "client", PUBLIC)).to.equal(null);
-    expect(integrationOriginsFault(null, "any", PUBLIC)).to.equal(null);
+    expect(integrationOriginsFault(many.slice(1), "client", PUBLIC_NETWORK_ONLY)).to.include(
+      'unless environment is "server"',
+    );
+    expect(integrationOriginsFault([], "client", PUBLIC_NETWORK_ONLY)).to.equal(null);
+    expect(integrationOriginsFault(null, "any", PUBLIC_NETWORK_ONLY)).to.equal(null);
     expect(storedIntegrationOrigins(null)).to.deep.equal([]);
   });
 });

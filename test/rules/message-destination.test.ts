@@ -105,13 +105,18 @@ describe("a mail server of the settings", () => {
 });
 
 describe("a provider of text messages of the settings", () => {
-  const TWILIO = { provider: "twilio", sid: "AC1", token: "t", from: "+49" };
+  const TWILIO_SETTING = { provider: "twilio", sid: "AC1", token: "t", from: "+49" };
   const WEBHOOK = { provider: "webhook", url: "https://sms.example.com/x", secret: "s" };
 
   it("is missing if nothing is set, and otherwise one of the two with their fields", () => {
     for (const value of [undefined, null]) expect(smsDestination(value)).to.equal(null);
-    expect(smsDestination({ ...TWILIO, more: 1 })).to.deep.equal({ ...TWILIO, url: "https://api.twilio.com/" });
-    expect(smsDestination({ ...TWILIO, url: "http://localhost:1/" })).to.include({ url: "http://localhost:1/" });
+    expect(smsDestination({ ...TWILIO_SETTING, more: 1 })).to.deep.equal({
+      ...TWILIO_SETTING,
+      url: "https://api.twilio.com/",
+    });
+    expect(smsDestination({ ...TWILIO_SETTING, url: "http://localhost:1/" })).to.include({
+      url: "http://localhost:1/",
+    });
     expect(smsDestination(WEBHOOK)).to.deep.equal(WEBHOOK);
   });
 
@@ -120,12 +125,12 @@ describe("a provider of text messages of the settings", () => {
       ["twilio", "must be an object (got a string)"],
       [{}, "provider must be twilio or webhook (got nothing)"],
       [{ provider: "other" }, "provider must be"],
-      [{ ...TWILIO, sid: "" }, "sid must be a text"],
-      [{ ...TWILIO, sid: "AC/../x" }, "sid must be letters and digits"],
-      [{ ...TWILIO, sid: "A".repeat(65) }, "sid must be letters and digits"],
-      [{ ...TWILIO, token: undefined }, "token must be a text"],
-      [{ ...TWILIO, from: "" }, "from must be a text"],
-      [{ ...TWILIO, url: null }, "url must be an https address"],
+      [{ ...TWILIO_SETTING, sid: "" }, "sid must be a text"],
+      [{ ...TWILIO_SETTING, sid: "AC/../x" }, "sid must be letters and digits"],
+      [{ ...TWILIO_SETTING, sid: "A".repeat(65) }, "sid must be letters and digits"],
+      [{ ...TWILIO_SETTING, token: undefined }, "token must be a text"],
+      [{ ...TWILIO_SETTING, from: "" }, "from must be a text"],
+      [{ ...TWILIO_SETTING, url: null }, "url must be an https address"],
       [{ ...WEBHOOK, secret: 5 }, "secret must be a text (got 5)"],
       ...["ftp://a", "https://user@a", "https://:pw@a", "a"].map(
         (url) => [{ ...WEBHOOK, url }, "url must be an https address without credentials"] as const,

@@ -9,20 +9,20 @@ import { declarationsOf } from "../../src/engine/bundler/declarations.js";
 import { FileTree } from "../../src/engine/bundler/file-tree.js";
 import { importedPackages, projectTypes } from "../../src/rules/project-types.js";
 
-const MODULES = new URL("../../../node_modules/", import.meta.url).pathname;
+const MODULES_FOLDER = new URL("../../../node_modules/", import.meta.url).pathname;
 const require = createRequire(import.meta.url);
-const CLIENT = readFileSync(new URL("../../web/client/svc.d.ts", import.meta.url), "utf8");
+const CLIENT_TYPES = readFileSync(new URL("../../web/client/svc.d.ts", import.meta.url), "utf8");
 
 /** Returns the stored types of an installed package. */
 async function typesOf(name: string, namespace: boolean): Promise<string[] | null> {
   const files = new Map<string, Buffer>();
   for (const folder of [name, `@types/${name}`]) {
     try {
-      const found = readdirSync(join(MODULES, folder), { recursive: true, withFileTypes: true });
+      const found = readdirSync(join(MODULES_FOLDER, folder), { recursive: true, withFileTypes: true });
       for (const one of found.filter((each) => each.isFile())) {
         const path = join(one.parentPath, one.name);
         const isRead = /\.d\.[cm]?ts$|^package\.json$/.test(one.name);
-        files.set(`/node_modules/${path.slice(MODULES.length)}`, isRead ? readFileSync(path) : Buffer.alloc(0));
+        files.set(`/node_modules/${path.slice(MODULES_FOLDER.length)}`, isRead ? readFileSync(path) : Buffer.alloc(0));
       }
     } catch {}
   }
@@ -78,7 +78,7 @@ const found: SearchResult[] = new MiniSearch<{ id: number }>({ fields: ["id"] })
 const text: string = Papa.unparse([[1]]);
 export const all = [day, found, text, new Cron("0 4 * * *").nextRun()?.getTime(), anything.x.y, other(1)];
 `;
-    const types = projectTypes({}, {}, packages, CLIENT);
+    const types = projectTypes({}, {}, packages, CLIENT_TYPES);
     expect(await check(right, types)).to.deep.equal([]);
     const wrong = `import dayjs from "dayjs";
 import { Cron } from "croner";
@@ -114,7 +114,7 @@ export const c: number = Papa.unparse([[1]]);
         ["one", large],
         ["two", large],
       ]),
-      CLIENT,
+      CLIENT_TYPES,
     );
     expect(types).to.include('declare module "two";').and.to.include('declare module "svc-types:one/1"');
     expect(types.length).to.be.below(7_000_000);

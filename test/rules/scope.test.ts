@@ -65,7 +65,7 @@ describe("the scope of a notification", () => {
     },
     { $filters: [{ column: "firstName", condition: "oneof", value: "Bob, ann" }] },
   ];
-  const OTHER: unknown[] = [
+  const NOT_MATCHING: unknown[] = [
     { id: 8 },
     { id: "7" },
     [],
@@ -96,7 +96,7 @@ describe("the scope of a notification", () => {
   for (const scope of MATCHING) {
     it(`${JSON.stringify(scope)} matches the user`, () => expect(isUserInScope(parseScope(scope), ANN)).to.equal(true));
   }
-  for (const scope of OTHER) {
+  for (const scope of NOT_MATCHING) {
     it(`${JSON.stringify(scope)} does not match`, () => expect(isUserInScope(parseScope(scope), ANN)).to.equal(false));
   }
 
@@ -112,7 +112,7 @@ describe("the scope of a notification", () => {
     try {
       for (const [scopes, fits] of [
         [MATCHING, true],
-        [OTHER, false],
+        [NOT_MATCHING, false],
       ] as const) {
         for (const scope of scopes.filter((one) => !Array.isArray(one)))
           expect([scope, await found(scope)]).to.deep.equal([scope, fits]);
@@ -153,11 +153,11 @@ describe("the scope of a notification", () => {
         return false;
       }
     };
-    const ofBytes = (bytes: number) => ({ a: "x".repeat(bytes - 8) });
-    expect(JSON.stringify(ofBytes(100))).to.have.length(100);
-    expect([16_384, 16_385].map((bytes) => accepted(ofBytes(bytes)))).to.deep.equal([true, false]);
-    const ofList = (length: number) => Array.from({ length }, (_, at) => at);
-    expect([1_000, 1_001].map((length) => accepted(ofList(length)))).to.deep.equal([true, false]);
+    const scopeOfBytes = (bytes: number) => ({ a: "x".repeat(bytes - 8) });
+    expect(JSON.stringify(scopeOfBytes(100))).to.have.length(100);
+    expect([16_384, 16_385].map((bytes) => accepted(scopeOfBytes(bytes)))).to.deep.equal([true, false]);
+    const listOfLength = (length: number) => Array.from({ length }, (_, at) => at);
+    expect([1_000, 1_001].map((length) => accepted(listOfLength(length)))).to.deep.equal([true, false]);
     const nestedObject = (levels: number): object => (levels === 1 ? { a: 1 } : { b: nestedObject(levels - 1) });
     expect([20, 21].map((levels) => accepted(nestedObject(levels)))).to.deep.equal([true, false]);
   });

@@ -9,12 +9,12 @@ import {
   checkRequestedKeys,
   checkSettingKeys,
   checkUnderscoreSize,
+  dropProtectedKeys,
   httpView,
   readableBy,
   runtimeView,
   serverActionView,
   tierOf,
-  withoutProtected,
 } from "../../src/rules/setting-tiers.js";
 import { refusal } from "./refusal.js";
 
@@ -128,11 +128,11 @@ describe("setting keys", () => {
 });
 
 describe("private and protected settings", () => {
-  const ofBytes = (bytes: number) => JSON.stringify({ _a: "x".repeat(bytes - '{"_a":""}'.length) });
+  const valueOfBytes = (bytes: number) => JSON.stringify({ _a: "x".repeat(bytes - '{"_a":""}'.length) });
 
   it("can have 100 KB of JSON and not a byte more", () => {
-    checkUnderscoreSize(ofBytes(102_400));
-    expect(refusal("EXECUTION_FAILED", () => checkUnderscoreSize(ofBytes(102_401)))).to.contain(
+    checkUnderscoreSize(valueOfBytes(102_400));
+    expect(refusal("EXECUTION_FAILED", () => checkUnderscoreSize(valueOfBytes(102_401)))).to.contain(
       "private app settings exceed the 100 KB limit for server actions",
     );
   });
@@ -195,7 +195,7 @@ describe("keys in a request", () => {
   });
 
   it("that are protected are left out of an administrator's write", () => {
-    expect(withoutProtected({ a: 1, _b: 2, __c: 3 })).to.deep.equal({ a: 1, _b: 2 });
-    expect(withoutProtected("text")).to.equal("text");
+    expect(dropProtectedKeys({ a: 1, _b: 2, __c: 3 })).to.deep.equal({ a: 1, _b: 2 });
+    expect(dropProtectedKeys("text")).to.equal("text");
   });
 });

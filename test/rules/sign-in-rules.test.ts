@@ -4,62 +4,65 @@ import { readConfig } from "../../src/config.js";
 import { safeNext } from "../../src/rules/next-path.js";
 import {
   type AttemptState,
+  addAttempt,
   blockedUntil,
   FORGOTTEN_AFTER_MS,
-  withAttempt,
-  withoutAttempt,
+  removeAttempt,
 } from "../../src/rules/sign-in-wait.js";
 
 const MINUTE_MS = 60_000;
-const START = 1_800_000_000_000;
+const START_TIME = 1_800_000_000_000;
 
 describe("waits after failed sign-ins", () => {
   const fresh: AttemptState = { failures: [], level: 0, blockedUntil: null };
   const failing = (state: AttemptState, count: number, from: number, everyMs = 0): AttemptState =>
-    Array.from({ length: count }, (_, at) => from + at * everyMs).reduce(withAttempt, state);
+    Array.from({ length: count }, (_, at) => from + at * everyMs).reduce(addAttempt, state);
 
   it("start with the tenth failure in ten minutes and double up to an hour", () => {
-    expect(blockedUntil(failing(fresh, 9, START), START)).to.equal(null);
-    let state = failing(fresh, 10, START);
+    expect(blockedUntil(failing(fresh, 9, START_TIME), START_TIME)).to.equal(null);
+    let state = failing(fresh, 10, START_TIME);
     const waits: number[] = [];
-    let now = START;
+    let now = START_TIME;
     for (let level = 0; level < 9; level += 1) {
       const until = blockedUntil(state, now)!;
       waits.push((until - now) / MINUTE_MS);
       now = until;
       expect(blockedUntil(state, now)).to.equal(null);
       // After a wait that is longer than the window, the ten failures before it cause no new wait.
-      while (blockedUntil(state, now) === null) state = withAttempt(state, now);
+      while (blockedUntil(state, now) === null) state = addAttempt(state, now);
     }
     expect(waits).to.deep.equal([1, 2, 4, 8, 16, 32, 60, 60, 60]);
   });
 
   it("do not start with ten failures over more than ten minutes", () => {
-    const state = failing(fresh, 30, START, 1.2 * MINUTE_MS);
-    expect(blockedUntil(state, START + 36 * MINUTE_MS)).to.equal(null);
+    const state = failing(fresh, 30, START_TIME, 1.2 * MINUTE_MS);
+    expect(blockedUntil(state, START_TIME + 36 * MINUTE_MS)).to.equal(null);
   });
 
   it("count a failure for ten minutes", () => {
-    const nine = failing(fresh, 9, START);
-    const blockedAt = (now: number) => blockedUntil(withAttempt(nine, now), now) !== null;
-    expect([blockedAt(START + 599_999), blockedAt(START + 600_000)]).to.deep.equal([true, false]);
-    expect(withAttempt(nine, START + 600_000).failures).to.deep.equal([START + 600_000]);
+    const nine = failing(fresh, 9, START_TIME);
+    const blockedAt = (now: number) => blockedUntil(addAttempt(nine, now), now) !== null;
+    expect([blockedAt(START_TIME + 599_999), blockedAt(START_TIME + 600_000)]).to.deep.equal([true, false]);
+    expect(addAttempt(nine, START_TIME + 600_000).failures).to.deep.equal([START_TIME + 600_000]);
     expect(FORGOTTEN_AFTER_MS).to.equal(24 * 60 * MINUTE_MS);
   });
 
   it("stay after a successful attempt that did not start them", () => {
-    const ten = failing(fresh, 10, START, 1);
-    const left = withoutAttempt(ten, START + 3);
-    expect(left).to.deep.equal({ ...ten, failures: ten.failures.filter((at) => at !== START + 3) });
-    expect(blockedUntil(left, START + 100)).to.equal(START + 9 + MINUTE_MS);
-    expect(withoutAttempt(failing(fresh, 2, START, 1), START)).to.deep.equal({ ...fresh, failures: [START + 1] });
+    const ten = failing(fresh, 10, START_TIME, 1);
+    const left = removeAttempt(ten, START_TIME + 3);
+    expect(left).to.deep.equal({ ...ten, failures: ten.failures.filter((at) => at !== START_TIME + 3) });
+    expect(blockedUntil(left, START_TIME + 100)).to.equal(START_TIME + 9 + MINUTE_MS);
+    expect(removeAttempt(failing(fresh, 2, START_TIME, 1), START_TIME)).to.deep.equal({
+      ...fresh,
+      failures: [START_TIME + 1],
+    });
   });
 
   it("end with the attempt that started them, if it succeeds", () => {
-    const nine = failing(fresh, 9, START, 1);
-    const ten = withAttempt(nine, START + 100);
-    expect(blockedUntil(ten, START + 100)).to.not.equal(null);
-    expect(withoutAttempt(ten, START + 100)).to.deep.equal(nine);
+    const nine = failing(fresh, 9, START_TIME, 1);
+    const ten = addAttempt(nine, START_TIME + 100);
+    expect(blockedUntil(ten, START_TIME + 100)).to.not.equal(null);
+    expect(removeAttempt(ten, START_TIME + 100)).to.deep.equal(nine);
   });
 });
 
@@ -94,11 +97,11 @@ describe("paths to return to after a sign-in", () => {
 });
 
 describe("variables of OpenID providers", () => {
-  const FIRST = { OIDC_ISSUER: "https://id.example", OIDC_CLIENT_ID: "a", OIDC_CLIENT_SECRET: "b" };
+  const FIRST_PROVIDER = { OIDC_ISSUER: "https://id.example", OIDC_CLIENT_ID: "a", OIDC_CLIENT_SECRET: "b" };
 
   it("describe several providers", () => {
     const { openIdProviders } = readConfig({
-      ...FIRST,
+      ...FIRST_PROVIDER,
       OIDC_GIT_LAB_ISSUER: "https://gitlab.example",
       OIDC_GIT_LAB_CLIENT_ID: "c",
       OIDC_GIT_LAB_CLIENT_SECRET: "d",
@@ -114,12 +117,12 @@ describe("variables of OpenID providers", () => {
   const FAULTS: [Record<string, string>, RegExp][] = [
     [{ OIDC_ISSUER: "https://id.example" }, /OIDC_CLIENT_ID must .*OIDC_CLIENT_SECRET must/],
     [{ OIDC_CLIENT_ID: "a", OIDC_CLIENT_SECRET: "b" }, /OIDC_ISSUER must be set, because OIDC_CLIENT_ID is set/],
-    [{ ...FIRST, OIDC_ISSUER: "http://id.example" }, /OIDC_ISSUER must/],
-    [{ ...FIRST, OIDC_ISSUER: "https://user:secret@id.example" }, /OIDC_ISSUER must/],
-    [{ ...FIRST, OIDC_AUTO_CREATE: "yes" }, /OIDC_AUTO_CREATE must be 0 or 1/],
-    [{ ...FIRST, OIDC_ROLES: "staff=boss" }, /OIDC_ROLES must/],
-    [{ ...FIRST, OIDC_ROLES: "staff" }, /OIDC_ROLES must/],
-    [{ ...FIRST, OIDC_ORGANIZATIONS: "a.example=x" }, /OIDC_ORGANIZATIONS must/],
+    [{ ...FIRST_PROVIDER, OIDC_ISSUER: "http://id.example" }, /OIDC_ISSUER must/],
+    [{ ...FIRST_PROVIDER, OIDC_ISSUER: "https://user:secret@id.example" }, /OIDC_ISSUER must/],
+    [{ ...FIRST_PROVIDER, OIDC_AUTO_CREATE: "yes" }, /OIDC_AUTO_CREATE must be 0 or 1/],
+    [{ ...FIRST_PROVIDER, OIDC_ROLES: "staff=boss" }, /OIDC_ROLES must/],
+    [{ ...FIRST_PROVIDER, OIDC_ROLES: "staff" }, /OIDC_ROLES must/],
+    [{ ...FIRST_PROVIDER, OIDC_ORGANIZATIONS: "a.example=x" }, /OIDC_ORGANIZATIONS must/],
   ];
   for (const [environment, message] of FAULTS) {
     it(`are rejected: ${JSON.stringify(environment)}`, () => {

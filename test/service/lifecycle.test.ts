@@ -10,10 +10,19 @@ import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { longTest } from "../harness/samples.js";
 import { type StallingProxy, startStallingProxy } from "../harness/stalling-proxy.js";
 import { until } from "../harness/until.js";
-import { type Answer, type Editor, ENDLESS, editorOf, get, QUICK, runningIn, WAITING } from "./support.js";
+import {
+  type Answer,
+  type Editor,
+  ENDLESS_RUN_CODE,
+  editorOf,
+  get,
+  QUICK,
+  WAITING_CODE,
+  waitForRuns,
+} from "./support.js";
 
 /** Code of an action that waits for the response of the URL in `payload.hold`, if there is one. */
-const HELD = `async function execute({ payload }) {
+const HELD_CODE = `async function execute({ payload }) {
   if (payload.hold) await fetch(payload.hold);
   return { held: Boolean(payload.hold) };
 }`;
@@ -29,7 +38,7 @@ const PUSHED = {
 };
 
 /** Server that answers no request until it is released. Runs that wait for it do not end before, however slow the machine is. */
-class Hold {
+class HoldingServer {
   private readonly waiting = new Set<ServerResponse>();
   private readonly server: Server = createServer((_request, response) => this.waiting.add(response));
 
@@ -52,7 +61,7 @@ class Hold {
 /** Each test continues with the process or folder of the previous one, because a start in an empty folder takes long. */
 describe("the life of a service on its own data", () => {
   const started: ServiceProcess[] = [];
-  const hold = new Hold();
+  const hold = new HoldingServer();
   let service: ServiceProcess;
   let editor: Editor & { url: string };
   let repository: GitServer;
@@ -144,7 +153,7 @@ describe("the life of a service on its own data", () => {
     await editor.create("quick", QUICK);
     await editor.create("calling", calling);
     await editor.create("callingInDocument", `${calling} const title = () => document.title;`);
-    const single = await editor.create("single", HELD);
+    const single = await editor.create("single", HELD_CODE);
     await editor.call("PUT", `/${single}`, { concurrency: { policy: "queue", limit: 1 } });
     expect(service.offspring().join("\n"))
       .to.match(/postgres/)
@@ -154,7 +163,7 @@ describe("the life of a service on its own data", () => {
     );
     await until(() => hold.count() === 3);
     const queued = editor.call("POST", "/single/runWithResult", {});
-    await runningIn(service, 1, "queued");
+    await waitForRuns(service, 1, "queued");
     service.signal("SIGTERM");
     const refused = await until(async () => {
       const answer = await get(`${editor.url}/health/ready`);
@@ -186,7 +195,7 @@ describe("the life of a service on its own data", () => {
   });
 
   longTest("kills a run at its limit, logs a timeout, and runs another action at once", async () => {
-    const taskId = await editor.create("endless", ENDLESS);
+    const taskId = await editor.create("endless", ENDLESS_RUN_CODE);
     const { http, body } = await editor.call("POST", "/endless/runWithResult");
     expect(http).to.equal(500);
     expect(body.status).to.equal("EXECUTION_FAILED");
@@ -208,9 +217,9 @@ describe("the life of a service on its own data", () => {
   });
 
   longTest("logs after kill -9 that the run failed: once, at the next start", async () => {
-    const taskId = await editor.create("lost", WAITING);
+    const taskId = await editor.create("lost", WAITING_CODE);
     const lost = editor.call("POST", "/lost/runWithResult", { wait: 100_000 }).catch(() => null);
-    await runningIn(service);
+    await waitForRuns(service);
     // One pull is in progress, and another one waits for its end.
     repository = await startGitServer();
     commit = repository.commit({ "actions/pulled/action.ts": "export async function execute() {}" });
@@ -293,7 +302,7 @@ describe("the life of a service on its own data", () => {
         }),
       );
       const run = editor.call("POST", "/endless/runWithResult");
-      await runningIn(service);
+      await waitForRuns(service);
       service.signal("SIGTERM");
       expect((await run).body.error).to.contain("the service was stopped");
       await expectEnded(0);
@@ -329,7 +338,7 @@ describe("the life of a service on its own data", () => {
 
   longTest("ends the grace period on a second SIGTERM: the run is logged as failed, the exit code is 0", async () => {
     const run = editor.call("POST", "/lost/runWithResult", { wait: 100_000 });
-    await runningIn(service);
+    await waitForRuns(service);
     service.signal("SIGTERM");
     await until(async () => (await get(`${editor.url}/health/ready`)).http === 503);
     service.signal("SIGTERM");

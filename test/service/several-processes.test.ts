@@ -10,7 +10,7 @@ import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { publishDirectly } from "../harness/production-copies.js";
 import { firstCredentials } from "../harness/service.js";
 import { until } from "../harness/until.js";
-import { asEditor, ENDLESS, QUICK } from "./support.js";
+import { createEditor, ENDLESS_RUN_CODE, QUICK } from "./support.js";
 
 /** Maximum time from the end of a dead process's lease to the end of its run: several renewals of the other processes. */
 const LOST_RUN_MAX_MS = 30_000;
@@ -58,7 +58,7 @@ describe("several processes on one database", () => {
   });
 
   it("return the result of runWithResult from an API process without a runner", async () => {
-    const { call, create } = asEditor(urls["api"]!, editor);
+    const { call, create } = createEditor(urls["api"]!, editor);
     await create("quick", QUICK);
     const answers = await Promise.all(Array.from({ length: 8 }, () => call("POST", "/quick/runWithResult", {})));
     for (const { body } of answers) {
@@ -78,8 +78,8 @@ describe("several processes on one database", () => {
   });
 
   it("log the run of a killed runner as failed, once, and respond to its caller", async () => {
-    const { call, create, logs } = asEditor(urls["api"]!, editor);
-    const id = await create("endless", ENDLESS);
+    const { call, create, logs } = createEditor(urls["api"]!, editor);
+    const id = await create("endless", ENDLESS_RUN_CODE);
     const answer = call("POST", "/endless/runWithResult", {});
     const held = async () =>
       (await db.query("SELECT holder FROM run WHERE action_id = $1 AND state = 'running'", [id]))[0]?.holder;

@@ -161,7 +161,7 @@ describe("the start of a service", () => {
     });
     afterEach(() => database.drop());
 
-    async function onDatabase(sql: string): Promise<void> {
+    async function queryDatabase(sql: string): Promise<void> {
       const client = new Client({ connectionString: database.url });
       await client.connect();
       await client.query(sql).finally(() => client.end());
@@ -169,7 +169,7 @@ describe("the start of a service", () => {
     const ROLES = { ROLES: "api,scheduler" };
 
     it("names the key file of DATA_DIR if the database has another key, and creates none", async () => {
-      await onDatabase("INSERT INTO settings_key (fingerprint) VALUES ('0123456789abcdef')");
+      await queryDatabase("INSERT INTO settings_key (fingerprint) VALUES ('0123456789abcdef')");
       const dataDir = folder();
       const path = join(dataDir, "settings-key");
       expect(await faultOf({ ...ROLES, DATA_DIR: dataDir }, database.url))
@@ -179,21 +179,21 @@ describe("the start of a service", () => {
     });
 
     it("fails in one line that names the migration and the versions, if no release declares compatibility", async () => {
-      await onDatabase("INSERT INTO migration (timestamp, name) VALUES (1999999999999, 'OfTomorrow1999999999999')");
+      await queryDatabase("INSERT INTO migration (timestamp, name) VALUES (1999999999999, 'OfTomorrow1999999999999')");
       expect(await faultOf(ROLES, database.url)).to.match(
         /^the database's schema is of a newer release \(it has the migration OfTomorrow1999999999999\); this release runs with schemas up to version \d{13}.*$/,
       );
     });
 
     it("succeeds if the next release declares compatibility", async () => {
-      await onDatabase(`
+      await queryDatabase(`
         INSERT INTO migration (timestamp, name) VALUES (1999999999999, 'OfTomorrow1999999999999');
         COMMENT ON TABLE migration IS '{"newest": 1999999999999, "oldest": 1763600190100}'`);
       await (await start(ROLES, database.url)).stop();
     });
 
     it("fails if a later release declares that it is no longer compatible", async () => {
-      await onDatabase(`
+      await queryDatabase(`
         INSERT INTO migration (timestamp, name) VALUES (1999999999999, 'OfTomorrow1999999999999');
         COMMENT ON TABLE migration IS '{"newest": 1999999999999, "oldest": 1999999999998}'`);
       expect(await faultOf(ROLES, database.url)).to.contain("newer release");

@@ -24,11 +24,11 @@ import { type CallerKind, cells, type RightLoss, SUBJECTS, type SubscriptionName
 
 const SCHEMA = new URL("../../../schema/schema.graphql", import.meta.url);
 /** Limit for the slowest end in milliseconds. Only test/long/subscription-ends.test.ts sets it, because a busy machine may be late. */
-const WITHIN_MS = Number(process.env["ENDS_WITHIN_MS"] ?? Number.POSITIVE_INFINITY);
+const END_MAX_MS = Number(process.env["ENDS_WITHIN_MS"] ?? Number.POSITIVE_INFINITY);
 const CODE = "async function execute() { return 1; }";
-const READABLE = [{ type: ["select"], allow: "loggedIn" }];
+const READABLE_RULES = [{ type: ["select"], allow: "loggedIn" }];
 /** Access rules by which users of one office can read an additional column. */
-const BY_OFFICE = [
+const OFFICE_RULES = [
   { type: ["select"], allow: { user: { Office: { equals: "London" } } } },
   { type: ["select"], allow: "loggedIn", exclude: ["hidden"] },
 ];
@@ -264,7 +264,7 @@ describe("a subscription whose caller loses the right to it, over two processes"
     it(`${name} of ${callerKind}, ${rightLoss}: ${outcome}`, async () => {
       await rest("POST", `/v1/apps/${app}/publish`);
       const isByOffice = callerKind === "user" && rightLoss === "role changed";
-      const target = await createTarget(name, isByOffice ? BY_OFFICE : READABLE);
+      const target = await createTarget(name, isByOffice ? OFFICE_RULES : READABLE_RULES);
       const caller = await callerOf(callerKind);
       const { received, client } = follow(name, target, caller.token);
       // A second caller keeps its rights, and receives what the first one would have received.
@@ -315,6 +315,6 @@ describe("a subscription whose caller loses the right to it, over two processes"
 
   it("is measured", () => {
     expect(durations).to.not.deep.equal([]);
-    expect(Math.max(...durations)).to.be.lessThan(WITHIN_MS);
+    expect(Math.max(...durations)).to.be.lessThan(END_MAX_MS);
   });
 });

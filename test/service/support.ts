@@ -10,11 +10,11 @@ export interface Answer {
 }
 
 /** Code of an action that ends after `payload.wait` milliseconds. */
-export const WAITING = `async function execute({ payload }) {
+export const WAITING_CODE = `async function execute({ payload }) {
   await new Promise((resolve) => setTimeout(resolve, payload.wait));
   return { waited: payload.wait };
 }`;
-export const ENDLESS = "async function execute() { while (true) {} }";
+export const ENDLESS_RUN_CODE = "async function execute() { while (true) {} }";
 export const QUICK = "async function execute() { return { quick: true }; }";
 
 export async function get(url: string): Promise<Answer> {
@@ -23,7 +23,7 @@ export async function get(url: string): Promise<Answer> {
 }
 
 /** Returns functions that send REST requests as the first app's editor. */
-export function asEditor(url: string, token: string) {
+export function createEditor(url: string, token: string) {
   async function call(method: string, path: string, body?: unknown): Promise<Answer> {
     const response = await fetch(`${url}/v3/apps/1/actions${path}`, {
       method,
@@ -42,16 +42,16 @@ export function asEditor(url: string, token: string) {
   };
 }
 
-export type Editor = ReturnType<typeof asEditor>;
+export type Editor = ReturnType<typeof createEditor>;
 
 /** Waits until a process with an embedded database is ready. Returns functions that send requests as its editor. */
 export async function editorOf(service: ServiceProcess): Promise<Editor & { url: string }> {
   const url = await service.ready();
-  return { ...asEditor(url, service.credentials().tokens.editor), url };
+  return { ...createEditor(url, service.credentials().tokens.editor), url };
 }
 
 /** Resolves when `count` runs of a process with an embedded database are in this state. */
-export async function runningIn(service: ServiceProcess, count = 1, state = "running"): Promise<void> {
+export async function waitForRuns(service: ServiceProcess, count = 1, state = "running"): Promise<void> {
   const client = new Client({ connectionString: service.databaseUrl() });
   await client.connect();
   const running = async () => (await client.query("SELECT FROM run WHERE state = $1", [state])).rowCount! >= count;

@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { type ChromiumPaths, findChromium, usualPaths } from "../../src/engine/chromium-path.js";
-import { setUpModule } from "./modules.js";
+import { importSetUpModule } from "./modules.js";
 
 type Installer = () => Promise<void>;
-const { installUntilFound } = await setUpModule<{
+const { installUntilFound } = await importSetUpModule<{
   installUntilFound(
     find: () => string | null,
     installers: Installer[],

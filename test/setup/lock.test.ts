@@ -3,9 +3,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { setUpModule } from "./modules.js";
+import { importSetUpModule } from "./modules.js";
 
-const { withLock } = await setUpModule<{
+const { withLock } = await importSetUpModule<{
   withLock<T>(root: string, action: () => Promise<T>, limitMs?: number): Promise<T>;
 }>("lock");
 

@@ -1,6 +1,6 @@
 /** Imports the scripts of the set-up, which are plain JavaScript outside of the build. */
 
 /** Imports scripts/setup/<name>.mjs with the types that the test expects. */
-export function setUpModule<T>(name: string): Promise<T> {
+export function importSetUpModule<T>(name: string): Promise<T> {
   return import(new URL(`../../../scripts/setup/${name}.mjs`, import.meta.url).href);
 }

@@ -4,18 +4,18 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { setUpModule } from "./modules.js";
+import { importSetUpModule } from "./modules.js";
 
 interface Machine {
   platform: string;
   arch: string;
 }
-const { packagesAreStale, ensurePackages, ensureNode } = await setUpModule<{
+const { packagesAreStale, ensurePackages, ensureNode } = await importSetUpModule<{
   packagesAreStale(root: string, machine?: Machine, isService?: boolean): boolean;
   ensurePackages(root: string): Promise<void>;
   ensureNode(root: string, version: string): void;
 }>("packages");
-const { fingerprint, removeOrphans, buildIsStale } = await setUpModule<{
+const { fingerprint, removeOrphans, buildIsStale } = await importSetUpModule<{
   fingerprint(root: string, isService?: boolean): string;
   removeOrphans(root: string): void;
   buildIsStale(root: string, isService?: boolean): boolean;
@@ -23,9 +23,9 @@ const { fingerprint, removeOrphans, buildIsStale } = await setUpModule<{
 
 /** Matches an import of a package. The group is the package's name with its scope. */
 const IMPORT = /(?:from|import|import\(|resolve\()\s*["']((?:@[^/"']+\/)?[^./"'][^/"']*)/g;
-const { prunePackages } = await setUpModule<{ prunePackages(root: string): void }>("prune");
+const { prunePackages } = await importSetUpModule<{ prunePackages(root: string): void }>("prune");
 
-const LINUX = { platform: "linux", arch: "x64" };
+const LINUX_MACHINE = { platform: "linux", arch: "x64" };
 const PROJECT = fileURLToPath(new URL("../../../", import.meta.url));
 
 describe("the set-up's check for outdated files", () => {
@@ -151,7 +151,7 @@ describe("the set-up's check for outdated files", () => {
   ] as const) {
     it(title, () => {
       putPackages(wanted, installed);
-      expect(packagesAreStale(root, LINUX)).to.equal(stale);
+      expect(packagesAreStale(root, LINUX_MACHINE)).to.equal(stale);
     });
   }
 

@@ -1,23 +1,23 @@
 /** Realistic actions. A test can put a fault into the innermost function of each, at a known position in the author's file. */
-export interface Faulty {
+export interface FaultyAction {
   files: Record<string, string>;
   place: string;
 }
 
-const TYPES_ABOVE =
+const TYPES_TEXT =
   "/** Lines with only types, which the built code does not have. */\ninterface Above {\n  lines: number;\n}\n\n";
 const FAULT = '((): void => {\n  throw new Error("at fault");\n})() ? null : ';
 const BODIES = ["return ", "=> "];
 
 /** Adds a fault before the first value that a module returns, or to the action itself, below lines of types. */
-export function withFault({ files }: RealAction): Faulty {
+export function addFault({ files }: RealAction): FaultyAction {
   const names = Object.keys(files).filter((name) => name.endsWith(".ts"));
   const ordered = [...names.filter((name) => name !== "action.ts"), "action.ts"];
   for (const name of ordered) {
     const body = BODIES.map((word) => ({ at: files[name]!.indexOf(word), word })).find(({ at }) => at >= 0);
     if (!body) continue;
     const from = body.at + body.word.length;
-    const text = TYPES_ABOVE + files[name]!.slice(0, from) + FAULT + files[name]!.slice(from);
+    const text = TYPES_TEXT + files[name]!.slice(0, from) + FAULT + files[name]!.slice(from);
     const before = text.slice(0, text.indexOf('new Error("at fault")')).split("\n");
     return { files: { ...files, [name]: text }, place: `${name}:${before.length}:${before.at(-1)!.length + 1}` };
   }

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
-import { REAL_ACTIONS, withFault } from "./real-world.js";
+import { addFault, REAL_ACTIONS } from "./real-world.js";
 
 const CODE = "async function execute() {\n  return 1;\n}";
 
@@ -41,7 +41,7 @@ describe("the source of actions", () => {
 
   for (const action of sampleOf(REAL_ACTIONS, 1, 6)) {
     it(`names the author's file, line and column of an error in: ${action.title}`, async () => {
-      const { files, place } = withFault(action);
+      const { files, place } = addFault(action);
       const { http, body } = await save(files, { dependencies: action.dependencies ?? [] });
       expect(http, body.error).to.equal(201);
       const { id } = body.action;

@@ -6,7 +6,7 @@ import type { Browser, BrowserContext, Page } from "puppeteer";
 import type { PeopleAccounts } from "../../src/operations/accounts/people-accounts.js";
 import { type MailServer, startMailServer } from "../harness/mail-server.js";
 import { type OpenIdProviderServer, startOpenIdProvider } from "../harness/open-id-provider.js";
-import { accountsBeside, PASSPHRASE, signedInPerson } from "../harness/people.js";
+import { createAccounts, PASSPHRASE, signedInPerson } from "../harness/people.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -44,7 +44,7 @@ describe("accounts in Studio", () => {
     ]);
     base = service.url.replace("127.0.0.1", "localhost");
     provider.redirectUris.push(`${base}/v1/auth/oidc/oidc/callback`);
-    accounts = accountsBeside(service);
+    accounts = createAccounts(service);
   });
   after(async () => {
     await browser?.close();

@@ -18,7 +18,7 @@ import { until } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
-const READS_IT = `async function execute({ settings }) { return Boolean(settings.__shopKey); }`;
+const SETTING_READING_CODE = `async function execute({ settings }) { return Boolean(settings.__shopKey); }`;
 
 describe("Studio's pages of an app", () => {
   let service: TestService;
@@ -38,7 +38,7 @@ describe("Studio's pages of an app", () => {
     await once(target, "listening");
     const environment = { ROLES: "api", ALLOW_PRIVATE_NETWORK: "1" };
     [service, browser] = await Promise.all([startTestService(environment), launchChromium()]);
-    const body = { name: "reader", code: READS_IT, active: true, triggers: [{ trigger: "manual" }] };
+    const body = { name: "reader", code: SETTING_READING_CODE, active: true, triggers: [{ trigger: "manual" }] };
     await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
     page = await browser.newPage();
     await page.setViewport({ width: 1280, height: 800 });

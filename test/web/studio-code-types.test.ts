@@ -92,14 +92,14 @@ describe("TypeScript of an action's code", () => {
   }
 
   /** Returns the completions that the editor offers at the position of `|` in the text. */
-  async function following(text: string, known: Partial<Known> = {}): Promise<string[]> {
+  async function completionsAt(text: string, known: Partial<Known> = {}): Promise<string[]> {
     await write(text.replace("|", ""), known);
     const found = await worker.getCompletionsAtPosition(FILE, text.indexOf("|"));
     return (found?.entries ?? []).map(({ name }) => name).sort();
   }
 
   /** Returns the text that the editor shows for the name before `|`. */
-  async function said(text: string, known: Partial<Known> = {}): Promise<string> {
+  async function hoverText(text: string, known: Partial<Known> = {}): Promise<string> {
     await write(text.replace("|", ""), known);
     const { textSpan, displayParts, documentation } = await worker.getQuickInfoAtPosition(FILE, text.indexOf("|") - 1);
     const words = [...displayParts, { text: " // " }, ...documentation].map((part) => part.text).join("");
@@ -114,11 +114,11 @@ describe("TypeScript of an action's code", () => {
   ];
   for (const [form, around] of FORMS) {
     it(`has the type of the context, in ${form}`, async () => {
-      expect(await following(around("context.|"))).to.deep.equal(["payload", "settings"]);
-      expect(await following(around("context.settings.|"))).to.deep.equal(["__apiKey", "_note"]);
+      expect(await completionsAt(around("context.|"))).to.deep.equal(["payload", "settings"]);
+      expect(await completionsAt(around("context.settings.|"))).to.deep.equal(["__apiKey", "_note"]);
       const payloads = [{ seat: { row: 12 } }, { guests: 2 }];
-      expect(await following(around("context.payload.|"), { payloads })).to.deep.equal(["guests", "seat"]);
-      expect(await following(around("context.payload.seat.|"), { payloads })).to.deep.equal(["row"]);
+      expect(await completionsAt(around("context.payload.|"), { payloads })).to.deep.equal(["guests", "seat"]);
+      expect(await completionsAt(around("context.payload.seat.|"), { payloads })).to.deep.equal(["row"]);
       expect(await faults(around("return context.paylod;"))).to.deep.equal([
         "paylod: Property 'paylod' does not exist on type 'ActionContext'. Did you mean 'payload'?",
       ]);
@@ -126,25 +126,28 @@ describe("TypeScript of an action's code", () => {
   }
 
   it("has the types of a destructured parameter, and keeps the author's own types", async () => {
-    expect(await following("async function execute({ settings }) { settings.| }")).to.deep.equal(["__apiKey", "_note"]);
+    expect(await completionsAt("async function execute({ settings }) { settings.| }")).to.deep.equal([
+      "__apiKey",
+      "_note",
+    ]);
     const typed =
       "/** @param {{ payload: { seat: string } }} context */\nasync function execute({ payload }) { payload.| }";
-    expect(await following(typed)).to.deep.equal(["seat"]);
+    expect(await completionsAt(typed)).to.deep.equal(["seat"]);
   });
 
   it("has no settings if there are none, and says so", async () => {
     const known = { environment: "client" };
-    expect(await following("async function execute(context) { context.settings.| }", known)).to.deep.equal([]);
-    expect(await said("async function execute(context) { context.settings| }", known)).to.contain("Empty, unless");
+    expect(await completionsAt("async function execute(context) { context.settings.| }", known)).to.deep.equal([]);
+    expect(await hoverText("async function execute(context) { context.settings| }", known)).to.contain("Empty, unless");
   });
 
   it("has the types of listed packages, with members and descriptions", async () => {
     const known = { dependencies: ["svc-csv", "svc-datasources"] };
-    const offered = await following("async function execute() { Svc.| }", known);
+    const offered = await completionsAt("async function execute() { Svc.| }", known);
     expect(offered).to.include.members(["CSV", "DataSources", "App"]).and.not.include("Media");
-    const members = await following("async function execute() { Svc.DataSources.| }", known);
+    const members = await completionsAt("async function execute() { Svc.DataSources.| }", known);
     expect(members).to.include.members(["connect", "connectByName", "get", "getById"]);
-    const about = await said("async function execute(context) { return Svc.CSV.stringify|([]); }", known);
+    const about = await hoverText("async function execute(context) { return Svc.CSV.stringify|([]); }", known);
     expect(about).to.match(
       /^stringify = \(method\).*rows: any\[\].* \/\/ Returns CSV\. Puts an apostrophe before cells/s,
     );
@@ -170,7 +173,7 @@ describe("TypeScript of an action's code", () => {
     const script = "https://example.com/chart.js";
     expect(await faults(text, { dependencies: ["date-fns@4", script], installed })).to.deep.equal([]);
     expect(await faults(text, { dependencies: ["date-fns@4"] })).to.deep.equal([]);
-    const about = await said("async function execute() { return dateFns|; }", {
+    const about = await hoverText("async function execute() { return dateFns|; }", {
       dependencies: ["date-fns@4"],
       installed,
     });
@@ -186,7 +189,12 @@ describe("TypeScript of an action's code", () => {
   }
 
   /** Returns the types that the editor has if the package `p` is installed with the global name `p`. */
-  async function installed({ files, manifest = {}, namespace = false, beside = {} }: Package): Promise<Partial<Known>> {
+  async function typesWithPackage({
+    files,
+    manifest = {},
+    namespace = false,
+    beside = {},
+  }: Package): Promise<Partial<Known>> {
     const tree = new FileTree();
     const add = (name: string, texts: Record<string, string>) =>
       tree.add(
@@ -203,7 +211,7 @@ describe("TypeScript of an action's code", () => {
     };
   }
 
-  const DECLARED: [what: string, of: Package, expression: string, members: string[]][] = [
+  const DECLARED_PACKAGES: [what: string, of: Package, expression: string, members: string[]][] = [
     [
       "a function that is all of a module of Node",
       {
@@ -254,17 +262,17 @@ describe("TypeScript of an action's code", () => {
       ["known"],
     ],
   ];
-  for (const [what, of, expression, members] of DECLARED) {
+  for (const [what, of, expression, members] of DECLARED_PACKAGES) {
     it(`uses the declarations of an npm package: ${what}`, async () => {
-      const known = await installed(of);
-      expect(await following(`async function execute() { ${expression}| }`, known)).to.deep.equal(members);
+      const known = await typesWithPackage(of);
+      expect(await completionsAt(`async function execute() { ${expression}| }`, known)).to.deep.equal(members);
       const wrong = await faults(`async function execute() { return ${expression}notThere; }`, known);
       expect(wrong).to.have.length(1);
       expect(wrong[0]).to.match(/^notThere: Property 'notThere' does not exist on type/);
     });
   }
 
-  const UNDECLARED: [what: string, of: Package][] = [
+  const UNDECLARED_PACKAGES: [what: string, of: Package][] = [
     ["it declares nothing", { files: { "/index.js": "" } }],
     ["it names declarations that are not there", { manifest: { types: "gone.d.ts" }, files: { "/index.js": "" } }],
     ["it leads out of its folder", { manifest: { types: "../../etc/x.d.ts" }, files: { "/index.js": "" } }],
@@ -286,9 +294,9 @@ describe("TypeScript of an action's code", () => {
       },
     ],
   ];
-  for (const [what, of] of UNDECLARED) {
+  for (const [what, of] of UNDECLARED_PACKAGES) {
     it(`uses any for an npm package if ${what}`, async () => {
-      const known = await installed(of);
+      const known = await typesWithPackage(of);
       expect(known.declarations!.size).to.equal(0);
       expect(await faults("async function execute() { return p.anything().at.all; }", known)).to.deep.equal([]);
     });
@@ -296,7 +304,7 @@ describe("TypeScript of an action's code", () => {
 
   it("uses any for types from packages that are not installed", async () => {
     const files = { "/index.d.ts": 'import { Gone } from "gone"; export function f(): Gone; export const a: number;' };
-    const known = await installed({ files });
+    const known = await typesWithPackage({ files });
     expect(await faults("async function execute() { return [p.f().any.thing, p.a.toFixed()]; }", known)).to.deep.equal(
       [],
     );
@@ -311,7 +319,7 @@ describe("TypeScript of an action's code", () => {
       payloads: [JSON.parse(`{ ${JSON.stringify(hostile)}: 1, "__proto__": { "a": 1 } }`)],
       installed: [{ name: hostile, version: hostile, global: "g" }],
     };
-    expect(await following("async function execute(context) { context.| }", known)).to.deep.equal([
+    expect(await completionsAt("async function execute(context) { context.| }", known)).to.deep.equal([
       "payload",
       "settings",
     ]);

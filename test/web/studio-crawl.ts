@@ -3,15 +3,15 @@ import type { Page } from "puppeteer";
 
 /** Maximum number of clicks from a page's URL to a screen. */
 const STEPS_MAX = 3;
-const OPTIONS_MAX = 8;
+const OPTIONS_PER_CONTROL_MAX = 8;
 /** Address of a page that runs nothing in the background. The crawler opens it between two pages. */
-const ELSEWHERE = "#/apps";
+const QUIET_PAGE = "#/apps";
 
 /**
  * Code for the page: returns the controls by a key that is equal for all rows of a list. If a dialog is open, only its controls count.
  * Destructive controls, sign-out and the code editor are left out.
  */
-const CONTROLS = `
+const CONTROLS_CODE = `
   const root = [...document.querySelectorAll("dialog[open]")].at(-1) ?? document.body;
   const wordsOf = (element) => (element.getAttribute("aria-label") ?? element.labels?.[0]?.textContent ?? element.textContent)
     .trim().replace(/\\d+/g, "#").slice(0, 60);
@@ -27,7 +27,7 @@ const CONTROLS = `
     if (element.type === "file" || element.matches("dialog .danger") || /^Sign out$/.test(wordsOf(element))) continue;
     const key = kind(element);
     if (element.tagName !== "SELECT") controls.set(key, [element]);
-    else for (const { value, label } of [...element.options].slice(0, ${OPTIONS_MAX}))
+    else for (const { value, label } of [...element.options].slice(0, ${OPTIONS_PER_CONTROL_MAX}))
       controls.set(key + " = " + label.replace(/\\d+/g, "#").slice(0, 40), [element, value]);
   }
 `;
@@ -35,8 +35,8 @@ const CONTROLS = `
 /**
  * Returns code for the page that clicks, selects or types so that React receives the event. The code returns true if the control exists.
  */
-const press = (key: string) => `(() => {
-  ${CONTROLS}
+const pressCode = (key: string) => `(() => {
+  ${CONTROLS_CODE}
   const [element, value] = controls.get(${JSON.stringify(key)}) ?? [];
   if (!element) return false;
   const isTyped = value === undefined && element.matches("textarea, input:not([type=checkbox])");
@@ -52,9 +52,9 @@ const press = (key: string) => `(() => {
 })()`;
 
 const keysOn = (page: Page) =>
-  page.evaluate(`(() => { ${CONTROLS} return [...controls.keys()]; })()`) as Promise<string[]>;
+  page.evaluate(`(() => { ${CONTROLS_CODE} return [...controls.keys()]; })()`) as Promise<string[]>;
 
-const hereIn = (page: Page) => page.evaluate("location.hash") as Promise<string>;
+const readPlace = (page: Page) => page.evaluate("location.hash") as Promise<string>;
 
 /** Returns the URL with its numbers replaced: URLs that differ only in numbers show the same screen. */
 export const kindOfPlace = (href: string): string =>
@@ -103,7 +103,7 @@ async function closeDocs(page: Page): Promise<void> {
 async function reopen(page: Page, place: string): Promise<void> {
   await closeDialogs(page);
   await closeDocs(page);
-  await page.evaluate(`location.hash = ${JSON.stringify(ELSEWHERE)}`);
+  await page.evaluate(`location.hash = ${JSON.stringify(QUIET_PAGE)}`);
   await page.waitForFunction(`(() => {
     const answers = [...document.querySelectorAll("dialog[open] button")];
     answers.find(({ textContent }) => textContent === "Discard changes")?.click();
@@ -129,7 +129,7 @@ export async function crawl(
   const arrive = async (steps: string[]) => {
     await settle(page);
     await look(steps);
-    for (const href of [await hereIn(page), ...(await linksOn(page))]) places.add(href);
+    for (const href of [await readPlace(page), ...(await linksOn(page))]) places.add(href);
   };
   /** @param fresh controls that appeared after the last step */
   const explore = async (steps: string[], fresh: string[]): Promise<void> => {
@@ -141,16 +141,16 @@ export async function crawl(
       if (!isHere) {
         await reopen(page, place);
         for (const step of steps) {
-          await page.evaluate(press(step));
+          await page.evaluate(pressCode(step));
           await settle(page);
         }
       }
       // An earlier step may have removed this control.
-      isHere = (await page.evaluate(press(key))) === false;
+      isHere = (await page.evaluate(pressCode(key))) === false;
       if (isHere) continue;
       await arrive([...steps, key]);
       const now = await keysOn(page);
-      const isSamePlace = (await hereIn(page)) === place;
+      const isSamePlace = (await readPlace(page)) === place;
       const opened = now.filter((one) => !here.includes(one));
       isHere = isSamePlace && now.join() === here.join();
       if (isSamePlace && opened.length > 0 && steps.length + 1 < STEPS_MAX) await explore([...steps, key], opened);

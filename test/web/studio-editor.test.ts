@@ -8,7 +8,7 @@ import { type StudioPage, studioPage } from "./studio-page.js";
 
 const CODE = "async function execute(context) {\n  return Object.keys(context);\n}";
 
-const COMPILER = /\/assets\/javascript-\w+\.js$/;
+const COMPILER_FILE = /\/assets\/javascript-\w+\.js$/;
 
 describe("Studio's editor", () => {
   let service: TestService;
@@ -44,7 +44,7 @@ describe("Studio's editor", () => {
     await page.goto(`${service.url}/studio#/${service.appId}/actions`);
     await studio.signIn(service.tokens.editor);
     await page.waitForSelector(".action-list .action");
-    beforeEditor = requested.filter((url) => COMPILER.test(url));
+    beforeEditor = requested.filter((url) => COMPILER_FILE.test(url));
     await studio.open(`${service.appId}/actions/${actionId}`);
     await page.waitForSelector(".code-editor .view-line");
   });
@@ -74,7 +74,7 @@ describe("Studio's editor", () => {
     expect(beforeEditor).to.deep.equal([]);
     await suggestedAfter("context.");
     const compiler = page.workers().map((worker) => worker.url());
-    expect(compiler.some((url) => url.startsWith(service.url) && COMPILER.test(url))).to.equal(true);
+    expect(compiler.some((url) => url.startsWith(service.url) && COMPILER_FILE.test(url))).to.equal(true);
     expect(watch.foreign).to.deep.equal([]);
   });
 
@@ -89,11 +89,11 @@ describe("Studio's editor", () => {
       .and.not.include("Media");
   });
 
-  const MARKED = ".code-editor .squiggly-error";
-  const marked = () => page.waitForSelector(MARKED);
-  const unmarked = () => page.waitForFunction(`!document.querySelector("${MARKED}")`);
+  const MARKED_FAULT = ".code-editor .squiggly-error";
+  const marked = () => page.waitForSelector(MARKED_FAULT);
+  const unmarked = () => page.waitForFunction(`!document.querySelector("${MARKED_FAULT}")`);
   /** Returns the message of the first diagnostic. The key F8 opens it. */
-  async function faultSaid(): Promise<string> {
+  async function readFirstDiagnostic(): Promise<string> {
     await page.focus(".code-editor textarea");
     await page.keyboard.press("F8");
     await page.waitForSelector(".marker-widget .message");
@@ -106,12 +106,14 @@ describe("Studio's editor", () => {
   it("marks an unknown method and an argument of a wrong type, with the compiler's message, and removes the marks", async () => {
     await studio.write("async function execute(context) {\n  return Svc.CSV.prase(context.payload.text);\n}");
     await marked();
-    expect(await faultSaid()).to.contain("Property 'prase' does not exist on type 'CSV'. Did you mean 'parse'?");
+    expect(await readFirstDiagnostic()).to.contain(
+      "Property 'prase' does not exist on type 'CSV'. Did you mean 'parse'?",
+    );
     await studio.write(`${CODE}\n// right`);
     await unmarked();
     await studio.write("async function execute(context) {\n  return Svc.CSV.parse(12);\n}");
     await marked();
-    expect(await faultSaid()).to.contain("'number' is not assignable to parameter of type 'string'");
+    expect(await readFirstDiagnostic()).to.contain("'number' is not assignable to parameter of type 'string'");
     await studio.write("async function execute(context) {\n  return Svc.CSV.parse(context.payload.text);\n}");
     await unmarked();
   });
@@ -136,8 +138,8 @@ describe("Studio's editor", () => {
       });
       await studio.write(code);
       await answered;
-      await page.waitForFunction(`document.querySelectorAll("${MARKED}").length === 2`);
-      expect(await faultSaid())
+      await page.waitForFunction(`document.querySelectorAll("${MARKED_FAULT}").length === 2`);
+      expect(await readFirstDiagnostic())
         .to.contain("svc-media")
         .and.not.to.contain("does not exist");
       await studio.write(`${CODE}\n// mended`);

@@ -8,7 +8,7 @@ import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { checkWidths } from "./looks.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
-const PRINTS = "async function execute() { return 'done'; }";
+const RETURNING_CODE = "async function execute() { return 'done'; }";
 
 describe("Studio's pages of people", () => {
   let service: TestService;
@@ -27,7 +27,7 @@ describe("Studio's pages of people", () => {
 
   before(async () => {
     [service, browser] = await Promise.all([startTestService(), launchChromium()]);
-    const body = { name: "nightly", code: PRINTS, active: true, triggers: [{ trigger: "manual" }] };
+    const body = { name: "nightly", code: RETURNING_CODE, active: true, triggers: [{ trigger: "manual" }] };
     await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
     await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { shown: "public value", _hidden: "x" } });
     admin = await open(`/studio#/${service.appId}/apps`);
@@ -57,7 +57,7 @@ describe("Studio's pages of people", () => {
     const found = await page.waitForSelector(`::-p-xpath(//label[span="${label}"]/select)`);
     await found!.select(value);
   };
-  const READER = ["Home", "Actions", "Data", "Media", "Runs", "Schedules", "Settings"];
+  const READER_TABS = ["Home", "Actions", "Data", "Media", "Runs", "Schedules", "Settings"];
 
   it("an owner invites a person, who creates an account with the link and reads what the role may read", async () => {
     const { page, studio } = admin;
@@ -77,7 +77,7 @@ describe("Studio's pages of people", () => {
     await guest.studio.button("Create the account");
     await guest.page.waitForSelector(".top-bar");
     expect(guest.page.url()).to.not.contain("token");
-    expect(await tabs(guest.page)).to.deep.equal(READER);
+    expect(await tabs(guest.page)).to.deep.equal(READER_TABS);
     await guest.studio.button("Settings");
     await guest.page.waitForSelector(guest.studio.withText("b", "shown"));
     expect(await guest.page.evaluate("document.body.textContent")).to.not.contain("_hidden");

@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { type MailServer, startMailServer } from "../harness/mail-server.js";
-import { accountsBeside, PASSPHRASE } from "../harness/people.js";
+import { createAccounts, PASSPHRASE } from "../harness/people.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
@@ -42,7 +42,7 @@ const readAction = async ({ rest, appId }: TestService) =>
   (await rest("GET", `/v3/apps/${appId}/actions`)).body.actions[0];
 
 async function makeAccount({ service, page, studio }: StoryWindow): Promise<void> {
-  const { link } = await accountsBeside(service).accounts.setupLink();
+  const { link } = await createAccounts(service).accounts.setupLink();
   await page.goto(link);
   await page.waitForSelector('form[aria-busy="false"]');
   const fields = { firstName: "Ada", lastName: "Lovelace", email: "ada@example.com", passphrase: PASSPHRASE };

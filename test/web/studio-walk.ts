@@ -7,7 +7,7 @@ import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { VIEW_NAMES, type View } from "../../src/web/studio/shell/views.js";
 import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
-import { accountsBeside, signedInPerson } from "../harness/people.js";
+import { createAccounts, signedInPerson } from "../harness/people.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
@@ -172,7 +172,7 @@ export function walkStudio({ width, theme }: WalkOptions): void {
     });
 
     it("has no accessibility error of axe in the dialog of an ended session", async () => {
-      await accountsBeside(service).sessions.endAll(person.user.id);
+      await createAccounts(service).sessions.endAll(person.user.id);
       // Another instance ended the session, so the service learns of it by a notification.
       await until(async () => (await service.rest("GET", "/v1/apps", { as: person.token })).http === 401);
       await studio.open(`${service.appId}/app/audit`);

@@ -4,7 +4,7 @@ import { basename, dirname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /** Root of the installation, relative to dist/src/api/docs. */
-const ROOT = fileURLToPath(new URL("../../../..", import.meta.url));
+const PACKAGE_ROOT = fileURLToPath(new URL("../../../..", import.meta.url));
 
 /** Documents outside docs/, with the slugs of their pages. */
 const ROOT_PAGES: Record<string, string> = {
@@ -39,7 +39,7 @@ export type LinkTarget =
 const slugOf = (file: string): string =>
   file === INDEX_FILE ? "" : (ROOT_PAGES[file] ?? file.slice("docs/".length, -".md".length));
 
-const withoutMarkup = (text: string): string =>
+const removeMarkup = (text: string): string =>
   text
     .replaceAll(/!\[[^[\]]*\]\([^()]*\)/g, "")
     .replaceAll(/\[([^[\]]*)\]\([^()]*\)/g, "$1")
@@ -51,14 +51,14 @@ const withoutMarkup = (text: string): string =>
 function summaryOf(markdown: string): string {
   const blocks = markdown.replaceAll(/^<!--.*-->$/gm, "").split(/\n{2,}/);
   const paragraph = blocks.map((block) => block.trim()).find((block) => /^[\w"'`*[]/.test(block)) ?? "";
-  const text = withoutMarkup(paragraph);
+  const text = removeMarkup(paragraph);
   const sentenceEnd = text.search(/[.:](?:\s|$)/);
   return (sentenceEnd < 0 ? text : text.slice(0, sentenceEnd)).slice(0, SUMMARY_MAX_CHARACTERS);
 }
 
 function readPage(root: string, file: string): DocsPage {
   const markdown = readFileSync(join(root, file), "utf8");
-  const title = withoutMarkup(/^# (.+)$/m.exec(markdown)?.[1] ?? basename(file, ".md"));
+  const title = removeMarkup(/^# (.+)$/m.exec(markdown)?.[1] ?? basename(file, ".md"));
   return { slug: slugOf(file), file, title, summary: summaryOf(markdown), markdown };
 }
 
@@ -69,7 +69,7 @@ export class DocsLibrary {
   readonly #byName: ReadonlyMap<string, DocsPage>;
   readonly #byFile: ReadonlyMap<string, DocsPage>;
 
-  constructor(root: string = ROOT) {
+  constructor(root: string = PACKAGE_ROOT) {
     this.root = root;
     // Some of these may be missing from an installation.
     const files = [...Object.keys(ROOT_PAGES), "docs/**/*.md"].flatMap((pattern) => globSync(pattern, { cwd: root }));

@@ -34,7 +34,7 @@ interface RenderEnvironment extends Env {
 }
 
 /** Replaces the address in examples by the reader's. @param base without a trailing slash */
-export function withAddress(text: string, base: string): string {
+export function insertServiceAddress(text: string, base: string): string {
   return text.replaceAll(EXAMPLE_ADDRESS, (_match, scheme: string) =>
     scheme.startsWith("ws") ? base.replace(/^http/, "ws") : base,
   );
@@ -180,5 +180,5 @@ export function markdownFor(library: DocsLibrary, page: DocsPage, base: string):
       return href === null ? whole : `](${href})`;
     });
   });
-  return withAddress(lines.filter((line) => !/^<!--.*-->$/.test(line)).join("\n"), base);
+  return insertServiceAddress(lines.filter((line) => !/^<!--.*-->$/.test(line)).join("\n"), base);
 }

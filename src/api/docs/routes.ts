@@ -10,7 +10,7 @@ import { pathBefore } from "../page-origin.js";
 import { escapeHtml, HARDENING_HEADERS, ICON_SVG, type WebPages } from "../web-assets.js";
 import { navigationOf, type PageFrame, pageHtml, resultsHtml } from "./html.js";
 import { DocsLibrary, type DocsPage } from "./library.js";
-import { addressOf, DocsRenderer, markdownFor, withAddress } from "./markdown.js";
+import { addressOf, DocsRenderer, insertServiceAddress, markdownFor } from "./markdown.js";
 import { DocsSearch } from "./search.js";
 
 /** Files in the root of a checkout that pages link to. */
@@ -30,8 +30,8 @@ const PICTURE_HEADERS = {
   "cache-control": "no-cache",
 } as const;
 
-const NAME = "Svc App Actions";
-const HOST = /^[\w.-]+(?::\d{1,5})?$|^\[[\da-f:.]+\](?::\d{1,5})?$/i;
+const SITE_NAME = "Svc App Actions";
+const HOST_HEADER = /^[\w.-]+(?::\d{1,5})?$|^\[[\da-f:.]+\](?::\d{1,5})?$/i;
 
 export interface DocsOptions {
   pages: WebPages;
@@ -62,7 +62,7 @@ function createDocs({ baseUrl, publicUrl, root }: DocsOptions, prefix: string) {
     markdown: (page, base) => markdownFor(library, page, base),
     addressFor({ headers: { host } }) {
       if (publicUrl !== null) return publicUrl;
-      return host !== undefined && HOST.test(host) ? `http://${host}` : baseUrl;
+      return host !== undefined && HOST_HEADER.test(host) ? `http://${host}` : baseUrl;
     },
   };
   return { docs, renderer };
@@ -80,7 +80,7 @@ function llmsText({ library }: DocsSite, base: string): string {
     `- [TypeScript declarations](${base}/client/svc.d.ts): all that \`Svc\` offers to an action`,
   ];
   return [
-    `# ${NAME}`,
+    `# ${SITE_NAME}`,
     "> Self-hosted serverless functions for apps: JavaScript actions that run on demand, on a schedule and on events, with settings, data sources, media and messages.",
     ...groups,
     `## For programs\n\n${files.join("\n")}\n`,
@@ -111,7 +111,7 @@ function sendTagged(request: FastifyRequest, reply: FastifyReply, type: string, 
 
 const HTML_TYPE = "text/html; charset=utf-8";
 const MARKDOWN_TYPE = "text/markdown; charset=utf-8";
-const TEXT = "text/plain; charset=utf-8";
+const PLAIN_TEXT_TYPE = "text/plain; charset=utf-8";
 
 function registerRootFiles(app: FastifyInstance, { docs }: { docs: DocsSite }): void {
   for (const file of ROOT_FILES) {
@@ -121,7 +121,7 @@ function registerRootFiles(app: FastifyInstance, { docs }: { docs: DocsSite }): 
       const text = await readFile(join(docs.library.root, file), "utf8").catch(() => {
         throw new ActionError("NOT_FOUND", `this installation has no file ${file}`);
       });
-      return sendTagged(request, reply, TEXT, text);
+      return sendTagged(request, reply, PLAIN_TEXT_TYPE, text);
     });
   }
 }
@@ -158,7 +158,12 @@ export function registerDocs(app: FastifyInstance, options: DocsOptions): DocsSi
     }
     const base = docs.addressFor(request);
     if (isMarkdown) return sendTagged(request, reply, MARKDOWN_TYPE, docs.markdown(page, base));
-    return sendTagged(request, reply.headers(PAGE_HEADERS), HTML_TYPE, withAddress(htmlOf(page), escapeHtml(base)));
+    return sendTagged(
+      request,
+      reply.headers(PAGE_HEADERS),
+      HTML_TYPE,
+      insertServiceAddress(htmlOf(page), escapeHtml(base)),
+    );
   }
 
   app.register(fastifyStatic, {
@@ -182,9 +187,11 @@ export function registerDocs(app: FastifyInstance, options: DocsOptions): DocsSi
   app.get<{ Params: { "*": string } }>("/docs/*", (request, reply) =>
     sendPage(request, reply, request.params["*"].replace(/\/$/, "") || "README"),
   );
-  app.get("/llms.txt", (request, reply) => sendTagged(request, reply, TEXT, llmsText(docs, docs.addressFor(request))));
+  app.get("/llms.txt", (request, reply) =>
+    sendTagged(request, reply, PLAIN_TEXT_TYPE, llmsText(docs, docs.addressFor(request))),
+  );
   app.get("/llms-full.txt", (request, reply) =>
-    sendTagged(request, reply, TEXT, llmsFullText(docs, docs.addressFor(request))),
+    sendTagged(request, reply, PLAIN_TEXT_TYPE, llmsFullText(docs, docs.addressFor(request))),
   );
   registerRootFiles(app, { docs });
   return docs;

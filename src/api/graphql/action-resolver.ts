@@ -13,7 +13,7 @@ import type { RequestContext } from "../context.js";
 import { CreateActionInput, UpdateActionInput } from "./action-inputs.js";
 import { ActionListType, ActionType, PublishedCopyType } from "./action-types.js";
 import { AppId, Limit, Offset } from "./arguments.js";
-import { IdempotencyKey, keyOf } from "./idempotency.js";
+import { IdempotencyKey, idempotencyKeyOf } from "./idempotency.js";
 import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
 import { ActionChangeType } from "./version-types.js";
 
@@ -29,7 +29,7 @@ export interface ActionFeedContext extends RequestContext {
  */
 const CODE_FIELDS = ["code", "source"];
 
-function withoutCode(action: Action): Action {
+function hideCode(action: Action): Action {
   const get = (): never => {
     throw new ActionError("FORBIDDEN", "permission denied: your role can list actions, but cannot read their code");
   };
@@ -62,7 +62,7 @@ export class ActionResolver {
   ): Promise<ActionListType> {
     const caller = await this.gate.enter(context, "listActions", appId);
     const { actions, pagination } = await this.service.list(appId, { limit, offset, search }, context.answer?.reserve);
-    if (!mayEnter(caller, "getAction", appId)) return { actions: actions.map(withoutCode), pagination };
+    if (!mayEnter(caller, "getAction", appId)) return { actions: actions.map(hideCode), pagination };
     return { actions: await this.endpoints.shownTo(caller, actions), pagination };
   }
 
@@ -92,7 +92,10 @@ export class ActionResolver {
     @IdempotencyKey() key?: string | null,
   ): Promise<Action> {
     const caller = await this.gate.enter(context, "createAction", appId);
-    return this.endpoints.addedTo(caller, await this.service.create(caller, appId, data, keyOf(context, key)));
+    return this.endpoints.addedTo(
+      caller,
+      await this.service.create(caller, appId, data, idempotencyKeyOf(context, key)),
+    );
   }
 
   @Mutation(() => ActionType, { description: "Updates the draft of an action; omitted properties keep their values." })

@@ -6,7 +6,7 @@ import type { AiCode } from "../../rules/ai/failure.js";
 import type { ToolCall } from "../../rules/ai/options.js";
 import { enumOf } from "./leaf-types.js";
 
-const MODEL = "Name of the model; the first one of the setting `__ai` by default.";
+const MODEL_DESCRIPTION = "Name of the model; the first one of the setting `__ai` by default.";
 
 const AiRoleEnum = enumOf<"system" | "user" | "assistant" | "tool">("AiRole", "Author of a message.", {
   system: "Instructions for the model.",
@@ -44,7 +44,7 @@ class AiToolInput {
 
 @InputType("AiCompletionInput", { description: "Request to a language model." })
 export class AiCompletionInput {
-  @Field(() => String, { nullable: true, description: MODEL }) model?: unknown;
+  @Field(() => String, { nullable: true, description: MODEL_DESCRIPTION }) model?: unknown;
   @Field(() => [AiMessageInput], { nullable: true, description: "Messages, at least one; required." })
   messages?: unknown;
   @Field(() => [AiToolInput], { nullable: true, description: "Tools that the model may call." }) tools?: unknown;
@@ -56,13 +56,13 @@ export class AiCompletionInput {
 
 @InputType("AiEmbeddingInput", { description: "Texts whose embeddings are computed." })
 export class AiEmbeddingInput {
-  @Field(() => String, { nullable: true, description: MODEL }) model?: unknown;
+  @Field(() => String, { nullable: true, description: MODEL_DESCRIPTION }) model?: unknown;
   @Field(() => [String], { nullable: true, description: "Texts, at least one; required." }) input?: unknown;
 }
 
 @InputType("AiImageInput", { description: "Description of an image." })
 export class AiImageInput {
-  @Field(() => String, { nullable: true, description: MODEL }) model?: unknown;
+  @Field(() => String, { nullable: true, description: MODEL_DESCRIPTION }) model?: unknown;
   @Field(() => String, { nullable: true, description: "Text that describes the image; required." }) prompt?: unknown;
   @Field(() => String, { nullable: true, description: "Width and height, such as 1024x1024." }) size?: unknown;
 }
@@ -77,7 +77,7 @@ class AiFileInput {
 
 @InputType("AiTranscriptionInput", { description: "Recording that is transcribed." })
 export class AiTranscriptionInput {
-  @Field(() => String, { nullable: true, description: MODEL }) model?: unknown;
+  @Field(() => String, { nullable: true, description: MODEL_DESCRIPTION }) model?: unknown;
   @Field(() => AiFileInput, {
     nullable: true,
     description: "The recording; a request to /graphql has at most 1 MB, one to the REST route at most 8 MB. Required.",

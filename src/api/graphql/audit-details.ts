@@ -21,11 +21,11 @@ function detailsOf(data: unknown): AuditDetailType[] {
   });
 }
 
-const DESCRIPTION = "Details of the operation: names of keys, names of fields, roles and IDs.";
+const DETAILS_DESCRIPTION = "Details of the operation: names of keys, names of fields, roles and IDs.";
 
 @Resolver(() => AuditEntryType)
 export class AuditDetailsResolver {
-  @FieldResolver(() => [AuditDetailType], { description: DESCRIPTION })
+  @FieldResolver(() => [AuditDetailType], { description: DETAILS_DESCRIPTION })
   details(@Root() { data }: { data: unknown }): AuditDetailType[] {
     return detailsOf(data);
   }
@@ -33,7 +33,7 @@ export class AuditDetailsResolver {
 
 @Resolver(() => AccessEntryType)
 export class AccessDetailsResolver {
-  @FieldResolver(() => [AuditDetailType], { description: DESCRIPTION })
+  @FieldResolver(() => [AuditDetailType], { description: DETAILS_DESCRIPTION })
   details(@Root() { data }: { data: unknown }): AuditDetailType[] {
     return detailsOf(data);
   }

@@ -9,7 +9,7 @@ import { SettingReaderType } from "./setting-reader.js";
 const PLACE_DESCRIPTION = "Place in the request: header, query, basic, aws-sigv4 or oauth2.";
 const NAME =
   "Name of the header or parameter; the user for `basic`, service and region such as s3/eu-west-1 for `aws-sigv4`.";
-const FORMAT = "Text around the value, with {value} once; for `header` and `query`.";
+const FORMAT_DESCRIPTION = "Text around the value, with {value} once; for `header` and `query`.";
 
 @ObjectType("SecretBinding", {
   description: "Rule that sends a setting to one origin as a credential, without its value.",
@@ -19,7 +19,9 @@ class SecretBindingType implements Omit<SecretBinding, "in" | "grant"> {
   @Field(() => String, { description: "Origin that receives the value." }) origin: string;
   @Field(() => String, { description: PLACE_DESCRIPTION }) in: string;
   @Field(() => String, { nullable: true, description: `${NAME} Null for the default.` }) name: string | null;
-  @Field(() => String, { nullable: true, description: `${FORMAT} Null for the default.` }) format: string | null;
+  @Field(() => String, { nullable: true, description: `${FORMAT_DESCRIPTION} Null for the default.` }) format:
+    | string
+    | null;
   @Field(() => Boolean, { description: "True if code does not receive the setting." }) sealed: boolean;
   @Field(() => String, { nullable: true, description: "URL of the token endpoint; null unless `in` is oauth2." })
   tokenUrl: string | null;
@@ -82,7 +84,7 @@ export class SecretBindingInput {
   @Field(() => String, { nullable: true, description: "Origin that receives the value; required." }) origin?: unknown;
   @Field(() => String, { nullable: true, description: `${PLACE_DESCRIPTION} Required.` }) in?: unknown;
   @Field(() => String, { nullable: true, description: NAME }) name?: unknown;
-  @Field(() => String, { nullable: true, description: FORMAT }) format?: unknown;
+  @Field(() => String, { nullable: true, description: FORMAT_DESCRIPTION }) format?: unknown;
   @Field(() => Boolean, {
     nullable: true,
     description: "True to remove the setting from `context.settings`; for keys that start with __. False by default.",

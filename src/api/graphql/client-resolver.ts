@@ -12,7 +12,7 @@ import type { RequestContext } from "../context.js";
 import { AssetType, TriggerObjectType } from "./action-types.js";
 import { AppId } from "./arguments.js";
 import { AnalyticsEventInput, ClientRunInput } from "./event-types.js";
-import { IdempotencyKey, keyOf } from "./idempotency.js";
+import { IdempotencyKey, idempotencyKeyOf } from "./idempotency.js";
 
 @ObjectType("ClientAction", { description: "Action, without its code, that this client can run on analytics events." })
 class ClientActionType {
@@ -95,7 +95,7 @@ export class ClientResolver {
   ): Promise<ReportedRunType> {
     const caller = await this.gate.enter(context, "reportClientRun", appId);
     const body = { payload: payload ?? undefined };
-    return this.clientRuns.start(caller, { appId, actionId: id, body, idempotencyKey: keyOf(context, key) });
+    return this.clientRuns.start(caller, { appId, actionId: id, body, idempotencyKey: idempotencyKeyOf(context, key) });
   }
 
   @Mutation(() => ReportedRunType, { description: "Records the result or the error of a run in a browser." })
@@ -108,7 +108,12 @@ export class ClientResolver {
     @IdempotencyKey() key?: string | null,
   ): Promise<ReportedRunType> {
     const caller = await this.gate.enter(context, "reportClientRun", appId);
-    return this.clientRuns.report(caller, { appId, actionId: id, body, idempotencyKey: keyOf(context, key) });
+    return this.clientRuns.report(caller, {
+      appId,
+      actionId: id,
+      body,
+      idempotencyKey: idempotencyKeyOf(context, key),
+    });
   }
 
   @Mutation(() => RecordedEventsType, { description: "Records analytics events as log events with the prefix `app.`." })

@@ -44,7 +44,7 @@ interface FollowArguments {
 }
 
 /** Returns the query without absent fields, which is the form that REST passes. */
-function input(query: EntryQueryInput | null | undefined): object {
+function entryQueryInput(query: EntryQueryInput | null | undefined): object {
   const namedFields = Object.entries(query ?? {}).filter(([, value]) => value !== undefined && value !== null);
   return Object.fromEntries(
     namedFields.map(([name, value]) => [name, name === "cursor" && value === "first" ? true : value]),
@@ -84,7 +84,7 @@ export class EntryResolver {
     query?: EntryQueryInput | null,
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<EntryListType> {
-    const { entries, ...pages } = await this.find(context, appId, ref, input(query));
+    const { entries, ...pages } = await this.find(context, appId, ref, entryQueryInput(query));
     const isAggregate = query?.aggregate != null;
     return { entries: isAggregate ? [] : (entries as EntryType[]), documents: isAggregate ? entries : null, ...pages };
   }

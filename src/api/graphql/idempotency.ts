@@ -10,17 +10,19 @@ import {
 import { Arg } from "type-graphql";
 import { type RequestContext, readIdempotencyKey } from "../context.js";
 
-const ARGUMENT = "idempotencyKey";
+const KEY_ARGUMENT = "idempotencyKey";
 
-const description =
+const keyDescription =
   "Idempotency key of this field: repeats within 24 hours return the first result. Takes precedence over the Idempotency-Key header, which is the default.";
 
 /** Declares the argument of a field that honors an idempotency key. */
-export const IdempotencyKey = () => Arg(ARGUMENT, () => String, { nullable: true, description });
+export const IdempotencyKey = () => Arg(KEY_ARGUMENT, () => String, { nullable: true, description: keyDescription });
 
 /** Returns the field's own key, otherwise that of the request. @throws ActionError REQUEST_INVALID for a malformed key */
-export const keyOf = ({ idempotencyKey }: RequestContext, input: string | null | undefined): string | null =>
-  input == null ? idempotencyKey : readIdempotencyKey(input);
+export const idempotencyKeyOf = (
+  { idempotencyKey }: RequestContext,
+  input: string | null | undefined,
+): string | null => (input == null ? idempotencyKey : readIdempotencyKey(input));
 
 /** Returns the response names of the operation's root fields that would use the key of the request. */
 function fieldsUsingKey(schema: GraphQLSchema, document: DocumentNode, operationName: string | null): Set<string> {
@@ -38,8 +40,8 @@ function fieldsUsingKey(schema: GraphQLSchema, document: DocumentNode, operation
         if (fragment?.kind === Kind.FRAGMENT_DEFINITION) visitSelections(fragment.selectionSet);
       } else {
         const { name, alias, arguments: input } = selection;
-        const honorsKeys = fields?.[name.value]?.args.some((argument) => argument.name === ARGUMENT);
-        if (honorsKeys && !input?.some((argument) => argument.name.value === ARGUMENT))
+        const honorsKeys = fields?.[name.value]?.args.some((argument) => argument.name === KEY_ARGUMENT);
+        if (honorsKeys && !input?.some((argument) => argument.name.value === KEY_ARGUMENT))
           keyFields.add((alias ?? name).value);
       }
     }
@@ -60,6 +62,6 @@ export function sharedKeyFault(
   const keyFields = [...fieldsUsingKey(schema, document, operationName)];
   if (keyFields.length < 2) return null;
   return new GraphQLError(
-    `Idempotency-Key applies to one field of a document (got ${keyFields.length}: ${keyFields.slice(0, 5).join(", ")}); give each its own ${ARGUMENT}`,
+    `Idempotency-Key applies to one field of a document (got ${keyFields.length}: ${keyFields.slice(0, 5).join(", ")}); give each its own ${KEY_ARGUMENT}`,
   );
 }

@@ -22,15 +22,15 @@ interface EntryData {
 }
 
 /** Parsed data of entries, so that each text is parsed once, even if a query selects several parts. */
-const parts = new WeakMap<JsonText, Map<string, string>>();
+const parsedEntryParts = new WeakMap<JsonText, Map<string, string>>();
 
 /** Parts that are returned as text without parsing, because they may be megabytes of JSON. */
 const AS_TEXT: readonly string[] = ["payload", "result"] satisfies (keyof EntryData)[];
 
 /** Returns one part of an entry's `data`. Only this function depends on how the data is stored. */
 export function partOf({ data }: LogEntry, name: keyof EntryData): unknown {
-  const members = parts.get(data) ?? memberTexts(data.text);
-  parts.set(data, members);
+  const members = parsedEntryParts.get(data) ?? memberTexts(data.text);
+  parsedEntryParts.set(data, members);
   const text = members.get(name);
   if (text === undefined) return undefined;
   return AS_TEXT.includes(name) ? new JsonText(text) : JSON.parse(text);

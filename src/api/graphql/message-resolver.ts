@@ -6,7 +6,7 @@ import type { MessageReceipt } from "../../operations/communicate/acceptance.js"
 import type { Messages } from "../../operations/communicate/messages.js";
 import type { RequestContext } from "../context.js";
 import { AppId, Limit, Offset } from "./arguments.js";
-import { IdempotencyKey, keyOf } from "./idempotency.js";
+import { IdempotencyKey, idempotencyKeyOf } from "./idempotency.js";
 import { MessageDecisionEnum, MessageKindEnum, MessageStatusEnum } from "./leaf-types.js";
 import {
   EmailInput,
@@ -72,7 +72,7 @@ export class MessageResolver {
   ): Promise<MessageReceipt> {
     const caller = await this.gate.enter(context, "sendMessage", appId);
     const body = data === undefined ? options : { options, data };
-    return this.service.sendEmail(caller, appId, body, keyOf(context, key));
+    return this.service.sendEmail(caller, appId, body, idempotencyKeyOf(context, key));
   }
 
   @Mutation(() => [MessageReceiptType], { description: "Stores several e-mails for sending, in one transaction." })
@@ -83,7 +83,7 @@ export class MessageResolver {
     @IdempotencyKey() key?: string | null,
   ): Promise<MessageReceipt[]> {
     const caller = await this.gate.enter(context, "sendMessage", appId);
-    return this.service.sendEmails(caller, appId, messages, keyOf(context, key));
+    return this.service.sendEmails(caller, appId, messages, idempotencyKeyOf(context, key));
   }
 
   @Mutation(() => MessageReceiptType, {
@@ -96,7 +96,7 @@ export class MessageResolver {
     @IdempotencyKey() key?: string | null,
   ): Promise<MessageReceipt> {
     const caller = await this.gate.enter(context, "sendMessage", appId);
-    return this.service.sendSms(caller, appId, message, keyOf(context, key));
+    return this.service.sendSms(caller, appId, message, idempotencyKeyOf(context, key));
   }
 
   @Mutation(() => [MessageReceiptType], {
@@ -109,7 +109,7 @@ export class MessageResolver {
     @IdempotencyKey() key?: string | null,
   ): Promise<MessageReceipt[]> {
     const caller = await this.gate.enter(context, "sendMessage", appId);
-    return this.service.sendSmsBatch(caller, appId, messages, keyOf(context, key));
+    return this.service.sendSmsBatch(caller, appId, messages, idempotencyKeyOf(context, key));
   }
 
   @Mutation(() => MessageType, {

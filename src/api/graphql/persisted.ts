@@ -8,7 +8,7 @@ import { type Caller, isVisitor } from "../../rules/access.js";
 import stored from "./persisted-documents.json" with { type: "json" };
 
 const KNOWN_DOCUMENTS = new Map(Object.entries(stored));
-const PREFIX = "sha256:";
+const DOCUMENT_ID_PREFIX = "sha256:";
 
 /** Fields of a request that name its document. */
 export interface DocumentRequest {
@@ -17,7 +17,7 @@ export interface DocumentRequest {
   documentId?: unknown;
 }
 
-const idOf = (query: string): string => PREFIX + createHash("sha256").update(query).digest("hex");
+const idOf = (query: string): string => DOCUMENT_ID_PREFIX + createHash("sha256").update(query).digest("hex");
 
 /** Returns the text of the document, null if the request names none, or an error if the name is unknown. */
 export function textOf({ query, documentId }: DocumentRequest): string | GraphQLError | null {

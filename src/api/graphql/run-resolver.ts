@@ -11,7 +11,7 @@ import type { Caller } from "../../rules/access.js";
 import type { EntityReference, ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
-import { IdempotencyKey, keyOf } from "./idempotency.js";
+import { IdempotencyKey, idempotencyKeyOf } from "./idempotency.js";
 import { CopyEnum, DateTime } from "./leaf-types.js";
 import { ByReference, Ref } from "./reference-arguments.js";
 
@@ -137,7 +137,7 @@ export class RunResolver {
   ): Promise<QueuedRunType> {
     const caller = await this.enter(context, appId, copy);
     const { retryFailed = false } = context;
-    const idempotencyKey = keyOf(context, key);
+    const idempotencyKey = idempotencyKeyOf(context, key);
     return this.service.run(caller, { appId, ref, payload, idempotencyKey, retryFailed });
   }
 
@@ -154,7 +154,7 @@ export class RunResolver {
   ): Promise<ExecutedRunType> {
     const caller = await this.enter(context, appId, copy);
     const { retryFailed = false, gone } = context;
-    const idempotencyKey = keyOf(context, key);
+    const idempotencyKey = idempotencyKeyOf(context, key);
     return this.service.runWithResult(caller, { appId, ref, payload, idempotencyKey, retryFailed, gone });
   }
 

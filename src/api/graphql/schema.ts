@@ -48,7 +48,7 @@ import { TriggerResolver } from "./trigger-resolver.js";
 import { VersionResolver } from "./version-resolver.js";
 import { VisitorResolver } from "./visitor-resolver.js";
 
-const CLASSES = {
+const RESOLVER_CLASSES = {
   accessDetails: AccessDetailsResolver,
   actions: ActionResolver,
   actionWarnings: ActionWarningResolver,
@@ -91,7 +91,7 @@ const CLASSES = {
 } as const;
 
 /** One instance of each resolver; the REST facade calls their methods too. */
-export type Resolvers = { [Name in keyof typeof CLASSES]: InstanceType<(typeof CLASSES)[Name]> };
+export type Resolvers = { [Name in keyof typeof RESOLVER_CLASSES]: InstanceType<(typeof RESOLVER_CLASSES)[Name]> };
 
 /** Returns the root fields of the schema: its queries, mutations and subscriptions. */
 export function rootFields(schema: GraphQLSchema): GraphQLField<unknown, unknown>[] {
@@ -103,13 +103,13 @@ export function rootFields(schema: GraphQLSchema): GraphQLField<unknown, unknown
  * Restores the written order of arguments: decorators of parameters run from the last to the first, and type-graphql lists arguments in the
  * order of these calls.
  */
-function inWrittenOrder(schema: GraphQLSchema): GraphQLSchema {
+function sortAsWritten(schema: GraphQLSchema): GraphQLSchema {
   for (const { args } of rootFields(schema)) (args as GraphQLArgument[]).reverse();
   return schema;
 }
 
 /** Makes root fields nullable, so that a failed root field does not remove the results of the others (contract, section 5). */
-function withNullableRoots(schema: GraphQLSchema): GraphQLSchema {
+function makeRootsNullable(schema: GraphQLSchema): GraphQLSchema {
   for (const field of rootFields(schema)) field.type = getNullableType(field.type);
   return schema;
 }
@@ -121,7 +121,7 @@ const ROOT_DESCRIPTIONS = {
 } as const;
 
 /** Adds the descriptions of the root types, for which TypeGraphQL has no decorator. */
-function withRootDescriptions(schema: GraphQLSchema): GraphQLSchema {
+function describeRoots(schema: GraphQLSchema): GraphQLSchema {
   for (const [name, description] of Object.entries(ROOT_DESCRIPTIONS)) {
     const type = schema.getType(name);
     if (type) type.description = description;
@@ -130,7 +130,7 @@ function withRootDescriptions(schema: GraphQLSchema): GraphQLSchema {
 }
 
 /** Runs the root fields of an operation one after the other, each as one counted part of the response (see `api/answers.ts`). */
-function inTurn(schema: GraphQLSchema): GraphQLSchema {
+function resolveRootsInTurn(schema: GraphQLSchema): GraphQLSchema {
   for (const root of [schema.getQueryType(), schema.getMutationType()]) {
     for (const field of Object.values(root?.getFields() ?? {})) {
       const { resolve = defaultFieldResolver } = field;
@@ -145,10 +145,10 @@ function inTurn(schema: GraphQLSchema): GraphQLSchema {
 
 export async function createSchema(resolvers: Resolvers): Promise<GraphQLSchema> {
   const byClass = new Map<unknown, object>(
-    Object.entries(CLASSES).map(([name, resolver]) => [resolver, resolvers[name as keyof Resolvers]]),
+    Object.entries(RESOLVER_CLASSES).map(([name, resolver]) => [resolver, resolvers[name as keyof Resolvers]]),
   );
   const schema = await buildSchema({
-    resolvers: Object.values(CLASSES) as unknown as NonEmptyArray<() => void>,
+    resolvers: Object.values(RESOLVER_CLASSES) as unknown as NonEmptyArray<() => void>,
     container: { get: (resolver) => byClass.get(resolver) },
     // The rules check inputs, because their statuses are part of the contract, and class-validator's errors repeat the whole input.
     validate: false,
@@ -157,5 +157,5 @@ export async function createSchema(resolvers: Resolvers): Promise<GraphQLSchema>
     // TypeGraphQL requires this object. It is never used, because every subscription has its own source.
     pubSub: createPubSub(),
   });
-  return inTurn(withRootDescriptions(withNullableRoots(inWrittenOrder(schema))));
+  return resolveRootsInTurn(describeRoots(makeRootsNullable(sortAsWritten(schema))));
 }

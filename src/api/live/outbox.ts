@@ -46,7 +46,7 @@ const lengthOf = (parts: readonly MessagePart[]): number => parts.reduce((sum, {
 let handOvers: (() => void)[] = [];
 
 /** Writes at the end of the turn, so that the messages of many events to one socket share one write, the most expensive step. */
-function atTurnsEnd(handOver: () => void): void {
+function runAtEndOfTurn(handOver: () => void): void {
   if (handOvers.length === 0) {
     setImmediate(() => {
       const now = handOvers;
@@ -96,7 +96,7 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
   function planCheck(): void {
     if (isDue) return;
     isDue = true;
-    atTurnsEnd(handOver);
+    runAtEndOfTurn(handOver);
   }
 
   function sent(): void {

@@ -3,24 +3,24 @@ import { z } from "zod";
 import { ActionError } from "../../errors.js";
 import { type AppTool, defineTool, fields, type ToolContext } from "./tool.js";
 
-const ACTIONS = "/v3/apps/:appId/actions";
-const ACTION = `${ACTIONS}/:id`;
+const ACTIONS_ROUTE = "/v3/apps/:appId/actions";
+const ACTION_ROUTE = `${ACTIONS_ROUTE}/:id`;
 
 type Action = Record<string, unknown> & { id: number; name: string; updatedAt: string };
 
 /** Finds an action by id or name. @throws ACTION_NOT_FOUND */
 export async function findAction({ call, appId }: ToolContext, action: number | string): Promise<Action> {
-  if (typeof action === "number") return (await call("GET", ACTION, { params: { appId, id: action } })).action;
+  if (typeof action === "number") return (await call("GET", ACTION_ROUTE, { params: { appId, id: action } })).action;
   const foundAction = await findByName({ call, appId }, action);
   if (!foundAction) throw new ActionError("ACTION_NOT_FOUND", `the app has no action named ${JSON.stringify(action)}`);
-  return (await call("GET", ACTION, { params: { appId, id: foundAction.id } })).action;
+  return (await call("GET", ACTION_ROUTE, { params: { appId, id: foundAction.id } })).action;
 }
 
 async function findByName(
   { call, appId }: Pick<ToolContext, "call" | "appId">,
   name: string,
 ): Promise<Action | undefined> {
-  const { actions } = await call("GET", ACTIONS, { params: { appId }, query: { search: name, limit: 1000 } });
+  const { actions } = await call("GET", ACTIONS_ROUTE, { params: { appId }, query: { search: name, limit: 1000 } });
   return (actions as Action[]).find((action) => action.name === name);
 }
 
@@ -31,7 +31,7 @@ const linkTo = ({ base, appId }: ToolContext, id: number) => `${base}/studio#/${
 /** Returns the difference between draft and live version. Without a live version, the whole draft is the difference. */
 async function diffOf({ call, appId }: ToolContext, actionId: number): Promise<unknown> {
   try {
-    return await call("GET", `${ACTIONS}/:actionId/diff`, { params: { appId, actionId } });
+    return await call("GET", `${ACTIONS_ROUTE}/:actionId/diff`, { params: { appId, actionId } });
   } catch (error) {
     if (error instanceof ActionError && error.status === "ACTION_NOT_PUBLISHED") return { isPublished: false };
     throw error;
@@ -52,7 +52,7 @@ const readTools: AppTool[] = [
     },
     async run({ search, limit, offset }, { call, appId }) {
       const query = { limit, offset, ...(search !== undefined && { search }) };
-      const { actions, pagination } = await call("GET", ACTIONS, { params: { appId }, query });
+      const { actions, pagination } = await call("GET", ACTIONS_ROUTE, { params: { appId }, query });
       return { data: { actions: actions.map(withoutCode), pagination } };
     },
   }),
@@ -80,7 +80,7 @@ const readTools: AppTool[] = [
     },
     async run({ code, dependencies }, { call, appId }) {
       const body = { code, dependencies };
-      return { data: await call("POST", `${ACTIONS}/problems`, { params: { appId }, body }) };
+      return { data: await call("POST", `${ACTIONS_ROUTE}/problems`, { params: { appId }, body }) };
     },
   }),
   defineTool({
@@ -118,8 +118,8 @@ const writeTools: AppTool[] = [
       const existingAction = await findByName(context, name);
       const headers: Record<string, string> = ifUpdatedAt === undefined ? {} : { "if-match": `"${ifUpdatedAt}"` };
       const { action, warnings = [] } = existingAction
-        ? await call("PUT", ACTION, { params: { appId, id: existingAction.id }, body: input, headers })
-        : await call("POST", ACTIONS, { params: { appId }, body: { ...input, name } });
+        ? await call("PUT", ACTION_ROUTE, { params: { appId, id: existingAction.id }, body: input, headers })
+        : await call("POST", ACTIONS_ROUTE, { params: { appId }, body: { ...input, name } });
       return {
         data: { created: !existingAction, action: withoutCode(action), warnings, studio: linkTo(context, action.id) },
       };
@@ -150,7 +150,7 @@ const writeTools: AppTool[] = [
     async run({ action, ifUpdatedAt }, context) {
       const { id } = await findAction(context, action);
       const headers: Record<string, string> = ifUpdatedAt === undefined ? {} : { "if-match": `"${ifUpdatedAt}"` };
-      const publishResult = await context.call("POST", `${ACTION}/publish`, {
+      const publishResult = await context.call("POST", `${ACTION_ROUTE}/publish`, {
         params: { appId: context.appId, id },
         headers,
       });

@@ -7,9 +7,10 @@ const APP = "/v1/apps/:appId";
 const SOURCE = `${APP}/data-sources/:ds`;
 const PART_CHARACTERS = 40_000;
 
-const byName = (dataSource: number | string) => (typeof dataSource === "string" ? { by: "name" } : {});
+const identifiedByName = (dataSource: number | string) => (typeof dataSource === "string" ? { by: "name" } : {});
 
-const tierOf = (key: string) => (key.startsWith("__") ? "protected" : key.startsWith("_") ? "private" : "public");
+const settingTierOf = (key: string) =>
+  key.startsWith("__") ? "protected" : key.startsWith("_") ? "private" : "public";
 
 const dataTools: AppTool[] = [
   defineTool({
@@ -43,7 +44,7 @@ const dataTools: AppTool[] = [
     run: async ({ dataSource, ...query }, { call, appId }) => ({
       data: await call("POST", `${SOURCE}/query`, {
         params: { appId, ds: dataSource },
-        query: byName(dataSource),
+        query: identifiedByName(dataSource),
         body: { type: "select", ...query, includePagination: true },
       }),
       isUntrusted: true,
@@ -64,8 +65,8 @@ const dataTools: AppTool[] = [
       const keys = [...new Set([...Object.keys(values), ...hiddenKeys])].sort();
       const settings = keys.map((key) => ({
         key,
-        tier: tierOf(key),
-        ...(tierOf(key) === "public" && { value: values[key] }),
+        tier: settingTierOf(key),
+        ...(settingTierOf(key) === "public" && { value: values[key] }),
       }));
       return { data: { settings }, isUntrusted: true };
     },
@@ -84,7 +85,7 @@ const dataTools: AppTool[] = [
     run: async ({ dataSource, trial }, { call, appId }) => ({
       data: await call("POST", `${SOURCE}/try`, {
         params: { appId, ds: dataSource },
-        query: byName(dataSource),
+        query: identifiedByName(dataSource),
         body: trial,
       }),
       isUntrusted: true,

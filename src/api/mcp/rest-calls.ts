@@ -22,7 +22,7 @@ type Body = any;
 
 export type CallRest = (method: Route["method"], path: string, call?: RestCall) => Promise<Body>;
 
-const toTexts = (values: Record<string, string | number | boolean | undefined>): Record<string, string> =>
+const convertValuesToTexts = (values: Record<string, string | number | boolean | undefined>): Record<string, string> =>
   Object.fromEntries(
     Object.entries(values)
       .filter(([, value]) => value !== undefined)
@@ -40,9 +40,16 @@ export function restCaller(resolvers: Resolvers, context: RequestContext): CallR
     if (!row) throw new Error(`the REST table has no route ${method} ${path}`);
     const { quota: _quota, deferred: _deferred, unknownField: _unknown, updatedAt: _updatedAt, ...shared } = context;
     const innerContext: RequestContext = { ...shared, idempotencyKey: null };
-    const values = toTexts(params);
+    const values = convertValuesToTexts(params);
     // Only lists of names are read from the URL itself, and no tool passes one.
-    const request = { params: values, query: toTexts(query), body, headers, url: path, routeOptions: { url: path } };
+    const request = {
+      params: values,
+      query: convertValuesToTexts(query),
+      body,
+      headers,
+      url: path,
+      routeOptions: { url: path },
+    };
     const innerRequest = restRequest(request as unknown as FastifyRequest, innerContext);
     const answer = await context.answer!.part(() => row.answer(resolvers, innerRequest));
     if (innerContext.deferred) throw innerContext.deferred;

@@ -120,12 +120,12 @@ async function callTool(name: string, input: unknown, request: McpRequest): Prom
   }
 }
 
-const VERSION = serviceVersion();
+const SERVICE_VERSION = serviceVersion();
 
 /** Creates a server for one request. It stores nothing between requests. */
 export function createMcpServer(request: McpRequest): Server {
   const server = new Server(
-    { name: "svc-app-actions", title: "Svc App Actions", version: VERSION },
+    { name: "svc-app-actions", title: "Svc App Actions", version: SERVICE_VERSION },
     { capabilities: { tools: {} }, instructions: SERVER_INSTRUCTIONS },
   );
   server.setRequestHandler(ListToolsRequestSchema, () => ({

@@ -8,7 +8,7 @@ import { OpenApiSchemas, type Schema } from "./schemas.js";
 /** Version of the API in the document. It changes only with the paths, because parameters and statuses are part of the contract. */
 const VERSION = "1.0.0";
 
-const ERROR: Schema = {
+const ERROR_SCHEMA: Schema = {
   type: "object",
   description: "Every failure: its status, and in words what was wrong.",
   properties: {
@@ -25,7 +25,7 @@ const ERROR: Schema = {
   required: ["status", "error"],
 };
 
-const WARNINGS: Schema = {
+const WARNINGS_SCHEMA: Schema = {
   type: "array",
   description: "Fields without an effect; absent if there are none.",
   items: {
@@ -35,9 +35,9 @@ const WARNINGS: Schema = {
   },
 };
 
-const withWarnings = (answer: Schema): Schema => ({
+const addWarningsToSchema = (answer: Schema): Schema => ({
   ...answer,
-  properties: { ...(answer["properties"] as Schema), warnings: WARNINGS },
+  properties: { ...(answer["properties"] as Schema), warnings: WARNINGS_SCHEMA },
 });
 
 const IF_MATCH = {
@@ -67,7 +67,7 @@ class PathTemplates {
   }
 }
 
-function inCamelCase(path: string): string {
+function toCamelCase(path: string): string {
   const [first = "", ...words] = path.split(/\W+/);
   return [first, ...words.map((word) => `${word[0]?.toUpperCase() ?? ""}${word.slice(1)}`)].join("");
 }
@@ -75,7 +75,7 @@ function inCamelCase(path: string): string {
 function operationIds(): (name: string | null, route: Route) => string {
   const usedIds = new Set<string>();
   return (name, { method, path }) => {
-    const plainId = name ?? `${method.toLowerCase()}${inCamelCase(path)}`;
+    const plainId = name ?? `${method.toLowerCase()}${toCamelCase(path)}`;
     const last = path.split("/").at(-1)!.replaceAll(/\W/g, "");
     const id = [plainId, `${plainId}By${last[0]?.toUpperCase()}${last.slice(1)}`, `${plainId}${usedIds.size}`].find(
       (id) => !usedIds.has(id),
@@ -111,7 +111,7 @@ function operationOf(route: Route, routeNotes: RouteNotes, operationId: string, 
     ...(routeNotes.body && { requestBody: { content: { "application/json": { schema: routeNotes.body } } } }),
     ...(open && { security: [{ authToken: [] }, { bearer: [] }, {}] }),
     responses: {
-      [String(http)]: done(route.warns ? withWarnings(routeNotes.answer) : routeNotes.answer),
+      [String(http)]: done(route.warns ? addWarningsToSchema(routeNotes.answer) : routeNotes.answer),
       ...(routeNotes.planAnswer && { 200: done(routeNotes.planAnswer) }),
       ...(route.method === "GET" && {
         304: { description: "If-None-Match names the ETag: the client has this representation." },
@@ -154,7 +154,7 @@ export async function openapiDocument(
     security: [{ authToken: [] }, { bearer: [] }],
     paths,
     components: {
-      schemas: { Failure: ERROR, ...schemas.components },
+      schemas: { Failure: ERROR_SCHEMA, ...schemas.components },
       responses: { Failure: failure },
       securitySchemes: {
         authToken: { type: "apiKey", in: "header", name: "Auth-token" },

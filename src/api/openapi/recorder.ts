@@ -44,7 +44,7 @@ const BY: Schema = {
 const ANY_NAME = "*";
 
 /** Query parameter that requests a list of the differences without applying them. */
-const PLAN = "plan";
+const PLAN_PARAMETER = "plan";
 
 /** A placeholder that stands for any value of a schema. */
 class StandIn {
@@ -131,7 +131,7 @@ class RequestRecording {
       text: (name) => noteParameter("query", name, { type: "string" }),
       flag: (name) => {
         notes.query.set(name, { type: "boolean", default: false });
-        return name === PLAN && this.isPlan;
+        return name === PLAN_PARAMETER && this.isPlan;
       },
       strings: (name) => noteParameter("query", name, { type: "string", description: "A JSON array of strings." }),
       check: (read) => read(),
@@ -256,7 +256,7 @@ export function createRecorder(schema: GraphQLSchema, schemas: OpenApiSchemas): 
   };
   return async (route) => {
     const { routeNotes } = await recordAnswer(route, false);
-    if (!routeNotes.query.has(PLAN)) return routeNotes;
+    if (!routeNotes.query.has(PLAN_PARAMETER)) return routeNotes;
     const plan = await recordAnswer(route, true);
     return plan.http === undefined ? routeNotes : { ...routeNotes, planAnswer: plan.routeNotes.answer };
   };

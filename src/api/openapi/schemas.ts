@@ -48,7 +48,7 @@ export const REST_FIELDS: Record<string, Record<string, Schema>> = {
   },
 };
 /** Fields that are omitted for callers without the right to read them, so that they are optional in the schema. */
-const WITHHELD = ["Action.code"];
+const WITHHELD_FIELDS = ["Action.code"];
 /** Fields of GraphQL's paged lists that REST responses contain too. */
 const REST_TOO = ["LogList.nextCursor"];
 
@@ -132,7 +132,7 @@ export class OpenApiSchemas {
       ...REST_FIELDS[type.name],
     };
     const required = fields
-      .filter((field) => isNonNullType(field.type) && !WITHHELD.includes(`${type.name}.${field.name}`))
+      .filter((field) => isNonNullType(field.type) && !WITHHELD_FIELDS.includes(`${type.name}.${field.name}`))
       .map(({ name }) => name);
     return { type: "object", ...descriptionField, properties, ...(required.length > 0 && { required }) };
   }

@@ -14,7 +14,7 @@ export function withWarnings(action: Action): { warnings?: ActionWarning[] } {
 }
 
 /** Returns a response with an action. A run does not change its ETag, because it changes nothing that an author wrote. */
-const withAction = (q: RestRequest, status: string, action: Action, beside: object = {}) =>
+const replyWithAction = (q: RestRequest, status: string, action: Action, beside: object = {}) =>
   q.at(action, { status, action, ...beside }, endpointsTag(action));
 
 /** Returns a digest of the HTTP trigger URLs for the ETag, because a new secret changes the URLs but not the action. */
@@ -22,7 +22,7 @@ const endpointsTag = ({ endpoints = [] }: Action): string | null =>
   endpoints.length === 0 ? null : hash("sha256", JSON.stringify(endpoints), "base64url").slice(0, 22);
 
 const savedAction = (q: RestRequest, status: string, action: Action) =>
-  withAction(q, status, action, withWarnings(action));
+  replyWithAction(q, status, action, withWarnings(action));
 
 export const actionRoutes: readonly Route[] = [
   {
@@ -66,7 +66,7 @@ export const actionRoutes: readonly Route[] = [
     method: "GET",
     path: `${ACTIONS}/:id`,
     answer: async ({ actions }, q) =>
-      withAction(q, "ACTION_RETRIEVED", await actions.action(q.context, q.id("appId"), q.id("id"))),
+      replyWithAction(q, "ACTION_RETRIEVED", await actions.action(q.context, q.id("appId"), q.id("id"))),
   },
   {
     method: "PUT",
@@ -100,7 +100,7 @@ export const actionRoutes: readonly Route[] = [
     path: `${ACTIONS}/:id/rotate-secret`,
     answer: async ({ actions }, q) => {
       const action = await actions.rotateTriggerSecret(q.context, q.id("appId"), q.id("id"), q.ifMatch());
-      return withAction(q, "SECRET_ROTATED", action);
+      return replyWithAction(q, "SECRET_ROTATED", action);
     },
   },
   {

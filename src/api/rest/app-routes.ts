@@ -6,7 +6,7 @@ import type { Route } from "./route.js";
 
 const APP = "/v1/apps/:appId";
 
-const withApp = (q: RestRequest, app: App) => q.at(app, { app });
+const replyWithApp = (q: RestRequest, app: App) => q.at(app, { app });
 
 export const appRoutes: readonly Route[] = [
   { method: "GET", path: "/v1/apps", answer: async ({ apps }, q) => ({ apps: await apps.apps(q.context) }) },
@@ -25,23 +25,23 @@ export const appRoutes: readonly Route[] = [
     method: "PUT",
     path: "/v1/admin/apps/:appId",
     answer: async ({ apps }, q) =>
-      withApp(q, await apps.administrateApp(q.context, q.id("appId"), q.object(), q.ifMatch())),
+      replyWithApp(q, await apps.administrateApp(q.context, q.id("appId"), q.object(), q.ifMatch())),
   },
   {
     method: "POST",
     path: "/v1/admin/apps",
     http: 201,
-    answer: async ({ apps }, q) => withApp(q, await apps.createApp(q.context, q.object())),
+    answer: async ({ apps }, q) => replyWithApp(q, await apps.createApp(q.context, q.object())),
   },
   {
     method: "POST",
     path: `${APP}/publish`,
-    answer: async ({ apps }, q) => withApp(q, await apps.publishApp(q.context, q.id("appId"), q.ifMatch())),
+    answer: async ({ apps }, q) => replyWithApp(q, await apps.publishApp(q.context, q.id("appId"), q.ifMatch())),
   },
   {
     method: "POST",
     path: `${APP}/unpublish`,
-    answer: async ({ apps }, q) => withApp(q, await apps.unpublishApp(q.context, q.id("appId"), q.ifMatch())),
+    answer: async ({ apps }, q) => replyWithApp(q, await apps.unpublishApp(q.context, q.id("appId"), q.ifMatch())),
   },
   {
     method: "GET",
@@ -68,7 +68,7 @@ export const appRoutes: readonly Route[] = [
     method: "POST",
     path: `${APP}/versions/:versionId/restore`,
     answer: async ({ appVersions }, q) =>
-      withApp(q, await appVersions.restoreAppVersion(q.context, q.id("appId"), q.id("versionId"), q.ifMatch())),
+      replyWithApp(q, await appVersions.restoreAppVersion(q.context, q.id("appId"), q.id("versionId"), q.ifMatch())),
   },
   {
     method: "GET",

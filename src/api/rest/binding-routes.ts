@@ -5,13 +5,13 @@ import type { Route } from "./route.js";
 
 const BINDINGS_PATH = "/v1/apps/:appId/secret-bindings";
 
-const toAnswer = (q: RestRequest, at: TaggedBindings) => q.at(at, { bindings: at.bindings });
+const replyWithBindings = (q: RestRequest, at: TaggedBindings) => q.at(at, { bindings: at.bindings });
 
 export const bindingRoutes: readonly Route[] = [
   {
     method: "GET",
     path: BINDINGS_PATH,
-    answer: async ({ bindings }, q) => toAnswer(q, await bindings.secretBindings(q.context, q.id("appId"))),
+    answer: async ({ bindings }, q) => replyWithBindings(q, await bindings.secretBindings(q.context, q.id("appId"))),
   },
   {
     method: "GET",
@@ -28,6 +28,6 @@ export const bindingRoutes: readonly Route[] = [
     path: BINDINGS_PATH,
     bodyField: "bindings",
     answer: async ({ bindings }, q) =>
-      toAnswer(q, await bindings.setSecretBindings(q.context, q.id("appId"), q.body, q.ifMatch())),
+      replyWithBindings(q, await bindings.setSecretBindings(q.context, q.id("appId"), q.body, q.ifMatch())),
   },
 ];

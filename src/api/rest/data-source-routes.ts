@@ -7,15 +7,15 @@ import { refuseField } from "../../rules/fields.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
-const SOURCES = "/v1/apps/:appId/data-sources";
-const SOURCE = `${SOURCES}/:ds`;
-const ENTRIES = `${SOURCE}/entries`;
+const SOURCES_ROUTE = "/v1/apps/:appId/data-sources";
+const SOURCE = `${SOURCES_ROUTE}/:ds`;
+const ENTRIES_ROUTE = `${SOURCE}/entries`;
 
-const withSource = (q: RestRequest, dataSource: DataSourceView) => q.at(dataSource, { dataSource });
-const withEntry = (q: RestRequest, entry: Entry) => q.at(entry, entry);
+const replyWithSource = (q: RestRequest, dataSource: DataSourceView) => q.at(dataSource, { dataSource });
+const replyWithEntry = (q: RestRequest, entry: Entry) => q.at(entry, entry);
 
 /** Adds `pagination` to the response, unless the query turns it off or has no total. */
-function withPagination(query: Record<string, unknown>): Record<string, unknown> {
+function parsePagination(query: Record<string, unknown>): Record<string, unknown> {
   const { includePagination, aggregate, cursor } = query;
   const hasTotal = (aggregate ?? null) === null && [undefined, null, false].includes(cursor as null);
   return { ...query, includePagination: includePagination ?? hasTotal };
@@ -30,27 +30,27 @@ function queryType(type: unknown): "select" | "delete" {
 const sourceRoutes: readonly Route[] = [
   {
     method: "GET",
-    path: SOURCES,
+    path: SOURCES_ROUTE,
     answer: async ({ dataSources }, q) => ({ dataSources: await dataSources.dataSources(q.context, q.id("appId")) }),
   },
   {
     method: "POST",
-    path: SOURCES,
+    path: SOURCES_ROUTE,
     http: 201,
     answer: async ({ dataSources }, q) =>
-      withSource(q, await dataSources.createDataSource(q.context, q.id("appId"), q.object())),
+      replyWithSource(q, await dataSources.createDataSource(q.context, q.id("appId"), q.object())),
   },
   {
     method: "GET",
     path: SOURCE,
     answer: async ({ dataSources }, q) =>
-      withSource(q, await dataSources.dataSource(q.context, q.id("appId"), q.reference("ds"))),
+      replyWithSource(q, await dataSources.dataSource(q.context, q.id("appId"), q.reference("ds"))),
   },
   {
     method: "PUT",
     path: SOURCE,
     answer: async ({ dataSources }, q) =>
-      withSource(
+      replyWithSource(
         q,
         await dataSources.updateDataSource(q.context, q.id("appId"), q.reference("ds"), q.object(), q.ifMatch()),
       ),
@@ -95,31 +95,31 @@ const sourceRoutes: readonly Route[] = [
 const entryRoutes: readonly Route[] = [
   {
     method: "POST",
-    path: ENTRIES,
+    path: ENTRIES_ROUTE,
     http: 201,
     open: true,
     answer: async ({ entries }, q) =>
-      withEntry(q, await entries.insertEntry(q.context, q.id("appId"), q.reference("ds"), q.body)),
+      replyWithEntry(q, await entries.insertEntry(q.context, q.id("appId"), q.reference("ds"), q.body)),
   },
   {
     method: "GET",
-    path: `${ENTRIES}/:entryId`,
+    path: `${ENTRIES_ROUTE}/:entryId`,
     open: true,
     answer: async ({ entries }, q) =>
-      withEntry(q, await entries.dataSourceEntry(q.context, q.id("appId"), q.reference("ds"), q.id("entryId"))),
+      replyWithEntry(q, await entries.dataSourceEntry(q.context, q.id("appId"), q.reference("ds"), q.id("entryId"))),
   },
   {
     method: "PUT",
-    path: `${ENTRIES}/:entryId`,
+    path: `${ENTRIES_ROUTE}/:entryId`,
     open: true,
     answer: async ({ entries }, q) => {
       const entryTarget = [q.id("appId"), q.reference("ds"), q.id("entryId")] as const;
-      return withEntry(q, await entries.updateEntry(q.context, ...entryTarget, q.body, q.ifMatch()));
+      return replyWithEntry(q, await entries.updateEntry(q.context, ...entryTarget, q.body, q.ifMatch()));
     },
   },
   {
     method: "DELETE",
-    path: `${ENTRIES}/:entryId`,
+    path: `${ENTRIES_ROUTE}/:entryId`,
     open: true,
     answer: ({ entries }, q) =>
       entries.deleteEntry(q.context, q.id("appId"), q.reference("ds"), q.id("entryId"), q.ifMatch()),
@@ -134,7 +134,7 @@ const entryRoutes: readonly Route[] = [
       const type = q.check(() => queryType(query["type"] ?? "select"));
       return type === "delete"
         ? entries.removeMatching(...entryTarget, query)
-        : entries.find(...entryTarget, withPagination(query));
+        : entries.find(...entryTarget, parsePagination(query));
     },
   },
   {

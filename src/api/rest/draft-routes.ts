@@ -6,7 +6,7 @@ import type { Route } from "./route.js";
 const PRESETS_PATH = "/v3/apps/:appId/actions/:actionId/presets";
 
 /** @throws REQUEST_INVALID */
-function packages(value: unknown): string[] {
+function readPackageNames(value: unknown): string[] {
   if (value === undefined || value === null) return [];
   if (Array.isArray(value) && value.every((element) => typeof element === "string")) return value;
   refuseField("dependencies", "an array of strings", value);
@@ -61,7 +61,7 @@ export const draftRoutes: readonly Route[] = [
           q.context,
           q.id("appId"),
           code,
-          q.check(() => packages(dependencies)) ?? [],
+          q.check(() => readPackageNames(dependencies)) ?? [],
         ),
       };
     },

@@ -10,7 +10,7 @@ const GIT = "/v1/apps/:appId/git";
 const digestOf = (text: string): string => createHash("sha256").update(text).digest("base64url").slice(0, 22);
 
 /** Returns a response with the git connection. `If-Match` compares the connection without its last pull. */
-const withGit = <T extends object>(q: RestRequest, { updatedAt, lastPull }: GitConnection, answer: T): T =>
+const replyWithGit = <T extends object>(q: RestRequest, { updatedAt, lastPull }: GitConnection, answer: T): T =>
   q.at({ updatedAt }, answer, lastPull && digestOf(JSON.stringify(lastPull)));
 
 export const gitRoutes: readonly Route[] = [
@@ -19,7 +19,7 @@ export const gitRoutes: readonly Route[] = [
     path: GIT,
     answer: async ({ git }, q) => {
       const connection = await git.gitConnection(q.context, q.id("appId"));
-      return connection ? withGit(q, connection, { git: connection }) : { git: null };
+      return connection ? replyWithGit(q, connection, { git: connection }) : { git: null };
     },
   },
   {
@@ -27,7 +27,7 @@ export const gitRoutes: readonly Route[] = [
     path: GIT,
     answer: async ({ git }, q) => {
       const connected = await git.connectGit(q.context, q.id("appId"), q.body, q.ifMatch());
-      return withGit(q, connected.git, connected);
+      return replyWithGit(q, connected.git, connected);
     },
   },
   {

@@ -2,12 +2,12 @@
 import { MANIFEST_MAX_BYTES } from "../../limits.js";
 import type { Route } from "./route.js";
 
-const MANIFEST = "/v1/apps/:appId/manifest";
+const MANIFEST_ROUTE = "/v1/apps/:appId/manifest";
 
 export const manifestRoutes: readonly Route[] = [
   {
     method: "GET",
-    path: MANIFEST,
+    path: MANIFEST_ROUTE,
     answer: async ({ manifests }, q) => {
       const { tag, manifest } = await manifests.manifest(q.context, q.id("appId"));
       return q.at({ updatedAt: tag }, manifest);
@@ -15,7 +15,7 @@ export const manifestRoutes: readonly Route[] = [
   },
   {
     method: "PUT",
-    path: MANIFEST,
+    path: MANIFEST_ROUTE,
     bodyLimit: MANIFEST_MAX_BYTES,
     answer: async ({ manifests }, q) => {
       const [appId, precondition] = [q.id("appId"), q.ifMatch()];

@@ -6,32 +6,32 @@ import { flatShape } from "../../rules/unknown-fields.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
-const MEDIA = "/v1/apps/:appId/media";
+const MEDIA_ROUTE = "/v1/apps/:appId/media";
 
-const withFile = (q: RestRequest, file: MediaFile) => q.at(file, { file });
-const withFolder = (q: RestRequest, folder: MediaFolder) => q.at(folder, { folder });
-const withRules = (q: RestRequest, rules: OwnRules) => q.at(rules, { accessRules: rules.accessRules });
+const replyWithFile = (q: RestRequest, file: MediaFile) => q.at(file, { file });
+const replyWithFolder = (q: RestRequest, folder: MediaFolder) => q.at(folder, { folder });
+const replyWithRules = (q: RestRequest, rules: OwnRules) => q.at(rules, { accessRules: rules.accessRules });
 
 const rulesOf = (kind: RuledKind): readonly Route[] => [
   {
     method: "GET",
-    path: `${MEDIA}/${kind}s/:id/accessRules`,
+    path: `${MEDIA_ROUTE}/${kind}s/:id/accessRules`,
     open: true,
-    answer: async ({ media }, q) => withRules(q, await media.ownRules(q.context, q.id("appId"), kind, q.id("id"))),
+    answer: async ({ media }, q) => replyWithRules(q, await media.ownRules(q.context, q.id("appId"), kind, q.id("id"))),
   },
   {
     method: "PUT",
-    path: `${MEDIA}/${kind}s/:id/accessRules`,
+    path: `${MEDIA_ROUTE}/${kind}s/:id/accessRules`,
     open: true,
     answer: async ({ media }, q) =>
-      withRules(q, await media.setOwnRules(q.context, q.id("appId"), kind, q.id("id"), q.body, q.ifMatch())),
+      replyWithRules(q, await media.setOwnRules(q.context, q.id("appId"), kind, q.id("id"), q.body, q.ifMatch())),
   },
 ];
 
 export const mediaRoutes: readonly Route[] = [
   {
     method: "GET",
-    path: MEDIA,
+    path: MEDIA_ROUTE,
     open: true,
     answer: ({ media }, q) =>
       media.mediaFolder(
@@ -45,24 +45,24 @@ export const mediaRoutes: readonly Route[] = [
   },
   {
     method: "POST",
-    path: `${MEDIA}/folders`,
+    path: `${MEDIA_ROUTE}/folders`,
     http: 201,
     open: true,
     answer: async ({ media }, q) => {
       const { name, parentId } = q.object(FOLDER_SHAPE);
-      return withFolder(q, await media.createMediaFolder(q.context, q.id("appId"), name, parentId));
+      return replyWithFolder(q, await media.createMediaFolder(q.context, q.id("appId"), name, parentId));
     },
   },
   {
     method: "PUT",
-    path: `${MEDIA}/folders/:id`,
+    path: `${MEDIA_ROUTE}/folders/:id`,
     open: true,
     answer: async ({ media }, q) =>
-      withFolder(q, await media.changeFolder(q.context, q.id("appId"), q.id("id"), q.object(), q.ifMatch())),
+      replyWithFolder(q, await media.changeFolder(q.context, q.id("appId"), q.id("id"), q.object(), q.ifMatch())),
   },
   {
     method: "DELETE",
-    path: `${MEDIA}/folders/:id`,
+    path: `${MEDIA_ROUTE}/folders/:id`,
     open: true,
     answer: async ({ media }, q) => {
       await media.deleteMediaFolder(q.context, q.id("appId"), q.id("id"), q.ifMatch());
@@ -71,26 +71,26 @@ export const mediaRoutes: readonly Route[] = [
   },
   {
     method: "GET",
-    path: `${MEDIA}/files`,
+    path: `${MEDIA_ROUTE}/files`,
     open: true,
     answer: ({ media }, q) => media.allFiles(q.context, q.id("appId"), q.number("limit"), q.number("offset")),
   },
   {
     method: "GET",
-    path: `${MEDIA}/files/:id`,
+    path: `${MEDIA_ROUTE}/files/:id`,
     open: true,
-    answer: async ({ media }, q) => withFile(q, await media.mediaFile(q.context, q.id("appId"), q.id("id"))),
+    answer: async ({ media }, q) => replyWithFile(q, await media.mediaFile(q.context, q.id("appId"), q.id("id"))),
   },
   {
     method: "PUT",
-    path: `${MEDIA}/files/:id`,
+    path: `${MEDIA_ROUTE}/files/:id`,
     open: true,
     answer: async ({ media }, q) =>
-      withFile(q, await media.changeFile(q.context, q.id("appId"), q.id("id"), q.object(), q.ifMatch())),
+      replyWithFile(q, await media.changeFile(q.context, q.id("appId"), q.id("id"), q.object(), q.ifMatch())),
   },
   {
     method: "DELETE",
-    path: `${MEDIA}/files/:id`,
+    path: `${MEDIA_ROUTE}/files/:id`,
     open: true,
     answer: async ({ media }, q) => {
       await media.deleteMediaFile(q.context, q.id("appId"), q.id("id"), q.ifMatch());
@@ -99,7 +99,7 @@ export const mediaRoutes: readonly Route[] = [
   },
   {
     method: "POST",
-    path: `${MEDIA}/files/:id/link`,
+    path: `${MEDIA_ROUTE}/files/:id/link`,
     open: true,
     answer: ({ media }, q) =>
       media.mediaLink(

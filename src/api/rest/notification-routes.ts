@@ -6,7 +6,7 @@ import type { Route } from "./route.js";
 const APP = "/v1/apps/:appId";
 const NOTIFICATIONS_PATH = `${APP}/notifications`;
 
-const withNotification = (q: RestRequest, notification: Notification) => q.at(notification, notification);
+const replyWithNotification = (q: RestRequest, notification: Notification) => q.at(notification, notification);
 
 export const notificationRoutes: readonly Route[] = [
   {
@@ -23,7 +23,7 @@ export const notificationRoutes: readonly Route[] = [
     path: NOTIFICATIONS_PATH,
     http: 201,
     answer: async ({ notifications }, q) =>
-      withNotification(q, await notifications.createNotification(q.context, q.id("appId"), q.body)),
+      replyWithNotification(q, await notifications.createNotification(q.context, q.id("appId"), q.body)),
   },
   {
     method: "POST",
@@ -49,7 +49,7 @@ export const notificationRoutes: readonly Route[] = [
     path: `${NOTIFICATIONS_PATH}/:notificationId`,
     answer: async ({ notifications }, q) => {
       const ids = [q.id("appId"), q.id("notificationId")] as const;
-      return withNotification(q, await notifications.updateNotification(q.context, ...ids, q.body, q.ifMatch()));
+      return replyWithNotification(q, await notifications.updateNotification(q.context, ...ids, q.body, q.ifMatch()));
     },
   },
   {

@@ -4,22 +4,22 @@ import type { Route } from "./route.js";
 
 const APP = "/v3/apps/:appId";
 
-const SCHEDULES = "/v1/apps/:appId/schedules";
+const SCHEDULES_ROUTE = "/v1/apps/:appId/schedules";
 
 export const triggerRoutes: readonly Route[] = [
   {
     method: "GET",
-    path: SCHEDULES,
+    path: SCHEDULES_ROUTE,
     answer: ({ schedulePause }, q) => schedulePause.schedulePause(q.context, q.id("appId")),
   },
   {
     method: "POST",
-    path: `${SCHEDULES}/pause`,
+    path: `${SCHEDULES_ROUTE}/pause`,
     answer: ({ schedulePause }, q) => schedulePause.pauseSchedules(q.context, q.id("appId")),
   },
   {
     method: "POST",
-    path: `${SCHEDULES}/resume`,
+    path: `${SCHEDULES_ROUTE}/resume`,
     answer: ({ schedulePause }, q) => schedulePause.resumeSchedules(q.context, q.id("appId")),
   },
   {

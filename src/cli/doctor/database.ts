@@ -28,13 +28,13 @@ const STATEMENT_LIMIT_MS = 5_000;
 const SKEW_MAX_MS = 2_000;
 const LAG_MAX_SECONDS = 60;
 
-const FACTS = `
+const SELECT_DATABASE_FACTS = `
   SELECT current_setting('server_version_num')::int AS version, current_setting('server_version') AS named,
          has_schema_privilege('public', 'CREATE') AND has_database_privilege(current_database(), 'CREATE') AS "mayCreate",
          current_setting('transaction_read_only') = 'on' AS "isReadOnly", pg_is_in_recovery() AS "isStandby",
          extract(epoch FROM clock_timestamp()) * 1000 AS "clockMs", to_regclass('migration') IS NOT NULL AS "isMigrated"`;
 
-const LIFE = `
+const SELECT_SERVICE_LIFE = `
   SELECT (SELECT count(*)::int FROM instance WHERE roles <> '{}' AND lease_until >= now()) AS living,
          (SELECT count(*)::int FROM instance WHERE lease_until >= now() AND 'scheduler' = ANY (roles)) AS schedulers,
          (SELECT coalesce(extract(epoch FROM now() - min(next_tick)), 0)::float8 FROM schedule) AS "lagSeconds"`;
@@ -119,7 +119,7 @@ async function checkKeys(client: Client, { settingsKeys, dataDir }: Config): Pro
 }
 
 async function checkProcesses(client: Client): Promise<Diagnostic[]> {
-  const { rows } = await client.query<{ living: number; schedulers: number; lagSeconds: number }>(LIFE);
+  const { rows } = await client.query<{ living: number; schedulers: number; lagSeconds: number }>(SELECT_SERVICE_LIFE);
   const { living, schedulers, lagSeconds } = rows[0]!;
   const lives = noProblem("processes", `${living} use the database, ${schedulers} of them as schedulers`);
   if (living === 0 || lagSeconds < LAG_MAX_SECONDS) return [lives];
@@ -200,16 +200,17 @@ const APP_USERS = `
 const NOT_USERS = `
   SELECT app_id AS "appId", name FROM data_source WHERE hashed_columns <> '[]' AND NOT is_users ORDER BY 1, 2 LIMIT 20`;
 
-const named = ({ appId, name }: { appId: number; name: string }): string => `${JSON.stringify(name)} of app ${appId}`;
+const describeItem = ({ appId, name }: { appId: number; name: string }): string =>
+  `${JSON.stringify(name)} of app ${appId}`;
 
 /** Lists the data sources that pages can sign in by, and those with a hashed column that pages cannot sign in by. */
 async function checkAppUsers(client: Client): Promise<Diagnostic> {
   const { rows } = await client.query<{ appId: number; name: string; byUpgrade: boolean }>(APP_USERS);
   const unmarked = await client.query<{ appId: number; name: string }>(NOT_USERS);
-  const users = rows.map((source) => named(source) + (source.byUpgrade ? " (marked by an upgrade)" : ""));
+  const users = rows.map((source) => describeItem(source) + (source.byUpgrade ? " (marked by an upgrade)" : ""));
   const text = users.length === 0 ? "no data source holds any (isUsers)" : `in ${users.join(", ")}`;
   if (unmarked.rows.length === 0) return noProblem("app users", text);
-  const others = unmarked.rows.map(named).join(", ");
+  const others = unmarked.rows.map(describeItem).join(", ");
   const has = unmarked.rows.length === 1 ? "has a hashed column and is" : "have a hashed column and are";
   return noProblem(
     "app users",
@@ -222,9 +223,9 @@ async function hasColumn(client: Client, table: string, column: string): Promise
   return ((await client.query(text, [table, column])).rowCount ?? 0) > 0;
 }
 
-async function examine(client: Client, config: Config): Promise<Diagnostic[]> {
+async function examineDatabase(client: Client, config: Config): Promise<Diagnostic[]> {
   const askedAt = Date.now();
-  const { rows } = await client.query<Facts>(FACTS);
+  const { rows } = await client.query<Facts>(SELECT_DATABASE_FACTS);
   const facts = rows[0]!;
   const diagnostics = [...checkServer(facts), checkClock(facts, askedAt, Date.now()), await checkDisk(client)];
   if (!facts.isMigrated) return [...diagnostics, noProblem("schema", "is made at the first start")];
@@ -251,7 +252,7 @@ export async function checkDatabase(config: Config): Promise<Diagnostic[]> {
   try {
     await client.connect();
     await client.query(`SET statement_timeout = ${STATEMENT_LIMIT_MS}`);
-    return await examine(client, config);
+    return await examineDatabase(client, config);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (isFull(error)) return [createDiagnostic("connections", message, tooFewConnections(connectionsOf(config)))];

@@ -7,7 +7,7 @@ import { checkBrowser, checkBundling, checkEgress, checkFolder, checkIsolate, ch
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Reads the settings. Returns them, or the diagnostic that reports their fault. */
-function settings(environment: Environment | undefined): { config: Config | null; findings: Diagnostic[] } {
+function readSettings(environment: Environment | undefined): { config: Config | null; findings: Diagnostic[] } {
   try {
     return { config: readConfig(environment), findings: [noProblem("settings", "can be read")] };
   } catch (error) {
@@ -27,7 +27,7 @@ function settings(environment: Environment | undefined): { config: Config | null
 
 /** Checks the settings, this machine and the database. @param environment by default that of the process */
 export async function collectDiagnostics(environment?: Environment): Promise<Diagnostic[]> {
-  const { config, findings: first } = settings(environment);
+  const { config, findings: first } = readSettings(environment);
   const diagnostics = [...first, checkNode(), await checkIsolate()];
   if (!config) return diagnostics;
   const machineFindings = [

@@ -14,18 +14,19 @@ import { settingsKeyFile } from "../../operations/settings/data-keys.js";
 import { createDiagnostic, type Diagnostic, noProblem } from "./finding.js";
 
 const MB = 2 ** 20;
-const NODE = { major: 24, minor: 11 };
+const NODE_VERSION_MIN = { major: 24, minor: 11 };
 /** Permission bits of all users other than the owner of a file. */
-const OTHERS = 0o077;
+const MODE_BITS_OF_OTHERS = 0o077;
 
 export function checkNode(version = process.versions.node): Diagnostic {
   const [major = 0, minor = 0] = version.split(".").map(Number);
-  const isSupported = major > NODE.major || (major === NODE.major && minor >= NODE.minor);
+  const isSupported =
+    major > NODE_VERSION_MIN.major || (major === NODE_VERSION_MIN.major && minor >= NODE_VERSION_MIN.minor);
   if (isSupported) return noProblem("Node", version);
   return createDiagnostic(
     "Node",
     version,
-    `use Node ${NODE.major}.${NODE.minor} or later; npm install brings one for Linux`,
+    `use Node ${NODE_VERSION_MIN.major}.${NODE_VERSION_MIN.minor} or later; npm install brings one for Linux`,
   );
 }
 
@@ -43,14 +44,14 @@ export async function checkIsolate(): Promise<Diagnostic> {
 }
 
 /** Returns the nearest folder above the path that exists. */
-function nearest(path: string): string {
+function nearestExistingFolder(path: string): string {
   let folder = path;
   while (!existsSync(folder)) folder = join(folder, "..");
   return folder;
 }
 
 export async function checkFolder({ dataDir, diskFreeMinMb }: Config): Promise<Diagnostic[]> {
-  const there = nearest(dataDir);
+  const there = nearestExistingFolder(dataDir);
   try {
     accessSync(there, constants.W_OK | constants.X_OK);
     rmdirSync(mkdtempSync(join(there, ".svc-doctor-")));
@@ -99,7 +100,8 @@ export function keyFile({ dataDir, settingsKeys }: Config): Diagnostic {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (settingsKeys !== null) return noProblem("settings key", "in SETTINGS_KEY");
   if (!stats) return noProblem("settings key", `is made at the first start, in ${path}`);
-  if ((stats.mode & OTHERS) === 0) return noProblem("settings key", `in ${path}, readable only by its owner`);
+  if ((stats.mode & MODE_BITS_OF_OTHERS) === 0)
+    return noProblem("settings key", `in ${path}, readable only by its owner`);
   return createDiagnostic("settings key", `others on this machine can read ${path}`, `chmod 600 ${path}`);
 }
 

@@ -93,10 +93,10 @@ const WITH_ACCESS_RULES: readonly Operation[] = [
 export const isUnderRules = (field: string, operations: readonly Operation[]): boolean =>
   field !== "tryAccess" && operations.some((name) => WITH_ACCESS_RULES.includes(name));
 
-const PEOPLE: readonly CallerRole[] = ["reader", "operator", "editor", "admin", "owner"];
+const PEOPLE_ROLES: readonly CallerRole[] = ["reader", "operator", "editor", "admin", "owner"];
 
 function peopleOf(who: readonly CallerRole[]): CallerRole[] {
-  const roles = PEOPLE.filter((role) => who.includes(role));
+  const roles = PEOPLE_ROLES.filter((role) => who.includes(role));
   // Higher roles can do whatever the lower ones can, except that readers and operators differ.
   if (roles.includes("editor")) return [...roles.filter((role) => role === "reader" || role === "operator"), "editor"];
   return roles.slice(0, 1);

@@ -7,7 +7,7 @@ import { inlineCode, markdownTable, referencePage } from "./tables.js";
 
 type Retry = "no" | "yes" | "after a new read";
 
-const ADVICE: Record<Status, [advice: string, retry: Retry]> = {
+const ADVICE_BY_STATUS: Record<Status, [advice: string, retry: Retry]> = {
   NAME_REQUIRED: ["Send `name`.", "no"],
   NAME_EMPTY: ["Send a name that is not empty.", "no"],
   NAME_TOO_LONG: ["Shorten the name.", "no"],
@@ -153,7 +153,7 @@ export function errorsPage(root: string): string {
   const fields = membersOf([readFileSync(join(root, "src/errors.ts"), "utf8")], "ErrorDetails");
   const fieldRows = fields.map(({ name, comment }) => [inlineCode(name), comment]);
   const rows = (Object.keys(STATUS) as Status[]).map((status) => {
-    const [advice, retry] = ADVICE[status];
+    const [advice, retry] = ADVICE_BY_STATUS[status];
     return [inlineCode(status), String(STATUS[status].http), STATUS[status].message, advice, retry];
   });
   const lead =

@@ -13,7 +13,7 @@ import { inlineCode, markdownTable, referencePage } from "./tables.js";
 
 type Field = GraphQLField<unknown, unknown>;
 
-const signature = ({ name, args, type }: Field): string => {
+const formatSignature = ({ name, args, type }: Field): string => {
   const listed = args.map((argument) => `${argument.name}: ${argument.type}`).join(", ");
   return `${name}${listed === "" ? "" : `(${listed})`}: ${type}`;
 };
@@ -30,7 +30,7 @@ function sectionOf(
 ): string {
   const rows = Object.values(root?.getFields() ?? {}).sort((a, b) => (a.name < b.name ? -1 : 1));
   const cells = rows.map((field) => [
-    inlineCode(signature(field)),
+    inlineCode(formatSignature(field)),
     `${field.deprecationReason == null ? "" : `**Deprecated**: ${field.deprecationReason} `}${field.description ?? ""}`,
     fieldCallers(field.name, byField.get(field.name) ?? []),
   ]);
@@ -56,14 +56,14 @@ function typesOf(schema: GraphQLSchema): string {
   return `## Types\n\n${markdownTable(["type", "fields"], rows)}`;
 }
 
-const LEAD =
+const PAGE_LEAD =
   "For everyone who calls `/graphql`. [The API](api.md#graphql-over-http) explains how to send documents, and when a subscription ends. GraphiQL, at `/graphql` in a browser, shows these operations with a description of every field. A mutation of the type `Boolean!` returns true.";
 
 export function graphqlOperationsPage(
   schema: GraphQLSchema,
   byField: ReadonlyMap<string, readonly Operation[]>,
 ): string {
-  const lead = `${LEAD}\n\n${CALLERS_NOTE}`;
+  const lead = `${PAGE_LEAD}\n\n${CALLERS_NOTE}`;
   return referencePage("GraphQL operations", lead, "the schema", [
     sectionOf("Queries", schema.getQueryType(), byField),
     sectionOf("Mutations", schema.getMutationType(), byField),

@@ -21,13 +21,13 @@ interface LimitRow {
   above: string;
 }
 
-const isName = (word: string): boolean => word !== "" && word === word.toUpperCase();
+const isConstantName = (word: string): boolean => word !== "" && word === word.toUpperCase();
 
 function parseRow(line: string): LimitRow {
   const at = line.indexOf(": ");
   const [name = "", file] = line.slice(0, at).split(" ").reverse();
   const [meaning = "", scope = "", above = ""] = line.slice(at + 2).split(" | ");
-  if (at < 0 || !isName(name) || meaning === "") throw new Error(`limits.txt: not a row: ${line}`);
+  if (at < 0 || !isConstantName(name) || meaning === "") throw new Error(`limits.txt: not a row: ${line}`);
   return { file, name, meaning, scope, above };
 }
 
@@ -56,7 +56,7 @@ function constantIn(source: string, name: string): number {
   return value;
 }
 
-function duration(ms: number): string {
+function formatDuration(ms: number): string {
   const units: [number, string][] = [
     [86_400_000, "day"],
     [3_600_000, "hour"],
@@ -68,23 +68,23 @@ function duration(ms: number): string {
   return `${count} ${unit}${unit.length > 2 && count !== 1 ? "s" : ""}`;
 }
 
-function bytes(count: number): string {
+function formatBytes(count: number): string {
   if (count % MB === 0) return `${(count / MB).toLocaleString("en")} MB`;
   return count % 1024 === 0 ? `${(count / 1024).toLocaleString("en")} KB` : `${count} bytes`;
 }
 
-const isWindow = (value: unknown): value is { limit: number; windowMs: number } =>
+const isRateWindow = (value: unknown): value is { limit: number; windowMs: number } =>
   typeof value === "object" && value !== null && "windowMs" in value;
 
 /** A value in the unit of its name. */
 function formatLimit(name: string, value: unknown): string {
-  if (isWindow(value)) {
+  if (isRateWindow(value)) {
     const inSecond = (value.limit * 1_000) / value.windowMs;
     return `${value.limit.toLocaleString("en")} at once, then ${inSecond.toLocaleString("en")} a second`;
   }
   if (typeof value !== "number") return inlineCode(JSON.stringify(value));
-  if (/_MS$/.test(name)) return duration(value);
-  if (/BYTES/.test(name) && !/SHARE$/.test(name)) return bytes(value);
+  if (/_MS$/.test(name)) return formatDuration(value);
+  if (/BYTES/.test(name) && !/SHARE$/.test(name)) return formatBytes(value);
   const unit = /_MB$/.test(name) ? " MB" : /SECONDS$/.test(name) ? " s" : "";
   return `${value.toLocaleString("en")}${unit}`;
 }

@@ -3,18 +3,20 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { inlineCode, markdownTable, referencePage } from "./tables.js";
 
-const DEFINITION = /"(svc_[a-z_]+)",\s*(?:help:\s*)?"([^"]+)"/g;
-const KIND = /new (Gauge|Counter|Histogram)\(\{\s*name: "(svc_[a-z_]+)"/g;
+const METRIC_DEFINITION = /"(svc_[a-z_]+)",\s*(?:help:\s*)?"([^"]+)"/g;
+const METRIC_KIND = /new (Gauge|Counter|Histogram)\(\{\s*name: "(svc_[a-z_]+)"/g;
 
 export function metricsPage(root: string): string {
   const texts = globSync("src/{api,operations,engine}/**/*.ts", { cwd: root }).map((file) =>
     readFileSync(join(root, file), "utf8"),
   );
   const kinds = new Map(
-    texts.flatMap((text) => [...text.matchAll(KIND)].map(([, kind, name]) => [name!, kind!.toLowerCase()] as const)),
+    texts.flatMap((text) =>
+      [...text.matchAll(METRIC_KIND)].map(([, kind, name]) => [name!, kind!.toLowerCase()] as const),
+    ),
   );
   const helps = new Map(
-    texts.flatMap((text) => [...text.matchAll(DEFINITION)].map(([, name, help]) => [name!, help!] as const)),
+    texts.flatMap((text) => [...text.matchAll(METRIC_DEFINITION)].map(([, name, help]) => [name!, help!] as const)),
   );
   const rows = [...helps]
     .sort(([a], [b]) => (a < b ? -1 : 1))

@@ -3,24 +3,24 @@
  * sample values of fields.
  */
 
-const CODE = "async function execute({ payload }) { return payload.name; }";
-const ACTION = { name: "greet", active: true, triggers: [{ trigger: "manual" }], code: CODE };
-const ALERT = { name: "jobs fail", condition: "failed", channel: "email", to: ["ann@example.com"] };
-const EMAIL = {
+const SAMPLE_CODE = "async function execute({ payload }) { return payload.name; }";
+const ACTION = { name: "greet", active: true, triggers: [{ trigger: "manual" }], code: SAMPLE_CODE };
+const SAMPLE_ALERT = { name: "jobs fail", condition: "failed", channel: "email", to: ["ann@example.com"] };
+const SAMPLE_EMAIL = {
   to: [{ email: "ann@example.com", name: "Ann" }],
   subject: "Order {{number}}",
   text: "Your order {{number}} has shipped.",
   attachments: [{ type: "text/plain", name: "a.txt", content: "Hello", encoding: "utf8" }],
 };
 const SMS = { to: "+41790000000", body: "Your order has shipped." };
-const NOTIFICATION = {
+const SAMPLE_NOTIFICATION = {
   status: "published",
   data: { title: "We ship today", message: "Orders before noon leave today." },
 };
-const RULES = [{ type: ["select"], allow: "all" }];
+const SAMPLE_RULES = [{ type: ["select"], allow: "all" }];
 const MEDIA_RULES = { accessRules: [{ type: ["read"], allow: "all" }] };
-const PERSON = { firstName: "Ann", lastName: "Lee" };
-const PASSPHRASE = "a long passphrase";
+const SAMPLE_PERSON = { firstName: "Ann", lastName: "Lee" };
+const SAMPLE_PASSPHRASE = "a long passphrase";
 
 const APP = "/v1/apps/{appId}";
 const V3 = "/v3/apps/{appId}";
@@ -37,32 +37,32 @@ export const SAMPLE_BODIES: Readonly<Record<string, unknown>> = {
   [`POST ${V3}/actions/{id}/clientRuns/started`]: { payload: { name: "Ann" } },
   [`POST ${V3}/actions/{id}/clientRuns`]: { payload: { name: "Ann" }, duration: 12, result: "Hello Ann" },
   [`PUT ${V3}/actions/{actionId}/presets/{name}`]: { name: "Ann" },
-  [`POST ${V3}/actions/problems`]: { code: CODE, dependencies: ["svc-csv"] },
+  [`POST ${V3}/actions/problems`]: { code: SAMPLE_CODE, dependencies: ["svc-csv"] },
   [`POST ${V3}/runs/{runId}/replay`]: { copy: "draft", payload: { name: "Ann" } },
   [`POST ${V3}/triggers/backtest`]: { where: { type: "dataSource.entry.create" } },
   [`POST ${APP}/ai/completions`]: { messages: [{ role: "user", content: "Summarize: …" }], maxTokens: 100 },
   [`POST ${APP}/ai/embeddings`]: { input: ["a text"] },
   [`POST ${APP}/ai/image`]: { prompt: "a lamp" },
   [`POST ${APP}/ai/transcribe`]: { file: { name: "call.mp3", contentType: "audio/mpeg", data: "…" } },
-  [`POST ${APP}/alerts`]: ALERT,
-  [`PUT ${APP}/alerts/{alertId}`]: ALERT,
+  [`POST ${APP}/alerts`]: SAMPLE_ALERT,
+  [`PUT ${APP}/alerts/{alertId}`]: SAMPLE_ALERT,
   [`POST ${APP}/analytics`]: {
     events: [{ createdAt: 1_795_262_400_000, type: "analytics.event", data: { button: "buy" } }],
   },
   [`PUT ${APP}`]: { name: "Shop" },
   "PUT /v1/admin/apps/{appId}": { name: "Shop" },
   "POST /v1/admin/apps": { name: "Shop", organizationId: 1 },
-  "POST /v1/admin/users": { ...PERSON, email: "ann@example.com" },
+  "POST /v1/admin/users": { ...SAMPLE_PERSON, email: "ann@example.com" },
   "POST /v1/organizations": { name: "Example" },
   "POST /v1/organizations/{organizationId}/invitations": { email: "bob@example.com", role: "editor", appId: 1 },
-  [`POST ${APP}/communicate/email`]: EMAIL,
-  [`POST ${APP}/communicate/email/batch`]: [{ options: EMAIL, data: { number: 7 } }],
+  [`POST ${APP}/communicate/email`]: SAMPLE_EMAIL,
+  [`POST ${APP}/communicate/email/batch`]: [{ options: SAMPLE_EMAIL, data: { number: 7 } }],
   [`POST ${APP}/communicate/sms`]: SMS,
   [`POST ${APP}/communicate/sms/batch`]: [SMS],
   [`POST ${APP}/data-sources`]: {
     name: "Talks",
     columns: ["Title"],
-    accessRules: RULES,
+    accessRules: SAMPLE_RULES,
     entries: [{ Title: "On notation" }],
   },
   [`PUT ${DS}`]: { indexes: [{ columns: ["Title"], unique: true }] },
@@ -83,8 +83,8 @@ export const SAMPLE_BODIES: Readonly<Record<string, unknown>> = {
   [`POST ${APP}/media/files/{id}/link`]: { expiresIn: 3600 },
   [`PUT ${APP}/media/files/{id}/accessRules`]: MEDIA_RULES,
   [`PUT ${APP}/media/folders/{id}/accessRules`]: MEDIA_RULES,
-  [`POST ${APP}/notifications`]: NOTIFICATION,
-  [`POST ${APP}/notifications/batch`]: [NOTIFICATION],
+  [`POST ${APP}/notifications`]: SAMPLE_NOTIFICATION,
+  [`POST ${APP}/notifications/batch`]: [SAMPLE_NOTIFICATION],
   [`POST ${APP}/notifications/read`]: { ids: [1] },
   [`PUT ${APP}/notifications/{notificationId}`]: { status: "draft" },
   [`POST ${APP}/push/subscriptions`]: { endpoint: "https://push.example.com/1", keys: { p256dh: "…", auth: "…" } },
@@ -114,12 +114,21 @@ export const SAMPLE_BODIES: Readonly<Record<string, unknown>> = {
   [`POST ${APP}/git/pull`]: { ref: "refs/tags/v1" },
   [`POST ${APP}/stages`]: { name: "staging" },
   [`POST ${APP}/tokens`]: { kind: "api", name: "shop back end", scopes: ["run", "data"] },
-  "POST /v1/auth/invitations/accept": { token: "the token of the link", ...PERSON, passphrase: PASSPHRASE },
-  "POST /v1/auth/setup": { token: "svc_setup_…", email: "ann@example.com", ...PERSON, passphrase: PASSPHRASE },
-  "POST /v1/auth/sign-in": { email: "ann@example.com", passphrase: PASSPHRASE },
+  "POST /v1/auth/invitations/accept": {
+    token: "the token of the link",
+    ...SAMPLE_PERSON,
+    passphrase: SAMPLE_PASSPHRASE,
+  },
+  "POST /v1/auth/setup": {
+    token: "svc_setup_…",
+    email: "ann@example.com",
+    ...SAMPLE_PERSON,
+    passphrase: SAMPLE_PASSPHRASE,
+  },
+  "POST /v1/auth/sign-in": { email: "ann@example.com", passphrase: SAMPLE_PASSPHRASE },
   "PUT /v1/auth/account": { firstName: "Anna" },
   "POST /v1/auth/reset": { email: "ann@example.com" },
-  "POST /v1/auth/reset/confirm": { token: "the token of the link", passphrase: PASSPHRASE },
+  "POST /v1/auth/reset/confirm": { token: "the token of the link", passphrase: SAMPLE_PASSPHRASE },
 };
 
 /** Sample queries of routes that return an error without a query. */
@@ -140,7 +149,7 @@ export const SAMPLE_TOKENS: Readonly<Record<string, string>> = {
 /** Sample values by field name, for fields whose schema allows any value or any text. */
 export const SAMPLE_VALUES: Readonly<Record<string, unknown>> = {
   accessRules: [{ type: ["…"], allow: "all" }],
-  code: CODE,
+  code: SAMPLE_CODE,
   columns: ["Title"],
   data: { Title: "On notation" },
   description: "says hello",

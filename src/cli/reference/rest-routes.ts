@@ -36,13 +36,13 @@ interface Document {
   components: { schemas: Record<string, Schema> };
 }
 
-const BASE = "http://127.0.0.1:4000";
+const EXAMPLE_BASE_URL = "http://127.0.0.1:4000";
 /** Maximum number of fields of an object in an example. The rest is behind a link to the type's GraphQL reference. */
 const FIELDS_SHOWN = 8;
 const DEPTH_SHOWN = 2;
 
 /** Summaries of routes whose resolver has no GraphQL description. */
-const SUMMARIES: Record<string, string> = {
+const ROUTE_SUMMARIES: Record<string, string> = {
   "POST /v1/apps/{appId}/stages": "Creates a stage of the app.",
   "POST /v1/apps/{appId}/visitors": "Starts the session of a visitor, on an origin that the app lists.",
   "POST /v1/auth/invitations/accept": "Accepts an invitation by its link.",
@@ -122,7 +122,7 @@ const OTHERS: readonly (readonly [route: string, meaning: string, page: string])
 const SCALARS: Record<string, unknown> = { integer: 1, number: 1, boolean: true, string: "text", null: null };
 
 /** Placeholder for further fields. */
-const MORE = { "…": "…" };
+const MORE_FIELDS = { "…": "…" };
 
 /** Returns a sample value of the schema's shape. */
 function exampleOf(schema: Schema, document: Document, depth = 0): unknown {
@@ -134,21 +134,21 @@ function exampleOf(schema: Schema, document: Document, depth = 0): unknown {
     return exampleOf(document.components.schemas[schema.$ref.split("/").at(-1)!] ?? {}, document, depth);
   const type = [schema.type ?? (schema.properties ? "object" : [])].flat()[0];
   if (type === "array") return depth > DEPTH_SHOWN ? [] : [exampleOf(schema.items ?? {}, document, depth + 1)];
-  if (type === "object") return depth > DEPTH_SHOWN ? MORE : objectOf(schema, document, depth);
+  if (type === "object") return depth > DEPTH_SHOWN ? MORE_FIELDS : objectOf(schema, document, depth);
   if (schema.format === "date-time") return "2026-11-21T12:00:00.000Z";
-  return SCALARS[type ?? ""] ?? MORE;
+  return SCALARS[type ?? ""] ?? MORE_FIELDS;
 }
 
 /** Returns a sample value for a field: by its name if the schema allows any value or any text, otherwise by the schema. */
 function fieldExample(name: string, schema: Schema, document: Document, depth: number): unknown {
   const example = exampleOf(schema, document, depth);
-  const isVague = example === MORE || example === SCALARS["string"];
+  const isVague = example === MORE_FIELDS || example === SCALARS["string"];
   return isVague ? (SAMPLE_VALUES[name] ?? example) : example;
 }
 
 function objectOf({ properties = {} }: Schema, document: Document, depth: number): object {
   const names = Object.keys(properties);
-  if (names.length === 0) return MORE;
+  if (names.length === 0) return MORE_FIELDS;
   const typeNames = names
     .slice(0, FIELDS_SHOWN)
     .map((name) => [name, fieldExample(name, properties[name]!, document, depth + 1)]);
@@ -171,13 +171,13 @@ function bodyOf({ method, path, operation }: Row, document: Document): unknown {
   const schema = schemaOf(operation.requestBody?.content);
   if (!schema) return null;
   const route = `${method} ${path}`;
-  if (WEBAUTHN.includes(route)) return MORE;
+  if (WEBAUTHN.includes(route)) return MORE_FIELDS;
   return SAMPLE_BODIES[route] ?? exampleOf(schema, document);
 }
 
 function routeText(row: Row, document: Document, callers: string): string {
   const { method, path, operation } = row;
-  const summary = operation.summary ?? SUMMARIES[`${method} ${path}`] ?? "";
+  const summary = operation.summary ?? ROUTE_SUMMARIES[`${method} ${path}`] ?? "";
   const body = bodyOf(row, document);
   // The status 200 of a plan stands before the 201 of the change itself.
   const [status = "200", answer] = Object.entries(operation.responses).findLast(([code]) => /^2/.test(code)) ?? [];
@@ -186,7 +186,7 @@ function routeText(row: Row, document: Document, callers: string): string {
     .map(({ name }) => inlineCode(name));
   const answered = schemaOf(answer?.content);
   const address = path.replaceAll(/\{\w+\}/g, (name) => (/action|name|ds/i.test(name) ? name : "1"));
-  const request = `${method} ${BASE}${address}${QUERIES[`${method} ${path}`] ?? ""}${body === null ? "" : `\n${jsonOf(body)}`}`;
+  const request = `${method} ${EXAMPLE_BASE_URL}${address}${QUERIES[`${method} ${path}`] ?? ""}${body === null ? "" : `\n${jsonOf(body)}`}`;
   const routeNotes = [
     summary,
     `- Callers: ${callers}`,
@@ -217,7 +217,7 @@ export async function restRoutesPage(
   schema: GraphQLSchema,
   byField: ReadonlyMap<string, readonly Operation[]>,
 ): Promise<string> {
-  const document = (await openapiDocument(schema, ROUTES, BASE)) as Document;
+  const document = (await openapiDocument(schema, ROUTES, EXAMPLE_BASE_URL)) as Document;
   const rows = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]): Row => ({ method: method.toUpperCase(), path, operation })),
   );

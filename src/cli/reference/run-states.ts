@@ -1,18 +1,20 @@
 /** The section "States" of docs/internals/run-lifecycle.md, generated from the table of transitions. */
-import { TRANSITIONS } from "../../data/run.js";
+import { RUN_TRANSITIONS } from "../../data/run.js";
 
-const rows = Object.values(TRANSITIONS).map(({ from, to, when }) => ({
+const transitionRows = Object.values(RUN_TRANSITIONS).map(({ from, to, when }) => ({
   from,
   to,
   exits: Object.entries<string>(when).map(([error, condition]) => ({ error, condition })),
 }));
 
-const targets = Map.groupBy(rows, ({ from }) => from ?? "new");
-const edges = [...targets].map(([from, list]) => `${from.padEnd(7)} ──▶ ${list.map(({ to }) => to).join(", ")}`);
+const transitionsByState = Map.groupBy(transitionRows, ({ from }) => from ?? "new");
+const transitionLines = [...transitionsByState].map(
+  ([from, list]) => `${from.padEnd(7)} ──▶ ${list.map(({ to }) => to).join(", ")}`,
+);
 
 const errorOf = (error: string): string => (/^[A-Z]/.test(error) ? `\`${error}\`` : error);
 
-const tableRows = rows.flatMap(({ from, to, exits }) =>
+const tableRows = transitionRows.flatMap(({ from, to, exits }) =>
   exits.map(({ error, condition }) => `| ${from ?? "new"} | ${to} | ${condition} | ${errorOf(error)} |`),
 );
 
@@ -22,7 +24,7 @@ Each run is one row in the table \`run\`. The service writes the row before it e
 has the table of all transitions. The SQL statements use its states, and \`npm run reference\` generates this section from it.
 
 \`\`\`text
-${edges.join("\n")}
+${transitionLines.join("\n")}
 \`\`\`
 
 | from | to | if | error |

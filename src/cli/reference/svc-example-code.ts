@@ -1,10 +1,10 @@
 /** Code of the longer examples on the reference page of `Svc`; svc-examples.ts has their results. */
 
-const lines = (...all: string[]): string => all.join("\n");
+const joinLines = (...all: string[]): string => all.join("\n");
 
 export const GREET_CODE = "async function execute({ payload }) { return 'Hello ' + payload.name; }";
 
-export const RUN_EXAMPLE = lines(
+export const RUN_EXAMPLE = joinLines(
   'await Svc.App.V3.Actions.run("greet", { name: "Ben" });',
   'const greeting = await Svc.App.V3.Actions.runWithResult("greet", { name: "Ann" });',
   "const response = Svc.App.V3.Actions.response({ status: 201, body: { greeting } });",
@@ -17,7 +17,7 @@ export const RUN_EXAMPLE = lines(
   "return [greeting, typeof response, order.status, order.body];",
 );
 
-export const ACTIONS_EXAMPLE = lines(
+export const ACTIONS_EXAMPLE = joinLines(
   'Svc.configure({ apiUrl: "http://127.0.0.1:4000", appId: 1, token: "the token of an editor" });',
   "const { Actions } = Svc.App.V3;",
   "const greet = await Actions.create({",
@@ -37,7 +37,7 @@ export const ACTIONS_EXAMPLE = lines(
   "return [greeting, description, actions.length, logs.length];",
 );
 
-export const DATA_SOURCES_EXAMPLE = lines(
+export const DATA_SOURCES_EXAMPLE = joinLines(
   'const entries = [{ seat: "1A" }, { seat: "1B" }];',
   'const { id } = await Svc.DataSources.create({ name: "seats", columns: ["seat"], entries });',
   'const seats = await Svc.DataSources.connectByName("seats");',
@@ -51,7 +51,7 @@ export const DATA_SOURCES_EXAMPLE = lines(
   "return { count, names: [name, renamed.name], isListed: all.some((one) => one.id === id) };",
 );
 
-export const CONNECTION_EXAMPLE = lines(
+export const CONNECTION_EXAMPLE = joinLines(
   'await Svc.DataSources.create({ name: "bookings", columns: ["seat", "price"] });',
   'const bookings = await Svc.DataSources.connectByName("bookings");',
   "const feed = bookings.subscribe({ where: { price: { $gt: 20 } } }, ({ inserted }) => console.log(inserted));",
@@ -94,7 +94,7 @@ export const CONNECTION_RESULT = {
   inserted: 1,
 };
 
-export const FILES_EXAMPLE = lines(
+export const FILES_EXAMPLE = joinLines(
   'const [file] = await Svc.Media.Files.upload({ file: new File(["a,b"], "data.csv") });',
   'await Svc.Media.Files.update(file.id, { name: "seats.csv" });',
   "const { name, contentType } = await Svc.Media.Files.get(file.id);",
@@ -105,7 +105,7 @@ export const FILES_EXAMPLE = lines(
   'return [name, contentType, text, url.startsWith("http") && all.length > 0];',
 );
 
-export const FOLDERS_EXAMPLE = lines(
+export const FOLDERS_EXAMPLE = joinLines(
   'const folder = await Svc.Media.Folders.create({ name: "reports" });',
   'const { name } = await Svc.Media.Folders.update(folder.id, { name: "letters" });',
   "const { files } = await Svc.Media.Folders.get({ folderId: folder.id });",
@@ -114,7 +114,7 @@ export const FOLDERS_EXAMPLE = lines(
   "return [name, files.length, folders.length];",
 );
 
-export const COMMUNICATE_EXAMPLE = lines(
+export const COMMUNICATE_EXAMPLE = joinLines(
   'const to = [{ email: "ann@example.com" }];',
   'const attachments = [{ name: "report.csv", content: "a,b" }];',
   "const { sendEmail, batchSendEmail, sendSMS, batchSendSMS, sendPushNotification } = Svc.Communicate.init();",
@@ -126,7 +126,7 @@ export const COMMUNICATE_EXAMPLE = lines(
   "return [email, batched, sms, second, push].map(({ status }) => status);",
 );
 
-export const NOTIFICATIONS_EXAMPLE = lines(
+export const NOTIFICATIONS_EXAMPLE = joinLines(
   "const { insert, batchInsert, update, get, remove } = Svc.Notifications.init();",
   'const first = await insert({ status: "published", data: { title: "Hello" } });',
   'const { data } = await update(first.id, { extendData: { message: "Ann" } });',
@@ -136,12 +136,12 @@ export const NOTIFICATIONS_EXAMPLE = lines(
   "return [first.status, data, entries.length];",
 );
 
-export const COMMUNICATE_PAGE_EXAMPLE = lines(
+export const COMMUNICATE_PAGE_EXAMPLE = joinLines(
   'await Svc.Communicate.composeEmail({ to: [{ email: "ann@example.com" }], subject: "Two seats" });',
   'return Svc.Communicate.shareURL({ url: "https://example.com/seats", title: "Seats" });',
 );
 
-export const NOTIFICATIONS_PAGE_EXAMPLE = lines(
+export const NOTIFICATIONS_PAGE_EXAMPLE = joinLines(
   "const { unread, stream, markNotificationsAsRead, subscribe, unsubscribe } = Svc.Notifications;",
   "const end = stream((notification) => console.log(notification.data.title));",
   "end();",
@@ -152,7 +152,7 @@ export const NOTIFICATIONS_PAGE_EXAMPLE = lines(
   "return [await unread.count(), typeof device.id, wasSubscribed];",
 );
 
-export const SESSION_PAGE_EXAMPLE = lines(
+export const SESSION_PAGE_EXAMPLE = joinLines(
   'const where = { Email: "ada@example.org", Password: "ada@example.org password" };',
   'const { entries } = await Svc.Session.authorize({ passport: "dataSource", dataSourceName: "Users", where });',
   'await Svc.Session.set({ locale: "en-GB" });',
@@ -164,7 +164,7 @@ export const SESSION_PAGE_EXAMPLE = lines(
   "return [entries.dataSource.data.Email, after.entries ?? null, Object.keys(session.entries.dataSource.verified)];",
 );
 
-export const AI_EXAMPLE = lines(
+export const AI_EXAMPLE = joinLines(
   "const { message } = await Svc.AI.completions({",
   '  model: "gpt-4o-mini",',
   '  messages: [{ role: "user", content: "Greet a guest." }],',
@@ -177,7 +177,7 @@ export const AI_EXAMPLE = lines(
   "return [message.content, vectors.length, images[0].contentType, text];",
 );
 
-export const ENCRYPTION_EXAMPLE = lines(
+export const ENCRYPTION_EXAMPLE = joinLines(
   "const { generateKey, deriveKey, encrypt, decrypt, hash, hmac, verifyHmac, randomUUID, randomBytes } = Svc.Encryption;",
   "const key = await generateKey();",
   'const other = await deriveKey("a long password", randomBytes(16));',
@@ -190,7 +190,7 @@ export const ENCRYPTION_EXAMPLE = lines(
   'return { texts, hash: await hash("a"), isValid, lengths: [randomUUID().length, randomBytes(9).length] };',
 );
 
-export const AUDIO_EXAMPLE = lines(
+export const AUDIO_EXAMPLE = joinLines(
   'const wav = "data:audio/wav;base64,UklGRiwAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQgAAACAgICAgICAgA==";',
   "await Svc.Audio.tone({ seconds: 0.01 });",
   "await Svc.Audio.play(wav, { volume: 0.5 });",

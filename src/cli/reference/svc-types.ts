@@ -9,7 +9,11 @@ const contentOf = ({ name, text, isAlias }: Declaration, sources: readonly strin
   isAlias ? text : [text, ...membersOf(sources, name).map(({ signature }) => signature)].join("\n");
 
 /** Returns the declarations that the signatures use, directly or through other declarations. */
-function reachable(signatures: readonly string[], all: ReadonlyMap<string, Declaration>, sources: readonly string[]) {
+function reachableTypes(
+  signatures: readonly string[],
+  all: ReadonlyMap<string, Declaration>,
+  sources: readonly string[],
+) {
   const declarationsByName = new Map<string, Declaration>();
   const queue = signatures.flatMap(namesIn);
   for (const name of queue) {
@@ -42,7 +46,7 @@ export function typesSection(
 ): string {
   const declarations = sources.flatMap(declarationsIn).filter(({ name }) => !described.has(name));
   const all = new Map(declarations.map((declaration) => [declaration.name, declaration] as const));
-  const types = reachable(signatures, all, sources).sort((a, b) => (a.name < b.name ? -1 : 1));
+  const types = reachableTypes(signatures, all, sources).sort((a, b) => (a.name < b.name ? -1 : 1));
   return [
     "## Types",
     "`?` marks an optional field.",

@@ -1,6 +1,6 @@
 /** Helpers for the Markdown of generated reference pages: tables, code in a cell, and the line that says from what a page is generated. */
 
-const inCell = (text: string): string =>
+const escapeForCell = (text: string): string =>
   text
     .replaceAll("|", "\\|")
     .split("\n")
@@ -11,7 +11,7 @@ const inCell = (text: string): string =>
 export const inlineCode = (text: string): string => `\`${text}\``;
 
 export function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]) => `| ${cells.map(inCell).join(" | ")} |`;
+  const line = (cells: readonly string[]) => `| ${cells.map(escapeForCell).join(" | ")} |`;
   return [line(head), line(head.map(() => "---")), ...rows.map(line)].join("\n");
 }
 

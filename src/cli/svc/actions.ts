@@ -3,7 +3,7 @@ import type { Client } from "./client.js";
 import { CliError } from "./failure.js";
 
 const ACTIONS = "/v3/apps/:app/actions";
-const PAGE = 1000;
+const ACTIONS_PER_PAGE = 1000;
 
 export interface ServerAction {
   id: number;
@@ -14,7 +14,7 @@ export interface ServerAction {
 export async function listActions(client: Client): Promise<ServerAction[]> {
   const all: ServerAction[] = [];
   for (;;) {
-    const { body } = await client.request("GET", ACTIONS, { query: { limit: PAGE, offset: all.length } });
+    const { body } = await client.request("GET", ACTIONS, { query: { limit: ACTIONS_PER_PAGE, offset: all.length } });
     all.push(...body.actions);
     if (!body.pagination.hasMore || body.actions.length === 0) return all;
   }
@@ -22,7 +22,7 @@ export async function listActions(client: Client): Promise<ServerAction[]> {
 
 /** @throws CliError if the app has no action of this name */
 export async function actionNamed(client: Client, name: string): Promise<ServerAction> {
-  const { body } = await client.request("GET", ACTIONS, { query: { search: name, limit: PAGE } });
+  const { body } = await client.request("GET", ACTIONS, { query: { search: name, limit: ACTIONS_PER_PAGE } });
   const serverAction = (body.actions as ServerAction[]).find((action) => action.name === name);
   if (!serverAction) throw new CliError(`the app has no action named ${JSON.stringify(name)}`);
   return serverAction;

@@ -20,7 +20,7 @@ const entriesOf = (program: Command): Entry[] =>
 
 const quoteWord = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 
-function bash(entries: readonly Entry[]): string {
+function bashCompletion(entries: readonly Entry[]): string {
   const cases = entries.map(({ name, words }) => `    ${name}) words=${quoteWord(words.join(" "))} ;;`);
   return `_svc() {
   local words
@@ -55,7 +55,7 @@ compdef _svc svc
 `;
 }
 
-function fish(entries: readonly Entry[]): string {
+function fishCompletion(entries: readonly Entry[]): string {
   const lines = entries.flatMap(({ name, description, words }) => [
     `complete -c svc -f -n __fish_use_subcommand -a ${name} -d ${quoteWord(description)}`,
     ...words.map((word) =>
@@ -69,7 +69,11 @@ function fish(entries: readonly Entry[]): string {
 
 /** @throws CliError for a shell that is not supported */
 export function completionScript(program: Command, shell: string): string {
-  const scripts: Record<string, (entries: readonly Entry[]) => string> = { bash, zsh, fish };
+  const scripts: Record<string, (entries: readonly Entry[]) => string> = {
+    bash: bashCompletion,
+    zsh,
+    fish: fishCompletion,
+  };
   const script = Object.hasOwn(scripts, shell) ? scripts[shell] : undefined;
   if (!script) throw wrongUse(`completion knows bash, zsh and fish (got ${shell})`);
   return script(entriesOf(program));

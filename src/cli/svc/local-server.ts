@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import type { Environment } from "./config.js";
 import { CliError } from "./failure.js";
 
-const PACKAGE = fileURLToPath(new URL("../../../../", import.meta.url));
+const PACKAGE_FOLDER = fileURLToPath(new URL("../../../../", import.meta.url));
 /** Folder of the service's data, below the project's root. */
 const DATA_FOLDER = join(".svc", "server");
 const CREDENTIALS_FILE = "credentials.json";
@@ -55,7 +55,7 @@ async function freePort(): Promise<number> {
 
 /** Returns the command line with which `npm start` starts the service after its set-up. */
 function startArguments(): string[] {
-  const { scripts } = JSON.parse(readFileSync(join(PACKAGE, "package.json"), "utf8")) as {
+  const { scripts } = JSON.parse(readFileSync(join(PACKAGE_FOLDER, "package.json"), "utf8")) as {
     scripts: { start: string };
   };
   return scripts.start.slice(scripts.start.lastIndexOf("exec node ") + "exec node ".length).split(" ");
@@ -71,7 +71,7 @@ function dataFolder(root: string | null, isThrowAway: boolean): string {
 }
 
 /** @throws the reason of `over` if it is aborted first */
-async function untilReady(url: string, failedStart: Promise<never>, over: AbortSignal): Promise<void> {
+async function waitUntilServerReady(url: string, failedStart: Promise<never>, over: AbortSignal): Promise<void> {
   const deadline = Date.now() + START_LIMIT_MS;
   for (;;) {
     over.throwIfAborted();
@@ -116,7 +116,7 @@ export async function startLocalServer(
   const { DATABASE_URL: _, ...inherited } = input;
   const env = { ...inherited, PORT: String(chosenPort), HOST: "127.0.0.1", DATA_DIR: dataDir, LOG_LEVEL: "warn" };
   const child = spawn(process.execPath, startArguments(), {
-    cwd: PACKAGE,
+    cwd: PACKAGE_FOLDER,
     env,
     stdio: ["ignore", "pipe", "pipe"],
     // A separate process group: Ctrl C reaches only this process, which then stops the service.
@@ -138,7 +138,7 @@ export async function startLocalServer(
     if (isThrowAway) rmSync(dataDir, { recursive: true, force: true });
   };
   try {
-    await untilReady(url, failed, over);
+    await waitUntilServerReady(url, failed, over);
     const { appId, tokens } = JSON.parse(readFileSync(join(dataDir, CREDENTIALS_FILE), "utf8"));
     return { url, app: appId, token: tokens.editor, failed, stop };
   } catch (error) {

@@ -18,7 +18,7 @@ export interface Manifest {
 
 const named = ({ name }: Item): string => String(name);
 
-const KINDS = [
+const ITEM_KINDS = [
   ["setting", "settings", ({ key }: Item) => String(key)],
   ["secret binding", "secretBindings", ({ key, origin }: Item) => `${key} ${origin}`],
   ["data source", "dataSources", named],
@@ -36,15 +36,15 @@ export interface Difference {
 }
 
 /** Fields that the service sets. Two manifests that differ only in them count as equal. */
-const IGNORED = ["assets"];
+const IGNORED_FIELDS = ["assets"];
 
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted);
+function sortFields(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortFields);
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(
     Object.entries(value)
       .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([key, inner]) => [key, sorted(inner)]),
+      .map(([key, inner]) => [key, sortFields(inner)]),
   );
 }
 
@@ -69,8 +69,8 @@ function filesText({ files }: Source): string {
 function textOf(item: Item | undefined): string {
   if (!item) return "";
   const { code, source: _, ...rest } = item;
-  const fields = Object.fromEntries(Object.entries(rest).filter(([name]) => !IGNORED.includes(name)));
-  const head = `${JSON.stringify(sorted(fields), null, 2)}\n`;
+  const fields = Object.fromEntries(Object.entries(rest).filter(([name]) => !IGNORED_FIELDS.includes(name)));
+  const head = `${JSON.stringify(sortFields(fields), null, 2)}\n`;
   const source = sourceOf(item);
   if (source) return `${head}\n${filesText(source)}`;
   return typeof code === "string" ? `${head}\n${code.trimEnd()}\n` : head;
@@ -80,7 +80,7 @@ function itemsOf(manifest: Manifest): Map<string, { kind: string; name: string; 
   const items = new Map<string, { kind: string; name: string; item: Item }>();
   if (manifest.app && Object.keys(manifest.app).length > 0)
     items.set("app", { kind: "app", name: "app", item: manifest.app });
-  for (const [kind, field, nameOf] of KINDS) {
+  for (const [kind, field, nameOf] of ITEM_KINDS) {
     for (const item of manifest[field] ?? []) {
       const name = nameOf(item);
       items.set(`${kind} ${name}`, { kind, name, item });

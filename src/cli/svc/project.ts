@@ -31,7 +31,7 @@ export interface BaseState {
   manifest: Manifest;
 }
 
-const pretty = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
+const formatJson = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 
 /** Encodes a name as a file name that is valid on every system. */
 const fileNameOf = (name: string): string => encodeURIComponent(name).replaceAll(".", "%2E").replaceAll("*", "%2A");
@@ -41,7 +41,7 @@ const baseFile = ({ url, app }: Target): string =>
   `base-${app}-${createHash("sha256").update(url).digest("hex").slice(0, 8)}.json`;
 
 /** True if the item contains each of the fields with the same value. */
-const isPart = (fields: Item, item: Item): boolean =>
+const isPartOfItem = (fields: Item, item: Item): boolean =>
   Object.entries(fields).every(([name, value]) => isDeepStrictEqual(value, item[name]));
 
 export class Project {
@@ -86,7 +86,7 @@ export class Project {
 
   saveBase(target: Target, state: BaseState): void {
     this.#writeIfChanged("*\n", STATE_FOLDER, ".gitignore");
-    this.#writeIfChanged(pretty(state), STATE_FOLDER, baseFile(target));
+    this.#writeIfChanged(formatJson(state), STATE_FOLDER, baseFile(target));
   }
 
   removeBase(target: Target): void {
@@ -200,7 +200,7 @@ export class Project {
       };
       // If the configuration of a file cannot be read, a new one is written at its top.
       const written = await readConfigOf(folder, path, texts).catch(() => null);
-      const isWritten = written && Object.keys(written).length > 0 && isPart(written, config);
+      const isWritten = written && Object.keys(written).length > 0 && isPartOfItem(written, config);
       this.#writeIfChanged(isWritten ? text : joinFile(config, bodyOf(text)), path);
       for (const other of ENTRIES) if (other !== name) rmSync(this.#path(folder, other), { force: true });
     }
@@ -210,14 +210,15 @@ export class Project {
   async write(manifest: Manifest): Promise<void> {
     for (const action of manifest.actions ?? []) await this.#writeAction(action);
     for (const { name, ...fields } of manifest.dataSources ?? []) {
-      this.#writeIfChanged(pretty({ name, ...fields }), "data", `${fileNameOf(String(name))}.json`);
+      this.#writeIfChanged(formatJson({ name, ...fields }), "data", `${fileNameOf(String(name))}.json`);
     }
-    this.#writeIfChanged(pretty(manifest.settings ?? []), "settings.json");
-    this.#writeIfChanged(pretty(manifest.alerts ?? []), "alerts.json");
+    this.#writeIfChanged(formatJson(manifest.settings ?? []), "settings.json");
+    this.#writeIfChanged(formatJson(manifest.alerts ?? []), "alerts.json");
     const bindings = manifest.secretBindings ?? [];
     if (bindings.length > 0 || existsSync(this.#path("secret-bindings.json")))
-      this.#writeIfChanged(pretty(bindings), "secret-bindings.json");
-    if (manifest.app && Object.keys(manifest.app).length > 0) this.#writeIfChanged(pretty(manifest.app), "app.json");
+      this.#writeIfChanged(formatJson(bindings), "secret-bindings.json");
+    if (manifest.app && Object.keys(manifest.app).length > 0)
+      this.#writeIfChanged(formatJson(manifest.app), "app.json");
   }
 
   /** Returns the configs of all actions that can be read. */

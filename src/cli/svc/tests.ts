@@ -9,7 +9,7 @@ import type { Session } from "./session.js";
 
 const ACTIONS = "/v3/apps/:app/actions";
 const RUNS = "/v3/apps/:app/runs";
-const STAGES = "/v1/apps/:app/stages";
+const STAGES_ROUTE = "/v1/apps/:app/stages";
 const POLL_MS = 250;
 const END_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 /** Matches `svc/test 3` and the stack of the fourth test, which the run prints on its console. */
@@ -40,7 +40,7 @@ interface TestApp {
 /** @throws ApiFailure */
 async function createPreview({ client }: Session): Promise<number> {
   const body = { name: `test-${randomBytes(6).toString("hex")}`, expiresInHours: 1 };
-  const { body: made } = await client.request("POST", STAGES, { body });
+  const { body: made } = await client.request("POST", STAGES_ROUTE, { body });
   return made.app.id;
 }
 
@@ -69,7 +69,7 @@ async function openTestApp(
   const token = await client.token();
   const send: SendRequest = (method, path, request = {}) => previewClient.request(method, path, { ...request, token });
   const remove = async () => {
-    await client.request("DELETE", `${STAGES}/${app}`);
+    await client.request("DELETE", `${STAGES_ROUTE}/${app}`);
   };
   try {
     const local = await project.readManifest();

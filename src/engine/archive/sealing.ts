@@ -24,31 +24,31 @@ const CHECK_BYTES = 16;
 export const HEADER_BYTES = SEAL_MAGIC.length + 1 + SALT_BYTES + CHECK_BYTES;
 
 const KIND = { passphrase: 1, key: 2 } as const;
-const NAMES = { passphrase: "a passphrase", key: "a key file" } as const;
+const SECRET_WORDS = { passphrase: "a passphrase", key: "a key file" } as const;
 
 const CHUNK_BYTES = 64 * 1024;
 const TAG_BYTES = 16;
 const SEALED_BYTES = CHUNK_BYTES + TAG_BYTES;
 
 /** Parameters of scrypt. Each guess costs 128 MB and a third of a second. The format fixes them, so that a file cannot demand more. */
-const SCRYPT = { N: 2 ** 17, r: 8, p: 1, maxmem: 160 * 2 ** 20 };
+const SCRYPT_PARAMETERS = { N: 2 ** 17, r: 8, p: 1, maxmem: 160 * 2 ** 20 };
 
 interface Keys {
   chunks: Buffer;
   check: Buffer;
 }
 
-async function keysOf(secret: Secret, salt: Buffer): Promise<Keys> {
-  const stretch = promisify<string, Buffer, number, typeof SCRYPT, Buffer>(scrypt);
+async function deriveKeys(secret: Secret, salt: Buffer): Promise<Keys> {
+  const stretch = promisify<string, Buffer, number, typeof SCRYPT_PARAMETERS, Buffer>(scrypt);
   const keyBytes =
     secret.kind === "passphrase"
-      ? await stretch(secret.text.normalize("NFKC"), salt, 64, SCRYPT)
+      ? await stretch(secret.text.normalize("NFKC"), salt, 64, SCRYPT_PARAMETERS)
       : Buffer.from(hkdfSync("sha256", secret.bytes, salt, "svc-app-actions backup", 64));
   return { chunks: keyBytes.subarray(0, 32), check: keyBytes.subarray(32) };
 }
 
 /** Returns the nonce of a chunk. It is unique for each key, because the salt belongs to the file and the number to the chunk. */
-function nonce(number: number, last: boolean): Buffer {
+function chunkNonce(number: number, last: boolean): Buffer {
   const iv = Buffer.alloc(12);
   iv.writeUInt32BE(number, 7);
   iv[11] = last ? 1 : 0;
@@ -59,7 +59,10 @@ const checkOf = ({ check }: Keys, head: Buffer): Buffer =>
   createHmac("sha256", check).update(head).digest().subarray(0, CHECK_BYTES);
 
 /** Yields pieces of exactly `size` bytes and whether a piece is the last one, which may be shorter or empty. */
-async function* pieces(bytes: AsyncIterable<Buffer>, size: number): AsyncGenerator<{ piece: Buffer; last: boolean }> {
+async function* splitIntoPieces(
+  bytes: AsyncIterable<Buffer>,
+  size: number,
+): AsyncGenerator<{ piece: Buffer; last: boolean }> {
   let rest: Buffer[] = [];
   let heldBytes = 0;
   for await (const chunk of bytes) {
@@ -79,11 +82,11 @@ async function* pieces(bytes: AsyncIterable<Buffer>, size: number): AsyncGenerat
 /** Yields the content of the file: the header, then the chunks. */
 export async function* sealStream(plain: AsyncIterable<Buffer>, secret: Secret): AsyncGenerator<Buffer> {
   const head = Buffer.concat([SEAL_MAGIC, Buffer.from([KIND[secret.kind]]), randomBytes(SALT_BYTES)]);
-  const keys = await keysOf(secret, head.subarray(SEAL_MAGIC.length + 1));
+  const keys = await deriveKeys(secret, head.subarray(SEAL_MAGIC.length + 1));
   yield Buffer.concat([head, checkOf(keys, head)]);
   let number = 0;
-  for await (const { piece, last } of pieces(plain, CHUNK_BYTES)) {
-    const cipher = createCipheriv("aes-256-gcm", keys.chunks, nonce(number, last)).setAAD(head);
+  for await (const { piece, last } of splitIntoPieces(plain, CHUNK_BYTES)) {
+    const cipher = createCipheriv("aes-256-gcm", keys.chunks, chunkNonce(number, last)).setAAD(head);
     yield Buffer.concat([cipher.update(piece), cipher.final(), cipher.getAuthTag()]);
     number += 1;
   }
@@ -93,8 +96,8 @@ async function openHeader(header: Buffer, secret: Secret | null): Promise<{ keys
   const head = header.subarray(0, HEADER_BYTES - CHECK_BYTES);
   const kind = (["passphrase", "key"] as const).find((kindName) => KIND[kindName] === head[SEAL_MAGIC.length]);
   if (header.length < HEADER_BYTES || !kind) throw damagedArchive("its beginning is not whole");
-  if (secret?.kind !== kind) throw new ArchiveError(`the file is encrypted with ${NAMES[kind]}: pass that`);
-  const keys = await keysOf(secret, head.subarray(SEAL_MAGIC.length + 1));
+  if (secret?.kind !== kind) throw new ArchiveError(`the file is encrypted with ${SECRET_WORDS[kind]}: pass that`);
+  const keys = await deriveKeys(secret, head.subarray(SEAL_MAGIC.length + 1));
   if (!timingSafeEqual(checkOf(keys, head), header.subarray(HEADER_BYTES - CHECK_BYTES))) {
     const which = kind === "passphrase" ? "passphrase" : "key";
     throw new ArchiveError(`the ${which} is not the one that the file was encrypted with`);
@@ -114,10 +117,10 @@ export async function* unsealStream(
 ): AsyncGenerator<Buffer> {
   const { keys, head } = await openHeader(header, secret);
   let number = 0;
-  for await (const { piece, last } of pieces(sealed, SEALED_BYTES)) {
+  for await (const { piece, last } of splitIntoPieces(sealed, SEALED_BYTES)) {
     if (piece.length < TAG_BYTES) throw damagedArchive("it is incomplete");
     const body = piece.subarray(0, -TAG_BYTES);
-    const decipher = createDecipheriv("aes-256-gcm", keys.chunks, nonce(number, last)).setAAD(head);
+    const decipher = createDecipheriv("aes-256-gcm", keys.chunks, chunkNonce(number, last)).setAAD(head);
     decipher.setAuthTag(piece.subarray(-TAG_BYTES));
     let plain: Buffer;
     try {

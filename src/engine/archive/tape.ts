@@ -14,7 +14,7 @@ export interface TapePart {
 
 /** Maximum size of a part, because readers hold a part in memory. */
 export const PART_MAX_BYTES = 8 * 2 ** 20;
-const BLOCK = 512;
+const BLOCK_BYTES = 512;
 const END = "end.json";
 /** Matches plain names between slashes, without `..`. */
 const NAME = /^[a-z0-9_]+(?:\/[a-z0-9_]+)*(?:\.json)?$/;
@@ -22,13 +22,13 @@ const NAME_MAX = 99;
 
 const isName = (name: string): boolean => name.length <= NAME_MAX && NAME.test(name);
 
-function digest(hash: Hash, { name, content }: TapePart): void {
+function addToDigest(hash: Hash, { name, content }: TapePart): void {
   hash.update(`${name}\n${content.length}\n`).update(content);
 }
 
 function* blocksOf({ name, content }: TapePart): Generator<Buffer> {
   if (!isName(name) || content.length > PART_MAX_BYTES) throw new Error(`${name} is not a valid name in an archive`);
-  const header = Buffer.alloc(BLOCK);
+  const header = Buffer.alloc(BLOCK_BYTES);
   const fields = {
     path: name,
     mode: 0o600,
@@ -41,7 +41,7 @@ function* blocksOf({ name, content }: TapePart): Generator<Buffer> {
   new Header(fields).encode(header);
   yield header;
   yield content;
-  yield Buffer.alloc((BLOCK - (content.length % BLOCK)) % BLOCK);
+  yield Buffer.alloc((BLOCK_BYTES - (content.length % BLOCK_BYTES)) % BLOCK_BYTES);
 }
 
 /** Yields the parts as a tar file. */
@@ -49,13 +49,13 @@ export async function* writeTape(parts: AsyncIterable<TapePart>): AsyncGenerator
   const hash = createHash("sha256");
   let count = 0;
   for await (const part of parts) {
-    digest(hash, part);
+    addToDigest(hash, part);
     count += 1;
     yield* blocksOf(part);
   }
   const trailer = { parts: count, sha256: hash.digest("hex") };
   yield* blocksOf({ name: END, content: Buffer.from(`${JSON.stringify(trailer)}\n`) });
-  yield Buffer.alloc(2 * BLOCK);
+  yield Buffer.alloc(2 * BLOCK_BYTES);
 }
 
 /** Reads a stream in pieces of requested sizes. */
@@ -90,8 +90,8 @@ class Bytes {
 
 /** Returns the next part; null at the two empty blocks that end a tar file. */
 async function nextPart(bytes: Bytes): Promise<TapePart | null> {
-  const block = await bytes.takeBytes(BLOCK);
-  if (block.length < BLOCK) throw damagedArchive("it is incomplete");
+  const block = await bytes.takeBytes(BLOCK_BYTES);
+  if (block.length < BLOCK_BYTES) throw damagedArchive("it is incomplete");
   const header = new Header(block, 0);
   if (header.nullBlock) return null;
   const { path = "", size = -1, type, cksumValid, linkpath } = header;
@@ -99,13 +99,13 @@ async function nextPart(bytes: Bytes): Promise<TapePart | null> {
   if (type !== "File" || linkpath || !isName(path)) throw damagedArchive("it has a part that no backup has");
   if (!Number.isSafeInteger(size) || size < 0 || size > PART_MAX_BYTES)
     throw damagedArchive(`its part ${path} has no possible size`);
-  const padded = Math.ceil(size / BLOCK) * BLOCK;
+  const padded = Math.ceil(size / BLOCK_BYTES) * BLOCK_BYTES;
   const content = await bytes.takeBytes(padded);
   if (content.length < padded) throw damagedArchive("it is incomplete");
   return { name: path, content: content.subarray(0, size) };
 }
 
-function isEnd({ name, content }: TapePart, count: number, sha256: string): boolean {
+function isEndOfTape({ name, content }: TapePart, count: number, sha256: string): boolean {
   if (name !== END) return false;
   const expected = `${JSON.stringify({ parts: count, sha256 })}\n`;
   if (content.toString() !== expected) throw damagedArchive("its parts differ from those that were written");
@@ -120,11 +120,11 @@ export async function* readTape(stream: AsyncIterable<Buffer>): AsyncGenerator<T
     for (let count = 0; ; count += 1) {
       const part = await nextPart(bytes);
       if (part === null) throw damagedArchive("it is incomplete");
-      if (isEnd(part, count, hash.copy().digest("hex"))) break;
-      digest(hash, part);
+      if (isEndOfTape(part, count, hash.copy().digest("hex"))) break;
+      addToDigest(hash, part);
       yield part;
     }
-    if ((await nextPart(bytes)) !== null || (await bytes.takeBytes(2 * BLOCK)).length !== BLOCK) {
+    if ((await nextPart(bytes)) !== null || (await bytes.takeBytes(2 * BLOCK_BYTES)).length !== BLOCK_BYTES) {
       throw damagedArchive("something follows its end");
     }
   } finally {

@@ -59,7 +59,7 @@ const REALM_SAFETY_FLAGS = ["--no-incremental-marking", "--no-concurrent-sweepin
 const COSTLY_FEATURES = ["RenderDocument"];
 
 const HOST_RULES = "--host-resolver-rules";
-const FEATURES = "--disable-features";
+const DISABLED_FEATURES_FLAG = "--disable-features";
 const MORE_FEATURES = "--enable-features";
 const BLINK_FEATURES = "--disable-blink-features";
 const SCRIPT_FLAGS = "--js-flags";
@@ -73,7 +73,7 @@ const WITHOUT_SANDBOX = [
   "--single-process",
 ];
 
-const CONTAINMENT = [
+const CONTAINMENT_FLAGS = [
   // A context without a proxy port reaches nothing, because no server listens on port 9.
   "--proxy-server=http://127.0.0.1:9",
   "--proxy-bypass-list=<-loopback>",
@@ -101,7 +101,7 @@ const CONTAINMENT = [
   "--origin-trial-public-key=AgAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
 ];
 
-const CONVENIENCE = [
+const CONVENIENCE_FLAGS = [
   "--disable-breakpad",
   "--disable-crash-reporter",
   "--disable-default-apps",
@@ -122,13 +122,13 @@ const CONVENIENCE = [
 /** Returns all flags except those for the connection and the profile folder. @param egressHost address at which the proxy ports listen */
 export function browserFlags(egressHost: string): string[] {
   return [
-    ...CONTAINMENT,
+    ...CONTAINMENT_FLAGS,
     `${HOST_RULES}=${RESOLVE_NO_HOST} , EXCLUDE ${egressHost}`,
-    `${FEATURES}=${[...FEATURES_OFF, ...COSTLY_FEATURES].join(",")}`,
+    `${DISABLED_FEATURES_FLAG}=${[...FEATURES_OFF, ...COSTLY_FEATURES].join(",")}`,
     `${MORE_FEATURES}=${FEATURES_ON.join(",")}`,
     `${BLINK_FEATURES}=${BLINK_FEATURES_OFF.join(",")}`,
     `${SCRIPT_FLAGS}=${HEAP_LIMIT}${HEAP_MAX_MB} ${OPTIMIZED_LATER} ${REALM_FLAG} ${REALM_SAFETY_FLAGS.join(" ")}`,
-    ...CONVENIENCE,
+    ...CONVENIENCE_FLAGS,
   ];
 }
 
@@ -156,12 +156,12 @@ function allowsOtherHosts(value: string | undefined, egressHost: string): boolea
  */
 export function containmentFaults(commandLine: string, egressHost: string, sandbox: boolean): string[] {
   const switches = readSwitches(commandLine);
-  const missing = CONTAINMENT.filter((flag) => switches.get(nameOf(flag)) !== flag);
+  const missing = CONTAINMENT_FLAGS.filter((flag) => switches.get(nameOf(flag)) !== flag);
   if (allowsOtherHosts(switches.get(HOST_RULES), egressHost)) {
     missing.push(`${HOST_RULES}=${RESOLVE_NO_HOST} , EXCLUDE ${egressHost}`);
   }
   for (const [flag, features] of [
-    [FEATURES, FEATURES_OFF],
+    [DISABLED_FEATURES_FLAG, FEATURES_OFF],
     [MORE_FEATURES, FEATURES_ON],
     [BLINK_FEATURES, BLINK_FEATURES_OFF],
   ] as const) {

@@ -1,6 +1,6 @@
 /** Table of the globals of each mode. Code that names a global that no isolate has runs in a document. Isolates have no other globals. */
 
-const LANGUAGE =
+const LANGUAGE_GLOBALS =
   "Object Function Array Number Infinity NaN undefined Boolean String Symbol Date Promise RegExp Error AggregateError " +
   "EvalError RangeError ReferenceError SuppressedError SyntaxError TypeError URIError JSON Math Intl Temporal ArrayBuffer " +
   "Atomics DataView Int8Array Uint8Array Uint8ClampedArray Int16Array Uint16Array Int32Array Uint32Array BigInt64Array " +
@@ -13,7 +13,7 @@ export const HOST_CLASSES: readonly string[] = ["Headers", "Request", "Response"
 /** Classes of which a network isolate has objects, but not the global name. */
 export const UNNAMED_HOST_CLASSES: readonly string[] = ["Crypto", "SubtleCrypto", "CryptoKey"];
 /** Other globals of a network isolate. */
-const PLATFORM =
+const PLATFORM_GLOBALS =
   "fetch crypto setTimeout clearTimeout setInterval clearInterval queueMicrotask atob btoa " +
   "TextEncoder TextDecoder URL URLSearchParams AbortController AbortSignal DOMException Event EventTarget " +
   "ReadableStream ReadableStreamDefaultReader ReadableStreamBYOBReader WritableStream WritableStreamDefaultWriter TransformStream " +
@@ -31,15 +31,19 @@ export const NAVIGATOR_MEMBERS: readonly string[] =
 /** Members of `performance` in a network isolate: only the clock, because other members would be shared by all runs of the thread. */
 export const PERFORMANCE_MEMBERS: readonly string[] = ["now", "timeOrigin"];
 
-export const ISOLATE_GLOBALS: readonly string[] = `${LANGUAGE} console`.split(" ");
+export const ISOLATE_GLOBALS: readonly string[] = `${LANGUAGE_GLOBALS} console`.split(" ");
 
-export const NETWORK_ISOLATE_GLOBALS: readonly string[] = [...ISOLATE_GLOBALS, ...HOST_CLASSES, ...PLATFORM.split(" ")];
+export const NETWORK_ISOLATE_GLOBALS: readonly string[] = [
+  ...ISOLATE_GLOBALS,
+  ...HOST_CLASSES,
+  ...PLATFORM_GLOBALS.split(" "),
+];
 
 /** The only global of a network isolate that makes requests: code that does not name it has no network. */
 export const REQUESTING_GLOBAL = "fetch";
 
 /** Classes whose new object has no effect until it is used, and whose constructor never throws without arguments. */
-const INERT = ["TextEncoder", "TextDecoder", "AbortController"];
+const INERT_GLOBALS = ["TextEncoder", "TextDecoder", "AbortController"];
 
 /**
  * A global that a trial replaces (in-page/stand-ins.ts), and the kind of replacement: a value that can be stored and
@@ -54,7 +58,7 @@ export type StandIn = readonly [
 function kindOfPlatform(name: string): StandIn[1] {
   if (name === "crypto") return "object";
   if (name === "performance") return "clock";
-  return INERT.includes(name) ? "inert" : "function";
+  return INERT_GLOBALS.includes(name) ? "inert" : "function";
 }
 
 const standInsFor = (names: readonly string[]): StandIn[] =>

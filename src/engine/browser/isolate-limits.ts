@@ -9,35 +9,37 @@ import { fullAncestor } from "acorn-walk";
  * Classes whose objects take kilobytes of the platform's memory. V8 counts them late and collects them in steps, and the last step ends the
  * page of an isolate while its code runs (chromium-flags.ts): 250,000 streams did, or a million event targets.
  */
-const HEAVY = new Set(
+const HEAVY_CLASSES = new Set(
   (
     "AbortController AbortSignal Blob CompressionStream DecompressionStream EventTarget File FormData Headers ReadableStream Request Response " +
     "TextDecoderStream TextEncoderStream TransformStream WritableStream"
   ).split(" "),
 );
-const READERS = ["getReader", "ReadableStreamDefaultReader", "ReadableStreamBYOBReader"];
+const STREAM_READER_NAMES = ["getReader", "ReadableStreamDefaultReader", "ReadableStreamBYOBReader"];
 /**
  * Members that a network isolate does not support: addresses of blobs would belong to the worker, and a body is not a byte stream
  * (`getReader({ mode: "byob" })`).
  */
 const UNSUPPORTED_MEMBERS = ["createObjectURL", "revokeObjectURL"];
 const UNSUPPORTED_TEXT = "byob";
-const LOOPS = ["ForStatement", "ForInStatement", "ForOfStatement", "WhileStatement", "DoWhileStatement"];
-const FUNCTIONS = ["FunctionDeclaration", "FunctionExpression", "ArrowFunctionExpression"];
+const LOOP_NODE_TYPES = ["ForStatement", "ForInStatement", "ForOfStatement", "WhileStatement", "DoWhileStatement"];
+const FUNCTION_NODE_TYPES = ["FunctionDeclaration", "FunctionExpression", "ArrowFunctionExpression"];
 
-const isNamed = (node: AnyNode | null | undefined, name: string): boolean =>
+const isIdentifierNamed = (node: AnyNode | null | undefined, name: string): boolean =>
   node?.type === "Identifier" && node.name === name;
 
 /** True if the function is the `execute` of the code, which is called once. */
 function isExecute(node: AnyNode, parent: AnyNode | undefined): boolean {
-  if (node.type === "FunctionDeclaration") return isNamed(node.id, "execute");
-  return parent?.type === "VariableDeclarator" && isNamed(parent.id, "execute");
+  if (node.type === "FunctionDeclaration") return isIdentifierNamed(node.id, "execute");
+  return parent?.type === "VariableDeclarator" && isIdentifierNamed(parent.id, "execute");
 }
 
 /** True if the last node of `path` is in a loop, or in a function that may be called more than once. */
-function mayRepeat(path: readonly AnyNode[]): boolean {
+function mayRunRepeatedly(path: readonly AnyNode[]): boolean {
   return path.some(
-    (node, at) => LOOPS.includes(node.type) || (FUNCTIONS.includes(node.type) && !isExecute(node, path[at - 1])),
+    (node, at) =>
+      LOOP_NODE_TYPES.includes(node.type) ||
+      (FUNCTION_NODE_TYPES.includes(node.type) && !isExecute(node, path[at - 1])),
   );
 }
 
@@ -49,7 +51,7 @@ function isUsedOnce(path: readonly AnyNode[]): boolean {
   const makesOne =
     (parent.type === "NewExpression" && parent.callee === node) ||
     (parent.type === "MemberExpression" && parent.object === node);
-  return makesOne && !mayRepeat(path);
+  return makesOne && !mayRunRepeatedly(path);
 }
 
 /** Returns the names of the members that a node reads. */
@@ -74,9 +76,9 @@ export function exceedsNetworkIsolate(program: Program): boolean {
     isUnsupported ||= (node as AnyNode).type === "Literal" && (node as Literal).value === UNSUPPORTED_TEXT;
     if (node.type !== "Identifier") return;
     const { name } = node as Identifier;
-    if (READERS.includes(name)) read.add(name);
-    makesMany ||= HEAVY.has(name) && !isUsedOnce(ancestors as AnyNode[]);
+    if (STREAM_READER_NAMES.includes(name)) read.add(name);
+    makesMany ||= HEAVY_CLASSES.has(name) && !isUsedOnce(ancestors as AnyNode[]);
   });
   if (isUnsupported || UNSUPPORTED_MEMBERS.some((member) => read.has(member))) return true;
-  return makesMany || (read.has("closed") && READERS.some((reader) => read.has(reader)));
+  return makesMany || (read.has("closed") && STREAM_READER_NAMES.some((reader) => read.has(reader)));
 }

@@ -24,15 +24,15 @@ import type { Mode } from "./run.js";
  */
 export const ANALYZED_MAX_CHARACTERS = 16_384;
 /** Names by which code can use globals that it does not name. */
-const DYNAMIC = ["globalThis", "eval", "eval()", "Function"];
+const DYNAMIC_CODE_NAMES = ["globalThis", "eval", "eval()", "Function"];
 /** Globals of which a mode has only some members, so that code must name the member. */
-const PARTIAL = PERFORMANCE_MEMBERS.map((member) => `performance.${member}`);
+const PARTIAL_MEMBERS = PERFORMANCE_MEMBERS.map((member) => `performance.${member}`);
 
-const named = (names: readonly string[]) => new Set(names.filter((name) => !DYNAMIC.includes(name)));
+const named = (names: readonly string[]) => new Set(names.filter((name) => !DYNAMIC_CODE_NAMES.includes(name)));
 /** Names that code may use in each isolate, the cheapest first. */
-const ISOLATES = [
+const ISOLATE_MODES = [
   { mode: "isolate", names: named(ISOLATE_GLOBALS) },
-  { mode: "network-isolate", names: named([...NETWORK_ISOLATE_GLOBALS, ...PARTIAL]) },
+  { mode: "network-isolate", names: named([...NETWORK_ISOLATE_GLOBALS, ...PARTIAL_MEMBERS]) },
 ] as const;
 
 /** What code needs from a mode. `network` is true if it names a global that makes requests, or if it runs in a document. */
@@ -44,16 +44,16 @@ export interface CodeNeeds {
 /** @param defined globals that packages define */
 export type NeedsOfCode = (code: string, defined?: readonly string[]) => CodeNeeds;
 
-const DOCUMENT: CodeNeeds = { mode: "document", network: true };
+const DOCUMENT_NEEDS: CodeNeeds = { mode: "document", network: true };
 
 /** Matches globals of a document that the package `globals` does not list. */
-const FURTHER =
+const FURTHER_GLOBALS =
   /webkit|^(FinalizationRegistry|AnimationTrigger|BeforeInstallPromptEvent|captureEvents|releaseEvents)$/i;
 const IDENTIFIER = /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u;
 
 /** True if a document may have this global. False for a name that exists nowhere in a browser, such as one of Node's. */
 export function isDocumentGlobal(name: string): boolean {
-  return !IDENTIFIER.test(name) || Object.hasOwn(browserGlobals.browser, name) || FURTHER.test(name);
+  return !IDENTIFIER.test(name) || Object.hasOwn(browserGlobals.browser, name) || FURTHER_GLOBALS.test(name);
 }
 
 /** The matches that Chromium really has as globals. A text may match any number of other words. */
@@ -67,7 +67,7 @@ const FURTHER_OF_CHROMIUM = new Set(
 );
 
 /** Matches a word, or an escape sequence, which is not the start of a word. */
-const WORD = /\\.|[A-Za-z_$][\w$]*/g;
+const CODE_WORD = /\\.|[A-Za-z_$][\w$]*/g;
 
 /** Maximum number of texts whose names are cached. */
 const CACHED_TEXTS_MAX = 1_000;
@@ -77,7 +77,7 @@ const namesByContent = new LRUCache<string, readonly string[]>({ max: CACHED_TEX
 export function documentNamesIn(source: string, content?: string): readonly string[] {
   const knownNames = content === undefined ? undefined : namesByContent.get(content);
   if (knownNames !== undefined) return knownNames;
-  const words = [...new Set(source.match(WORD))];
+  const words = [...new Set(source.match(CODE_WORD))];
   const names = words.filter((word) => Object.hasOwn(browserGlobals.browser, word) || FURTHER_OF_CHROMIUM.has(word));
   if (content !== undefined) namesByContent.set(content, names);
   return names;
@@ -89,8 +89,8 @@ export function documentNamesIn(source: string, content?: string): readonly stri
  * scope of the call.
  */
 export function needsOfNames(names: readonly string[]): CodeNeeds {
-  const needed = names.filter((name) => !DYNAMIC.includes(name) && isDocumentGlobal(name));
-  if (names.includes("eval") || !needed.every((name) => NETWORK_ISOLATE_GLOBALS.includes(name))) return DOCUMENT;
+  const needed = names.filter((name) => !DYNAMIC_CODE_NAMES.includes(name) && isDocumentGlobal(name));
+  if (names.includes("eval") || !needed.every((name) => NETWORK_ISOLATE_GLOBALS.includes(name))) return DOCUMENT_NEEDS;
   return { mode: "network-isolate", network: needed.includes(REQUESTING_GLOBAL) };
 }
 
@@ -115,17 +115,17 @@ export function createNeedsOfCode(cacheCharacters = CACHE_CHARACTERS): NeedsOfCo
 }
 
 function needsOfCode(code: string, defined: readonly string[]): CodeNeeds {
-  if (code.length > ANALYZED_MAX_CHARACTERS) return DOCUMENT;
+  if (code.length > ANALYZED_MAX_CHARACTERS) return DOCUMENT_NEEDS;
   try {
     const program = parse(code, { ecmaVersion: "latest", sourceType: "script", ranges: true });
-    if (reachesBeyond(program)) return DOCUMENT;
+    if (reachesBeyond(program)) return DOCUMENT_NEEDS;
     const used = undeclaredNames(program).filter((name) => !defined.includes(name));
-    const isolate = ISOLATES.find(({ names }) => used.every((name) => names.has(name)));
-    if (!isolate || (isolate.mode === "network-isolate" && exceedsNetworkIsolate(program))) return DOCUMENT;
+    const isolate = ISOLATE_MODES.find(({ names }) => used.every((name) => names.has(name)));
+    if (!isolate || (isolate.mode === "network-isolate" && exceedsNetworkIsolate(program))) return DOCUMENT_NEEDS;
     return { mode: isolate.mode, network: used.includes(REQUESTING_GLOBAL) };
   } catch {
     // Code that cannot be parsed fails in the document, with the browser's own message.
-    return DOCUMENT;
+    return DOCUMENT_NEEDS;
   }
 }
 
@@ -137,7 +137,7 @@ function undeclaredNames(program: Program): string[] {
     if (type !== "MemberExpression" || computed || object.type !== "Identifier" || property.type !== "Identifier")
       return;
     const name = `${object.name}.${property.name}`;
-    if (PARTIAL.includes(name)) members.set(object, name);
+    if (PARTIAL_MEMBERS.includes(name)) members.set(object, name);
   });
   const { globalScope } = analyze(program as Parameters<typeof analyze>[0], {
     ecmaVersion: 2024,

@@ -12,13 +12,13 @@ const PATH_MAX_CHARACTERS = 512;
 export type Files = Map<string, Buffer>;
 
 /** Matches files that a bundle needs: sources, package metadata, and declarations. Source maps and TypeScript sources are not needed. */
-const WANTED = /(?:\.(?:[cm]?js|json|es6|jsx|css|txt|svg|wasm|d\.[cm]?ts)|\/readme(?:\.\w+)?)$/i;
+const WANTED_FILE = /(?:\.(?:[cm]?js|json|es6|jsx|css|txt|svg|wasm|d\.[cm]?ts)|\/readme(?:\.\w+)?)$/i;
 
-const PLAIN = new Set(["File", "OldFile", "ContiguousFile"]);
+const PLAIN_ENTRY_TYPES = new Set(["File", "OldFile", "ContiguousFile"]);
 /** Types of tar records that describe the archive and are not files. */
 const HEADERS = new Set(["GlobalExtendedHeader", "ExtendedHeader", "NextFileHasLongPath", "OldExtendedHeader"]);
 
-function unzipped(archive: Buffer): Buffer {
+function unzipArchive(archive: Buffer): Buffer {
   try {
     return gunzipSync(archive, { maxOutputLength: UNPACKED_MAX_BYTES });
   } catch (error) {
@@ -29,7 +29,7 @@ function unzipped(archive: Buffer): Buffer {
 }
 
 /** Returns the path in the package. Archives have one folder with any name around all files. */
-function placed({ path }: ReadEntry): string {
+function pathInPackage({ path }: ReadEntry): string {
   // `.` is the folder itself: some packers write `package/./index.js`.
   const segments = path.split("/").filter((segment) => segment !== ".");
   while (segments.length > 1 && segments.at(-1) === "") segments.pop();
@@ -40,7 +40,7 @@ function placed({ path }: ReadEntry): string {
 }
 
 /** @throws PackageFault for anything but files and folders inside the package, and for too much of either */
-export function filesOf(archive: Buffer): Files {
+export function unpackFiles(archive: Buffer): Files {
   const files: Files = new Map();
   let count = 0;
   let fault: Error | null = null;
@@ -48,9 +48,10 @@ export function filesOf(archive: Buffer): Files {
     count += 1;
     if (count > FILES_MAX) throw new PackageFault(`it holds more than ${FILES_MAX} files`);
     if (entry.type === "Directory" || HEADERS.has(entry.type)) return;
-    if (!PLAIN.has(entry.type)) throw new PackageFault(`its archive holds a link or a device (${entry.type})`);
-    const path = placed(entry);
-    if (!WANTED.test(path)) return;
+    if (!PLAIN_ENTRY_TYPES.has(entry.type))
+      throw new PackageFault(`its archive holds a link or a device (${entry.type})`);
+    const path = pathInPackage(entry);
+    if (!WANTED_FILE.test(path)) return;
     const chunks: Buffer[] = [];
     entry.on("data", (chunk: Buffer) => chunks.push(chunk));
     entry.on("end", () => files.set(path, Buffer.concat(chunks)));
@@ -69,7 +70,7 @@ export function filesOf(archive: Buffer): Files {
   parser.on("error", (error: Error) => {
     fault ??= error;
   });
-  parser.end(unzipped(archive));
+  parser.end(unzipArchive(archive));
   if (fault !== null) throw fault;
   if (!files.has("/package.json")) throw new PackageFault("its archive holds no package.json");
   return files;

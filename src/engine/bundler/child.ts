@@ -6,7 +6,7 @@
 import { createWriteStream } from "node:fs";
 import { isBuiltin } from "node:module";
 import type { BundleJob, BundlerAnswer } from "../bundler.js";
-import { filesOf, UNPACKED_MAX_BYTES } from "./archive.js";
+import { UNPACKED_MAX_BYTES, unpackFiles } from "./archive.js";
 import { isDeclaration } from "./declarations.js";
 import { PackageFault } from "./fault.js";
 import { FileTree } from "./file-tree.js";
@@ -36,7 +36,7 @@ async function answerTo(input: Buffer): Promise<BundlerAnswer> {
     const archive = input.subarray(offset, offset + bytes);
     offset += bytes;
     try {
-      const files = filesOf(archive);
+      const files = unpackFiles(archive);
       for (const [path, content] of files) {
         if (!isDeclaration(path)) unpacked += content.length;
         else {

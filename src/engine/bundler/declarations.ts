@@ -14,7 +14,7 @@ const MAX_BYTES = 1024 * 1024;
 const NAMED_MAX = 3_000;
 
 const PACKAGE = /^(?:@[^/]+\/)?[^/]+/;
-const DECLARATION = /\.d\.[cm]?ts$/;
+const DECLARATION_FILE = /\.d\.[cm]?ts$/;
 /** Extensions of modules, and the extension of the declaration file beside each. */
 const DECLARATION_EXTENSIONS: readonly [RegExp, string][] = [
   [/\.mjs$/, ".d.mts"],
@@ -27,19 +27,19 @@ const MODULE_KEYWORD = /\b(?:from|import|require|module)\b/g;
 /** Matches the quoted name after such a word, and in a reference. */
 const NAME = /(\s*(?:\(\s*)?)["']([^"'\n]+)["']/y;
 /** Matches the start of `<reference path="…">`, by which declarations name other files. */
-const REFERENCE = /<reference\s+path\s*=/g;
+const PATH_REFERENCE = /<reference\s+path\s*=/g;
 const SPECIFIER_MAX_CHARACTERS = 300;
 
-const isShort = (specifier: string): boolean => specifier.length <= SPECIFIER_MAX_CHARACTERS;
+const isShortSpecifier = (specifier: string): boolean => specifier.length <= SPECIFIER_MAX_CHARACTERS;
 
 /** Replaces the name of each module that follows a match of `before`. Uses two steps, because one expression for both is not linear. */
-function renamed(text: string, before: RegExp, replace: (specifier: string) => string): string {
+function replaceSpecifiers(text: string, before: RegExp, replace: (specifier: string) => string): string {
   let written = "";
   let from = 0;
   for (const match of text.matchAll(before)) {
     NAME.lastIndex = match.index + match[0].length;
     const [all, space, specifier] = NAME.exec(text) ?? [];
-    if (all === undefined || match.index < from || !isShort(specifier!)) continue;
+    if (all === undefined || match.index < from || !isShortSpecifier(specifier!)) continue;
     if (space!.includes("(") && match[0] !== "import" && match[0] !== "require") continue;
     written += `${text.slice(from, match.index)}${match[0]}${space}"${replace(specifier!)}"`;
     from = match.index + match[0].length + all.length;
@@ -47,7 +47,7 @@ function renamed(text: string, before: RegExp, replace: (specifier: string) => s
   return written + text.slice(from);
 }
 
-export const isDeclaration = (path: string): boolean => DECLARATION.test(path);
+export const isDeclaration = (path: string): boolean => DECLARATION_FILE.test(path);
 
 /** Returns the name of the `@types` package that contains a package's declarations. */
 const typesOf = (name: string): string =>
@@ -141,7 +141,7 @@ class Declared {
   private async numbered(text: string, folder: string): Promise<string> {
     const numbers = new Map<string, number>();
     const specifiers = new Set<string>();
-    renamed(text, MODULE_KEYWORD, (specifier) => {
+    replaceSpecifiers(text, MODULE_KEYWORD, (specifier) => {
       specifiers.add(specifier);
       return specifier;
     });
@@ -154,10 +154,10 @@ class Declared {
       const file = join(folder, specifier);
       return isDeclaration(file) && this.tree.read(file) ? `./${this.numberOf(file)}.d.ts` : specifier;
     };
-    const numbered = renamed(text, MODULE_KEYWORD, (specifier) =>
+    const numbered = replaceSpecifiers(text, MODULE_KEYWORD, (specifier) =>
       numbers.has(specifier) ? `./${numbers.get(specifier)}` : specifier,
     );
-    return renamed(numbered, REFERENCE, rewriteSpecifier);
+    return replaceSpecifiers(numbered, PATH_REFERENCE, rewriteSpecifier);
   }
 }
 

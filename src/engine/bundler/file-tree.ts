@@ -4,9 +4,13 @@ import type { Files } from "./archive.js";
 
 type Answer<T> = (error: NodeJS.ErrnoException | null, value?: T) => void;
 
-const stats = (isFile: boolean) => ({ isFile: () => isFile, isDirectory: () => !isFile, isSymbolicLink: () => false });
+const statsOf = (isFile: boolean) => ({
+  isFile: () => isFile,
+  isDirectory: () => !isFile,
+  isSymbolicLink: () => false,
+});
 
-function missing(path: string): NodeJS.ErrnoException {
+function missingFileError(path: string): NodeJS.ErrnoException {
   return Object.assign(new Error(`there is no ${path}`), { code: "ENOENT" });
 }
 
@@ -48,18 +52,18 @@ export class FileTree {
 
   /** Returns the functions of a file system that the resolver calls. */
   asFileSystem(): FileSystem {
-    const stat = (path: string, answer: Answer<ReturnType<typeof stats>>) => {
-      if (this.files.has(path)) answer(null, stats(true));
-      else if (this.folders.has(path)) answer(null, stats(false));
-      else answer(missing(path));
+    const stat = (path: string, answer: Answer<ReturnType<typeof statsOf>>) => {
+      if (this.files.has(path)) answer(null, statsOf(true));
+      else if (this.folders.has(path)) answer(null, statsOf(false));
+      else answer(missingFileError(path));
     };
     const readFile = (path: string, ...rest: unknown[]) => {
       const answer = rest.at(-1) as Answer<Buffer>;
       const content = this.files.get(path);
       if (content) answer(null, content);
-      else answer(missing(path));
+      else answer(missingFileError(path));
     };
-    const none = (path: string, ...rest: unknown[]) => (rest.at(-1) as Answer<never>)(missing(path));
+    const none = (path: string, ...rest: unknown[]) => (rest.at(-1) as Answer<never>)(missingFileError(path));
     return { stat, lstat: stat, readFile, readdir: none, readlink: none } as unknown as FileSystem;
   }
 }

@@ -11,7 +11,7 @@ export interface GlobalName {
 }
 
 const IDENTIFIER = /^[A-Za-z_$][\w$]{0,99}$/;
-const RESERVED = new Set(
+const RESERVED_WORDS = new Set(
   (
     "arguments await break case catch class const continue debugger default delete do else enum eval export extends false " +
     "finally for function if implements import in instanceof interface let new null package private protected public return " +
@@ -25,7 +25,7 @@ const EXISTING_GLOBALS = new Set([
 ]);
 
 export const isFreeGlobalName = (name: string): boolean =>
-  IDENTIFIER.test(name) && !RESERVED.has(name) && !EXISTING_GLOBALS.has(name) && !(name in Object.prototype);
+  IDENTIFIER.test(name) && !RESERVED_WORDS.has(name) && !EXISTING_GLOBALS.has(name) && !(name in Object.prototype);
 
 /**
  * Maximum characters of a browser build that is searched. It names its global within the first lines, but the factory
@@ -44,7 +44,7 @@ const isModuleReference = (node: AnyNode): boolean =>
   node.type === "Identifier" && (node.name === "module" || node.name === "exports" || node.name === "define");
 
 /** True if a build assigns an object that its factory then fills, so that the global contains all exports. */
-const isFilled = (value: AnyNode): boolean =>
+const isFilledValue = (value: AnyNode): boolean =>
   value.type === "ObjectExpression" || (value.type === "LogicalExpression" && value.right.type === "ObjectExpression");
 
 /** Returns each property that a statement of the build sets on a possible global object, in order. */
@@ -55,7 +55,7 @@ function assignedIn(wrapper: AnyNode): GlobalName[] {
       if (operator !== "=" || left.type !== "MemberExpression" || isModuleReference(left.object)) return;
       const name = propertyName(left);
       if (name !== null && isFreeGlobalName(name) && name !== "amd" && name !== "noConflict")
-        names.push({ name, namespace: isFilled(right) });
+        names.push({ name, namespace: isFilledValue(right) });
     },
   });
   return names;
@@ -72,7 +72,7 @@ function wrappersOf({ body }: Program): AnyNode[] {
   });
 }
 
-const alike = (left: string, right: string): boolean => left.toLowerCase() === right.toLowerCase();
+const equalsIgnoringCase = (left: string, right: string): boolean => left.toLowerCase() === right.toLowerCase();
 
 /** Returns the global name that a script for a `<script>` element sets. */
 export function nameInBuild(source: string, packageName: string): GlobalName | null {
@@ -87,7 +87,7 @@ export function nameInBuild(source: string, packageName: string): GlobalName | n
       id.type === "Identifier" && isFreeGlobalName(id.name) ? [{ name: id.name, namespace: false }] : [],
     );
     const camel = nameInCamelCase(packageName);
-    const named = [...assigned, ...variables].find(({ name }) => alike(name, camel));
+    const named = [...assigned, ...variables].find(({ name }) => equalsIgnoringCase(name, camel));
     // A build can include other packages, each with its own global. Then no name is certain.
     const alone = assigned.length > 0 ? assigned : variables;
     return named ?? (alone.length === 1 ? alone[0]! : null);

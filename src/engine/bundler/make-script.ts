@@ -37,13 +37,13 @@ export interface Script {
 }
 
 /** JavaScript version of the output, which every current browser supports. */
-const TARGET = "es2022";
-const NAMESPACE = "package";
+const LANGUAGE_TARGET = "es2022";
+const PACKAGE_NAMESPACE = "package";
 const REASON_MAX_CHARACTERS = 300;
 
 const NODE_GLOBAL = "process";
 /** Replacements for names that bundlers for browsers define, such as the environment in `NODE_ENV`. */
-const DEFINED = {
+const BUILD_DEFINITIONS = {
   [`${NODE_GLOBAL}.env.NODE_ENV`]: '"production"',
   [`${NODE_GLOBAL}.browser`]: "true",
   global: "globalThis",
@@ -51,7 +51,7 @@ const DEFINED = {
   define: "undefined",
 };
 
-const LOADERS: Readonly<Record<string, Loader>> = {
+const LOADER_BY_EXTENSION: Readonly<Record<string, Loader>> = {
   ".json": "json",
   ".css": "empty",
   ".txt": "text",
@@ -101,25 +101,27 @@ function globalOf(tree: FileTree, { name, folder }: PackageInTree, subpath: stri
 function packagesOf(tree: FileTree, root: PackageInTree): Plugin {
   const { resolve } = createResolution(tree);
   return {
-    name: NAMESPACE,
+    name: PACKAGE_NAMESPACE,
     setup({ onResolve, onLoad }) {
       onResolve({ filter: /.*/ }, async ({ path, importer, kind, namespace }) => {
-        const isOurs = namespace !== NAMESPACE;
+        const isOurs = namespace !== PACKAGE_NAMESPACE;
         const from = isOurs ? "/" : importer;
         // The service's own script imports the package, in any form.
         const resolved = await resolve(path, from, kind.startsWith("require") && !isOurs ? "require" : "import");
         if (typeof resolved === "object") {
           const packageFolder = /^(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(resolved.file)?.[1] ?? root.folder;
           const sideEffects = tree.manifest(packageFolder)["sideEffects"] !== false;
-          return { path: resolved.file, namespace: NAMESPACE, sideEffects };
+          return { path: resolved.file, namespace: PACKAGE_NAMESPACE, sideEffects };
         }
         // A missing module is no error if it is never used: the check of the finished script decides.
         return resolved === "empty" ? { path, namespace: "empty" } : { path, external: true };
       });
       onLoad({ filter: /.*/, namespace: "empty" }, () => ({ contents: "module.exports = {}", loader: "js" }));
-      onLoad({ filter: /.*/, namespace: NAMESPACE }, ({ path }): OnLoadResult => {
+      onLoad({ filter: /.*/, namespace: PACKAGE_NAMESPACE }, ({ path }): OnLoadResult => {
         const contents = tree.read(path);
-        return contents ? { contents, loader: LOADERS[extname(path)] ?? "jsx" } : { errors: [{ text: "it is gone" }] };
+        return contents
+          ? { contents, loader: LOADER_BY_EXTENSION[extname(path)] ?? "jsx" }
+          : { errors: [{ text: "it is gone" }] };
       });
     },
   };
@@ -136,15 +138,15 @@ function reasonOf(errors: readonly Message[] | undefined, fallback: unknown): st
   return (first.text + at).slice(0, REASON_MAX_CHARACTERS).toWellFormed();
 }
 
-const SHARED = {
+const SHARED_BUILD_OPTIONS = {
   absWorkingDir: "/",
   bundle: true,
   write: false,
   metafile: true,
   platform: "browser",
-  target: TARGET,
+  target: LANGUAGE_TARGET,
   tsconfigRaw: "{}",
-  define: DEFINED,
+  define: BUILD_DEFINITIONS,
   legalComments: "eof",
   logLevel: "silent",
 } as const satisfies BuildOptions;
@@ -166,7 +168,13 @@ async function shapeOf(
   };
   try {
     const plugins = [alone, packagesOf(tree, root)];
-    const { metafile } = await build({ ...SHARED, entryPoints: [module], format: "esm", outdir: "/", plugins });
+    const { metafile } = await build({
+      ...SHARED_BUILD_OPTIONS,
+      entryPoints: [module],
+      format: "esm",
+      outdir: "/",
+      plugins,
+    });
     const [input] = Object.values(metafile.inputs);
     const [output] = Object.values(metafile.outputs);
     return { isModule: input?.format === "esm", hasDefault: output?.exports.includes("default") === true };
@@ -193,7 +201,7 @@ async function wrapperOf(
   return `const it = require(${from});\n${set} ${value};\n`;
 }
 
-async function bundled(
+async function bundleModule(
   tree: FileTree,
   root: PackageInTree,
   module: string,
@@ -202,7 +210,7 @@ async function bundled(
   const contents = await wrapperOf(tree, root, module, global);
   try {
     return await build({
-      ...SHARED,
+      ...SHARED_BUILD_OPTIONS,
       stdin: { contents, resolveDir: "/", sourcefile: "svc-package.js" },
       format: "iife",
       plugins: [packagesOf(tree, root)],
@@ -234,17 +242,17 @@ export async function makeScript(
   const [root] = packages as [PackageInTree];
   const { subpath = "" } = options;
   const global = globalOf(tree, root, subpath);
-  const { outputFiles, metafile } = await bundled(tree, root, root.name + subpath, global);
+  const { outputFiles, metafile } = await bundleModule(tree, root, root.name + subpath, global);
   const bundleText = outputFiles[0]!.text;
   const program = parsedScript(bundleText);
   checkModules(neededModules(program), options.isBuiltin);
-  const inputs = Object.keys(metafile.inputs).map((path) => path.replace(`${NAMESPACE}:`, ""));
+  const inputs = Object.keys(metafile.inputs).map((path) => path.replace(`${PACKAGE_NAMESPACE}:`, ""));
   const within = ({ folder }: PackageInTree) =>
     inputs.some((path) => path.startsWith(`${folder}/`) && !path.startsWith(`${folder}/node_modules/`));
   const used = packages.filter((placed) => placed === root || within(placed));
   // ASCII only, as is esbuild's default: one character beyond Latin-1 doubles the size of the text in memory, in
   // transfer and in each run.
-  const { code } = await transform(bundleText, { minify: true, legalComments: "eof", target: TARGET });
+  const { code } = await transform(bundleText, { minify: true, legalComments: "eof", target: LANGUAGE_TARGET });
   const source = `/*! ${used.map(({ name, version }) => `${name}@${version}`).join(" ")} */\n${code}`;
   if (Buffer.byteLength(source) > options.maxBytes) {
     const megabytes = (Buffer.byteLength(source) / 2 ** 20).toFixed(1);

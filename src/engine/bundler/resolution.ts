@@ -8,7 +8,7 @@ import type { FileTree } from "./file-tree.js";
 export type ResolvedModule = { file: string } | "empty" | "node" | "missing";
 
 const { ResolverFactory } = enhancedResolve;
-const EXTENSIONS = [".js", ".mjs", ".cjs", ".json", ".jsx"];
+const RESOLVED_EXTENSIONS = [".js", ".mjs", ".cjs", ".json", ".jsx"];
 
 export type Resolution = ReturnType<typeof createResolution>;
 
@@ -17,7 +17,7 @@ export function createResolution(tree: FileTree) {
     fileSystem: tree.asFileSystem(),
     useSyncFileSystemCalls: false,
     symlinks: false,
-    extensions: EXTENSIONS,
+    extensions: RESOLVED_EXTENSIONS,
     aliasFields: ["browser"],
     modules: ["node_modules"],
     roots: [],

@@ -9,11 +9,11 @@ const CPU_LIMIT_SECONDS = 30;
 /** Address space that the kernel allows each process. Node reserves more than it uses. */
 const DATA_LIMIT_KB = 1024 * 1024;
 /** Niceness of the process, so that runs have priority. */
-const PRIORITY = 10;
+const SANDBOX_NICENESS = 10;
 /** Unprivileged account for these processes if the service is root. Browsers and pictures have other accounts. */
 const UNPRIVILEGED_ACCOUNT = { uid: 64_051, gid: 64_051 };
 /** Shell command that sets limits, because Node cannot: no core dump, no written file, limited processor time, memory and descriptors. */
-const LIMITED = `ulimit -c 0; ulimit -f 0; ulimit -t ${CPU_LIMIT_SECONDS}; ulimit -d ${DATA_LIMIT_KB} 2>/dev/null; ulimit -n 64; exec "$0" "$@"`;
+const SHELL_LIMITS = `ulimit -c 0; ulimit -f 0; ulimit -t ${CPU_LIMIT_SECONDS}; ulimit -d ${DATA_LIMIT_KB} 2>/dev/null; ulimit -n 64; exec "$0" "$@"`;
 /**
  * Command that gives the process its own namespaces. There it has only an empty network, and cannot read the memory or environment of the
  * service's process.
@@ -25,13 +25,13 @@ export const UNSHARE_COMMAND: readonly string[] = ["unshare", "--user", "--net",
  * landlock_create_ruleset (444) with the rights of its first version, and to truncate from the third version on, and
  * landlock_restrict_self (446).
  */
-const SEAL = `
+const SEAL_SCRIPT = `
 my $version = syscall 444, 0, 0, 1;
 my $rights = pack "Q", 0x1ff2 | ($version > 2 ? 0x4000 : 0);
 my $rules = syscall 444, $rights, 8, 0;
 exit 1 if $rules < 0 || syscall(446, $rules, 0) != 0;
 exec @ARGV`;
-const SEALED = ["--no-new-privs", "perl", "-e", SEAL];
+const SEAL_COMMAND = ["--no-new-privs", "perl", "-e", SEAL_SCRIPT];
 /**
  * Options that remove the rights of root, because root outside of a user namespace could read the memory and environment of the service's
  * process.
@@ -39,7 +39,7 @@ const SEALED = ["--no-new-privs", "perl", "-e", SEAL];
 const WITHOUT_CAPABILITIES = ["--bounding-set=-all", "--inh-caps=-all"];
 const NODE_FLAGS = ["--max-old-space-size=256", "--no-warnings"];
 /** Environment of the process. Its variables make Go and V8 collect garbage before the memory limit ends the process. */
-const ENVIRONMENT = { PATH: "/usr/bin:/bin", GOMEMLIMIT: "320MiB", GOMAXPROCS: "2" };
+const SANDBOX_ENVIRONMENT = { PATH: "/usr/bin:/bin", GOMEMLIMIT: "320MiB", GOMAXPROCS: "2" };
 
 /** A way to start the process, and the protections that it gives. */
 export interface BundlerSandbox {
@@ -63,7 +63,7 @@ export function sandboxesOf(apart: readonly string[], mayBeOpen: boolean): Bundl
     [true, false].flatMap((isSealed) =>
       accounts.map((account) => {
         const isPowerful = isRoot && account === null && !isApart;
-        const sealed = ["setpriv", ...(isPowerful ? WITHOUT_CAPABILITIES : []), ...SEALED];
+        const sealed = ["setpriv", ...(isPowerful ? WITHOUT_CAPABILITIES : []), ...SEAL_COMMAND];
         const commands = [...(isApart ? apart : []), ...(isSealed ? sealed : [])];
         return { commands, isApart, isSealed, account };
       }),
@@ -85,12 +85,12 @@ export function missingProtections({ isApart, isSealed, account }: BundlerSandbo
 
 /** Starts a script of the service in the sandbox. It reads its request from standard input and writes its response to descriptor 3. */
 export function startInSandbox({ commands, account }: BundlerSandbox, script: string): ChildProcess {
-  const args = ["-c", LIMITED, ...commands, process.execPath, ...NODE_FLAGS, script];
+  const args = ["-c", SHELL_LIMITS, ...commands, process.execPath, ...NODE_FLAGS, script];
   const stdio = ["pipe" as const, "ignore" as const, "ignore" as const, "pipe" as const];
-  const child = spawn("/bin/sh", args, { cwd: "/", env: ENVIRONMENT, stdio, detached: true, ...account });
+  const child = spawn("/bin/sh", args, { cwd: "/", env: SANDBOX_ENVIRONMENT, stdio, detached: true, ...account });
   child.on("error", () => undefined);
   try {
-    if (child.pid !== undefined) setPriority(child.pid, PRIORITY);
+    if (child.pid !== undefined) setPriority(child.pid, SANDBOX_NICENESS);
   } catch {
     // The process has ended, or this process has no right to change its priority: it then runs at the normal priority.
   }

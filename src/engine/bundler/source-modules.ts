@@ -3,9 +3,13 @@ import { extname, join } from "node:path/posix";
 import { PackageFault } from "./fault.js";
 
 const EXTENSIONS = ["", ".ts", ".tsx", ".js", ".jsx", ".mts", ".mjs", ".json"];
-const INDEX = ["/index.ts", "/index.tsx", "/index.js", "/index.jsx"];
+const INDEX_FILES = ["/index.ts", "/index.tsx", "/index.js", "/index.jsx"];
 /** Source extensions by the extension in an import, because TypeScript lets authors import a module by the name of its compiled file. */
-const WRITTEN: Record<string, readonly string[]> = { ".js": [".ts", ".tsx"], ".jsx": [".tsx"], ".mjs": [".mts"] };
+const SOURCE_EXTENSIONS: Record<string, readonly string[]> = {
+  ".js": [".ts", ".tsx"],
+  ".jsx": [".tsx"],
+  ".mjs": [".mts"],
+};
 
 /** Returns the index after the JSON string that begins at `start`; the end of the text if the string is not closed. */
 function endOfString(text: string, start: number): number {
@@ -73,10 +77,10 @@ export type HasFile = (path: string) => boolean;
 
 /** Returns the file that a path without extension names; null if there is none. */
 export function fileAt(has: HasFile, path: string): string | null {
-  for (const suffix of [...EXTENSIONS, ...INDEX]) if (has(path + suffix)) return path + suffix;
+  for (const suffix of [...EXTENSIONS, ...INDEX_FILES]) if (has(path + suffix)) return path + suffix;
   const extension = extname(path);
   const stem = path.slice(0, path.length - extension.length);
-  return WRITTEN[extension]?.map((written) => stem + written).find(has) ?? null;
+  return SOURCE_EXTENSIONS[extension]?.map((written) => stem + written).find(has) ?? null;
 }
 
 export const isRelative = (specifier: string): boolean =>

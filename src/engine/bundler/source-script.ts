@@ -24,7 +24,7 @@ export interface SourceScript {
 }
 
 const NAMESPACE = "source";
-const ENTRY = "svc-entry.js";
+const GENERATED_ENTRY = "svc-entry.js";
 /**
  * Folder in which the bundler sees an action's files. It is two levels deep, as in a project, so that `../../lib/dates`
  * is the project's `lib/dates`.
@@ -41,7 +41,7 @@ const LOADERS: Record<string, Loader> = {
 };
 const REASON_MAX_CHARACTERS = 300;
 /** Sources of modules that the service provides to authors, by import name. */
-const HELPERS: Record<string, string> = {
+const PROVIDED_MODULES: Record<string, string> = {
   svc: "export const defineAction = (config) => config;\nexport const defineConfig = (config) => config;",
   "svc/test": TEST_MODULE,
 };
@@ -65,7 +65,7 @@ function filesOf({ entry, files, packages }: SourceJob, exporting: ReadonlySet<s
         const alias = fileByAlias(has, files["tsconfig.json"], path);
         if (alias) return { path: alias, namespace: NAMESPACE };
         if (Object.hasOwn(packages, path)) return { path, namespace: "package" };
-        if (Object.hasOwn(HELPERS, path)) return { path, namespace: "helper", sideEffects: false };
+        if (Object.hasOwn(PROVIDED_MODULES, path)) return { path, namespace: "helper", sideEffects: false };
         if (path.startsWith("node:"))
           return fault(`${JSON.stringify(path)} is a module of Node, which actions do not have`);
         if (path.startsWith("/") || /^[a-z][a-z0-9+.-]*:/i.test(path))
@@ -75,9 +75,9 @@ function filesOf({ entry, files, packages }: SourceJob, exporting: ReadonlySet<s
       onLoad({ filter: /.*/, namespace: "package" }, ({ path }) => ({
         contents: `module.exports = ${packages[path]};`,
       }));
-      onLoad({ filter: /.*/, namespace: "helper" }, ({ path }) => ({ contents: HELPERS[path]! }));
+      onLoad({ filter: /.*/, namespace: "helper" }, ({ path }) => ({ contents: PROVIDED_MODULES[path]! }));
       onLoad({ filter: /.*/, namespace: NAMESPACE }, ({ path }): OnLoadResult => {
-        const contents = files[path]! + (exporting.has(path) ? EXPORTED : "");
+        const contents = files[path]! + (exporting.has(path) ? EXECUTE_EXPORT : "");
         return { contents, loader: LOADERS[extname(path)] ?? "text" };
       });
     },
@@ -98,7 +98,7 @@ function reasonOf([first]: readonly Message[]): string {
 }
 
 /** Export that is appended to the file, because the author may declare the function without exporting it. At the end, it moves no line. */
-const EXPORTED = "\nexport { execute };";
+const EXECUTE_EXPORT = "\nexport { execute };";
 
 /** Matches the path of an action's entry file. */
 const ENTRY_FILE = /(?:^|\/)action\.[jt]sx?$/;
@@ -128,7 +128,7 @@ function builtWith(job: SourceJob, exporting: ReadonlySet<string>): Promise<Buil
     stdin: {
       contents: `import { execute as run } from ${JSON.stringify(`./${job.entry}`)};\nexport const execute = run;\n`,
       resolveDir: "/",
-      sourcefile: ENTRY,
+      sourcefile: GENERATED_ENTRY,
     },
     absWorkingDir: "/",
     outfile: "/action.js",

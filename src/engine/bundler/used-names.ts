@@ -5,9 +5,9 @@ import { analyze } from "eslint-scope";
 import globals from "globals";
 
 /** Entries for what is no name: `import()`, and code that is created from text. */
-const IMPORT = "import()";
-const EVAL = "eval()";
-const MAKERS = ["eval", "Function"];
+const IMPORT_CALL_NAME = "import()";
+const EVAL_CALL_NAME = "eval()";
+const CODE_MAKERS = ["eval", "Function"];
 /** Global of which each used member is recorded, because most scripts only use it to recognize the browser. */
 const NAVIGATOR = "navigator";
 
@@ -35,7 +35,9 @@ export function usedNames(program: Program): string[] {
   const names = scopes.globalScope!.through.filter(({ identifier }) => !requested.has(identifier));
   const named = names.map(({ identifier }) => members.get(identifier) ?? identifier.name);
   const makes = buildsCode(program, new Set(scopes.globalScope!.through.map(({ identifier }) => identifier)));
-  return [...new Set([...named, ...reachedNames, ...(imports ? [IMPORT] : []), ...(makes ? [EVAL] : [])])].sort();
+  return [
+    ...new Set([...named, ...reachedNames, ...(imports ? [IMPORT_CALL_NAME] : []), ...(makes ? [EVAL_CALL_NAME] : [])]),
+  ].sort();
 }
 
 /** True if the script creates code from text without handling an error, and not only to get the global object. */
@@ -48,15 +50,15 @@ function buildsCode(program: Program, ofSurroundings: ReadonlySet<unknown>): boo
       syntaxNode.callee.type !== "Identifier"
     )
       return;
-    if (!MAKERS.includes(syntaxNode.callee.name) || !ofSurroundings.has(syntaxNode.callee)) return;
+    if (!CODE_MAKERS.includes(syntaxNode.callee.name) || !ofSurroundings.has(syntaxNode.callee)) return;
     const [text] = syntaxNode.arguments;
     const forThis = text?.type === "Literal" && /^\s*return this;?\s*$/.test(String(text.value));
-    isFound ||= !forThis && !isTried(ancestors as AnyNode[]);
+    isFound ||= !forThis && !isInsideTry(ancestors as AnyNode[]);
   });
   return isFound;
 }
 
-function isTried(ancestors: readonly AnyNode[]): boolean {
+function isInsideTry(ancestors: readonly AnyNode[]): boolean {
   return ancestors.some((node, at) => node.type === "TryStatement" && node.handler && node.block === ancestors[at + 1]);
 }
 
@@ -69,8 +71,8 @@ function globalObjectMember(node: AnyNode): string | null {
 }
 
 /** Name of esbuild's function for modules that are not in the bundle. */
-const REQUIRE = "__require";
-const WRAPPERS = new Set(["__commonJS", "__esm", "__commonJSMin", "__esmMin"]);
+const ESBUILD_REQUIRE = "__require";
+const ESBUILD_WRAPPERS = new Set(["__commonJS", "__esm", "__commonJSMin", "__esmMin"]);
 
 /** True if the code at the end of these nodes runs when the script loads, on any platform. */
 function isUnconditional(ancestors: readonly AnyNode[]): boolean {
@@ -105,7 +107,7 @@ function isWrapper(ancestors: readonly AnyNode[], at: number): boolean {
   const around = outer.findIndex(({ type }) => type.includes("Function"));
   if (around < 0) return true;
   const call = outer.slice(0, around).find(({ type }) => type === "CallExpression");
-  return call?.type === "CallExpression" && call.callee.type === "Identifier" && WRAPPERS.has(call.callee.name);
+  return call?.type === "CallExpression" && call.callee.type === "Identifier" && ESBUILD_WRAPPERS.has(call.callee.name);
 }
 
 /** Returns the Node modules that are loaded with the script. */
@@ -113,7 +115,8 @@ export function neededModules(program: Program): string[] {
   const names = new Set<string>();
   fullAncestor(program, (node, _state, path) => {
     const call = node as AnyNode;
-    if (call.type !== "CallExpression" || call.callee.type !== "Identifier" || call.callee.name !== REQUIRE) return;
+    if (call.type !== "CallExpression" || call.callee.type !== "Identifier" || call.callee.name !== ESBUILD_REQUIRE)
+      return;
     const [argument] = call.arguments;
     if (argument?.type !== "Literal" || typeof argument.value !== "string") return;
     if (isUnconditional(path as AnyNode[])) names.add(argument.value);

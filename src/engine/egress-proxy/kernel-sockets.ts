@@ -20,39 +20,49 @@ const NETLINK_SOCK_DIAG = 4;
 const MSG_DONTWAIT = 0x40;
 const SOCK_DIAG_BY_FAMILY = 20;
 const NLM_F_REQUEST = 1;
-const FAMILY = { ipv4: 2, ipv6: 10 } as const;
+const ADDRESS_FAMILY = { ipv4: 2, ipv6: 10 } as const;
 const IPPROTO_TCP = 6;
 const ANY = 0xff_ff_ff_ff;
 
 /** Offsets in the request: nlmsghdr, then inet_diag_req_v2. */
-const REQUEST = { bytes: 72, type: 4, flags: 6, number: 8, family: 16, protocol: 17, states: 20, ends: 24, cookie: 64 };
+const REQUEST_LAYOUT = {
+  bytes: 72,
+  type: 4,
+  flags: 6,
+  number: 8,
+  family: 16,
+  protocol: 17,
+  states: 20,
+  ends: 24,
+  cookie: 64,
+};
 /** Offsets in the response: nlmsghdr, then inet_diag_msg. */
-const ANSWER = { bytes: 88, type: 4, number: 8, ends: 20, uid: 80 };
+const ANSWER_LAYOUT = { bytes: 88, type: 4, number: 8, ends: 20, uid: 80 };
 /** Offsets in the part that request and response share: two ports and two addresses, each with space for IPv6. */
-const ENDS = { bytes: 36, otherPort: 2, address: 4, otherAddress: 20 };
+const ENDS_LAYOUT = { bytes: 36, otherPort: 2, address: 4, otherAddress: 20 };
 const ANSWER_MAX_BYTES = 4_096;
 
-function endsOf(localEnd: SocketEnd, remoteEnd: SocketEnd): { family: number; ends: Buffer } {
-  const ends = Buffer.alloc(ENDS.bytes);
+function encodeEnds(localEnd: SocketEnd, remoteEnd: SocketEnd): { family: number; ends: Buffer } {
+  const ends = Buffer.alloc(ENDS_LAYOUT.bytes);
   const [address, otherAddress] = [ipaddr.process(localEnd.address), ipaddr.process(remoteEnd.address)];
   ends.writeUInt16BE(localEnd.port);
-  ends.writeUInt16BE(remoteEnd.port, ENDS.otherPort);
-  ends.set(address.toByteArray(), ENDS.address);
-  ends.set(otherAddress.toByteArray(), ENDS.otherAddress);
-  return { family: FAMILY[address.kind()], ends };
+  ends.writeUInt16BE(remoteEnd.port, ENDS_LAYOUT.otherPort);
+  ends.set(address.toByteArray(), ENDS_LAYOUT.address);
+  ends.set(otherAddress.toByteArray(), ENDS_LAYOUT.otherAddress);
+  return { family: ADDRESS_FAMILY[address.kind()], ends };
 }
 
-function requestOf(number: number, family: number, ends: Buffer): Buffer {
-  const request = Buffer.alloc(REQUEST.bytes);
-  request.writeUInt32LE(REQUEST.bytes);
-  request.writeUInt16LE(SOCK_DIAG_BY_FAMILY, REQUEST.type);
-  request.writeUInt16LE(NLM_F_REQUEST, REQUEST.flags);
-  request.writeUInt32LE(number, REQUEST.number);
-  request.writeUInt8(family, REQUEST.family);
-  request.writeUInt8(IPPROTO_TCP, REQUEST.protocol);
-  request.writeUInt32LE(ANY, REQUEST.states);
-  request.set(ends, REQUEST.ends);
-  request.fill(0xff, REQUEST.cookie);
+function encodeRequest(number: number, family: number, ends: Buffer): Buffer {
+  const request = Buffer.alloc(REQUEST_LAYOUT.bytes);
+  request.writeUInt32LE(REQUEST_LAYOUT.bytes);
+  request.writeUInt16LE(SOCK_DIAG_BY_FAMILY, REQUEST_LAYOUT.type);
+  request.writeUInt16LE(NLM_F_REQUEST, REQUEST_LAYOUT.flags);
+  request.writeUInt32LE(number, REQUEST_LAYOUT.number);
+  request.writeUInt8(family, REQUEST_LAYOUT.family);
+  request.writeUInt8(IPPROTO_TCP, REQUEST_LAYOUT.protocol);
+  request.writeUInt32LE(ANY, REQUEST_LAYOUT.states);
+  request.set(ends, REQUEST_LAYOUT.ends);
+  request.fill(0xff, REQUEST_LAYOUT.cookie);
   return request;
 }
 
@@ -71,14 +81,15 @@ export async function openKernelSockets(): Promise<AskKernel | null> {
 
   return (localEnd, remoteEnd) => {
     number = (number + 1) % ANY;
-    const { family, ends } = endsOf(localEnd, remoteEnd);
-    if (send(socket, requestOf(number, family, ends), REQUEST.bytes, 0) !== REQUEST.bytes) return null;
+    const { family, ends } = encodeEnds(localEnd, remoteEnd);
+    if (send(socket, encodeRequest(number, family, ends), REQUEST_LAYOUT.bytes, 0) !== REQUEST_LAYOUT.bytes)
+      return null;
     // The kernel responds before `send` returns, so there is no wait.
     const received: number = receive(socket, answer, answer.length, MSG_DONTWAIT);
-    if (received < ANSWER.bytes || answer.readUInt16LE(ANSWER.type) !== SOCK_DIAG_BY_FAMILY) return null;
-    if (answer.readUInt32LE(ANSWER.number) !== number) return null;
+    if (received < ANSWER_LAYOUT.bytes || answer.readUInt16LE(ANSWER_LAYOUT.type) !== SOCK_DIAG_BY_FAMILY) return null;
+    if (answer.readUInt32LE(ANSWER_LAYOUT.number) !== number) return null;
     // If the connection is gone, the kernel returns the listener of its port instead.
-    const told = answer.subarray(ANSWER.ends, ANSWER.ends + ENDS.bytes);
-    return told.equals(ends) ? answer.readUInt32LE(ANSWER.uid) : null;
+    const told = answer.subarray(ANSWER_LAYOUT.ends, ANSWER_LAYOUT.ends + ENDS_LAYOUT.bytes);
+    return told.equals(ends) ? answer.readUInt32LE(ANSWER_LAYOUT.uid) : null;
   };
 }

@@ -11,14 +11,14 @@ const UID_COLUMN = 7;
 export const NO_OWNER = -1;
 
 /** Formats an end of a connection as the kernel does: each word of the address in the machine's byte order, then the port. */
-function written({ address, port }: SocketEnd): string {
+function formatSocketEnd({ address, port }: SocketEnd): string {
   const bytes = Buffer.from(ipaddr.process(address).toByteArray()).swap32();
   return `${bytes.toString("hex")}:${port.toString(16).padStart(4, "0")}`.toUpperCase();
 }
 
 /** Finds the owner in the tables of /proc, which is slow but works wherever /proc exists. */
 export async function uidByTable(localEnd: SocketEnd, remoteEnd: SocketEnd): Promise<number | null> {
-  const pair = ` ${written(localEnd)} ${written(remoteEnd)} `;
+  const pair = ` ${formatSocketEnd(localEnd)} ${formatSocketEnd(remoteEnd)} `;
   // Systems without /proc do not report the owner.
   const table = await readFile(TABLES[ipaddr.process(localEnd.address).kind()], "latin1").catch(() => null);
   if (table === null) return null;

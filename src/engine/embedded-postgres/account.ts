@@ -9,7 +9,7 @@ export interface SystemAccount {
   gid: number;
 }
 
-const PREFERRED = ["postgres", "nobody"];
+const PREFERRED_ACCOUNTS = ["postgres", "nobody"];
 
 interface PasswdRow extends SystemAccount {
   name: string;
@@ -24,19 +24,19 @@ function readPasswd(): PasswdRow[] {
 }
 
 /** Chooses the owner of an existing cluster if possible. PostgreSQL requires an account with an entry in passwd. */
-function choose(rows: PasswdRow[], ownerUid: number | null): PasswdRow | undefined {
+function chooseAccount(rows: PasswdRow[], ownerUid: number | null): PasswdRow | undefined {
   const owner = rows.find((row) => row.uid === ownerUid && row.uid !== 0);
-  return owner ?? PREFERRED.flatMap((name) => rows.filter((row) => row.name === name))[0];
+  return owner ?? PREFERRED_ACCOUNTS.flatMap((name) => rows.filter((row) => row.name === name))[0];
 }
 
 /** @throws EmbeddedPostgresError as root on a machine without an unprivileged account */
 export function accountFor(clusterDir: string): SystemAccount | null {
   if (process.getuid?.() !== 0) return null;
   const ownerUid = statSync(clusterDir, { throwIfNoEntry: false })?.uid ?? null;
-  const chosen = choose(readPasswd(), ownerUid);
+  const chosen = chooseAccount(readPasswd(), ownerUid);
   if (!chosen) {
     throw new EmbeddedPostgresError(
-      `PostgreSQL refuses to run as root and /etc/passwd has neither ${PREFERRED.join(" nor ")}: run as another user, or set DATABASE_URL.`,
+      `PostgreSQL refuses to run as root and /etc/passwd has neither ${PREFERRED_ACCOUNTS.join(" nor ")}: run as another user, or set DATABASE_URL.`,
     );
   }
   return { uid: chosen.uid, gid: chosen.gid };

@@ -35,7 +35,7 @@ function packageFolder(): string {
   }
 }
 
-function isThere(path: string): boolean {
+function fileExists(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 }
 
@@ -49,11 +49,11 @@ export function makeLinks(folder: string): void {
   >;
   for (const { source, target } of links) {
     const path = join(folder, target);
-    if (isThere(path)) continue;
+    if (fileExists(path)) continue;
     try {
       symlinkSync(relative(dirname(path), join(folder, source)), path);
     } catch (error) {
-      if (!isThere(path)) throw error;
+      if (!fileExists(path)) throw error;
     }
   }
 }
@@ -90,7 +90,7 @@ function publicCopy(folder: string): string {
   mkdirSync(PUBLIC_CACHE, { recursive: true });
   assertOwnedByRoot(PUBLIC_CACHE);
   chmodSync(PUBLIC_CACHE, 0o755);
-  if (!isThere(copy)) {
+  if (!fileExists(copy)) {
     const draft = `${copy}.${process.pid}`;
     cpSync(join(folder, "native"), join(draft, "native"), {
       recursive: true,
@@ -102,7 +102,7 @@ function publicCopy(folder: string): string {
       renameSync(draft, copy);
     } catch (error) {
       rmSync(draft, { recursive: true, force: true });
-      if (!isThere(copy)) throw error;
+      if (!fileExists(copy)) throw error;
     }
   }
   assertOwnedByRoot(copy);

@@ -47,7 +47,7 @@ async function runToEnd(program: string, args: string[], options: SpawnOptions, 
 }
 
 /** Runs `action` with a file descriptor for `content`: a temporary file that the account can open. */
-async function withInput(
+async function runWithInput(
   path: string,
   content: string,
   account: SystemAccount | null,
@@ -79,7 +79,7 @@ export async function createCluster(context: ClusterContext, password: string, s
     "--auth=scram-sha-256",
   ];
   args.push("--encoding=UTF8", "--locale=C", ...(sync ? [] : ["--no-sync"]));
-  await withInput(`${clusterDir}.password`, `${password}\n`, account, (fd) =>
+  await runWithInput(`${clusterDir}.password`, `${password}\n`, account, (fd) =>
     runToEnd(binaries.initdb, args, spawnOptions(account, draft), fd),
   );
   renameSync(draft, clusterDir);
@@ -89,7 +89,7 @@ export async function createCluster(context: ClusterContext, password: string, s
 export async function resetPassword(context: ClusterContext, password: string): Promise<void> {
   const { binaries, account, clusterDir } = context;
   const args = ["--single", "-D", dataFolderArgument(clusterDir), "postgres"];
-  await withInput(`${clusterDir}.password`, `ALTER ROLE ${SUPERUSER} PASSWORD '${password}'\n`, account, (fd) =>
+  await runWithInput(`${clusterDir}.password`, `ALTER ROLE ${SUPERUSER} PASSWORD '${password}'\n`, account, (fd) =>
     runToEnd(binaries.postgres, args, spawnOptions(account, clusterDir), fd),
   );
 }

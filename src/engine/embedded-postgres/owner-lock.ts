@@ -3,7 +3,7 @@ import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:
 import { EmbeddedPostgresError } from "./failure.js";
 import { isAlive, startTicks } from "./processes.js";
 
-const ATTEMPTS = 10;
+const LOCK_ATTEMPTS = 10;
 
 interface Owner {
   pid: number;
@@ -73,7 +73,7 @@ export function lockHolder(path: string): number | null {
 /** @throws EmbeddedPostgresError with the PID of the running owner */
 export function acquireOwnerLock(path: string, folder: string): OwnerLock {
   const ownOwnerText = JSON.stringify({ pid: process.pid, startTicks: startTicks(process.pid) } satisfies Owner);
-  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+  for (let attempt = 0; attempt < LOCK_ATTEMPTS; attempt += 1) {
     if (tryCreate(path, ownOwnerText)) {
       return { release: () => readText(path) === ownOwnerText && rmSync(path, { force: true }) };
     }

@@ -20,7 +20,7 @@ const START_ATTEMPTS = 40;
 const RETRY_MS = 100;
 
 /** True for temporary faults: another program has taken the port, or a process of a killed server has not ended yet. */
-const isPassing = (fault: string): boolean =>
+const isPassingFault = (fault: string): boolean =>
   /pre-existing shared memory block|could not create any TCP\/IP sockets/.test(fault) ||
   (fault.includes("lock file") && fault.includes("already exists"));
 
@@ -78,12 +78,12 @@ async function freePort(): Promise<number> {
   return typeof address === "object" && address ? address.port : 0;
 }
 
-const SOCKET = ".s.PGSQL.";
+const SOCKET_FILE_PREFIX = ".s.PGSQL.";
 
 /** Removes the socket files of killed servers, because each start uses another port. */
 function removeSockets(clusterDir: string): void {
   for (const name of readdirSync(clusterDir)) {
-    if (name.startsWith(SOCKET)) rmSync(join(clusterDir, name), { force: true });
+    if (name.startsWith(SOCKET_FILE_PREFIX)) rmSync(join(clusterDir, name), { force: true });
   }
 }
 
@@ -109,7 +109,7 @@ interface Launched {
   fault: string | null;
 }
 
-async function launch(context: ClusterContext, args: string[], log: Logger): Promise<Launched> {
+async function launchPostmaster(context: ClusterContext, args: string[], log: Logger): Promise<Launched> {
   // A separate session: Ctrl-C reaches only the service, which stops the database last.
   const options = { ...spawnOptions(context.account, context.clusterDir), detached: true };
   const child = spawn(context.binaries.postgres, args, { ...options, stdio: ["ignore", "ignore", "pipe"] });
@@ -124,7 +124,7 @@ async function launch(context: ClusterContext, args: string[], log: Logger): Pro
   return { child, fault };
 }
 
-function supervise(child: ChildProcess, port: number, clusterDir: string, log: Logger): Postmaster {
+function supervisePostmaster(child: ChildProcess, port: number, clusterDir: string, log: Logger): Postmaster {
   let stopping: Promise<void> | null = null;
   const watchdog = watchOver(child.pid!);
   const closed = new Promise<void>((resolve) => {
@@ -141,7 +141,7 @@ function supervise(child: ChildProcess, port: number, clusterDir: string, log: L
 
   return {
     port,
-    socketPath: join(clusterDir, `${SOCKET}${port}`),
+    socketPath: join(clusterDir, `${SOCKET_FILE_PREFIX}${port}`),
     failed: new Promise((resolve) => child.once("exit", () => !stopping && resolve())),
     stop: () => {
       stopping ??= stop();
@@ -159,10 +159,10 @@ export async function startPostmaster(
   removeSockets(context.clusterDir);
   for (let attempt = 1; ; attempt += 1) {
     const port = await freePort();
-    const { child, fault } = await launch(context, serverArguments(context.clusterDir, port, settings), log);
-    if (fault === null) return supervise(child, port, context.clusterDir, log);
+    const { child, fault } = await launchPostmaster(context, serverArguments(context.clusterDir, port, settings), log);
+    if (fault === null) return supervisePostmaster(child, port, context.clusterDir, log);
     if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) await shutDown(child.pid);
-    if (attempt === START_ATTEMPTS || !isPassing(fault)) {
+    if (attempt === START_ATTEMPTS || !isPassingFault(fault)) {
       throw new EmbeddedPostgresError(`PostgreSQL did not start: ${fault}`);
     }
     await delay(RETRY_MS);

@@ -13,8 +13,8 @@ export const LOG_SETTINGS: Readonly<Record<string, string>> = {
   lc_messages: "C",
 };
 
-const LINE = /^([\w -]*)\|([0-9A-Z]{5})\|(\w+): {2}(.*)$/;
-const READY = "database system is ready to accept connections";
+const LOG_LINE = /^([\w -]*)\|([0-9A-Z]{5})\|(\w+): {2}(.*)$/;
+const READY_MESSAGE = "database system is ready to accept connections";
 
 /** Matches SQLSTATE classes that concern the server and not the data: connection, authorization, resources, state, system, internal. */
 const ABOUT_THE_SERVER = /^(00|01|08|28|53|55|57|58|F0|XX)/;
@@ -32,7 +32,7 @@ export function createServerLog(log: Logger, onReady: () => void): ServerLog {
   function line(text: string): void {
     // A tab continues the previous line, which may have been suppressed.
     if (text === "" || text.startsWith("\t")) return;
-    const [, backend, sqlState = "", severity = "", logText = ""] = LINE.exec(text) ?? [];
+    const [, backend, sqlState = "", severity = "", logText = ""] = LOG_LINE.exec(text) ?? [];
     if (severity === "") {
       fault = text;
       log.warn({ postgres: text }, "PostgreSQL");
@@ -46,7 +46,7 @@ export function createServerLog(log: Logger, onReady: () => void): ServerLog {
     const level =
       about && severity !== "LOG" && severity !== "INFO" && !severity.startsWith("DEBUG") ? "warn" : "debug";
     log[level]({ backend, sqlState, severity, postgres: message }, "PostgreSQL");
-    if (severity === "LOG" && message === READY) onReady();
+    if (severity === "LOG" && message === READY_MESSAGE) onReady();
   }
 
   return { line, lastFault: () => fault };

@@ -6,7 +6,7 @@ import { once } from "node:events";
  * The script waits in `read` until this process closes its end of the pipe. It then stops the server with a fast
  * shutdown, and with an immediate one if that takes too long.
  */
-const WATCH = `
+const WATCHDOG_SCRIPT = `
   trap '' INT TERM HUP
   read -r _
   kill -INT "$1"
@@ -21,7 +21,7 @@ export interface Watchdog {
 /** Starts the watchdog for the server with this PID. Without a shell there is none, and the next start stops a server that was left. */
 export function watchOver(pid: number): Watchdog {
   // A separate session: Ctrl-C must not end the watchdog before the service.
-  const shell = spawn("/bin/sh", ["-c", WATCH, "svc-watchdog", String(pid)], {
+  const shell = spawn("/bin/sh", ["-c", WATCHDOG_SCRIPT, "svc-watchdog", String(pid)], {
     cwd: "/",
     env: { PATH: "/usr/bin:/bin" },
     stdio: ["pipe", "ignore", "ignore"],

@@ -18,7 +18,7 @@ export const HEADERS_MAX_BYTES = 64 * 1024;
 
 const bare = (hostname: string): string => hostname.replace(/^\[(.*)\]$/, "$1");
 
-function secure(socket: Socket, hostname: string): Promise<Socket> {
+function secureSocket(socket: Socket, hostname: string): Promise<Socket> {
   const host = bare(hostname);
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
   const servername = isIP(host) === 0 ? { servername: host } : {};
@@ -43,7 +43,7 @@ function connectorOver(open: OpenConnection): buildConnector.connector {
   return ({ hostname, protocol, port }, callback) => {
     const isSecure = protocol === "https:";
     const connected = open(bare(hostname), Number(port) || (isSecure ? 443 : 80));
-    const settled = connected.then((socket) => (isSecure ? secure(socket, hostname) : socket));
+    const settled = connected.then((socket) => (isSecure ? secureSocket(socket, hostname) : socket));
     settled.then(
       (socket) => callback(null, socket.setNoDelay(true) as never),
       (error: Error) => callback(error, null),

@@ -20,12 +20,13 @@ const ZSTD_WINDOW_LOG = 23;
 const ZLIB_METHOD_DEFLATE = 8;
 
 /** Chooses the decoder of `deflate` by its first byte: by its specification it is a zlib stream, but some servers send a raw one. */
-const inflate = (first: number) => ((first & 0x0f) === ZLIB_METHOD_DEFLATE ? createInflate() : createInflateRaw());
+const createInflater = (first: number) =>
+  (first & 0x0f) === ZLIB_METHOD_DEFLATE ? createInflate() : createInflateRaw();
 
-const DECODERS: Readonly<Record<string, (first: number) => Transform>> = {
+const DECODER_BY_ENCODING: Readonly<Record<string, (first: number) => Transform>> = {
   gzip: () => createGunzip(),
   "x-gzip": () => createGunzip(),
-  deflate: inflate,
+  deflate: createInflater,
   br: () => createBrotliDecompress(),
   zstd: () => createZstdDecompress({ params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG } }),
 };
@@ -46,17 +47,17 @@ function decodersOf(encoding: string, first: number, origin: string): Transform[
     .split(",")
     .map((name) => name.trim())
     .filter((name) => name !== "" && name !== "identity");
-  const unknown = names.find((name) => !Object.hasOwn(DECODERS, name));
+  const unknown = names.find((name) => !Object.hasOwn(DECODER_BY_ENCODING, name));
   if (unknown !== undefined || names.length > ENCODINGS_MAX) {
     const message = `the response of ${origin} has a Content-Encoding other than ${ACCEPT_ENCODING}`;
     throw new OutgoingError("UNSUPPORTED", message, origin);
   }
   // Only the outer encoding starts with the known byte; an inner deflate follows the specification.
-  return names.reverse().map((name, index) => DECODERS[name]!(index === 0 ? first : ZLIB_METHOD_DEFLATE));
+  return names.reverse().map((name, index) => DECODER_BY_ENCODING[name]!(index === 0 ? first : ZLIB_METHOD_DEFLATE));
 }
 
 /** Returns a stream that passes on at most `maxBytes`, and then fails. */
-function bound(maxBytes: number, tooLarge: () => Error): Transform {
+function limitBytes(maxBytes: number, tooLarge: () => Error): Transform {
   let bytes = 0;
   return new Transform({
     transform(part: Buffer, _encoding, done) {
@@ -96,12 +97,12 @@ export async function readDecoded(body: Readable, options: DecodingOptions, sign
     const source = body[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
     const first = await firstPart(source);
     if (first === null) return Buffer.alloc(0);
-    const steps = decodersOf(encoding, first[0]!, origin).flatMap((step) => [step, bound(maxBytes, tooLarge)]);
+    const steps = decodersOf(encoding, first[0]!, origin).flatMap((step) => [step, limitBytes(maxBytes, tooLarge)]);
     async function* whole(): AsyncGenerator<Buffer> {
       yield first!;
       for (let next = await source.next(); !next.done; next = await source.next()) yield next.value;
     }
-    await pipeline([whole, bound(maxBytes, tooLarge), ...steps, collect] as never, { signal });
+    await pipeline([whole, limitBytes(maxBytes, tooLarge), ...steps, collect] as never, { signal });
     return Buffer.concat(parts);
   } catch (error) {
     body.on("error", () => undefined).destroy();

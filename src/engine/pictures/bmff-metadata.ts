@@ -119,7 +119,7 @@ function blankIn(file: Buffer, from: number, to: number, depth: number): void {
 }
 
 /** Removes private items. Changes and returns `file` itself. @throws RangeError if a box points beyond the file */
-export function withoutPrivateItems(file: Buffer): Buffer {
+export function removePrivateItems(file: Buffer): Buffer {
   blankIn(file, 0, file.length, 0);
   return file;
 }

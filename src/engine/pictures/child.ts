@@ -6,7 +6,7 @@ import { createWriteStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
 import sharp, { type Sharp } from "sharp";
 import type { FrameHeader, Job } from "../pictures.js";
-import { DamagedPicture, withoutPrivateMetadata } from "./private-metadata.js";
+import { DamagedPicture, removePrivateMetadata } from "./private-metadata.js";
 
 const DECODERS = ["Jpeg", "Png", "Webp", "Nsgif", "Heif", "Tiff"];
 /** Effort of the AVIF encoder. It is low, because AVIF at the best effort takes seconds. */
@@ -28,7 +28,7 @@ async function standardInput(): Promise<Buffer> {
 const openPicture = (file: Buffer, maxPixels: number): Sharp =>
   sharp(file, { limitInputPixels: maxPixels, sequentialRead: true, pages: 1 }).autoOrient();
 
-function encoded(picture: Sharp, { format, quality }: { format: string; quality: number }): Sharp {
+function encodePicture(picture: Sharp, { format, quality }: { format: string; quality: number }): Sharp {
   switch (format) {
     case "avif":
       return picture.avif({ quality, effort: AVIF_EFFORT });
@@ -58,16 +58,16 @@ async function thumbnailOf(file: Buffer, { maxPixels, thumbnail }: Job): Promise
   return { size: [autoOrient.width, autoOrient.height], bytes: await small.webp({ quality }).toBuffer() };
 }
 
-async function resized(file: Buffer, { maxPixels, resize }: Job): Promise<Shown> {
+async function resizePicture(file: Buffer, { maxPixels, resize }: Job): Promise<Shown> {
   const { width, format, quality } = resize!;
   const picture = openPicture(file, maxPixels);
   const sized = width === null ? picture : picture.resize({ width, withoutEnlargement: true });
-  const { data, info } = await encoded(sized, { format, quality }).toBuffer({ resolveWithObject: true });
+  const { data, info } = await encodePicture(sized, { format, quality }).toBuffer({ resolveWithObject: true });
   return { size: [info.width, info.height], bytes: data };
 }
 
 /** Yields a JSON header, preceded by its length, then the bytes that it describes. */
-function* framed(header: FrameHeader, parts: readonly Buffer[]): Generator<Buffer> {
+function* frameParts(header: FrameHeader, parts: readonly Buffer[]): Generator<Buffer> {
   const text = Buffer.from(JSON.stringify({ ...header, bytes: parts.reduce((sum, { length }) => sum + length, 0) }));
   const length = Buffer.alloc(4);
   length.writeUInt32BE(text.length);
@@ -78,26 +78,26 @@ function* framed(header: FrameHeader, parts: readonly Buffer[]): Generator<Buffe
 /** Decodes the picture. Returns the result, or the error as a result. */
 async function renderPicture(file: Buffer, job: Job): Promise<Generator<Buffer>> {
   try {
-    const { size, bytes } = await (job.resize ? resized(file, job) : thumbnailOf(file, job));
-    return framed({ size }, [bytes]);
+    const { size, bytes } = await (job.resize ? resizePicture(file, job) : thumbnailOf(file, job));
+    return frameParts({ size }, [bytes]);
   } catch (error) {
-    return framed({ fault: (error as Error).message }, []);
+    return frameParts({ fault: (error as Error).message }, []);
   }
 }
 
 /** Yields the results. The file without private metadata comes first, because it needs no decoder, which may crash this process. */
-async function* answer(file: Buffer, job: Job): AsyncGenerator<Buffer> {
+async function* answerJob(file: Buffer, job: Job): AsyncGenerator<Buffer> {
   if (job.resize) return yield* await renderPicture(file, job);
   let parts: Buffer[];
   try {
-    parts = withoutPrivateMetadata(file, job.contentType);
+    parts = removePrivateMetadata(file, job.contentType);
   } catch (error) {
     if (!(error instanceof DamagedPicture)) throw error;
-    return yield* framed({ fault: error.message }, []);
+    return yield* frameParts({ fault: error.message }, []);
   }
-  yield* framed({}, parts);
+  yield* frameParts({}, parts);
   yield* await renderPicture(Buffer.concat(parts), job);
 }
 
 const job = JSON.parse(process.argv[2]!) as Job;
-await pipeline(answer(await standardInput(), job), createWriteStream("", { fd: 3 }));
+await pipeline(answerJob(await standardInput(), job), createWriteStream("", { fd: 3 }));

@@ -1,7 +1,7 @@
 /** Reads and writes the orientation in Exif data. Everything else in Exif is private and removed. */
 
-const ORIENTATION = 0x0112;
-const SHORT = 3;
+const ORIENTATION_TAG = 0x0112;
+const SHORT_TYPE = 3;
 
 /** Returns the orientation, 1 to 8 as in Exif; 1 (upright) if the data has none. @param tiff bytes from the byte order mark on */
 export function orientationIn(tiff: Buffer): number {
@@ -13,7 +13,7 @@ export function orientationIn(tiff: Buffer): number {
   if (first + 2 > tiff.length) return 1;
   const count = short(first);
   for (let at = first + 2; at < first + 2 + count * 12 && at + 12 <= tiff.length; at += 12) {
-    if (short(at) !== ORIENTATION) continue;
+    if (short(at) !== ORIENTATION_TAG) continue;
     const value = short(at + 8);
     return value >= 1 && value <= 8 ? value : 1;
   }
@@ -26,8 +26,8 @@ export function orientationOnly(orientation: number): Buffer {
   tiff.write("MM\0*", 0, "latin1");
   tiff.writeUInt32BE(8, 4);
   tiff.writeUInt16BE(1, 8);
-  tiff.writeUInt16BE(ORIENTATION, 10);
-  tiff.writeUInt16BE(SHORT, 12);
+  tiff.writeUInt16BE(ORIENTATION_TAG, 10);
+  tiff.writeUInt16BE(SHORT_TYPE, 12);
   tiff.writeUInt32BE(1, 14);
   tiff.writeUInt16BE(orientation, 18);
   return tiff;

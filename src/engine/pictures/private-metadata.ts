@@ -3,9 +3,9 @@
  * stay bit by bit. Decodes nothing, and accepts malicious files.
  */
 import { crc32 } from "node:zlib";
-import { withoutPrivateItems } from "./bmff-metadata.js";
+import { removePrivateItems } from "./bmff-metadata.js";
 import { orientationIn, orientationOnly } from "./exif.js";
-import { withoutPrivateTags } from "./tiff-metadata.js";
+import { removePrivateTags } from "./tiff-metadata.js";
 
 /** Error if the file does not have the format that its first bytes announce. */
 export class DamagedPicture extends Error {
@@ -17,7 +17,7 @@ const EXIF_MARK = Buffer.from("Exif\0\0", "latin1");
 const isPlainMarker = (marker: number) => marker === 0x01 || (marker >= 0xd0 && marker <= 0xd8);
 
 /** True for a JPEG segment that a viewer needs: JFIF, colours, Adobe's colour transform. */
-function isOfDisplay(marker: number, content: Buffer): boolean {
+function isDisplayMarker(marker: number, content: Buffer): boolean {
   if (marker === 0xe0) return content.toString("latin1", 0, 4) === "JFIF";
   if (marker === 0xe2) return content.toString("latin1", 0, 11) === "ICC_PROFILE";
   if (marker === 0xee) return content.toString("latin1", 0, 5) === "Adobe";
@@ -61,7 +61,7 @@ function cleanJpeg(file: Buffer): Buffer[] {
     const content = file.subarray(at + 4, segmentEnd);
     if (marker === 0xe1 && content.subarray(0, 6).equals(EXIF_MARK)) orientation = orientationIn(content.subarray(6));
     const scanEnd = marker === 0xda ? endOfScan(file, segmentEnd) : segmentEnd;
-    if (isOfDisplay(marker, content)) retained.push(file.subarray(at, scanEnd));
+    if (isDisplayMarker(marker, content)) retained.push(file.subarray(at, scanEnd));
     at = scanEnd;
   }
   if (orientation !== 1) retained.splice(1, 0, orientationSegment(orientation));
@@ -166,27 +166,27 @@ function cleanGif(file: Buffer): Buffer[] {
   return [...retained, Buffer.from([0x3b])];
 }
 
-const CLEANERS: Readonly<Record<string, (file: Buffer) => Buffer[]>> = {
+const CLEANER_BY_TYPE: Readonly<Record<string, (file: Buffer) => Buffer[]>> = {
   "image/jpeg": cleanJpeg,
   "image/png": cleanPng,
   "image/apng": cleanPng,
   "image/webp": cleanWebp,
   "image/gif": cleanGif,
-  "image/tiff": (file) => [withoutPrivateTags(file)],
-  "image/avif": (file) => [withoutPrivateItems(file)],
-  "image/heic": (file) => [withoutPrivateItems(file)],
-  "image/heif": (file) => [withoutPrivateItems(file)],
-  "image/heic-sequence": (file) => [withoutPrivateItems(file)],
-  "image/heif-sequence": (file) => [withoutPrivateItems(file)],
+  "image/tiff": (file) => [removePrivateTags(file)],
+  "image/avif": (file) => [removePrivateItems(file)],
+  "image/heic": (file) => [removePrivateItems(file)],
+  "image/heif": (file) => [removePrivateItems(file)],
+  "image/heic-sequence": (file) => [removePrivateItems(file)],
+  "image/heif-sequence": (file) => [removePrivateItems(file)],
 };
 
 /** Picture types whose metadata this file can remove. */
-export const CLEANABLE_FORMATS: readonly string[] = Object.keys(CLEANERS);
+export const CLEANABLE_FORMATS: readonly string[] = Object.keys(CLEANER_BY_TYPE);
 
 /** Returns the parts of a file without private metadata, to be written in order. @throws DamagedPicture */
-export function withoutPrivateMetadata(file: Buffer, contentType: string): Buffer[] {
+export function removePrivateMetadata(file: Buffer, contentType: string): Buffer[] {
   try {
-    return CLEANERS[contentType]?.(file) ?? [file];
+    return CLEANER_BY_TYPE[contentType]?.(file) ?? [file];
   } catch (error) {
     // A length points beyond the file.
     if (error instanceof RangeError) throw new DamagedPicture("the picture's file ends too early");

@@ -1,10 +1,10 @@
 /** Removes private tags from the directories of a TIFF in place, and overwrites their values. All other bytes keep their positions. */
 
 /** Numbers of private tags: XMP, IPTC, Photoshop, Exif, GPS, and texts about maker, device, time and place. */
-const PRIVATE = new Set([700, 33723, 34377, 34665, 34853, 270, 271, 272, 305, 306, 315, 316, 33432, 40093, 50341]);
-const DIRECTORIES = new Set([34665, 34853, 40965]);
+const PRIVATE_TAGS = new Set([700, 33723, 34377, 34665, 34853, 270, 271, 272, 305, 306, 315, 316, 33432, 40093, 50341]);
+const DIRECTORY_TAGS = new Set([34665, 34853, 40965]);
 /** Size in bytes of a value by its type: BYTE ASCII SHORT LONG RATIONAL SBYTE UNDEFINED SSHORT SLONG SRATIONAL FLOAT DOUBLE IFD. */
-const SIZES = [0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4];
+const BYTES_BY_FIELD_TYPE = [0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4];
 const DIRECTORIES_MAX = 1_000;
 
 class Tiff {
@@ -43,9 +43,9 @@ class Tiff {
   }
 
   private blank(entry: number): void {
-    const bytes = (SIZES[this.short(entry + 2)] ?? 1) * this.long(entry + 4);
+    const bytes = (BYTES_BY_FIELD_TYPE[this.short(entry + 2)] ?? 1) * this.long(entry + 4);
     const value = this.long(entry + 8);
-    if (DIRECTORIES.has(this.short(entry))) this.blankDirectory(value);
+    if (DIRECTORY_TAGS.has(this.short(entry))) this.blankDirectory(value);
     else if (bytes > 4) this.file.fill(0, value, Math.min(this.file.length, value + bytes));
   }
 
@@ -61,7 +61,7 @@ class Tiff {
     for (let at = first; this.enters(at); ) {
       const entries = this.entries(at);
       const next = this.long(at + 2 + entries.length * 12);
-      const isPrivate = (entry: number) => PRIVATE.has(this.short(entry));
+      const isPrivate = (entry: number) => PRIVATE_TAGS.has(this.short(entry));
       for (const entry of entries.filter(isPrivate)) this.blank(entry);
       const retained = entries
         .filter((entry) => !isPrivate(entry))
@@ -76,7 +76,7 @@ class Tiff {
 }
 
 /** Removes private tags. Changes and returns `file` itself. @throws RangeError if an offset points beyond the file */
-export function withoutPrivateTags(file: Buffer): Buffer {
+export function removePrivateTags(file: Buffer): Buffer {
   const tiff = new Tiff(file);
   // BigTIFF has other offsets, so the file does not count as a picture here.
   if (tiff.short(2) !== 42) throw new RangeError("not a TIFF of 32 bits");

@@ -17,7 +17,7 @@ const SHORT_MATCH_BYTES = 3;
 /** Bytes before the end of a truncated text in which a pattern may end: a cut within an escape leaves up to five of its bytes. */
 const CUT_SLACK = 6;
 
-const HASH = 0x9e3779b1;
+const HASH_FACTOR = 0x9e3779b1;
 
 interface Ordered {
   pattern: Uint8Array;
@@ -26,7 +26,7 @@ interface Ordered {
   shared: number;
 }
 
-function inOrder(patterns: readonly Uint8Array[]): Ordered[] {
+function sortPatterns(patterns: readonly Uint8Array[]): Ordered[] {
   const sorted = patterns.map((pattern, index) => ({ pattern, index, shared: 0 }));
   sorted.sort((a, b) => Buffer.compare(a.pattern, b.pattern) || a.index - b.index);
   for (let at = 1; at < sorted.length; at += 1) {
@@ -60,7 +60,7 @@ export class Automaton {
 
   /** @param patterns each of at least PATTERN_MIN_BYTES; of equal ones the first counts */
   constructor(patterns: readonly Uint8Array[]) {
-    const sorted = inOrder(patterns);
+    const sorted = sortPatterns(patterns);
     const total = sorted.reduce((sum, { pattern, shared }) => sum + pattern.length - shared, 1);
     this.first = new Int16Array(total).fill(-1);
     this.fail = new Int32Array(total);
@@ -109,7 +109,7 @@ export class Automaton {
     this.branches[node] = 1;
     const key = node * 256 + label;
     const mask = this.others.length - 1;
-    let slot = Math.imul(key, HASH) & mask;
+    let slot = Math.imul(key, HASH_FACTOR) & mask;
     while (this.others[slot] !== -1) slot = (slot + 1) & mask;
     this.others[slot] = key;
     this.otherNodes[slot] = child;
@@ -118,7 +118,7 @@ export class Automaton {
   private otherChild(node: number, label: number): number {
     const key = node * 256 + label;
     const mask = this.others.length - 1;
-    for (let slot = Math.imul(key, HASH) & mask; this.others[slot] !== -1; slot = (slot + 1) & mask) {
+    for (let slot = Math.imul(key, HASH_FACTOR) & mask; this.others[slot] !== -1; slot = (slot + 1) & mask) {
       if (this.others[slot] === key) return this.otherNodes[slot]!;
     }
     return 0;

@@ -15,7 +15,7 @@ const LEFT_OUT_BYTES = 6;
  * A byte that no pattern contains. At least five of them separate two texts in one buffer, which is more than may
  * follow a truncated text.
  */
-const SEPARATOR = 0xff;
+const DIGIT_SEPARATOR = 0xff;
 
 /** A layer of the text, and its pairs of adjacent bytes as numbers: those at even places and those at odd ones. */
 interface Digits {
@@ -62,7 +62,7 @@ function addRuns(
 }
 
 /** Runs whose starts differ by a multiple of this number of digits decode to equally aligned bytes. */
-const ALIGNED = 4;
+const DIGITS_PER_ALIGNMENT = 4;
 
 /**
  * Returns the parts of the runs within `reach` of the spans, or of the end, where a truncated text ends. Each part begins at a multiple of
@@ -73,7 +73,7 @@ function runsNear(runs: readonly number[], spans: Spans, reach: number): readonl
   const near: number[] = [];
   for (let run = 0, span = 0; run < runs.length; run += 2) {
     const [from, to] = [runs[run]!, runs[run + 1]!];
-    const firstByte = (place: number) => from + (Math.max(0, place - reach - from) & -ALIGNED);
+    const firstByte = (place: number) => from + (Math.max(0, place - reach - from) & -DIGITS_PER_ALIGNMENT);
     const ofRun: number[] = [];
     while (span < spans.length && spans[span + 1]! < from) span += 2;
     for (let at = span; at < spans.length && spans[at]! <= to; at += 2) {
@@ -144,7 +144,7 @@ class Runs {
       const to = runs[run + 1]!;
       const next = started + this.room(runs[run]!, to);
       end = started + (((to - from) * bitsPerDigit) >> 3);
-      for (let at = end; at < next; at += 1) bytes[at] = SEPARATOR;
+      for (let at = end; at < next; at += 1) bytes[at] = DIGIT_SEPARATOR;
       if (places !== null) this.recordPositions(from, to, places.subarray(started, next));
       started = next;
     }

@@ -11,15 +11,15 @@ const LOWER_X = 0x78;
 /** Distance up to which bytes are searched and copied one by one, because a library call would cost as much. */
 const BYTEWISE_DISTANCE = 64;
 /** Bytes before an escape that its meaning may overwrite (a high surrogate). */
-const REWRITTEN = 3;
+const REWRITTEN_BYTES_MAX = 3;
 const WRITTEN_MAX = 4;
 /** Larger than every text. */
 const BEYOND_EVERY_TEXT = 2 ** 30;
 
 /** Byte that a backslash followed by this character stands for; 0 for none. */
-const ESCAPED = new Uint8Array(256);
+const ESCAPED_BYTES = new Uint8Array(256);
 for (const [name, value] of Object.entries({ b: 8, t: 9, n: 10, f: 12, r: 13, '"': 34, "\\": 92, "/": 47 })) {
-  ESCAPED[name.charCodeAt(0)] = value;
+  ESCAPED_BYTES[name.charCodeAt(0)] = value;
 }
 
 /** Returns the number in `count` hex digits from `from`; -1 if they are not digits. */
@@ -41,7 +41,7 @@ const PERCENT_LENGTH = 3;
 function escapeAt(bytes: Uint8Array, index: number): number {
   const mark = bytes[index];
   if (mark === BACKSLASH && index + 1 < bytes.length) {
-    const named = ESCAPED[bytes[index + 1]!]!;
+    const named = ESCAPED_BYTES[bytes[index + 1]!]!;
     return named === 0 ? codeAt(bytes, index) : (2 << LENGTH_SHIFT) | named;
   }
   if (mark !== PERCENT || index + 2 >= bytes.length) return 0;
@@ -163,7 +163,7 @@ function writeUnit(out: Writer, unit: number, from: number, length: number): num
 }
 
 /** Copies `[from, to)` to another array, or to an earlier place in the same array. */
-function copy<Units extends Uint8Array | Int32Array>(
+function copyUnits<Units extends Uint8Array | Int32Array>(
   bytes: Units,
   from: number,
   to: number,
@@ -189,8 +189,8 @@ export function unescapedLayer(layer: Layer, reused = false): Layer | null {
   const { bytes: written, at: places } = out;
   const rewrittenSpans: number[] = [];
   const moved = new MovedSpans(layer.changed);
-  copy(bytes, 0, first, written, 0);
-  if (places !== null) copy(at!, 0, first, places, 0);
+  copyUnits(bytes, 0, first, written, 0);
+  if (places !== null) copyUnits(at!, 0, first, places, 0);
   moved.upTo(0, first, first, true);
   let length = first;
   /** End of the output up to which `rewrittenSpans` is complete. */
@@ -199,8 +199,8 @@ export function unescapedLayer(layer: Layer, reused = false): Layer | null {
     const meaning = escapeAt(bytes, index);
     if (meaning === 0) {
       const to = escapes.endOfGap(index);
-      copy(bytes, index, to, written, length);
-      if (places !== null) copy(at!, index, to, places, length);
+      copyUnits(bytes, index, to, written, length);
+      if (places !== null) copyUnits(at!, index, to, places, length);
       length += to - index;
       if (moved.next <= to) moved.upTo(index, to, length, true);
       index = to;
@@ -208,7 +208,7 @@ export function unescapedLayer(layer: Layer, reused = false): Layer | null {
     }
     if (length + WRITTEN_MAX >= noted) {
       noted = length + BYTEWISE_DISTANCE;
-      addSpan(rewrittenSpans, Math.max(0, length - REWRITTEN), noted);
+      addSpan(rewrittenSpans, Math.max(0, length - REWRITTEN_BYTES_MAX), noted);
     }
     const value = meaning & 0xffff;
     const size = meaning >> LENGTH_SHIFT;

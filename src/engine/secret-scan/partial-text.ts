@@ -57,7 +57,7 @@ function addQuoted(intervals: Interval[], text: string, whole: ReadonlyMap<strin
 }
 
 /** Returns the largest index up to `undecided` that is not inside a secret. */
-function beforeSecrets(undecided: number, intervals: readonly Interval[]): number {
+function endBeforeSecrets(undecided: number, intervals: readonly Interval[]): number {
   let to = undecided;
   // The last one first: each may reach into one that begins before it.
   for (const interval of intervals.toReversed()) if (interval.from < to && interval.to > to) to = interval.from;
@@ -89,7 +89,7 @@ export function maskBeginning(
   intervals.sort((a, b) => a.from - b.from || b.to - a.to);
   // The whole text may become such a string.
   const mayBeWhole = from === 0 && [...whole.keys()].some((value) => value.startsWith(text));
-  const waiting = mayBeWhole ? from : beforeSecrets(Math.min(undecided, quotedFrom), intervals);
+  const waiting = mayBeWhole ? from : endBeforeSecrets(Math.min(undecided, quotedFrom), intervals);
   const to = isEnd ? text.length : Math.max(from, waiting);
   let masked = "";
   let at = from;

@@ -13,12 +13,12 @@ const NEVER_ESCAPED = /^[\w.~-]*$/;
 const TAKEN_AT_START = /^(?:u[\da-f]{4}|[\da-f]{1,4}|[nrt"\\/])/i;
 const TAKEN_AT_END = /(?:%[\da-f]?|\\(?:u[\da-f]{0,3}|x[\da-f]?)?)$/i;
 const LINE_BREAKS = /\r\n|\r|\n/g;
-const LABELS = /[.-]/g;
+const LABEL_SEPARATORS = /[.-]/g;
 
 const bytesOf = (text: string): Uint8Array => plainLayer(text, true).bytes;
 
 /** Yields the value, and the value without layers of escapes: removing a layer around it also removes one from it. */
-function* peelings(text: string): Generator<Uint8Array> {
+function* unescapedVariants(text: string): Generator<Uint8Array> {
   let layer: Layer | null = plainLayer(text, true);
   for (let times = 0; layer !== null && times <= PEELED_TIMES; times += 1, layer = unescapedLayer(layer))
     yield layer.bytes;
@@ -26,25 +26,25 @@ function* peelings(text: string): Generator<Uint8Array> {
 
 const unescapedUrl = (text: string): string =>
   text.replace(/(?:%[\da-f]{2})+/gi, (run) => Buffer.from(run.replaceAll("%", ""), "hex").toString());
-const reversed = (text: string): string => Array.from(text).reverse().join("");
+const reverseText = (text: string): string => Array.from(text).reverse().join("");
 const reversedUnits = (text: string): string => text.split("").reverse().join("");
 
 /**
  * Returns variants of a value: plus for space (forms), slash for backslash (URLs), lines joined by spaces, and reversed
  * by characters or code units.
  */
-function writings(value: string): string[] {
+function writtenVariants(value: string): string[] {
   const forward = new Set([
     value,
     value.replaceAll(" ", "+"),
     value.replaceAll("\\", "/"),
     value.replace(LINE_BREAKS, " "),
   ]);
-  return [...forward, reversed(value), reversedUnits(value)];
+  return [...forward, reverseText(value), reversedUnits(value)];
 }
 
 /** Removes line breaks from a pattern, because layers contain none. */
-const withoutBreaks = (bytes: Uint8Array): Uint8Array => bytes.filter((byte) => !isLineBreak(byte));
+const removeLineBreaks = (bytes: Uint8Array): Uint8Array => bytes.filter((byte) => !isLineBreak(byte));
 
 /** Returns the bytes to which reversed hex digits decode: reversed, with the digits of each byte exchanged. */
 const bytesOfReversedHex = (bytes: Buffer): Uint8Array => Buffer.from(reversedUnits(bytes.toString("hex")), "hex");
@@ -56,7 +56,7 @@ const bytesOfReversedHex = (bytes: Buffer): Uint8Array => Buffer.from(reversedUn
 const SHORT_BYTES = 11;
 
 /** Yields the decoded bytes of reversed base64. Digits with bits of the surrounding text are left out. */
-function* ofReversedBase64(bytes: Buffer): Generator<Uint8Array> {
+function* reversedBase64Patterns(bytes: Buffer): Generator<Uint8Array> {
   const decoded = (digits: string): Uint8Array => Buffer.from(reversedUnits(digits), "base64");
   // A short value would have too few digits left: then all digits of the value alone are used.
   if (bytes.length < SHORT_BYTES) yield decoded(bytes.toString("base64").replaceAll("=", ""));
@@ -66,16 +66,16 @@ function* ofReversedBase64(bytes: Buffer): Generator<Uint8Array> {
 /** Returns the patterns of the value's reversed hex and base64, as layers decode them. */
 function reversedDigits(value: string): Uint8Array[] {
   const bytes = Buffer.from(value);
-  return [bytesOfReversedHex(bytes), ...ofReversedBase64(bytes)]
-    .map(withoutBreaks)
+  return [bytesOfReversedHex(bytes), ...reversedBase64Patterns(bytes)]
+    .map(removeLineBreaks)
     .filter(({ length }) => length >= PATTERN_MIN_BYTES);
 }
 
-const unique = (patterns: readonly Uint8Array[]): Uint8Array[] => [
+const uniquePatterns = (patterns: readonly Uint8Array[]): Uint8Array[] => [
   ...new Map(patterns.map((pattern) => [Buffer.from(pattern).toString("latin1"), pattern])).values(),
 ];
 
-function withoutTaken(text: string): string {
+function removeTakenEnds(text: string): string {
   return NEVER_ESCAPED.test(text) ? text : text.replace(TAKEN_AT_START, "").replace(TAKEN_AT_END, "");
 }
 
@@ -83,12 +83,15 @@ function withoutTaken(text: string): string {
 export function patternsOf(value: string): Uint8Array[] {
   // A key or an ID: few patterns, because there may be thousands of values.
   if (NEVER_ESCAPED.test(value)) {
-    return unique([...[value, reversed(value)].map((text) => Buffer.from(text, "latin1")), ...reversedDigits(value)]);
+    return uniquePatterns([
+      ...[value, reverseText(value)].map((text) => Buffer.from(text, "latin1")),
+      ...reversedDigits(value),
+    ]);
   }
-  const texts = writings(value.trim())
-    .flatMap((text) => [...peelings(text), bytesOf(unescapedUrl(text)), bytesOf(withoutTaken(text))])
+  const texts = writtenVariants(value.trim())
+    .flatMap((text) => [...unescapedVariants(text), bytesOf(unescapedUrl(text)), bytesOf(removeTakenEnds(text))])
     .filter(({ length }) => length >= PATTERN_MIN_BYTES);
-  return unique([...texts, ...reversedDigits(value), ...reversedDigits(value.trim())]);
+  return uniquePatterns([...texts, ...reversedDigits(value), ...reversedDigits(value.trim())]);
 }
 
 /**
@@ -107,21 +110,21 @@ const base64Forms = (bytes: Buffer): string[] =>
   [0, 1, 2].flatMap((shift) => [innerDigits(bytes, shift, "base64"), innerDigits(bytes, shift, "base64url")]);
 
 /** Matches characters that URLs drop or replace, or that JSON escapes with a backslash. */
-const ALTERED = /[\s"\\]/;
-const DROPPED = new Set(Buffer.from(" +\t\r\n/\\"));
+const ALTERED_CHARACTER = /[\s"\\]/;
+const DROPPED_BYTES = new Set(Buffer.from(" +\t\r\n/\\"));
 
 /** The bytes without those that URLs and forms may drop or replace: spaces, tabs, line breaks, slashes and backslashes. */
-export const withoutDroppedBytes = (bytes: Uint8Array): Uint8Array => bytes.filter((byte) => !DROPPED.has(byte));
+export const removeDroppedBytes = (bytes: Uint8Array): Uint8Array => bytes.filter((byte) => !DROPPED_BYTES.has(byte));
 
 /** Patterns of a value that URLs alter: the value, and its JSON, which also covers repeated JSON encodings. */
 export function addressPatternsOf(value: string): Uint8Array[] {
-  if (!ALTERED.test(value)) return [];
+  if (!ALTERED_CHARACTER.test(value)) return [];
   const broken = ["\n", "\r\n", "\r", ""].map((lineBreak) => value.replace(LINE_BREAKS, lineBreak));
   const inJson = [value, ...broken].map((text) => JSON.stringify(text).slice(1, -1));
-  const texts = [value, reversed(value), reversedUnits(value), ...inJson]
-    .flatMap((form) => [...peelings(form)].map(withoutDroppedBytes))
+  const texts = [value, reverseText(value), reversedUnits(value), ...inJson]
+    .flatMap((form) => [...unescapedVariants(form)].map(removeDroppedBytes))
     .filter(({ length }) => length >= PATTERN_MIN_BYTES);
-  return unique(texts);
+  return uniquePatterns(texts);
 }
 
 /**
@@ -132,12 +135,16 @@ export function hostPatternsOf(value: string): Uint8Array[] {
   if (value.length > HOST_MAX_CHARACTERS) return [];
   const bytes = Buffer.from(value);
   const digits = [bytes.toString("hex"), ...base64Forms(bytes)];
-  const forms = [value.trim(), reversed(value), ...digits, ...digits.map(reversedUnits)];
+  const forms = [value.trim(), reverseText(value), ...digits, ...digits.map(reversedUnits)];
   return forms
-    .flatMap((form) => [form, form.replace(LABELS, "")])
+    .flatMap((form) => [form, form.replace(LABEL_SEPARATORS, "")])
     .map((form) => bytesOf(form.toLowerCase()))
     .filter(({ length }) => length >= PATTERN_MIN_BYTES);
 }
 
 /** Returns a host name as it is, and without the dots between its labels. */
-export const hostTexts = (host: string): string[] => [host, host.replaceAll(".", ""), host.replace(LABELS, "")];
+export const hostTexts = (host: string): string[] => [
+  host,
+  host.replaceAll(".", ""),
+  host.replace(LABEL_SEPARATORS, ""),
+];

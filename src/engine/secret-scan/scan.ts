@@ -9,7 +9,7 @@ import { escapesBefore, unescapedLayer } from "./escapes.js";
 import { isWithinSpans, shortKeys, shortStrings } from "./json-strings.js";
 import { type Layer, plainLayer } from "./layers.js";
 import { type Interval, type MaskedBeginning, maskBeginning, type TextBeginning } from "./partial-text.js";
-import { addressPatternsOf, hostPatternsOf, hostTexts, patternsOf, withoutDroppedBytes } from "./patterns.js";
+import { addressPatternsOf, hostPatternsOf, hostTexts, patternsOf, removeDroppedBytes } from "./patterns.js";
 import { WHOLE_TEXT_SPANS } from "./spans.js";
 import { wordsOf } from "./words.js";
 
@@ -30,7 +30,7 @@ export interface ScannedText {
 const WHOLE_MAX_CHARACTERS = 64;
 /** Minimum length of a key's name that is searched. Shorter names are ordinary words. */
 const KEY_MIN_CHARACTERS = 16;
-const QUOTED = /"([^"\\]{1,64})"(\s*:)?/g;
+const QUOTED_TEXT = /"([^"\\]{1,64})"(\s*:)?/g;
 
 /** Maximum number of nested escape layers that are removed. */
 const ESCAPED_TIMES = 8;
@@ -144,7 +144,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
     }
     masked += text.slice(from);
     if (whole.size === 0) return masked;
-    return masked.replace(QUOTED, (quoted, inner: string, colon?: string) =>
+    return masked.replace(QUOTED_TEXT, (quoted, inner: string, colon?: string) =>
       colon === undefined && whole.has(inner) ? `"«${whole.get(inner)}»"` : quoted,
     );
   }
@@ -199,7 +199,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
     };
     for (const { layer, isDecoded } of layersOf(url, false, finder.automaton.longest)) {
       if (isDecoded) return null;
-      if (addressFinder.scan({ ...layer, bytes: withoutDroppedBytes(layer.bytes), fresh: WHOLE_TEXT_SPANS }, onHit))
+      if (addressFinder.scan({ ...layer, bytes: removeDroppedBytes(layer.bytes), fresh: WHOLE_TEXT_SPANS }, onHit))
         return secretName;
     }
     return null;

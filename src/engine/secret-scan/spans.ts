@@ -5,12 +5,12 @@ export type Spans = readonly number[];
 export const WHOLE_TEXT_SPANS: Spans = [0, Number.POSITIVE_INFINITY];
 
 /** Distance below which two spans are joined, because reading the bytes in between costs less than a separate span. */
-const NEAR = 64;
+const JOINED_SPAN_DISTANCE = 64;
 
 /** Adds a span that does not begin before the last one. */
 export function addSpan(spans: number[], from: number, to: number): void {
   const last = spans.length - 1;
-  if (last >= 0 && from <= spans[last]! + NEAR) spans[last] = Math.max(spans[last]!, to);
+  if (last >= 0 && from <= spans[last]! + JOINED_SPAN_DISTANCE) spans[last] = Math.max(spans[last]!, to);
   else spans.push(from, to);
 }
 

@@ -19,7 +19,7 @@ interface Waiting {
 
 /** Milliseconds without work after which the thread is ended, which frees its memory. */
 const IDLE_MS = 30_000;
-const THREAD = new URL("./thread.js", import.meta.url);
+const THREAD_MODULE = new URL("./thread.js", import.meta.url);
 
 export interface ThreadQueue {
   /** Runs a task. Different `asker`s take turns. Rejects if the thread ends. */
@@ -33,7 +33,7 @@ export function createThreadQueue(): ThreadQueue {
   let idle: NodeJS.Timeout | undefined;
 
   function start(): Worker {
-    const started = new Worker(THREAD);
+    const started = new Worker(THREAD_MODULE);
     // An idle thread does not keep the process alive.
     started.unref();
     started.on("message", (reply: ScanReply) => onReply(reply));

@@ -45,7 +45,7 @@ type TokenRow = Omit<TokenSummary, "createdAt" | "expiresAt" | "lastUsedAt"> & {
 export type StatedToken = TokenSummary & StatedTag;
 
 /** Adds the version for ETags, which never changes: a token can only be revoked. */
-const withState = (token: TokenSummary): StatedToken => ({ ...token, updatedAt: token.createdAt });
+const addTokenState = (token: TokenSummary): StatedToken => ({ ...token, updatedAt: token.createdAt });
 
 const IS_VALID_TOKEN =
   "kind <> 'task' AND NOT page_session AND grant_id IS NULL AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())";
@@ -123,7 +123,7 @@ export function createAppTokens(options: { db: DataSource; credentials: Credenti
   return {
     /** Lists the app's valid tokens, the newest first. */
     async list(appId: number): Promise<StatedToken[]> {
-      return (await listWhere(db, "app_id = $1", appId)).map(withState);
+      return (await listWhere(db, "app_id = $1", appId)).map(addTokenState);
     },
 
     /** Creates a token; its secret is only in this response. @throws REQUEST_INVALID */
@@ -154,7 +154,7 @@ export function createAppTokens(options: { db: DataSource; credentials: Credenti
     /** Revokes a token in every process. @throws NOT_FOUND, RESOURCE_CHANGED */
     async revoke(caller: Caller, { appId, id, precondition }: TokenTarget): Promise<void> {
       if (precondition) {
-        const tokens = (await listWhere(db, "app_id = $1", appId)).map(withState);
+        const tokens = (await listWhere(db, "app_id = $1", appId)).map(addTokenState);
         const token = tokens.find((token) => token.id === id);
         if (token) mustBeInList(token, [tokens], precondition);
       }

@@ -18,7 +18,7 @@ async function insertRow(executor: Executor, sql: string, parameters: unknown[])
   return row!.id;
 }
 
-async function person(executor: Executor, organizationId: number, role: string): Promise<number> {
+async function insertPerson(executor: Executor, organizationId: number, role: string): Promise<number> {
   const sql = "INSERT INTO person (organization_id, first_name, last_name, email) VALUES ($1, 'First', $2, $3)";
   return insertRow(executor, sql, [organizationId, role, `${role.toLowerCase().replace(" ", ".")}@example.com`]);
 }
@@ -34,9 +34,9 @@ async function makeFirst(db: DataSource, credentials: Credentials): Promise<Omit
     ]);
     const sql = "INSERT INTO app (organization_id, name) VALUES ($1, $2)";
     const appId = await insertRow(manager, sql, [organizationId, "First app"]);
-    const editorId = await person(manager, organizationId, "Editor");
-    const adminId = await person(manager, organizationId, "Admin");
-    const user = await person(manager, organizationId, "App User");
+    const editorId = await insertPerson(manager, organizationId, "Editor");
+    const adminId = await insertPerson(manager, organizationId, "Admin");
+    const user = await insertPerson(manager, organizationId, "App User");
     await manager.query("INSERT INTO app_editor (app_id, person_id) VALUES ($1, $2)", [appId, editorId]);
     await manager.query("INSERT INTO organization_member (organization_id, person_id, role) VALUES ($1, $2, 'owner')", [
       organizationId,

@@ -56,7 +56,7 @@ export interface AccessPage {
  * Lists entries. $1 is the organization, $2 is true if the reader administers the service. An organization sees its own entries and those
  * of its members' accounts. Failed sign-ins have no person: only administrators of the service see them.
  */
-const LIST = `
+const SELECT_ACCESS_EVENTS = `
   SELECT id, type, organization_id AS "organizationId", person_id AS "userId", subject_id AS "subjectId", address, data,
          created_at AS "createdAt"
     FROM access_event
@@ -77,7 +77,7 @@ export function createAccessList({ db }: { db: DataSource }) {
   ): Promise<AccessPage> => {
     const { limit } = createPage(options);
     const values = [organizationId, isAdministrator, idOfCursor(options.cursor), limit + 1];
-    const eventRows = await rows<AccessEntry & { createdAt: Date }>(db, LIST, values);
+    const eventRows = await rows<AccessEntry & { createdAt: Date }>(db, SELECT_ACCESS_EVENTS, values);
     const entries = eventRows.slice(0, limit).map((entry) => ({ ...entry, createdAt: entry.createdAt.toISOString() }));
     const hasMore = eventRows.length > limit;
     const last = entries.at(-1);

@@ -41,12 +41,12 @@ export interface PassphraseProof {
 /** Sends a reset link to a person; null if the service has no mail server. */
 export type SendReset = ((user: User, link: string) => Promise<void>) | null;
 
-const USER = `id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email`;
-const BY_EMAIL = `SELECT ${USER}, passphrase_hash AS "passphraseHash" FROM person WHERE lower(email) = lower($1)`;
-const BY_ID = `SELECT ${USER}, passphrase_hash AS "passphraseHash" FROM person WHERE id = $1`;
+const USER_COLUMNS = `id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email`;
+const BY_EMAIL = `SELECT ${USER_COLUMNS}, passphrase_hash AS "passphraseHash" FROM person WHERE lower(email) = lower($1)`;
+const BY_ID = `SELECT ${USER_COLUMNS}, passphrase_hash AS "passphraseHash" FROM person WHERE id = $1`;
 const INSERT_PERSON = `
   INSERT INTO person (organization_id, first_name, last_name, email, passphrase_hash, is_administrator)
-  VALUES ($1, $2, $3, $4, $5, $6) RETURNING ${USER}`;
+  VALUES ($1, $2, $3, $4, $5, $6) RETURNING ${USER_COLUMNS}`;
 const MAKE_OWNER = "INSERT INTO organization_member (organization_id, person_id, role) VALUES ($1, $2, 'owner')";
 const SET_PASSPHRASE = "UPDATE person SET passphrase_hash = $2 WHERE id = $1";
 /* Selects whether any administrator exists, including one who has only used tokens. */
@@ -71,7 +71,7 @@ interface PersonRow extends User {
 
 const turnOf = ({ address }: SessionOrigin): HashTurn => ({ appId: 0, sender: addressBlock(address ?? "") });
 
-const hasValue = (value: unknown): boolean => value !== undefined && value !== null;
+const isPresent = (value: unknown): boolean => value !== undefined && value !== null;
 
 export type Accounts = ReturnType<typeof createAccounts>;
 
@@ -141,7 +141,7 @@ export function createAccounts(options: {
     async setup(request: SignInRequest, body: Record<string, unknown>): Promise<SignedIn> {
       const email = requiredEmail(body["email"], "email");
       const names = [requiredText(body["firstName"], "firstName"), requiredText(body["lastName"], "lastName")];
-      const passphrase = hasValue(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
+      const passphrase = isPresent(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
       await links.peek(body["token"], "setup");
       const passphraseHash = passphrase === null ? null : await hashText(passphrase, turnOf(request));
       const organizationId = await people.organizationOf(null);
@@ -171,7 +171,7 @@ export function createAccounts(options: {
       welcome: (user: User, manager: EntityManager) => Promise<void>,
     ): Promise<SignedIn> {
       const names = [requiredText(body["firstName"], "firstName"), requiredText(body["lastName"], "lastName")];
-      const passphrase = hasValue(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
+      const passphrase = isPresent(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
       const passphraseHash = passphrase === null ? null : await hashText(passphrase, turnOf(request));
       return db.transaction(async (manager) => {
         const user = await insertPerson([organizationId, ...names, email, passphraseHash, false], manager);
@@ -286,9 +286,9 @@ export function createAccounts(options: {
       if (!foundPerson) throw new ActionError("NOT_FOUND", "no such person");
       const { user, passphraseHash } = foundPerson;
       const name = (field: "firstName" | "lastName") =>
-        hasValue(body[field]) ? requiredText(body[field], field) : user[field];
+        isPresent(body[field]) ? requiredText(body[field], field) : user[field];
       const names = { firstName: name("firstName"), lastName: name("lastName") };
-      const passphrase = hasValue(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
+      const passphrase = isPresent(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
       if (passphrase !== null && passphraseHash !== null) {
         const currentPassphrase = readPassphrase(body["currentPassphrase"]);
         const isRight = await attempts.counted(user.email.toLowerCase(), request.address, async () =>

@@ -38,7 +38,7 @@ export interface Identity {
 
 /* Takes a lock, so that of two concurrent first sign-ins of one identity only one creates the account. */
 const LOCK_IDENTITY = "SELECT pg_advisory_xact_lock(hashtextextended($1 || ' ' || $2, 7))";
-const OWNER = `
+const SELECT_IDENTITY_OWNER = `
   UPDATE person_identity SET last_used_at = now() WHERE issuer = $1 AND subject = $2
   RETURNING person_id AS "personId", manages_roles AS "managesRoles"`;
 const INSERT_IDENTITY = `
@@ -81,7 +81,7 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
     async ownerOf({ issuer, subject }: ProvenIdentity, executor: Executor) {
       await rows(executor, LOCK_IDENTITY, [issuer, subject]);
       type Owner = { personId: number; managesRoles: boolean };
-      return (await rows<Owner>(executor, OWNER, [issuer, subject]))[0] ?? null;
+      return (await rows<Owner>(executor, SELECT_IDENTITY_OWNER, [issuer, subject]))[0] ?? null;
     },
 
     async insert(

@@ -10,7 +10,7 @@ import { hashToken, newSecret } from "../access/tokens.js";
 export type LinkKind = "setup" | "invitation" | "reset";
 
 /** Pages of Studio that a link opens, each with the token in the fragment. */
-const PAGES: Record<LinkKind, string> = { setup: "setup", invitation: "invitation", reset: "reset" };
+const PAGE_BY_LINK_KIND: Record<LinkKind, string> = { setup: "setup", invitation: "invitation", reset: "reset" };
 
 const INSERT_LINK = `
   INSERT INTO one_time_link (kind, hash, person_id, created_by, expires_at)
@@ -64,7 +64,7 @@ export function createLinks({ db, baseUrl }: { db: DataSource; baseUrl: string }
       const token = newSecret(`svc_${kind}`);
       const values = [kind, hashToken(token), personId, createdBy, lifetimeMs];
       const [row] = await rows<{ id: number; expiresAt: Date }>(executor, INSERT_LINK, values);
-      const linkUrl = `${baseUrl}/studio/${PAGES[kind]}#token=${token}`;
+      const linkUrl = `${baseUrl}/studio/${PAGE_BY_LINK_KIND[kind]}#token=${token}`;
       const issuedLink: IssuedLink = { id: row!.id, token, link: linkUrl, expiresAt: row!.expiresAt.toISOString() };
       return issuedLink;
     },

@@ -45,7 +45,7 @@ export type OpenIdRefusal =
   | "email-in-use"
   | "linked-elsewhere";
 
-const SCOPE = "openid email profile";
+const REQUESTED_SCOPE = "openid email profile";
 const DISCOVERY_SECONDS = 10;
 /** Time after which the provider's configuration and keys are read again. */
 const DISCOVERED_MS = 3_600_000;
@@ -135,7 +135,7 @@ export function createOpenId(options: {
     const [state, nonce, verifier] = [client.randomState(), client.randomNonce(), client.randomPKCECodeVerifier()];
     const url = client.buildAuthorizationUrl(configuration, {
       redirect_uri: redirectUri,
-      scope: SCOPE,
+      scope: REQUESTED_SCOPE,
       state,
       nonce,
       code_challenge: await client.calculatePKCECodeChallenge(verifier),

@@ -69,7 +69,7 @@ const SPEND_CHALLENGE = `
    WHERE hash = $1 AND session_id IS NOT DISTINCT FROM $2::bigint AND expires_at > now() RETURNING hash`;
 const COLUMNS = `id, name, created_at AS "createdAt", last_used_at AS "lastUsedAt"`;
 const LIST = `SELECT ${COLUMNS} FROM passkey WHERE person_id = $1 AND ($2::bigint IS NULL OR id = $2) ORDER BY id`;
-const KEYS = `SELECT credential_id AS id, transports FROM passkey WHERE person_id = $1`;
+const SELECT_PASSKEYS = `SELECT credential_id AS id, transports FROM passkey WHERE person_id = $1`;
 const INSERT_PASSKEY = `
   INSERT INTO passkey (person_id, credential_id, public_key, counter, transports, name)
   VALUES ($1, $2, $3, $4, $5, $6) RETURNING ${COLUMNS}`;
@@ -197,7 +197,7 @@ export function createPasskeys(options: {
         rpID: new URL(origin).hostname,
         userName: user!.email,
         userDisplayName: `${user!.firstName} ${user!.lastName}`,
-        excludeCredentials: await rows(db, KEYS, [caller.personId]),
+        excludeCredentials: await rows(db, SELECT_PASSKEYS, [caller.personId]),
         supportedAlgorithmIDs: PASSKEY_ALGORITHMS,
         authenticatorSelection: { residentKey: "required", userVerification: "required" },
       });

@@ -9,10 +9,10 @@ import { tooOften } from "../../errors.js";
 import { addressBlock } from "../../rules/address-block.js";
 import {
   type AttemptState,
+  addAttempt,
   blockedUntil,
   FORGOTTEN_AFTER_MS,
-  withAttempt,
-  withoutAttempt,
+  removeAttempt,
 } from "../../rules/sign-in-wait.js";
 
 /** Inserts the rows first, so that their locks make concurrent attempts wait for each other. The subjects are sorted to avoid deadlocks. */
@@ -67,7 +67,7 @@ export function createSignInAttempts({ db }: { db: DataSource }) {
       if (until > 0) {
         throw tooOften("too many failed sign-ins", Math.max(1, Math.ceil((until - now) / 1000)));
       }
-      for (const row of lockedRows) await saveAttempts(manager, row.subject, withAttempt(stateOf(row), now));
+      for (const row of lockedRows) await saveAttempts(manager, row.subject, addAttempt(stateOf(row), now));
       await rows(manager, DELETE_OLD_FAILURES, []);
       return now;
     });
@@ -79,7 +79,7 @@ export function createSignInAttempts({ db }: { db: DataSource }) {
       for (const row of await lockAttempts(manager, [ofAddress, ofAccount])) {
         const isForgotten = hasSucceeded && row.subject.equals(ofAccount);
         if (isForgotten) await rows(manager, DELETE_FAILURE, [ofAccount]);
-        else await saveAttempts(manager, row.subject, withoutAttempt(stateOf(row), at));
+        else await saveAttempts(manager, row.subject, removeAttempt(stateOf(row), at));
       }
     });
   }

@@ -50,8 +50,8 @@ const labelOf = (side: ComparedSide): string => (typeof side === "number" ? `ver
 const INLINE_MAX_CHARACTERS = 8_192;
 /** Maximum number of comparisons at a time, in total and for an app, as for checking code. */
 const COMPARISONS_AT_ONCE = 4;
-const line = new FairSemaphore(COMPARISONS_AT_ONCE, 1);
-const threads = createThreads<DiffedActions, ActionDiff>({
+const comparisonQueue = new FairSemaphore(COMPARISONS_AT_ONCE, 1);
+const comparisonThreads = createThreads<DiffedActions, ActionDiff>({
   module: new URL("../../rules/action-diff.js", import.meta.url),
   name: "diffActions",
   memoryMb: CODE_READ_MEMORY_MB,
@@ -60,8 +60,8 @@ const threads = createThreads<DiffedActions, ActionDiff>({
 
 async function diffInThread(appId: number, actions: DiffedActions): Promise<ActionDiff> {
   if (actions.before.code.length + actions.after.code.length <= INLINE_MAX_CHARACTERS) return diffActions(actions);
-  const leaveQueue = await line.enter(appId);
-  const threadResult = await threads.call(actions).finally(leaveQueue);
+  const leaveQueue = await comparisonQueue.enter(appId);
+  const threadResult = await comparisonThreads.call(actions).finally(leaveQueue);
   if (threadResult.ok) return threadResult.value;
   throw new ActionError("REQUEST_INVALID", `comparing the two states takes more ${threadResult.limit} than allowed`);
 }

@@ -38,7 +38,7 @@ export interface AiRequest {
   onText?: (text: string) => Promise<void>;
 }
 
-const EVENT: Record<AiCall, string> = {
+const EVENT_BY_CALL: Record<AiCall, string> = {
   completions: "ai.completions",
   embeddings: "ai.embeddings",
   image: "ai.image",
@@ -208,7 +208,7 @@ export function createAi(options: {
       used = usedTokens(answer, expected);
       const callFacts = { model, ...usageOf(answer), durationMs: Math.round(performance.now() - started) };
       const data = { ...callFacts, ...(setting.logTexts && textsOf(requested, answer)) };
-      await logEvents.emit(db, caller, appId, { type: EVENT[call], data });
+      await logEvents.emit(db, caller, appId, { type: EVENT_BY_CALL[call], data });
       return answer;
     } finally {
       parts?.stop();

@@ -4,7 +4,7 @@ import { rows } from "../../data/database.js";
 import { AiError } from "../../rules/ai/failure.js";
 import { AI_SETTING, type AiSetting } from "../../rules/ai/setting.js";
 
-const TODAY = "(now() AT TIME ZONE 'UTC')::date";
+const UTC_DATE_SQL = "(now() AT TIME ZONE 'UTC')::date";
 const DAYS_KEPT = 31;
 
 /**
@@ -13,9 +13,9 @@ const DAYS_KEPT = 31;
  * removes old days.
  */
 const RESERVE_TOKENS = `
-  WITH old AS (DELETE FROM ai_usage WHERE app_id = $1 AND day < ${TODAY} - ${DAYS_KEPT})
+  WITH old AS (DELETE FROM ai_usage WHERE app_id = $1 AND day < ${UTC_DATE_SQL} - ${DAYS_KEPT})
   INSERT INTO ai_usage AS known (app_id, day, requests, tokens)
-  SELECT $1, ${TODAY}, 1, $2 WHERE coalesce($3::bigint, 1) > 0 AND coalesce($4::bigint, 1) > 0
+  SELECT $1, ${UTC_DATE_SQL}, 1, $2 WHERE coalesce($3::bigint, 1) > 0 AND coalesce($4::bigint, 1) > 0
   ON CONFLICT (app_id, day) DO UPDATE SET requests = known.requests + 1, tokens = known.tokens + $2
    WHERE ($3::bigint IS NULL OR known.requests < $3) AND ($4::bigint IS NULL OR known.tokens < $4)
   RETURNING day::text AS day`;

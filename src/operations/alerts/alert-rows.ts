@@ -55,7 +55,7 @@ export interface StoredRuleState extends AlertState {
   firedAt: Date | null;
 }
 
-const FIELDS = `rule.id, rule.app_id AS "appId", rule.name, rule.condition, rule.action_id AS "actionId", rule.failures, rule.of,
+const RULE_COLUMNS = `rule.id, rule.app_id AS "appId", rule.name, rule.condition, rule.action_id AS "actionId", rule.failures, rule.of,
   rule.minutes, rule.channel, rule.recipients AS "to", rule.setting, rule.enabled`;
 
 const FIRING_ACTIONS_JSON = `(SELECT coalesce(json_agg(json_build_object(
@@ -77,7 +77,7 @@ function ruleOf({ createdAt, updatedAt, firing, ...row }: Row): AlertRule {
 
 /** Reads the rules of an app by name, or one rule if `id` is set. */
 export async function readRules(executor: Executor, appId: number, id: number | null = null): Promise<AlertRule[]> {
-  const sql = `SELECT ${FIELDS}, ${FIRING_ACTIONS_JSON}, rule.created_at AS "createdAt", rule.updated_at AS "updatedAt"
+  const sql = `SELECT ${RULE_COLUMNS}, ${FIRING_ACTIONS_JSON}, rule.created_at AS "createdAt", rule.updated_at AS "updatedAt"
     FROM alert_rule AS rule WHERE rule.app_id = $1 AND ($2::bigint IS NULL OR rule.id = $2) ORDER BY rule.name`;
   return (await rows<Row>(executor, sql, [appId, id])).map(ruleOf);
 }
@@ -118,7 +118,7 @@ export async function readDeliveries(executor: Executor, ruleId: number, limit: 
  * so it waits for the check; in another order they would deadlock.
  */
 export async function watchedRules(executor: Executor): Promise<WatchedRule[]> {
-  const sql = `SELECT ${FIELDS}, app.name AS "appName", rule.since, rule.told_at AS "reportedAt"
+  const sql = `SELECT ${RULE_COLUMNS}, app.name AS "appName", rule.since, rule.told_at AS "reportedAt"
     FROM alert_rule AS rule JOIN app ON app.id = rule.app_id WHERE rule.enabled ORDER BY rule.id FOR NO KEY UPDATE OF rule`;
   return rows(executor, sql);
 }

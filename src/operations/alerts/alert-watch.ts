@@ -9,10 +9,10 @@ import { rows } from "../../data/database.js";
 import {
   type AlertMoment,
   type AlertState,
-  afterRun,
-  afterTime,
   type EndedRun,
   NEW_STATE,
+  stateAfterRun,
+  stateAfterTime,
 } from "../../rules/alert-conditions.js";
 import { readRuleStates, type StoredRuleState, storeRuleState, type WatchedRule, watchedRules } from "./alert-rows.js";
 import type { SendAlert } from "./alert-tell.js";
@@ -130,7 +130,7 @@ class AlertCases {
       const subject = rule.appId === run.appId && run.finishedAt >= rule.since ? subjectOf(rule, run.actionId) : null;
       if (subject === null) continue;
       const alertCase = this.of(rule, subject);
-      this.change(alertCase, afterRun(rule, alertCase.standing, run));
+      this.change(alertCase, stateAfterRun(rule, alertCase.standing, run));
     }
   }
 
@@ -150,7 +150,7 @@ class AlertCases {
         overdue: isOverdue,
         oldestMs: oldest.get(rule.appId) ?? 0,
       };
-      this.change(alertCase, afterTime(rule, alertCase.standing, alertMoment));
+      this.change(alertCase, stateAfterTime(rule, alertCase.standing, alertMoment));
     }
   }
 

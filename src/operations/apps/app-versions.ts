@@ -80,7 +80,7 @@ const BRING_BACK = `
   RETURNING key`;
 
 /** SQL of the approximate size of a snapshot before it is taken. */
-const SIZE = `
+const SELECT_SNAPSHOT_SIZE = `
   SELECT (coalesce(octet_length(hooks::text), 0) + coalesce(octet_length(dependencies::text), 0)
           + coalesce((SELECT sum(octet_length(key) + coalesce(octet_length(value), octet_length(sealed)))
                         FROM setting WHERE app_id = app.id AND left(key, 2) <> '__'), 0))::float8 AS bytes
@@ -195,7 +195,7 @@ export function createAppVersions(options: {
 
     /** Creates a snapshot on request. @throws RATE_LIMIT_EXCEEDED, OVERLOADED */
     async create(caller: Caller, appId: number): Promise<AppVersion> {
-      const [size] = await rows<{ bytes: number }>(db, SIZE, [appId]);
+      const [size] = await rows<{ bytes: number }>(db, SELECT_SNAPSHOT_SIZE, [appId]);
       intake.takeRows(caller, appId, size?.bytes ?? 0);
       const id = await db.transaction(async (manager) => {
         await lockApp(manager, appId);

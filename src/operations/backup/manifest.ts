@@ -42,9 +42,9 @@ const isList = <T>(value: unknown, judge: (element: unknown) => boolean): value 
   Array.isArray(value) && value.every(judge);
 const isText = (value: unknown): boolean => typeof value === "string" && value.length < 200;
 
-const isTable = (value: unknown): boolean =>
+const isTableEntry = (value: unknown): boolean =>
   isObject(value) && isTableName(value["name"]) && isList(value["columns"], isTableName);
-const isBounds = (value: unknown): boolean =>
+const isRowBounds = (value: unknown): boolean =>
   Array.isArray(value) && value.length === 2 && value.every((bound) => bound === null || isId(bound));
 const isSequence = (value: unknown): boolean =>
   isObject(value) && isTableName(value["name"]) && isId(value["last"]) && typeof value["called"] === "boolean";
@@ -57,13 +57,13 @@ function isManifest(text: Record<string, unknown>): boolean {
   return (
     [text["madeAt"], text["service"], text["postgres"]].every(isText) &&
     isList(text["migrations"], (name) => typeof name === "string" && MIGRATION_NAME.test(name)) &&
-    isList(text["tables"], isTable) &&
-    isRecord(text["partitions"], (bounds) => isList(bounds, isBounds)) &&
+    isList(text["tables"], isTableEntry) &&
+    isRecord(text["partitions"], (bounds) => isList(bounds, isRowBounds)) &&
     (text["settingsKey"] === null || isText(text["settingsKey"]))
   );
 }
 
-function isSummary(text: Record<string, unknown>): boolean {
+function isSummaryText(text: Record<string, unknown>): boolean {
   return (
     isRecord(text["rows"], isId) &&
     isList(text["sequences"], isSequence) &&
@@ -95,7 +95,7 @@ export function readManifest(part: TapePart | undefined): Manifest {
 /** @throws ArchiveError if the part is no summary */
 export function readSummary(part: TapePart): BackupSummary {
   const text = parsePart(part);
-  if (isSummary(text)) return text as unknown as BackupSummary;
+  if (isSummaryText(text)) return text as unknown as BackupSummary;
   throw new ArchiveError("the file is not a backup of this service: its summary.json has unexpected content");
 }
 

@@ -90,7 +90,7 @@ export interface ListedOrigins {
 
 type StoredOrigins = Pick<ListedOrigins, "origins"> & { updatedAt: Date };
 
-const ORIGINS = `SELECT origins, updated_at AS "updatedAt" FROM app WHERE id = $1`;
+const SELECT_ORIGINS = `SELECT origins, updated_at AS "updatedAt" FROM app WHERE id = $1`;
 const SET_ORIGINS = `UPDATE app SET origins = $2, updated_at = ${NEXT_UPDATED_AT} WHERE id = $1
   RETURNING origins, updated_at AS "updatedAt"`;
 
@@ -137,7 +137,7 @@ export function createVisitors(options: {
 
     /** Returns the origins that the app lists, with the app's `updatedAt`. */
     async origins(appId: number): Promise<ListedOrigins> {
-      const [app] = await rows<StoredOrigins>(db, ORIGINS, [appId]);
+      const [app] = await rows<StoredOrigins>(db, SELECT_ORIGINS, [appId]);
       return toListedOrigins(app!);
     },
 
@@ -150,7 +150,7 @@ export function createVisitors(options: {
       const origins = parsePageOrigins(input, allowHttp);
       reportUnknownField(caller);
       return db.transaction(async (manager) => {
-        const [before] = await rows<StoredOrigins>(manager, `${ORIGINS} FOR NO KEY UPDATE`, [appId]);
+        const [before] = await rows<StoredOrigins>(manager, `${SELECT_ORIGINS} FOR NO KEY UPDATE`, [appId]);
         requireCurrent(toListedOrigins(before!), precondition);
         const [app] = await rows<StoredOrigins>(manager, SET_ORIGINS, [appId, origins]);
         await recordChange(manager, caller, { appId, type: "app.origins", data: { origins } });

@@ -119,7 +119,8 @@ function parseReports(body: string): Report[] {
 const SELECT_MESSAGE = `
   SELECT id, kind, status, recipients, run_id AS "runId", person_id AS "personId" FROM message
    WHERE app_id = $1 AND kind = ANY ($2::text[]) AND (id = $3 OR provider_id = $4) FOR UPDATE`;
-const REPORT = "UPDATE message SET status = $2, detail = coalesce($3, detail), updated_at = now() WHERE id = $1";
+const UPDATE_MESSAGE_STATUS =
+  "UPDATE message SET status = $2, detail = coalesce($3, detail), updated_at = now() WHERE id = $1";
 const MARK_DELAYED = "UPDATE message SET delayed_at = now() WHERE id = $1 AND delayed_at IS NULL RETURNING id";
 
 export type DeliveryReports = ReturnType<typeof createDeliveryReports>;
@@ -187,7 +188,7 @@ export function createDeliveryReports(options: { db: DataSource; destinations: D
       if (!(status in STATUS_RANKS) || (await rows(executor, MARK_DELAYED, [id])).length === 0) return false;
     } else {
       if (!(status in STATUS_RANKS) || STATUS_RANKS[to]! <= STATUS_RANKS[status]!) return false;
-      await rows(executor, REPORT, [id, to, detail]);
+      await rows(executor, UPDATE_MESSAGE_STATUS, [id, to, detail]);
     }
     const type = EVENT_BY_STATUS[to];
     if (kind !== "email" || !type) return true;

@@ -46,7 +46,7 @@ async function composeMail(
 }
 
 /** Returns the recipients with the outcome that this attempt had for each. */
-function withOutcome(
+function addDeliveryOutcome(
   recipients: readonly Recipient[],
   delivery: Delivery,
   maskedTexts: Map<string, string>,
@@ -122,6 +122,10 @@ export function createEmailDelivery(options: {
     ];
     const maskedTexts = new Map<string, string>();
     for (const text of new Set(replyTexts)) maskedTexts.set(text, await destinations.masked(appId, text));
-    return outcomeOf(withOutcome(recipients, delivery, maskedTexts), delivery, maskedTexts.get(delivery.detail)!);
+    return outcomeOf(
+      addDeliveryOutcome(recipients, delivery, maskedTexts),
+      delivery,
+      maskedTexts.get(delivery.detail)!,
+    );
   };
 }

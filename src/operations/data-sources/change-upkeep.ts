@@ -4,7 +4,7 @@ import { rows } from "../../data/database.js";
 import { SIGN_IN_WINDOW_SECONDS } from "../../limits.js";
 
 const EVERY_MS = 60_000;
-const BATCH = 1_000;
+const CHANGES_PER_BATCH = 1_000;
 /** Time for which changes are stored; longer than a position is valid (entry-positions.ts). */
 const CHANGES_KEPT_FOR = "15 minutes";
 
@@ -15,7 +15,7 @@ const CHANGES_KEPT_FOR = "15 minutes";
 const FORGET_CHANGES = `
   WITH old AS (
     SELECT id, app_id, data_source_id FROM data_source_change WHERE created_at < now() - interval '${CHANGES_KEPT_FOR}'
-     ORDER BY created_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED),
+     ORDER BY created_at LIMIT ${CHANGES_PER_BATCH} FOR UPDATE SKIP LOCKED),
   last AS (SELECT app_id, data_source_id, max(id) AS id FROM old GROUP BY app_id, data_source_id ORDER BY app_id, data_source_id),
   told AS (
     UPDATE data_source_tally AS tally SET forgotten = greatest(forgotten, last.id) FROM last
@@ -25,14 +25,14 @@ const FORGET_CHANGES = `
 const FORGET_FAILURES = `
   DELETE FROM app_user_failure WHERE id IN (
     SELECT id FROM app_user_failure WHERE created_at < now() - interval '${SIGN_IN_WINDOW_SECONDS} seconds'
-     ORDER BY created_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`;
+     ORDER BY created_at LIMIT ${CHANGES_PER_BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`;
 
 export function createChangeUpkeep({ db }: { db: Database }) {
   let isStopped = false;
 
   async function dropAll(batch: string): Promise<void> {
-    let droppedChanges = BATCH;
-    while (droppedChanges === BATCH && !isStopped) droppedChanges = (await rows(db, batch)).length;
+    let droppedChanges = CHANGES_PER_BATCH;
+    while (droppedChanges === CHANGES_PER_BATCH && !isStopped) droppedChanges = (await rows(db, batch)).length;
   }
 
   return {

@@ -39,7 +39,7 @@ const SELECT_NEWEST_CHANGE = `
   SELECT greatest((SELECT max(id) FROM data_source_change WHERE app_id = $1 AND data_source_id = $2), forgotten) AS newest, forgotten
     FROM data_source_tally WHERE app_id = $1 AND data_source_id = $2`;
 
-const SINCE = `
+const SELECT_CHANGES_SINCE = `
   SELECT id, bulk, inserted, replaced FROM data_source_change
    WHERE app_id = $1 AND data_source_id = $2 AND id > $3 ORDER BY id LIMIT ${CHANGES_PER_MESSAGE}`;
 
@@ -227,7 +227,7 @@ export function createEntryFeed(options: {
       const followers = startedFollowers(feed);
       if (followers.length === 0) return;
       const from = Math.min(...followers.map(({ position }) => position!));
-      const changes = await rows<StoredChange>(db, SINCE, [feed.appId, feed.id, from]);
+      const changes = await rows<StoredChange>(db, SELECT_CHANGES_SINCE, [feed.appId, feed.id, from]);
       const newest = changes.at(-1)?.id;
       const source = newest === undefined ? null : await sourceOf(feed);
       if (newest === undefined || !source) return;

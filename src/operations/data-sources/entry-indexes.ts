@@ -22,7 +22,7 @@ export const INDEXES_PER_APP = 20;
 export const INDEXES_MAX = 100;
 
 /** Key of the lock that prevents a process from dropping an index that another process has created but not recorded yet. */
-const LOCK = 0x73766369;
+const INDEX_LOCK_ID = 0x73766369;
 const LOCK_EVERY_MS = 100;
 
 /** Indexes that were requested for a data source. */
@@ -39,7 +39,8 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
 
   /** Acquires the lock by polling, because a statement that waits for it would block the index build of its holder. */
   async function locked(client: pg.Client): Promise<void> {
-    const free = async () => (await client.query("SELECT pg_try_advisory_lock($1) AS free", [LOCK])).rows[0].free;
+    const free = async () =>
+      (await client.query("SELECT pg_try_advisory_lock($1) AS free", [INDEX_LOCK_ID])).rows[0].free;
     while (!(await free())) await delay(LOCK_EVERY_MS);
   }
 

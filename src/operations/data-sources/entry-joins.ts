@@ -48,7 +48,7 @@ const isShown = (sql: string): string => `${typeOf(sql)} IN ('string', 'number',
 const ID = /^[1-9]\d{0,14}$/;
 
 /** Returns the JSON values that equal a text in a join, because `5` and `"5"` join. */
-function forms(text: string): string[] {
+function comparableForms(text: string): string[] {
   const asText = JSON.stringify(text);
   const isOther =
     text === "true" || text === "false" || (/^-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?$/.test(text) && text !== "-0");
@@ -107,7 +107,7 @@ export function createEntryJoins(read: ReadRows) {
           texts.filter((text) => ID.test(text)),
           "bigint[]",
         )})`;
-      const all = new Set(texts.flatMap(forms));
+      const all = new Set(texts.flatMap(comparableForms));
       return `${value} = ANY(${statement.bind([...all], "jsonb[]")})`;
     });
     const present = keys.flatMap((texts, at) => (texts ? [{ at, texts }] : []));

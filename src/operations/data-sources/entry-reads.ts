@@ -36,7 +36,7 @@ import {
   sourceOf,
   viewOf,
 } from "./entry-rows.js";
-import { type ReadRows, withinTime } from "./read-pool.js";
+import { limitReadTime, type ReadRows } from "./read-pool.js";
 
 /** The entries that a reader may read, and the data sources that its joins can use. */
 export interface EntryReader<Source extends DataSourceKey> extends JoinSources<Source> {
@@ -82,7 +82,7 @@ export type EntryReads = ReturnType<typeof createEntryReads>;
 /** Creates readers of entries. The statements of one call share the time limit of one statement, except for the last one. */
 export function createEntryReads({ read }: { read: ReadRows }) {
   type BoundReads = ReturnType<typeof readsBy>;
-  const readsWithinTime = () => readsBy(withinTime(read));
+  const readsWithinTime = () => readsBy(limitReadTime(read));
   return {
     find: ((...requested) => readsWithinTime().find(...requested)) as BoundReads["find"],
     findOne: ((...requested) => readsWithinTime().findOne(...requested)) as BoundReads["findOne"],

@@ -43,7 +43,7 @@ function refusalOf({ code = "" }: Partial<pg.DatabaseError>): string | undefined
 }
 
 /** Runs the statements of one query with one common time limit. */
-export function withinTime(read: ReadRows, now: () => number = performance.now.bind(performance)): ReadRows {
+export function limitReadTime(read: ReadRows, now: () => number = performance.now.bind(performance)): ReadRows {
   const deadline = now() + QUERY_TIMEOUT_MS;
   return async (appId, text, values, name) => {
     if (now() > deadline) throw new ActionError("REQUEST_INVALID", TOO_LONG);

@@ -91,7 +91,7 @@ async function* rowsOfJson(bytes: Readable): AsyncGenerator<unknown> {
 }
 
 /** Yields the first part of a CSV file, from which the delimiter is detected, as one text; then the rest. */
-async function* withSample(text: AsyncIterable<string>): AsyncGenerator<{ part: string; isWhole: boolean }> {
+async function* readWithSample(text: AsyncIterable<string>): AsyncGenerator<{ part: string; isWhole: boolean }> {
   let formatSample: string | null = "";
   for await (const part of text) {
     if (formatSample === null) {
@@ -110,7 +110,7 @@ async function* withSample(text: AsyncIterable<string>): AsyncGenerator<{ part: 
 /** @throws CsvError, REQUEST_INVALID */
 async function* csvRows(bytes: Readable, layout: CsvLayout): AsyncGenerator<string[]> {
   let csvParser: CsvParser | null = null;
-  for await (const { part, isWhole } of withSample(textOf(bytes))) {
+  for await (const { part, isWhole } of readWithSample(textOf(bytes))) {
     let text = part;
     if (!csvParser) {
       const { delimiter, skip } = detectDelimiter(part, isWhole);
@@ -216,7 +216,7 @@ export function delimiterOf(value: unknown): string | null {
 }
 
 /** Yields the rows unchanged. @throws REQUEST_INVALID if there are none */
-async function* filled(rows: AsyncIterable<unknown>, isThere: () => boolean): AsyncGenerator<unknown> {
+async function* streamWhilePresent(rows: AsyncIterable<unknown>, isThere: () => boolean): AsyncGenerator<unknown> {
   let count = 0;
   for await (const row of rows) {
     count += 1;
@@ -244,11 +244,11 @@ export function readRows(
 ): AsyncGenerator<unknown> {
   if (format === "csv") {
     const rows = rowsOfCsv(bytes, layout, types);
-    return mayBeEmpty ? rows : filled(rows, () => layout.columns !== null);
+    return mayBeEmpty ? rows : streamWhilePresent(rows, () => layout.columns !== null);
   }
   if (Object.keys(types).length > 0) throw invalidRows(`types is only for CSV (got a file of ${format})`);
   layout.delimiter = null;
   // `[]` means that there are no entries. An empty file means nothing.
   if (format === "json") return rowsOfJson(bytes);
-  return mayBeEmpty ? rowsOfJsonLines(bytes) : filled(rowsOfJsonLines(bytes), () => false);
+  return mayBeEmpty ? rowsOfJsonLines(bytes) : streamWhilePresent(rowsOfJsonLines(bytes), () => false);
 }

@@ -61,13 +61,13 @@ export interface GitRow extends GitFields {
   updatedAt: Date;
 }
 
-const FIND = `
+const SELECT_CONNECTION = `
   SELECT provider, url, branch, folder, tag_pattern AS "tagPattern", prune, username, sealed_token AS "sealedToken",
          sealed_secret AS "sealedSecret", person_id AS "personId", credential_id AS "credentialId", last_pull AS "lastPull",
          updated_at AS "updatedAt"
     FROM app_git WHERE app_id = $1`;
 
-const WRITE = `
+const WRITE_CONNECTION = `
   INSERT INTO app_git (app_id, provider, url, branch, folder, tag_pattern, prune, username, sealed_token, sealed_secret, person_id,
                        credential_id, updated_at)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, date_trunc('milliseconds', clock_timestamp()))
@@ -78,7 +78,7 @@ const WRITE = `
     updated_at = ${NEXT_UPDATED_AT.replaceAll("updated_at", "app_git.updated_at")}`;
 
 /* Selects the rights of a connection's credential. A new passphrase of the person revokes the credential, so that pulls end. */
-const RIGHTS = `
+const SELECT_CREDENTIAL_RIGHTS = `
   SELECT is_administrator AS "isAdministrator", ARRAY(
            SELECT role FROM app_role WHERE app_role.person_id = person.id AND app_role.app_id = $2) AS roles
     FROM person WHERE id = $1 AND EXISTS (SELECT FROM credential WHERE id = $3 AND revoked_at IS NULL)`;
@@ -96,7 +96,7 @@ export function createGitConnections(options: {
   const { db, settings, credentials, baseUrl, allowHttp } = options;
 
   async function find(executor: Executor, appId: number): Promise<GitRow | null> {
-    const [row] = await rows<GitRow>(executor, FIND, [appId]);
+    const [row] = await rows<GitRow>(executor, SELECT_CONNECTION, [appId]);
     return row ?? null;
   }
 
@@ -158,7 +158,7 @@ export function createGitConnections(options: {
         const credentialId = await credentialFor(manager, caller);
         const { provider, url, branch, folder, tagPattern, prune, username } = input;
         const values = [appId, provider, url, branch, folder, tagPattern, prune, username, token, sealedSecret];
-        await rows(manager, WRITE, [...values, caller.personId, credentialId]);
+        await rows(manager, WRITE_CONNECTION, [...values, caller.personId, credentialId]);
         const data = { url, branch, folder, tagPattern, prune, newSecret: secret !== null };
         refuseUnknownGitFields(body);
         await recordChange(manager, caller, { appId, type: "app.git.connect", data });
@@ -191,7 +191,7 @@ export function createGitConnections(options: {
      * @throws ActionError FORBIDDEN
      */
     async callerOf(appId: number, { personId, credentialId }: GitRow): Promise<Caller> {
-      const [rights] = await rows<{ isAdministrator: boolean; roles: Role[] }>(db, RIGHTS, [
+      const [rights] = await rows<{ isAdministrator: boolean; roles: Role[] }>(db, SELECT_CREDENTIAL_RIGHTS, [
         personId,
         appId,
         credentialId,

@@ -23,7 +23,7 @@ const ADD = `
   SELECT (SELECT count(*) FROM waiting) < ${WAITING_MAX} OR EXISTS (SELECT FROM waiting WHERE ref = $2) AS "isAccepted"`;
 
 /* Claims the oldest webhook of each app that has none in progress. $1 is the holder, $2 the limit. */
-const CLAIM = `
+const CLAIM_DELIVERY = `
   UPDATE git_webhook SET holder = $1, claimed_at = now(), attempts = attempts + 1
    WHERE id IN (
      SELECT id FROM git_webhook AS waiting
@@ -38,7 +38,7 @@ const CLAIM = `
  * Drops webhooks that have been tried too often, and those whose ref was pushed again meanwhile. The former become the last pull of their
  * connection, unless another pull has ended since their last attempt began. Both times are those of the database's clock.
  */
-const RELEASE = `
+const RELEASE_DELIVERY = `
   WITH lost AS (
     SELECT id, app_id, ref, claimed_at, attempts >= ${ATTEMPTS_MAX} AS "isGivenUp",
            EXISTS (SELECT FROM git_webhook AS later
@@ -82,7 +82,7 @@ export function createGitDeliveries({ db, holder }: { db: DataSource; holder: st
       return row!.isAccepted;
     },
 
-    claim: (count: number): Promise<ClaimedWebhook[]> => rows<ClaimedWebhook>(db, CLAIM, [holder, count]),
+    claim: (count: number): Promise<ClaimedWebhook[]> => rows<ClaimedWebhook>(db, CLAIM_DELIVERY, [holder, count]),
 
     /** Removes a webhook whose pull has ended. */
     async remove({ id }: ClaimedWebhook): Promise<void> {
@@ -94,7 +94,7 @@ export function createGitDeliveries({ db, holder }: { db: DataSource; holder: st
      * `mayDeclareDead`, those of dead processes.
      */
     release: (known: readonly number[], mayDeclareDead: boolean): Promise<LostWebhook[]> =>
-      rows<LostWebhook>(db, RELEASE, [holder, known, mayDeclareDead]),
+      rows<LostWebhook>(db, RELEASE_DELIVERY, [holder, known, mayDeclareDead]),
 
     /** Does not count the attempts of pulls that an orderly stop interrupts. Their webhooks stay claimed until the lease ends. */
     async returnAttempts(interrupted: readonly number[]): Promise<void> {

@@ -34,16 +34,16 @@ const counterOf = ({ publishes }: PullTurn): string => (publishes ? "tag_pulls" 
 const digestOf = (ref: string, target: string): string =>
   createHash("sha256").update(`${ref} ${target}`).digest("base64url").slice(0, 22);
 
-const CONNECTION = "app_id = $1 AND credential_id IS NOT DISTINCT FROM $2";
+const CONNECTION_CONDITION = "app_id = $1 AND credential_id IS NOT DISTINCT FROM $2";
 
-const IS_PUBLISHED = `SELECT FROM app_git WHERE ${CONNECTION} AND $3 = ANY(published_tags)`;
+const IS_PUBLISHED = `SELECT FROM app_git WHERE ${CONNECTION_CONDITION} AND $3 = ANY(published_tags)`;
 
 const ADD_PUBLISHED = `
   UPDATE app_git SET published_tags = (array_remove(published_tags, $3) || $3::text)
                                       [greatest(1, cardinality(array_remove(published_tags, $3)) + 2 - ${PUBLISHED_TAGS_MAX}):]
-   WHERE ${CONNECTION}`;
+   WHERE ${CONNECTION_CONDITION}`;
 
-const outdated = (): ActionError =>
+const outdatedPullError = (): ActionError =>
   new ActionError("MANIFEST_CHANGED", "a later pull has started, or the connection has changed");
 
 export type GitPullOrder = ReturnType<typeof createGitPullOrder>;
@@ -53,9 +53,9 @@ export function createGitPullOrder(db: DataSource) {
     /** Starts the pull. A later pull gets a higher number. @throws ActionError MANIFEST_CHANGED if the connection has changed */
     async start(turn: PullTurn): Promise<void> {
       const counter = counterOf(turn);
-      const sql = `UPDATE app_git SET ${counter} = ${counter} + 1 WHERE ${CONNECTION} RETURNING ${counter} AS number`;
+      const sql = `UPDATE app_git SET ${counter} = ${counter} + 1 WHERE ${CONNECTION_CONDITION} RETURNING ${counter} AS number`;
       const [row] = await rows<{ number: number }>(db, sql, [turn.appId, turn.credentialId]);
-      if (!row) throw outdated();
+      if (!row) throw outdatedPullError();
       turn.number = Number(row.number);
     },
 
@@ -65,9 +65,9 @@ export function createGitPullOrder(db: DataSource) {
      * @throws ActionError MANIFEST_CHANGED if a later pull has started, or the connection has changed
      */
     async check(manager: EntityManager | null, turn: PullTurn): Promise<void> {
-      const sql = `SELECT FROM app_git WHERE ${CONNECTION} AND ${counterOf(turn)} = $3${manager ? " FOR NO KEY UPDATE" : ""}`;
+      const sql = `SELECT FROM app_git WHERE ${CONNECTION_CONDITION} AND ${counterOf(turn)} = $3${manager ? " FOR NO KEY UPDATE" : ""}`;
       const turnRows = await rows(manager ?? db, sql, [turn.appId, turn.credentialId, turn.number]);
-      if (turnRows.length === 0) throw outdated();
+      if (turnRows.length === 0) throw outdatedPullError();
     },
 
     /** True if the tag was published with this target before. */
@@ -82,7 +82,7 @@ export function createGitPullOrder(db: DataSource) {
     async record(turn: PullTurn, pull: Omit<LastPull, "at">): Promise<void> {
       const order = turn.number === null ? "" : `AND ${counterOf(turn)} = $4`;
       const values = [turn.appId, turn.credentialId, JSON.stringify(pull)];
-      const sql = `UPDATE app_git SET last_pull = ${storedPull("$3::json")} WHERE ${CONNECTION} ${order}`;
+      const sql = `UPDATE app_git SET last_pull = ${storedPull("$3::json")} WHERE ${CONNECTION_CONDITION} ${order}`;
       await rows(db, sql, turn.number === null ? values : [...values, turn.number]);
     },
   };

@@ -22,7 +22,7 @@ type Item = NonNullable<Manifest["actions"]>[number];
 const FIELDS = Object.keys(ACTION_SHAPE.fields);
 
 /** Applies `change` to the `where` of each log trigger of the item. */
-function withWheres(
+function addWheres(
   triggers: unknown,
   change: (where: Record<string, unknown>, itemPath: string) => Record<string, unknown>,
 ): unknown {
@@ -36,7 +36,7 @@ function withWheres(
 /** Returns the action as an item of the manifest. @param sources names of the app's data sources by ID */
 export function actionItem(row: ActionRow, sources: ReadonlyMap<number, string>): Item {
   const action: ExportedAction = exportedAction(row);
-  const triggers = withWheres(action.triggers, ({ dataSourceId, ...where }) => {
+  const triggers = addWheres(action.triggers, ({ dataSourceId, ...where }) => {
     const name = sources.get(dataSourceId as number);
     if (name !== undefined) return { ...where, dataSource: name };
     return dataSourceId === undefined ? where : { ...where, dataSourceId };
@@ -47,7 +47,7 @@ export function actionItem(row: ActionRow, sources: ReadonlyMap<number, string>)
 /** Converts an item of the manifest to the data that the API accepts. A trigger with an unknown data source gets none. */
 function actionData(item: Item, ids: ReadonlyMap<string, number>, onFault: (fault: PathFault) => void): object {
   if (item.triggers === undefined) return item;
-  const triggers = withWheres(item.triggers, ({ dataSource, ...where }, itemPath) => {
+  const triggers = addWheres(item.triggers, ({ dataSource, ...where }, itemPath) => {
     if (dataSource === undefined || dataSource === null) return where;
     const id = ids.get(dataSource as string);
     if (id !== undefined) return { ...where, dataSourceId: id };

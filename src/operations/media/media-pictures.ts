@@ -10,7 +10,7 @@ import {
   PICTURES_WAITING_MAX,
   RESIZED_KEPT_BYTES,
   RESIZED_MAX_BYTES,
-  THUMBNAIL,
+  THUMBNAIL_LIMITS,
 } from "../../limits.js";
 
 /** Maximum number of conversions at a time, so that some processor cores stay free for runs. */
@@ -59,7 +59,7 @@ export function createMediaPictures({ pictures }: { pictures: Pictures }) {
       contentType: string,
       keep: (clean: AsyncIterable<Buffer>) => Promise<T>,
     ): Promise<Inspection & { storedCopy: T }> {
-      return resizeInTurn(appId, () => pictures.inspect(open(), contentType, THUMBNAIL, keep)).catch(
+      return resizeInTurn(appId, () => pictures.inspect(open(), contentType, THUMBNAIL_LIMITS, keep)).catch(
         (error: unknown) => {
           if (!(error instanceof PictureFault)) throw error;
           throw new ActionError(

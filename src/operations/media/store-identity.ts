@@ -14,7 +14,7 @@ const USE = `
 
 const isLocal = (identity: string): boolean => !identity.startsWith("s3:");
 
-const REMEDY =
+const STORE_REMEDY =
   "give every process the same DATA_DIR/media, on a shared volume, or the same bucket by MEDIA_URL (docs/operate/several-machines.md)";
 
 /** Returns the recorded identity of the database's media store; null before the first API process has started. */
@@ -42,11 +42,11 @@ export async function claimStore(options: {
   const [use] = await rows<{ isServed: boolean; hasFiles: boolean }>(db, USE, [instance]);
   const { isServed, hasFiles } = use!;
   if (recorded !== null && isServed) {
-    throw new StartError(`${where} is not the media store of the processes that run on this database: ${REMEDY}`);
+    throw new StartError(`${where} is not the media store of the processes that run on this database: ${STORE_REMEDY}`);
   }
   if (recorded !== null && hasFiles && isLocal(recorded) && isLocal(identity)) {
     throw new StartError(
-      `${where} is not the media store that has this database's files: ${REMEDY}. ` +
+      `${where} is not the media store that has this database's files: ${STORE_REMEDY}. ` +
         "If that store is lost, run UPDATE media_store SET identity = NULL",
     );
   }

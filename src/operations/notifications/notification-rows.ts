@@ -121,7 +121,7 @@ export interface WrittenNotification {
   push: PushWish | null;
 }
 
-const json = (value: unknown): string | null => (value === null ? null : JSON.stringify(value));
+const jsonOrNull = (value: unknown): string | null => (value === null ? null : JSON.stringify(value));
 
 /** Inserts a draft. */
 export async function insertNotification(
@@ -132,7 +132,7 @@ export async function insertNotification(
   const [row] = await rows<{ id: number }>(
     executor,
     "INSERT INTO notification (app_id, status, data, scope, order_at, push) VALUES ($1, 'draft', $2, $3, $4, $5) RETURNING id",
-    [appId, json(fields.data), json(fields.scope), fields.orderAt, json(fields.push)],
+    [appId, jsonOrNull(fields.data), jsonOrNull(fields.scope), fields.orderAt, jsonOrNull(fields.push)],
   );
   return row!.id;
 }
@@ -141,7 +141,7 @@ export async function writeNotification(executor: Executor, id: number, fields: 
   await rows(
     executor,
     `UPDATE notification SET data = $2, scope = $3, order_at = $4, push = $5, updated_at = ${NEXT_UPDATED_AT} WHERE id = $1`,
-    [id, json(fields.data), json(fields.scope), fields.orderAt, json(fields.push)],
+    [id, jsonOrNull(fields.data), jsonOrNull(fields.scope), fields.orderAt, jsonOrNull(fields.push)],
   );
 }
 
@@ -149,7 +149,7 @@ export async function writeNotification(executor: Executor, id: number, fields: 
  * Publishes a notification. $1 is the app, $2 the notification, $3 its required status. The row of the position is locked until the commit,
  * so that positions become visible in their order: a reader of one position has seen all positions before it.
  */
-const PUBLISH = `
+const PUBLISH_DUE_NOTIFICATIONS = `
   WITH place AS (
     INSERT INTO notification_place (app_id, cursor) VALUES ($1, 1)
     ON CONFLICT (app_id) DO UPDATE SET cursor = notification_place.cursor + 1
@@ -171,7 +171,7 @@ export async function publishNotification(
   from: Exclude<NotificationStatus, "published">,
   now: Date,
 ): Promise<boolean> {
-  return (await rows(executor, PUBLISH, [appId, id, from, now])).length > 0;
+  return (await rows(executor, PUBLISH_DUE_NOTIFICATIONS, [appId, id, from, now])).length > 0;
 }
 
 /** Withdraws a published notification. Devices that have not received it yet will not receive it. */

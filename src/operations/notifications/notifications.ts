@@ -44,7 +44,7 @@ const NOTIFICATIONS_PER_PASS = 100;
 
 const DUE = `SELECT id, app_id AS "appId" FROM notification WHERE status = 'scheduled' AND order_at <= $1
               ORDER BY order_at LIMIT ${NOTIFICATIONS_PER_PASS}`;
-const NEXT = "SELECT min(order_at) AS next FROM notification WHERE status = 'scheduled'";
+const SELECT_NEXT_SCHEDULED = "SELECT min(order_at) AS next FROM notification WHERE status = 'scheduled'";
 
 const MARK_READ = `
   INSERT INTO notification_read (notification_id, reader)
@@ -324,7 +324,7 @@ export function createNotificationsService(options: {
       const dueRows = await rows<{ id: number; appId: number }>(db, DUE, [moment]);
       for (const { id, appId } of dueRows)
         await db.transaction((manager) => publishNotification(manager, appId, id, "scheduled", moment));
-      const [row] = await rows<{ next: Date | null }>(db, NEXT);
+      const [row] = await rows<{ next: Date | null }>(db, SELECT_NEXT_SCHEDULED);
       return row!.next?.getTime() ?? null;
     },
   };

@@ -42,7 +42,7 @@ function readScopes(text: string | undefined): Scope[] {
   return namedScopes.length === 0 ? [...SCOPES] : (namedScopes as Scope[]);
 }
 
-const withoutSlash = (address: string): string => (address.endsWith("/") ? address.slice(0, -1) : address);
+const removeTrailingSlash = (address: string): string => (address.endsWith("/") ? address.slice(0, -1) : address);
 
 /**
  * Rejects a request for a token of another service (RFC 8707), because the program was sent to the wrong authorization
@@ -53,7 +53,7 @@ export function checkResource({ resource }: Parameters, issuer: string): void {
   if (resource === undefined) return;
   const resourceUrl = URL.parse(resource)?.href ?? "";
   const isOwnResource = [issuer, `${issuer}/mcp`].some(
-    (resource) => withoutSlash(new URL(resource).href) === withoutSlash(resourceUrl),
+    (resource) => removeTrailingSlash(new URL(resource).href) === removeTrailingSlash(resourceUrl),
   );
   if (!isOwnResource) throw new OauthFailure("invalid_target", `resource must be ${issuer} or ${issuer}/mcp`);
 }

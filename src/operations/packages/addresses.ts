@@ -20,7 +20,7 @@ export const LOOK_LIMIT_MS = 4_000;
 /** Milliseconds for which saves no longer wait for a URL that did not respond, if the action has its script. */
 const SILENT_MS = 60_000;
 
-function judge(url: URL): void {
+function checkAddress(url: URL): void {
   if (url.protocol !== "https:") throw new NotConnectedError("it redirects to a URL without TLS", true);
 }
 
@@ -37,7 +37,7 @@ export async function fetchScript(
   const headers = { accept: "text/javascript, application/javascript, */*;q=0.5" };
   const addressError = (reason: string, retryAfter?: number) =>
     unresolvedError(dependency, `cannot be fetched: ${reason}`, retryAfter);
-  const downloadOptions = { headers, maxBytes: SCRIPT_MAX_BYTES, limitMs, judge };
+  const downloadOptions = { headers, maxBytes: SCRIPT_MAX_BYTES, limitMs, judge: checkAddress };
   const answer = await connections.download(new URL(url), downloadOptions).catch((error: Error) => {
     if (error instanceof NotConnectedError && error.forbidden) throw addressError(error.message);
     if (error instanceof NotConnectedError || error.name === "TimeoutError") return null;

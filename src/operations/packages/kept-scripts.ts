@@ -88,7 +88,7 @@ const MARK_SCRIPT_USED = `
  * Computes the size of scripts. $2 are additional scripts that nothing uses yet. $3 is one more script, which may not
  * be stored; its size is then $4.
  */
-const TOTAL = `
+const SELECT_SCRIPT_BYTES = `
   SELECT (coalesce(sum(bytes + declaration_bytes) FILTER (WHERE sha256 <> $3), 0)
           + coalesce(sum(bytes + declaration_bytes) FILTER (WHERE sha256 = $3), $4::float8))::float8 AS bytes
     FROM kept_script WHERE sha256 = ANY (array_append($2::text[], $3::text)) OR sha256 IN (${MARK_SCRIPT_USED})`;
@@ -255,7 +255,12 @@ export function createStoredScripts(db: DataSource) {
       brought: readonly string[],
       script: { sha256: string; bytes: number },
     ): Promise<number> {
-      const [total] = await rows<{ bytes: number }>(db, TOTAL, [appId, brought, script.sha256, script.bytes]);
+      const [total] = await rows<{ bytes: number }>(db, SELECT_SCRIPT_BYTES, [
+        appId,
+        brought,
+        script.sha256,
+        script.bytes,
+      ]);
       return total!.bytes;
     },
 

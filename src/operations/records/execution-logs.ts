@@ -84,7 +84,7 @@ const RESULT_START = '"result":{"data":';
 const RESULT_END = ',"success":true}}';
 
 /** Adds the result or the error to the beginning of an entry's `data`. */
-function withResult(head: string, outcome: RunOutcome, isScheduled: boolean): string | Buffer {
+function appendResult(head: string, outcome: RunOutcome, isScheduled: boolean): string | Buffer {
   if (!outcome.ok) {
     const error = JSON.stringify(outcome.error);
     return `${head},"error":${error},"result":{"error":${error},"success":false,"errorObject":{}}}`;
@@ -117,7 +117,7 @@ export function entryData(facts: EntryFacts): EntryData {
   const head = `{${entryParts.join(",")}`;
   // The first occurrence is the right one, because no value of a caller precedes it.
   const payloadAt = payload === null ? head.indexOf(PAYLOAD_KEY) + PAYLOAD_KEY.length + 1 : null;
-  return { text: withResult(head, outcome, isScheduled), payloadAt };
+  return { text: appendResult(head, outcome, isScheduled), payloadAt };
 }
 
 /**
@@ -162,7 +162,7 @@ export interface FollowedEntry {
   entry: LogEntry;
 }
 
-const record = (value: unknown, name: string): Record<string, unknown> => {
+const requireRecord = (value: unknown, name: string): Record<string, unknown> => {
   if (value === undefined || value === null) return {};
   if (typeof value === "object" && !Array.isArray(value)) return value as Record<string, unknown>;
   throw new ActionError("REQUEST_INVALID", `${name} must be an object`);
@@ -198,8 +198,8 @@ export function checkLogType(type: unknown, field: string): void {
 
 /** Builds the SQL condition of a list from its filters. @throws ActionError REQUEST_INVALID */
 function matchingOf(appId: number, options: Record<string, unknown>): { conditions: string[]; parameters: unknown[] } {
-  const where = record(options["where"], "where");
-  const data = record(where["data"], "where.data");
+  const where = requireRecord(options["where"], "where");
+  const data = requireRecord(where["data"], "where.data");
   const type = where["type"] ?? null;
   checkLogType(type, "where.type");
   const ids = taskIds(options, data);
@@ -251,7 +251,7 @@ export function createLogs(db: DataSource) {
      * @throws ActionError REQUEST_INVALID, and errors of `reserve`
      */
     async list(appId: number, input: unknown, reserve?: ReserveBytes): Promise<LogPage> {
-      const options = record(input, "the body");
+      const options = requireRecord(input, "the body");
       const { limit, offset } = createPage(options);
       const cursorId = idOfCursor(options["cursor"]);
       const { conditions, parameters } = matchingOf(appId, options);

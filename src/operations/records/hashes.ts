@@ -39,7 +39,7 @@ export const hashTurn = (appId: number, { address, credentialId }: Sender): Hash
   sender: address === undefined ? `credential ${credentialId}` : addressBlock(address),
 });
 
-const apps = new FairSemaphore(HASHES_AT_ONCE, HASHES_AT_ONCE);
+const appHashQueue = new FairSemaphore(HASHES_AT_ONCE, HASHES_AT_ONCE);
 /** Lets one hash of each sender into its app's queue, so that the senders of an app take turns. */
 const senderQueue = new FairSemaphore(Number.POSITIVE_INFINITY, 1);
 const waitingByKey = new Map<number | string, number>();
@@ -68,7 +68,7 @@ async function hashInTurn<T>({ appId, sender }: HashTurn, work: () => Promise<T>
     const uncountSender = countWaiting(key, WAITING_PER_SENDER);
     try {
       const releaseSender = await senderQueue.enter(key);
-      const releaseApp = await apps.enter(appId);
+      const releaseApp = await appHashQueue.enter(appId);
       return await work().finally(() => {
         releaseSender();
         releaseApp();

@@ -43,7 +43,7 @@ function textOf(binding: SecretBinding, value: unknown): string {
   throw bindingError(binding, "must be a text");
 }
 
-function withHeader(hop: OutgoingHop, binding: SecretBinding, name: string, value: string): OutgoingHop {
+function addCredentialHeader(hop: OutgoingHop, binding: SecretBinding, name: string, value: string): OutgoingHop {
   if (!isHeaderValue(value)) throw bindingError(binding, "cannot be sent in a header");
   return { ...hop, headers: { ...hop.headers, [name.toLowerCase()]: value } };
 }
@@ -53,7 +53,7 @@ function formatCredential({ format, name, in: place }: SecretBinding, text: stri
   return template.replace(VALUE_PLACEHOLDER, () => text);
 }
 
-function withQuery(hop: OutgoingHop, binding: SecretBinding, text: string): OutgoingHop {
+function addCredentialQuery(hop: OutgoingHop, binding: SecretBinding, text: string): OutgoingHop {
   const url = new URL(hop.url);
   url.searchParams.set(binding.name!, formatCredential(binding, text));
   return { ...hop, url };
@@ -120,21 +120,21 @@ export function createCredential(
     async authorize(hop) {
       switch (binding.in) {
         case "header":
-          return withHeader(
+          return addCredentialHeader(
             hop,
             binding,
             binding.name ?? "authorization",
             formatCredential(binding, textOf(binding, value)),
           );
         case "query":
-          return withQuery(hop, binding, textOf(binding, value));
+          return addCredentialQuery(hop, binding, textOf(binding, value));
         case "basic":
-          return withHeader(hop, binding, "authorization", basicOf(binding, textOf(binding, value)));
+          return addCredentialHeader(hop, binding, "authorization", basicOf(binding, textOf(binding, value)));
         case "aws-sigv4":
           return signHop(hop, binding, value);
         case "oauth2":
           usedToken = await token(null);
-          return withHeader(hop, binding, "authorization", `Bearer ${usedToken}`);
+          return addCredentialHeader(hop, binding, "authorization", `Bearer ${usedToken}`);
       }
     },
   };

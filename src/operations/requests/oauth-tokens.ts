@@ -41,7 +41,7 @@ const INSERT_TOKEN_ROW =
   "INSERT INTO integration_token (app_id, key, origin, basis) VALUES ($1, $2, $3, '') ON CONFLICT DO NOTHING";
 const LOCK_TOKEN_ROW =
   "SELECT basis, sealed FROM integration_token WHERE app_id = $1 AND key = $2 AND origin = $3 FOR UPDATE";
-const STORE =
+const STORE_TOKEN =
   "UPDATE integration_token SET basis = $4, sealed = $5, updated_at = now() WHERE app_id = $1 AND key = $2 AND origin = $3";
 
 const nameOf = ({ key, origin }: SecretBinding): string => `token:${key}:${origin}`;
@@ -187,7 +187,7 @@ export function createOauthTokens(options: {
       const fetchedToken = await request(appId, binding, secrets, refreshToken);
       const token = { ...fetchedToken, refreshToken: fetchedToken.refreshToken ?? refreshToken };
       const sealedToken = await settings.sealFor(manager, appId, nameOf(binding), JSON.stringify(token));
-      await rows(manager, STORE, [appId, binding.key, binding.origin, basis, sealedToken]);
+      await rows(manager, STORE_TOKEN, [appId, binding.key, binding.origin, basis, sealedToken]);
       return token;
     });
   }

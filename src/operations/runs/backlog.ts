@@ -40,7 +40,7 @@ interface QueuedRow {
 /**
  * Selects queued runs. $1 is the app, $2 the last ID of the previous batch, $3 an action or null. Runs that are being claimed are skipped.
  */
-const QUEUED = `
+const SELECT_QUEUED_RUNS = `
   SELECT id, action_id AS "actionId", trigger, replay_of AS "replayOf",
          CASE WHEN payload::text = '{}' THEN '{}' ELSE '' END AS payload
     FROM run
@@ -78,7 +78,7 @@ export class Backlogs {
     let [cancelled, after, more] = [0, 0, true];
     while (more && performance.now() < deadline) {
       await this.db.transaction(async (manager) => {
-        const queued = await rows<QueuedRow>(manager, QUEUED, [appId, after, actionId]);
+        const queued = await rows<QueuedRow>(manager, SELECT_QUEUED_RUNS, [appId, after, actionId]);
         if (queued.length > 0) cancelled += await cancelBatch(manager, appId, queued, payload);
         after = queued.at(-1)?.id ?? after;
         more = queued.length === BATCH;

@@ -45,7 +45,7 @@ const LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('svc_concurrency:' |
  * Deletes the due rows and reads the runs in one snapshot, so that a later change is due again. The condition on `admitted` is a range of
  * one value, and the order is that of the index run_concurrency_key, so that only the rows are read that are checked.
  */
-const READ = `
+const SELECT_CONCURRENCY_STATE = `
   WITH seen AS (DELETE FROM concurrency_due WHERE action_id = $1 AND key = decode($2, 'hex') RETURNING 1),
   admitted AS (
     SELECT run_id, policy, admitted FROM run_concurrency
@@ -63,7 +63,7 @@ const READ = `
 const IS_WAITING = `${startStateSql("claim")} AND waits_for = 'concurrency'`;
 
 /* Admits runs. Notifies the runners, and the process of a run that waits for one of the admitted runs. */
-const ADMIT = `
+const ADMIT_RUN = `
   WITH admitted AS (
     UPDATE run SET waits_for = NULL, ready_at = now()
      WHERE id = ANY ($1::bigint[]) AND ${IS_WAITING} RETURNING id, app_id, cause_run_id),
@@ -72,7 +72,7 @@ const ADMIT = `
          count(pg_notify('${AWAITED_CHANNEL}', cause_run_id || ':' || id)) FILTER (WHERE cause_run_id IS NOT NULL)
     FROM admitted`;
 
-const SKIP = `
+const SKIP_RUN = `
   UPDATE run SET ${toState("skip")}, reason = '${SKIP_REASON.replaceAll("'", "''")}', finished_at = now(), waits_for = NULL
    WHERE id = ANY ($1::bigint[]) AND ${IS_WAITING} RETURNING id, trigger`;
 
@@ -120,10 +120,11 @@ export class ConcurrencyLimiter {
     { actionId, key }: Key,
   ): Promise<{ cancel: AdmissionVerdict["cancel"]; skippedTicks: number }> {
     await manager.query(LOCK, [actionId, key]);
-    const [read] = await rows<{ due: number; limit: number | null; runs: ContendingRun[] | null }>(manager, READ, [
-      actionId,
-      key,
-    ]);
+    const [read] = await rows<{ due: number; limit: number | null; runs: ContendingRun[] | null }>(
+      manager,
+      SELECT_CONCURRENCY_STATE,
+      [actionId, key],
+    );
     const { due, limit, runs } = read!;
     if (due === 0 || runs === null) return { cancel: [], skippedTicks: 0 };
     const { admit, skip, cancel } = decideRuns(limit ?? Number.MAX_SAFE_INTEGER, runs);
@@ -131,10 +132,10 @@ export class ConcurrencyLimiter {
     let isMore = !isAll && (limit === null || skip.length + cancel.length > 0);
     // If more runs wait than were read, those to admit may have to be cancelled as well.
     if (admit.length > 0 && (isAll || cancel.length === 0)) {
-      const [admitted] = await rows<{ count: number }>(manager, ADMIT, [admit]);
+      const [admitted] = await rows<{ count: number }>(manager, ADMIT_RUN, [admit]);
       isMore ||= admitted!.count < admit.length;
     }
-    const skipped = skip.length === 0 ? [] : await rows<{ trigger: string }>(manager, SKIP, [skip]);
+    const skipped = skip.length === 0 ? [] : await rows<{ trigger: string }>(manager, SKIP_RUN, [skip]);
     if (isMore) await rows(manager, CHECK_AGAIN, [actionId, key, 0]);
     else if (cancel.length > 0) await rows(manager, CHECK_AGAIN, [actionId, key, 1]);
     return { cancel, skippedTicks: skipped.filter(({ trigger }) => trigger === "schedule").length };

@@ -34,7 +34,7 @@ const STORE = `
   SELECT pg_notify('${CONSOLE_CHANNEL}', $1::text) FROM stored LIMIT 1`;
 
 /** Replaces characters that a text column of PostgreSQL cannot store. */
-const storable = (text: string): string => text.toWellFormed().replaceAll("\0", "\uFFFD");
+const storableText = (text: string): string => text.toWellFormed().replaceAll("\0", "\uFFFD");
 
 /** Collects the lines of one run, and stores them in batches. */
 export class ConsoleWriter {
@@ -74,7 +74,7 @@ export class ConsoleWriter {
   private async store(lines: readonly (ConsoleLine & { seq: number })[]): Promise<void> {
     const texts = await this.mask(lines);
     const columns = [lines.map(({ seq }) => seq), lines.map(({ level }) => level), lines.map(({ at }) => new Date(at))];
-    await this.db.query(STORE, [this.runId, ...columns, texts.map(storable)]);
+    await this.db.query(STORE, [this.runId, ...columns, texts.map(storableText)]);
   }
 }
 

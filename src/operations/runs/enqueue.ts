@@ -20,7 +20,7 @@ import { AWAITED_CHANNEL, type NewRun, type RunRecord } from "./run-types.js";
 import type { Slot } from "./slots.js";
 
 /** Maximum number of concurrent inserts of queued rows, in total and per app. A burst from one app delays only that app. */
-const INSERTS = 8;
+const INSERTS_AT_ONCE = 8;
 const INSERTS_PER_APP = 2;
 
 /** Run whose row was written. */
@@ -57,7 +57,7 @@ const skippedError = (runId: number, reason: string) =>
   new ActionError("RUN_SKIPPED", `the run did not start, ${reason}`, { runId });
 
 export class Enqueuer {
-  private readonly inserts = new FairSemaphore(INSERTS, INSERTS_PER_APP);
+  private readonly inserts = new FairSemaphore(INSERTS_AT_ONCE, INSERTS_PER_APP);
 
   constructor(private readonly options: EnqueuerOptions) {}
 

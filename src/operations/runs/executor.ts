@@ -69,7 +69,7 @@ interface Evaluation {
   secrets: RunSecrets | null;
 }
 
-const unscanned = (outcome: RunOutcome): Evaluation => ({ outcome, isCut: false, secrets: null });
+const unscannedEvaluation = (outcome: RunOutcome): Evaluation => ({ outcome, isCut: false, secrets: null });
 
 /** Repeats `work` while the database is away, so that an outage delays the run and does not fail it. @throws other errors, and any once `signal` has aborted */
 async function retryInOutage<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
@@ -147,7 +147,7 @@ export class RunExecutor {
     const details: RunDetails = { hosts: new Set(), payload: null, mode: null, trace, requests: [] };
     const startedAt = performance.now();
     const result = await this.evaluate(run, signal, details).catch((error: unknown) =>
-      unscanned(this.failureOf(run, error)),
+      unscannedEvaluation(this.failureOf(run, error)),
     );
     const durationMs = performance.now() - startedAt;
     await this.tryAfterwards(run, "store its requests", () => this.storeRequests(run, details));
@@ -177,7 +177,8 @@ export class RunExecutor {
       Promise.all([this.load(run), this.options.secrets.beginRun(run.appId, run.secretsVersion)]),
     );
     details.payload = await maskedPayload(run, secrets.outcomeScan());
-    if (!action) return unscanned(failedOutcome("ActionNotFoundError", "the action was removed before it ran"));
+    if (!action)
+      return unscannedEvaluation(failedOutcome("ActionNotFoundError", "the action was removed before it ran"));
     const limitMs = Math.min(this.options.timeoutMs, action.timeoutMs ?? this.options.timeoutMs);
     const scripts = await retryInOutage(signal, () => this.options.scripts.prepare(run, action, limitMs));
     const writer = this.options.console.writer(run.id, (lines) => secrets.mask(lines));
@@ -194,7 +195,7 @@ export class RunExecutor {
     }
     if (!ended.ok) ended.error.stack = toSource(ended.error.stack);
     const outcome = await outcomeOf(ended, signal, scripts.responseMark);
-    if (isCancelled(outcome)) return unscanned(outcome);
+    if (isCancelled(outcome)) return unscannedEvaluation(outcome);
     return { outcome, isCut: !ended.ok && ended.error.cut === true, secrets };
   }
 
@@ -325,17 +326,17 @@ export class RunExecutor {
         const outcome = await this.scanAndFinish(run, holder, next, details, durationMs);
         if (outcome) return outcome;
         scans += 1;
-        if (scans === SCANS_MAX) next = unscanned(failedOutcome("Error", CHANGED_TOO_OFTEN));
+        if (scans === SCANS_MAX) next = unscannedEvaluation(failedOutcome("Error", CHANGED_TOO_OFTEN));
       } catch (error) {
         if (error instanceof ActionError) {
-          next = unscanned(this.failureOf(run, error));
+          next = unscannedEvaluation(this.failureOf(run, error));
           continue;
         }
         this.options.log.warn({ err: error, runId: run.id }, "the end of a run could not be written");
         const isGivenUp = !this.options.db.isInitialized || signal.reason === "lost" || signal.reason === "shutdown";
         if (isGivenUp) throw error;
         if (isRefusedData(error) && next.outcome !== UNSTORABLE_OUTCOME) {
-          next = unscanned(UNSTORABLE_OUTCOME);
+          next = unscannedEvaluation(UNSTORABLE_OUTCOME);
           details.payload = EMPTY_PAYLOAD;
         } else await delay(RETRY_MS);
       }

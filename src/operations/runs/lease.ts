@@ -15,7 +15,7 @@ const RETRY_MS = 500;
 /** Maximum gap between two responses of the database. A longer gap may have kept other processes from renewing too. */
 const GAP_MAX_MS = 6_000;
 
-const RENEW = `
+const RENEW_LEASE = `
   INSERT INTO instance (id, roles, lease_until, ignored_proxy)
   VALUES ($1, $2, now() + ${LEASE_MS} * interval '1 millisecond', $3)
   ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until, ignored_proxy = excluded.ignored_proxy`;
@@ -80,7 +80,7 @@ export class Lease {
   private async renew(): Promise<void> {
     const { db, roles, onDatabaseReached } = this.options;
     const at = performance.now();
-    await db.query(RENEW, [this.holder, [...roles], this.ignoredProxy]);
+    await db.query(RENEW_LEASE, [this.holder, [...roles], this.ignoredProxy]);
     if (this.renewedAt > 0 && at - this.renewedAt > LEASE_MS) this.isLate = true;
     this.renewedAt = at;
     this.contact.onReached();

@@ -47,25 +47,26 @@ export async function completedOutcome(data: string | Buffer | undefined): Promi
 
 export const UNSTORABLE_OUTCOME = failedOutcome("ResultError", "the result or error of the action cannot be stored");
 export const STOPPED_OUTCOME = failedOutcome("ShutdownError", "the service was stopped before the action ended");
-const LOST = failedOutcome("RunLostError", "the process that ran this action died before the action ended");
-const DEADLOCK = failedOutcome(
+const LOST_OUTCOME = failedOutcome("RunLostError", "the process that ran this action died before the action ended");
+const DEADLOCK_OUTCOME = failedOutcome(
   "ConcurrencyError",
   "deadlock: by its action's concurrency setting, this run waited for the run that waits for it",
 );
 
 /** Outcomes of cancelled runs. They are marked by identity, because code can throw an error with the same name. */
-const cancellations = new WeakSet<RunOutcome>();
+const cancelledOutcomes = new WeakSet<RunOutcome>();
 
 /** @param displacedBy the run that replaces it, by the concurrency of the action */
 export function cancelledOutcome(displacedBy: number | null): RunOutcome {
   const reason = displacedBy === null ? "" : `: by its action's concurrency it made way for run ${displacedBy}`;
   const outcome = failedOutcome("CancelledError", `the run was cancelled${reason}`);
-  cancellations.add(outcome);
+  cancelledOutcomes.add(outcome);
   return outcome;
 }
 
 /** True if a person, another run or a stop of the service has ended the run, so that the outcome contains no text of the author's code. */
-export const isCancelled = (outcome: RunOutcome): boolean => outcome === STOPPED_OUTCOME || cancellations.has(outcome);
+export const isCancelled = (outcome: RunOutcome): boolean =>
+  outcome === STOPPED_OUTCOME || cancelledOutcomes.has(outcome);
 
 /** Returns the label of the outcome in metrics. */
 export function labelOf(outcome: RunOutcome): RunOutcomeLabel {
@@ -76,7 +77,7 @@ export function labelOf(outcome: RunOutcome): RunOutcomeLabel {
 
 function stateOf(outcome: RunOutcome): EndState {
   if (outcome.ok) return "completed";
-  return cancellations.has(outcome) ? "cancelled" : "failed";
+  return cancelledOutcomes.has(outcome) ? "cancelled" : "failed";
 }
 
 type EndedFacts = Pick<RunRecord, "trigger" | "actionId"> & { replayOf?: number | null };
@@ -108,7 +109,7 @@ const sinceStart = ({ startedAt }: RunRecord): number => (startedAt ? Date.now()
 
 /** Ending of a run whose process has died. `payload` as in `serverEnding`. */
 export const lostEnding = (run: RunRecord, payload: string | null): RunEnd =>
-  serverEnding(run, LOST, sinceStart(run), payload);
+  serverEnding(run, LOST_OUTCOME, sinceStart(run), payload);
 
 /** Ending of a run that was cancelled while it was queued, by a person or for the run `displacedBy`. `payload` as in `serverEnding`. */
 export const cancelledEnding = (run: RunRecord, payload: string | null, displacedBy: number | null = null): RunEnd =>
@@ -116,7 +117,7 @@ export const cancelledEnding = (run: RunRecord, payload: string | null, displace
 
 /** Ending of a queued run that can never start, because it waits for a run that waits for it. `payload` as in `serverEnding`. */
 export const deadlockEnding = (run: RunRecord, payload: string | null): RunEnd =>
-  serverEnding(run, DEADLOCK, 0, payload);
+  serverEnding(run, DEADLOCK_OUTCOME, 0, payload);
 
 /** Milliseconds after the time limit in which a browser's report still counts, because timers of hidden pages are late. */
 export const CLIENT_LATE_MS = 5_000;

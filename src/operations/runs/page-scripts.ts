@@ -16,7 +16,7 @@ import {
   namesRequests,
   needOfPackage,
   needsLibrary,
-  notBuilt,
+  notBuiltError,
   unresolvedError,
 } from "../../rules/packages.js";
 import type { Credentials } from "../access/credentials.js";
@@ -24,14 +24,14 @@ import type { StoredScripts } from "../packages/kept-scripts.js";
 import type { RunCode, RunRecord } from "./run-types.js";
 
 /** Path of dist/web, relative to dist/src/operations/runs. */
-const BUILT = fileURLToPath(new URL("../../../web", import.meta.url));
+const BUILT_SCRIPTS_FOLDER = fileURLToPath(new URL("../../../web", import.meta.url));
 const CLIENT_LIBRARY = "/client/svc-run.js";
 const RESPONSE_LIBRARY = "/client/svc-response.js";
 /** Matches a call of `Svc.App.V3.Actions.response`, which works without the client library. */
 const RESPONSE_CALL = /\bSvc\.App\.V3\.Actions\.response\b/g;
 const RESPONSE_WORD = /\bresponse\b/;
 const REQUESTS_SCRIPT = "/client/svc-requests.js";
-const isAddress = (dependency: string) => /^https:/i.test(dependency);
+const isScriptAddress = (dependency: string) => /^https:/i.test(dependency);
 const SESSION_PACKAGE = "svc-session";
 
 /** Time for which the token is valid after the run's time limit, so that the last request can end. */
@@ -82,7 +82,7 @@ export class PageScripts {
   private readBuilt(path: string, name: string): Promise<SourceScript> {
     const script =
       this.files.get(path) ??
-      readFile(BUILT + path, "utf8").then((source) => ({
+      readFile(BUILT_SCRIPTS_FOLDER + path, "utf8").then((source) => ({
         name,
         source,
         content: path,
@@ -122,16 +122,16 @@ export class PageScripts {
     const stored = assets.find(({ name }) => name === dependency);
     if (stored && isStoredScript(stored)) return this.storedScript(dependency, stored.sha256);
     const entry = this.options.catalogue.get(dependency);
-    if (entry && entry.path === undefined && entry.url === undefined) throw notBuilt(dependency);
+    if (entry && entry.path === undefined && entry.url === undefined) throw notBuiltError(dependency);
     const { path, url = dependency } = entry ?? {};
-    if (path === undefined && isAddress(url)) return { name: dependency, url };
+    if (path === undefined && isScriptAddress(url)) return { name: dependency, url };
     if (path === undefined) {
       throw unresolvedError(dependency, "cannot be loaded in a server run");
     }
     const script = await this.readBuilt(path, `${dependency}.js`).catch(() => {
       throw unresolvedError(dependency, "has no file in this installation");
     });
-    return { ...script, ...needOfPackage(entry!, code, dependencies.some(isAddress)), defines: "Svc" };
+    return { ...script, ...needOfPackage(entry!, code, dependencies.some(isScriptAddress)), defines: "Svc" };
   }
 
   /** Returns the script that sends requests to other services through this process instead of the browser's network. */

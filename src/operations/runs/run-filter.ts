@@ -142,7 +142,7 @@ export const selectVersions = (app: string, action: string) => `
   SELECT kin.id FROM action self JOIN action kin ON coalesce(kin.master_id, kin.id) = coalesce(self.master_id, self.id)
    WHERE self.app_id = ${app} AND self.id = ${action}`;
 
-const VERSIONS = selectVersions("$1", "$2");
+const SELECT_VERSIONS = selectVersions("$1", "$2");
 
 /** Builds SQL that selects `columns` of the newest runs, at most `limit`, with descending IDs. */
 export type NewestRuns = (columns: string, limit: number) => string;
@@ -159,7 +159,7 @@ export async function newestRuns(
   const select = (columns: string, condition: string, limit: number) =>
     `SELECT ${columns} FROM run WHERE ${indexed}${condition} ORDER BY run.id DESC LIMIT ${limit}`;
   if (actionId === null) return (columns, limit) => select(columns, "", limit);
-  const versions = await rows<{ id: number }>(executor, VERSIONS, [appId, actionId]);
+  const versions = await rows<{ id: number }>(executor, SELECT_VERSIONS, [appId, actionId]);
   const ids = new Set([actionId, ...versions.map(({ id }) => id)]);
   return (columns, limit) => {
     const each = [...ids].map((id) => `(${select("run.*", ` AND run.action_id = ${id}`, limit)})`);

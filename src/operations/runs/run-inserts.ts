@@ -3,7 +3,7 @@
  * statement. A repeated idempotency key writes nothing and returns the first run.
  */
 import { type Executor, preparedRows, rows } from "../../data/database.js";
-import { TRANSITIONS } from "../../data/run.js";
+import { RUN_TRANSITIONS } from "../../data/run.js";
 import { IDEMPOTENCY_HOURS } from "../../limits.js";
 import { type EntityReference, referenceParameters } from "../../rules/reference.js";
 import { QUEUED_CHANNEL } from "../records/queue-limits.js";
@@ -94,13 +94,13 @@ const insertRun = (kind: KeyKind | null, source: string, action: string, others:
     INSERT INTO run (id, app_id, copy, payload, person_id, credential_id, idempotency_key, state, holder, started_at,
                      cause_run_id, chain_id, depth, action_id, trigger, replay_of, version_id, waits_for)
     SELECT ${kind ? "key.run_id" : "nextval('run_id_seq')"}, $1::bigint, $2::text, $3::json, $4::bigint, $5::bigint, $6::text,
-           CASE WHEN $7::uuid IS NULL THEN '${TRANSITIONS.queue.to}' ELSE '${TRANSITIONS.start.to}' END, $7::uuid,
+           CASE WHEN $7::uuid IS NULL THEN '${RUN_TRANSITIONS.queue.to}' ELSE '${RUN_TRANSITIONS.start.to}' END, $7::uuid,
            CASE WHEN $7::uuid IS NULL THEN NULL ELSE now() END,
            cause.id, coalesce(cause.chain_id, cause.id), coalesce(cause.depth + 1, 0), ${action}, ${others}
       FROM ${source}${kind ? " CROSS JOIN key" : ""} LEFT JOIN run AS cause ON cause.id = $8
     RETURNING id, state, waits_for)`;
 const notifyQueued = (isAnnounced: string) => `
-  CASE WHEN inserted.state = '${TRANSITIONS.queue.to}' AND inserted.waits_for IS NULL AND ${isAnnounced}
+  CASE WHEN inserted.state = '${RUN_TRANSITIONS.queue.to}' AND inserted.waits_for IS NULL AND ${isAnnounced}
        THEN pg_notify('${QUEUED_CHANNEL}', ($1::bigint)::text) END`;
 
 /**

@@ -88,7 +88,7 @@ const CAUSED_MAX = 100;
 const LOG_ID = `
   coalesce(run.log_id, CASE WHEN run.finished_at IS NOT NULL THEN (SELECT id FROM execution_log WHERE run_id = run.id LIMIT 1) END)`;
 
-const SUMMARY = `
+const SUMMARY_COLUMNS = `
   run.id, run.action_id AS "actionId", action.name AS "actionName",
   coalesce(action.master_id, action.id) AS "masterId", run.copy, run.trigger, run.state, run.tick, run.tick_count AS "tickCount", run.reason,
   CASE WHEN run.state = 'queued' THEN run.waits_for END AS "waitsFor",
@@ -98,7 +98,7 @@ const SUMMARY = `
   person.first_name AS "firstName", person.last_name AS "lastName",
   CASE WHEN run.state = 'completed' AND entry.payload_at IS NOT NULL AND entry.bytes <= ${CUT_ENTRY_MAX_BYTES} THEN left(entry.data::text, ${CUT_CHARACTERS})
        WHEN run.state IN ('completed', 'failed') AND entry.bytes <= ${ENTRY_MAX_BYTES} THEN entry.data::text END AS entry`;
-const JOINED = `LEFT JOIN action ON action.id = run.action_id LEFT JOIN execution_log entry ON entry.id = ${LOG_ID}
+const SUMMARY_JOINS = `LEFT JOIN action ON action.id = run.action_id LEFT JOIN execution_log entry ON entry.id = ${LOG_ID}
   LEFT JOIN person ON person.id = run.person_id`;
 
 const iso = (date: Date | null): string | null => date?.toISOString() ?? null;
@@ -139,7 +139,7 @@ export class RunQueries {
   ) {}
 
   private async summaries(caller: Caller, from: string, parameters: unknown[]): Promise<RunSummary[]> {
-    const summaryRows = await rows<SummaryRow>(this.db, `SELECT ${SUMMARY} FROM ${from}`, parameters);
+    const summaryRows = await rows<SummaryRow>(this.db, `SELECT ${SUMMARY_COLUMNS} FROM ${from}`, parameters);
     return summaryRows.map((row) => toSummary(row, isPersonCaller(caller)));
   }
 
@@ -185,7 +185,7 @@ export class RunQueries {
     );
     const { total } = bounds!;
     const last = bounds!.last ?? further;
-    const chosen = `(${matching(offset + limit + 1)}) AS chosen JOIN run USING (id) ${JOINED}
+    const chosen = `(${matching(offset + limit + 1)}) AS chosen JOIN run USING (id) ${SUMMARY_JOINS}
                        ORDER BY run.id DESC LIMIT ${limit + 1} OFFSET ${offset}`;
     const listed = await this.summaries(caller, chosen, parameters);
     const isFull = listed.length > limit;
@@ -205,7 +205,7 @@ export class RunQueries {
   async get(caller: Caller, appId: number, runId: number): Promise<RunSummary> {
     const storable = Number.isSafeInteger(runId) && runId > 0;
     const [run] = storable
-      ? await this.summaries(caller, `run ${JOINED} WHERE run.app_id = $1 AND run.id = $2`, [appId, runId])
+      ? await this.summaries(caller, `run ${SUMMARY_JOINS} WHERE run.app_id = $1 AND run.id = $2`, [appId, runId])
       : [];
     if (!run) throw new ActionError("RUN_NOT_FOUND");
     return run;
@@ -222,7 +222,7 @@ export class RunQueries {
   /** Returns the first 100 runs that this run has caused directly, the oldest first. */
   async causedBy(caller: Caller, { id, chainId }: Pick<RunSummary, "id" | "chainId">): Promise<RunSummary[]> {
     const where = "run.chain_id = $1 AND run.cause_run_id = $2";
-    const from = `run ${JOINED} WHERE ${where} ORDER BY run.queued_at, run.id LIMIT ${CAUSED_MAX}`;
+    const from = `run ${SUMMARY_JOINS} WHERE ${where} ORDER BY run.queued_at, run.id LIMIT ${CAUSED_MAX}`;
     return this.summaries(caller, from, [chainId ?? id, id]);
   }
 
@@ -236,7 +236,7 @@ export class RunQueries {
       `SELECT ${count("queued")}, ${count("running")}`,
       [appId],
     );
-    const from = `run ${JOINED} WHERE run.app_id = $1 AND run.finished_at IS NULL AND run.state IN ('queued', 'running')
+    const from = `run ${SUMMARY_JOINS} WHERE run.app_id = $1 AND run.finished_at IS NULL AND run.state IN ('queued', 'running')
                      ORDER BY run.state DESC, run.id DESC LIMIT ${UNFINISHED_MAX}`;
     return { runs: await this.summaries(caller, from, [appId]), ...counts! };
   }

@@ -46,7 +46,7 @@ const UNCOMMITTED_IDS = 100_000;
 /** SQL of the first unfinished run in a state. The condition on one state makes the planner use the index run_live. */
 const firstUnfinished = (state: string) => `
     (SELECT id FROM run WHERE state BETWEEN '${state}' AND '${state}' AND finished_at IS NULL ORDER BY state, id LIMIT 1)`;
-const FLOOR = `
+const SELECT_FIRST_UNFINISHED_ID = `
   SELECT least(
     ${firstUnfinished("queued")},
     ${firstUnfinished("running")},
@@ -179,7 +179,9 @@ export class RunRepository {
 
   private currentFloor(): Promise<number> {
     if (performance.now() - this.floor.readAt > FLOOR_CACHED_MS) {
-      const id = preparedRows<{ id: number }>(this.db, "queue-floor", FLOOR, []).then(([row]) => row!.id);
+      const id = preparedRows<{ id: number }>(this.db, "queue-floor", SELECT_FIRST_UNFINISHED_ID, []).then(
+        ([row]) => row!.id,
+      );
       this.floor = { id, readAt: performance.now() };
       id.catch(() => {
         this.floor.readAt = Number.NEGATIVE_INFINITY;

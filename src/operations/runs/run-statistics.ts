@@ -41,7 +41,7 @@ export type PeriodLength = (typeof PERIOD_LENGTHS)[number];
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** Maximum and default length of the range in days. */
-const DAYS: Record<PeriodLength, { most: number; usual: number }> = {
+const DAYS_BY_PERIOD: Record<PeriodLength, { most: number; usual: number }> = {
   hour: { most: 14, usual: 2 },
   day: { most: 100, usual: 30 },
 };
@@ -49,7 +49,7 @@ const DAYS: Record<PeriodLength, { most: number; usual: number }> = {
 const RUNS_COUNTED = 100_000;
 
 /** SQL of the statistics. `by` and `zone` are texts of parameters: hour or day, and the time zone of its start. */
-const periods = (newest: NewestRuns, by: string, zone: string) => `
+const selectPeriods = (newest: NewestRuns, by: string, zone: string) => `
   WITH counted AS MATERIALIZED (
     SELECT state, queued_at, tick_count, CASE WHEN state IN ('completed', 'failed')
            THEN extract(epoch FROM finished_at - started_at)::float8 * 1000 END AS ms
@@ -70,9 +70,9 @@ type PeriodRow = Omit<Period, "start"> & { start: Date; countedFrom: Date | null
 function rangeOf(options: StatisticsOptions, now: number): { by: PeriodLength; from: Date; to: Date } {
   const by = optionalChoice(options.by, "by", PERIOD_LENGTHS) ?? "hour";
   const to = optionalMoment(options.to, "to") ?? new Date(now);
-  const from = optionalMoment(options.from, "from") ?? new Date(to.getTime() - DAYS[by].usual * DAY_MS);
+  const from = optionalMoment(options.from, "from") ?? new Date(to.getTime() - DAYS_BY_PERIOD[by].usual * DAY_MS);
   if (from >= to) throw new ActionError("REQUEST_INVALID", "from must be before to");
-  const { most } = DAYS[by];
+  const { most } = DAYS_BY_PERIOD[by];
   if (to.getTime() - from.getTime() > most * DAY_MS) {
     throw new ActionError("REQUEST_INVALID", `from and to must be at most ${most} days apart, counted by the ${by}`);
   }
@@ -91,7 +91,7 @@ export function createRunStatistics({ db }: { db: DataSource }) {
     const conditions = runConditions(appId, { actionId, from, to });
     const newest = await newestRuns(db, appId, conditions);
     const values = [...conditions.parameters, by, timezone];
-    const sql = periods(newest, `$${values.length - 1}::text`, `$${values.length}::text`);
+    const sql = selectPeriods(newest, `$${values.length - 1}::text`, `$${values.length}::text`);
     const periodRows = await rows<PeriodRow>(db, sql, values);
     return {
       by,

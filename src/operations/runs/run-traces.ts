@@ -11,7 +11,7 @@ import type { RunRecord } from "./run-types.js";
 
 /** Stores the trace context of a queued run until the run starts. */
 const STORE = "INSERT INTO run_trace (run_id, traceparent) VALUES ($1, $2) ON CONFLICT DO NOTHING";
-const REMOVE = "DELETE FROM run_trace WHERE run_id = $1 RETURNING traceparent";
+const DELETE_TRACE = "DELETE FROM run_trace WHERE run_id = $1 RETURNING traceparent";
 
 /** Maximum number of spans for the requests of one run. */
 const REQUESTS_MAX = 200;
@@ -142,7 +142,7 @@ export class RunTraces {
     if (!this.tracing.isOn) return NO_TRACE;
     try {
       const { id, appId, actionId, trigger } = run;
-      const [stored] = run.traceparent ? [run] : await rows<{ traceparent: string }>(this.db, REMOVE, [id]);
+      const [stored] = run.traceparent ? [run] : await rows<{ traceparent: string }>(this.db, DELETE_TRACE, [id]);
       const values = { "svc.run_id": id, "svc.app_id": appId, "svc.action_id": actionId, "svc.trigger": trigger };
       const span = this.tracing.beginSpan("run", "internal", stored?.traceparent ?? null, values);
       return new TracedRun(this.tracing, span, this.serviceOrigin);

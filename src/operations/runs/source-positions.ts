@@ -6,7 +6,7 @@ type FindPosition = (line: number, column: number) => { file: string; line: numb
 
 const FRAME = /^\s+at /;
 
-function finder(map: string): FindPosition {
+function createPositionFinder(map: string): FindPosition {
   const payload = JSON.parse(map) as ConstructorParameters<typeof SourceMap>[0];
   const sourceMap = new SourceMap(payload);
   return (line, column) => {
@@ -26,7 +26,7 @@ export function mapPositions(name: string, map: string | null): (text: string) =
   const position = new RegExp(`${name.replaceAll(/[.-]/g, "\\$&")}:(\\d{1,9}):(\\d{1,9})`, "g");
   return (text) => {
     if (!text.includes(`${name}:`)) return text;
-    find ??= finder(map);
+    find ??= createPositionFinder(map);
     const lines = text.split("\n").flatMap((line) => {
       let isAdded = false;
       const replaced = line.replace(position, (whole, row: string, column: string) => {

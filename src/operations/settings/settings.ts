@@ -19,12 +19,12 @@ import {
   checkMark,
   checkRequestedKeys,
   checkSettingKeys,
+  dropProtectedKeys,
   httpView,
   runtimeView,
   type SettingsView,
   serverActionView,
   tierOf,
-  withoutProtected,
 } from "../../rules/setting-tiers.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
@@ -365,7 +365,7 @@ export function createSettings(options: {
     },
 
     /** Validates the settings in an administrator's PUT for `write`. @throws SETTINGS_INVALID */
-    judgeIgnoringProtected: (settings: unknown): [string, unknown][] => checkSettingKeys(withoutProtected(settings)),
+    judgeIgnoringProtected: (settings: unknown): [string, unknown][] => checkSettingKeys(dropProtectedKeys(settings)),
 
     /** Stores a secure AI builder field as `_aiartifact_<settingKey>`; returns that key. @throws SETTINGS_INVALID, RESOURCE_CHANGED */
     async setArtifact(caller: Caller, target: SettingsTarget, settingKey: unknown, value: unknown): Promise<string> {

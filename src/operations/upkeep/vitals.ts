@@ -22,7 +22,7 @@ export interface VitalSigns {
   instances: Record<string, number>;
 }
 
-const COUNTS = `
+const SELECT_VITAL_COUNTS = `
   SELECT (SELECT count(*) FROM schedule) AS schedules,
          (SELECT count(*) FROM run WHERE ${IS_RUNNING_SQL}) AS running,
          (SELECT coalesce(json_object_agg(role, living), '{}') FROM (
@@ -40,7 +40,7 @@ export function createVitals(options: {
 
   async function read(): Promise<VitalSigns> {
     const [[counts], waitingByApp, scheduleLagMs, ticksDue] = await Promise.all([
-      rows<Pick<VitalSigns, "schedules" | "running" | "instances">>(db, COUNTS),
+      rows<Pick<VitalSigns, "schedules" | "running" | "instances">>(db, SELECT_VITAL_COUNTS),
       depths(),
       schedule.lag(),
       schedule.ticksDue(),

@@ -69,24 +69,24 @@ const FIELDS: Record<AiCall, readonly string[]> = {
   transcribe: ["model", "file"],
 };
 
-const refuse = (field: string, expected: string, value: unknown): never => {
+const refuseField = (field: string, expected: string, value: unknown): never => {
   throw policyError(`${field} must be ${expected} (got ${describeValue(value)})`);
 };
 
 const isAbsent = (value: unknown): value is null | undefined => value === null || value === undefined;
 
 function textIn(value: unknown, field: string): string {
-  return typeof value === "string" ? value : refuse(field, "a text", value);
+  return typeof value === "string" ? value : refuseField(field, "a text", value);
 }
 
 function listIn(value: unknown, field: string): unknown[] {
   return Array.isArray(value) && value.length <= ITEMS_MAX
     ? value
-    : refuse(field, `a list of at most ${ITEMS_MAX}`, value);
+    : refuseField(field, `a list of at most ${ITEMS_MAX}`, value);
 }
 
 function objectIn(value: unknown, field: string, fields: readonly string[]): Record<string, unknown> {
-  if (!isObject(value)) return refuse(field, "an object", value);
+  if (!isObject(value)) return refuseField(field, "an object", value);
   const unknownField = Object.keys(value).find((name) => !fields.includes(name));
   if (unknownField !== undefined)
     throw policyError(`${field} has no field ${describeValue(unknownField)}; it may have ${fields.join(", ")}`);
@@ -105,9 +105,9 @@ function messageIn(value: unknown, field: string): Message {
     "toolCalls",
     "toolCallId",
   ]);
-  if (!ROLES.includes(role)) refuse(`${field}.role`, "system, user, assistant or tool", role);
+  if (!ROLES.includes(role)) refuseField(`${field}.role`, "system, user, assistant or tool", role);
   const calls = isAbsent(toolCalls) ? [] : listIn(toolCalls, `${field}.toolCalls`);
-  if (role === "tool" && isAbsent(toolCallId)) refuse(`${field}.toolCallId`, "the id of a tool call", toolCallId);
+  if (role === "tool" && isAbsent(toolCallId)) refuseField(`${field}.toolCallId`, "the id of a tool call", toolCallId);
   return {
     role: role as Message["role"],
     // An answer that only calls tools has no text.
@@ -120,8 +120,8 @@ function messageIn(value: unknown, field: string): Message {
 function toolIn(value: unknown, field: string): AiTool {
   const { name, description = "", parameters } = objectIn(value, field, ["name", "description", "parameters"]);
   if (typeof name !== "string" || !TOOL_NAME.test(name))
-    refuse(`${field}.name`, "1 to 64 letters, digits, _ and -", name);
-  if (!isAbsent(parameters) && !isObject(parameters)) refuse(`${field}.parameters`, "a JSON Schema", parameters);
+    refuseField(`${field}.name`, "1 to 64 letters, digits, _ and -", name);
+  if (!isAbsent(parameters) && !isObject(parameters)) refuseField(`${field}.parameters`, "a JSON Schema", parameters);
   const schema = (parameters ?? { type: "object", properties: {} }) as Record<string, unknown>;
   return { name: name as string, description: textIn(description, `${field}.description`), parameters: schema };
 }
@@ -129,13 +129,13 @@ function toolIn(value: unknown, field: string): AiTool {
 function completionIn(options: Record<string, unknown>, model: string | null): CompletionOptions {
   const { messages, tools, maxTokens = null, temperature = null, responseFormat = null, stream = false } = options;
   const input = listIn(messages, "messages");
-  if (input.length === 0) refuse("messages", "a list of at least one message", messages);
+  if (input.length === 0) refuseField("messages", "a list of at least one message", messages);
   const isCount = Number.isSafeInteger(maxTokens) && (maxTokens as number) > 0 && (maxTokens as number) <= 1_000_000;
-  if (maxTokens !== null && !isCount) refuse("maxTokens", "a whole number from 1 to 1000000", maxTokens);
+  if (maxTokens !== null && !isCount) refuseField("maxTokens", "a whole number from 1 to 1000000", maxTokens);
   const isWarm = typeof temperature === "number" && temperature >= 0 && temperature <= 2;
-  if (temperature !== null && !isWarm) refuse("temperature", "a number from 0 to 2", temperature);
-  if (responseFormat !== null && !isObject(responseFormat)) refuse("responseFormat", "an object", responseFormat);
-  if (typeof stream !== "boolean") refuse("stream", "true or false", stream);
+  if (temperature !== null && !isWarm) refuseField("temperature", "a number from 0 to 2", temperature);
+  if (responseFormat !== null && !isObject(responseFormat)) refuseField("responseFormat", "an object", responseFormat);
+  if (typeof stream !== "boolean") refuseField("stream", "true or false", stream);
   return {
     call: "completions",
     model,
@@ -151,9 +151,9 @@ function completionIn(options: Record<string, unknown>, model: string | null): C
 function transcriptIn(options: Record<string, unknown>, model: string | null): TranscribeOptions {
   const { name = "audio", contentType, data } = objectIn(options["file"], "file", ["name", "contentType", "data"]);
   const isType = typeof contentType === "string" && CONTENT_TYPE.test(contentType);
-  if (!isType) refuse("file.contentType", "a content type such as audio/mpeg", contentType);
+  if (!isType) refuseField("file.contentType", "a content type such as audio/mpeg", contentType);
   const bytes = Buffer.from(textIn(data, "file.data"), "base64");
-  if (bytes.length === 0) refuse("file.data", "bytes in base64", data);
+  if (bytes.length === 0) refuseField("file.data", "bytes in base64", data);
   const plainName = textIn(name, "file.name")
     .replace(/[^\w.-]/g, "_")
     .slice(0, 100);
@@ -165,17 +165,17 @@ export function readAiOptions(call: AiCall, value: unknown): AiOptions {
   const options = objectIn(value ?? {}, "options", FIELDS[call]);
   const { model: requested = null } = options;
   if (requested !== null && (typeof requested !== "string" || !NAME.test(requested)))
-    refuse("model", "the name of a model", requested);
+    refuseField("model", "the name of a model", requested);
   const model = requested as string | null;
   if (call === "completions") return completionIn(options, model);
   if (call === "transcribe") return transcriptIn(options, model);
   if (call === "image") {
     const { prompt, size = null } = options;
-    if (size !== null && !/^\d{2,5}x\d{2,5}$/.test(String(size))) refuse("size", "such as 1024x1024", size);
+    if (size !== null && !/^\d{2,5}x\d{2,5}$/.test(String(size))) refuseField("size", "such as 1024x1024", size);
     return { call, model, prompt: textIn(prompt, "prompt"), size: size as string | null };
   }
   const { input } = options;
   const texts = typeof input === "string" ? [input] : listIn(input, "input");
-  if (texts.length === 0) refuse("input", "a text or a list of texts", input);
+  if (texts.length === 0) refuseField("input", "a text or a list of texts", input);
   return { call, model, input: texts.map((text, at) => textIn(text, `input[${at}]`)) };
 }

@@ -108,11 +108,11 @@ export function columnNamed(key: string): string | null {
 }
 
 /** Yields the conditions that every matching entry must meet: those at the top of the `where`, and those in its `$and`. */
-function* demands(where: unknown): Generator<[column: string, condition: unknown]> {
+function* requiredConditions(where: unknown): Generator<[column: string, condition: unknown]> {
   if (!isObject(where)) return;
   for (const [key, value] of Object.entries(where)) {
-    if (key === "$and" && Array.isArray(value)) for (const branch of value) yield* demands(branch);
-    else if (key === "$filters" && Array.isArray(value)) yield* filtered(value);
+    if (key === "$and" && Array.isArray(value)) for (const branch of value) yield* requiredConditions(branch);
+    else if (key === "$filters" && Array.isArray(value)) yield* filterConditions(value);
     else if (!key.startsWith("$")) {
       const column = columnNamed(key);
       if (column !== null) yield [column, value];
@@ -120,7 +120,7 @@ function* demands(where: unknown): Generator<[column: string, condition: unknown
   }
 }
 
-function* filtered(filters: readonly unknown[]): Generator<[column: string, condition: unknown]> {
+function* filterConditions(filters: readonly unknown[]): Generator<[column: string, condition: unknown]> {
   for (const filter of filters) {
     const column = isObject(filter) && typeof filter["column"] === "string" ? columnNamed(filter["column"]) : null;
     if (column !== null) yield [column, { $filters: filter }];
@@ -128,11 +128,12 @@ function* filtered(filters: readonly unknown[]): Generator<[column: string, cond
 }
 
 /** Returns the columns that have a condition which every matching entry must meet. */
-export const demandedColumns = (where: unknown): Set<string> => new Set([...demands(where)].map(([column]) => column));
+export const demandedColumns = (where: unknown): Set<string> =>
+  new Set([...requiredConditions(where)].map(([column]) => column));
 
 /** Yields the values to which the `where` compares a column. */
-function* equalities(where: unknown): Generator<[column: string, value: unknown]> {
-  for (const [column, condition] of demands(where)) {
+function* requiredValues(where: unknown): Generator<[column: string, value: unknown]> {
+  for (const [column, condition] of requiredConditions(where)) {
     if (!isObject(condition)) yield [column, condition];
     else if (Object.hasOwn(condition, "$eq")) yield [column, condition["$eq"]];
   }
@@ -143,7 +144,7 @@ function* equalities(where: unknown): Generator<[column: string, value: unknown]
  * @throws DATA_SOURCE_ACCESS_DENIED
  */
 export function requireValues({ tests }: EntryGrant, where: unknown): void {
-  for (const [column, value] of equalities(where)) {
+  for (const [column, value] of requiredValues(where)) {
     const test = Object.hasOwn(tests, column) ? tests[column]! : {};
     if (test.equals !== undefined && test.equals !== value) throw accessDenied();
   }

@@ -14,8 +14,8 @@ import {
   sendingHookShape,
 } from "./sending-hooks.js";
 
-const OPERATIONS = ["trim", "lower", "upper", "hash"] as const;
-type FieldOperation = (typeof OPERATIONS)[number];
+const HOOK_OPERATIONS = ["trim", "lower", "upper", "hash"] as const;
+type FieldOperation = (typeof HOOK_OPERATIONS)[number];
 
 /** Hook that changes columns when they are written, for example to lower case. */
 export interface OperationsHook {
@@ -48,8 +48,8 @@ function checkOperations(hook: Record<string, unknown>, field: string): void {
     refuseField(`${field}.fields`, "an object of columns", fields);
   for (const [column, operations] of Object.entries(fields)) {
     checkColumnName(column, `${field}.fields`);
-    if (!isListOf(operations, OPERATIONS))
-      refuseField(`${field}.fields.${column}`, `an array of ${OPERATIONS.join(", ")}`, operations);
+    if (!isListOf(operations, HOOK_OPERATIONS))
+      refuseField(`${field}.fields.${column}`, `an array of ${HOOK_OPERATIONS.join(", ")}`, operations);
   }
 }
 

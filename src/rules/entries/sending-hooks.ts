@@ -40,7 +40,7 @@ export const isSendingHook = (hook: { type: string }): hook is SendingHook => SE
 type FillText = (text: string, html: boolean) => string;
 
 /** Returns recipients with placeholders replaced. Those without a valid address are left out. */
-function recipients(to: unknown, texts: FillText): unknown {
+function fillRecipients(to: unknown, texts: FillText): unknown {
   if (!Array.isArray(to)) return to;
   const filledRecipients = to.map((recipient) => {
     if (!isObject(recipient)) return recipient;
@@ -64,7 +64,7 @@ function emailOf(
     ...{ subject: fillField(subject, false), html: fillField(html, true), text: fillField(text, false) },
     ...(fromName !== undefined && { from_name: fillField(fromName, false) }),
   };
-  return parseEmail({ ...rest, ...parts, to: recipients(to, texts) }, path);
+  return parseEmail({ ...rest, ...parts, to: fillRecipients(to, texts) }, path);
 }
 
 function smsOf({ to, body, ...rest }: Record<string, unknown>, texts: FillText, path: string): Sms {
@@ -81,7 +81,7 @@ function messageOf(hook: SendingHook, texts: FillText, path = ""): Email | Sms {
 /** True if the message has a recipient, because an empty column gives no address. */
 function hasRecipient({ type, to }: SendingHook, texts: FillText): boolean {
   if (type === "sms") return typeof to === "string" && texts(to, false).trim() !== "";
-  return (recipients(to, texts) as unknown[]).length > 0;
+  return (fillRecipients(to, texts) as unknown[]).length > 0;
 }
 
 /**

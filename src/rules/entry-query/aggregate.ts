@@ -6,7 +6,7 @@ import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
 import { ACCUMULATOR_SQL, compileExpression, fieldName, gatherValues, NAME_MAX, rankOf } from "./expressions.js";
 import { checkList, checkText, FIELDS_MAX, ORDER_MAX, readOperators, STAGES_MAX, wholeNumber } from "./judge.js";
-import { keyAt, orNull, parsePath, type Source } from "./path.js";
+import { jsonNullIfMissing, keyAt, parsePath, type Source } from "./path.js";
 import type { Statement } from "./statement.js";
 import { compileWhere } from "./where.js";
 
@@ -25,7 +25,8 @@ const GATHERED_MAX_BYTES = 8 * 1024 * 1024;
 /** Bytes that PostgreSQL needs for one collected value in addition to its content. */
 const VALUE_BYTES = 100;
 /** Returns SQL that ends a query by a division by zero if it would collect too much, because PostgreSQL does not limit collected data. */
-const orEnd = (bytes: string): string => `1 / (CASE WHEN ${bytes} > ${GATHERED_MAX_BYTES} THEN 0 ELSE 1 END) = 1`;
+const failIfTooLarge = (bytes: string): string =>
+  `1 / (CASE WHEN ${bytes} > ${GATHERED_MAX_BYTES} THEN 0 ELSE 1 END) = 1`;
 
 type Stage = (
   spec: unknown,
@@ -47,12 +48,12 @@ const source = ({ areEntries }: DocumentRows, sees: Source["sees"]): Source => (
  */
 const OFFSET_BARRIER = "OFFSET 0";
 
-const fromRows = ({ sql }: DocumentRows, statement: Statement): string => `FROM (${sql}) ${statement.name()}`;
+const fromDocumentRows = ({ sql }: DocumentRows, statement: Statement): string => `FROM (${sql}) ${statement.name()}`;
 
-const match: Stage = (spec, place, input, sees, statement) => {
+const matchStage: Stage = (spec, place, input, sees, statement) => {
   if (!isObject(spec)) refuseField(place, "an object of columns and operators", spec);
   const condition = compileWhere(spec, source(input, sees), statement, place);
-  return { ...input, sql: `SELECT d, n, m ${fromRows(input, statement)} WHERE ${condition}` };
+  return { ...input, sql: `SELECT d, n, m ${fromDocumentRows(input, statement)} WHERE ${condition}` };
 };
 
 const sortStage: Stage = (spec, place, input, sees, statement) => {
@@ -68,18 +69,18 @@ const sortStage: Stage = (spec, place, input, sees, statement) => {
     return [`${rankOf(key)} ${directionSql}`, `${key} ${directionSql}`];
   });
   const place_ = `row_number() OVER (ORDER BY ${order.join(", ")}, n, m)`;
-  return { ...input, sql: `SELECT d, ${place_}::float8 AS n, 0::bigint AS m ${fromRows(input, statement)}` };
+  return { ...input, sql: `SELECT d, ${place_}::float8 AS n, 0::bigint AS m ${fromDocumentRows(input, statement)}` };
 };
 
-const limit: Stage = (spec, place, input, _sees, statement) => {
+const limitStage: Stage = (spec, place, input, _sees, statement) => {
   const boundNumber = statement.bind(wholeNumber(spec, place, 1, 1_000_000), "integer");
-  return { ...input, sql: `SELECT d, n, m ${fromRows(input, statement)} ORDER BY n, m LIMIT ${boundNumber}` };
+  return { ...input, sql: `SELECT d, n, m ${fromDocumentRows(input, statement)} ORDER BY n, m LIMIT ${boundNumber}` };
 };
 
-const count: Stage = (spec, place, input, _sees, statement) => {
+const countStage: Stage = (spec, place, input, _sees, statement) => {
   const name = fieldName(checkText(spec, place, NAME_MAX), place);
   const d = `jsonb_build_object(${statement.bind(name, "text")}, count(*))`;
-  const sql = `SELECT ${d} AS d, 0::float8 AS n, 0::bigint AS m ${fromRows(input, statement)}`;
+  const sql = `SELECT ${d} AS d, 0::float8 AS n, 0::bigint AS m ${fromDocumentRows(input, statement)}`;
   return { sql, areEntries: false, keys: [name] };
 };
 
@@ -91,7 +92,7 @@ function buildObject(members: readonly [name: string, value: string][], statemen
   const rows = members.map(([name, value]) => `(${statement.bind(name, "text")}, ${value})`).join(", ");
   const [x, y] = [statement.name(), statement.name()];
   const withSizeCheck = `SELECT k, v, sum(pg_column_size(v)) OVER () AS total_bytes FROM (VALUES ${rows}) ${x}(k, v) WHERE v IS NOT NULL`;
-  return `(SELECT COALESCE(jsonb_object_agg(k, v), '{}') FROM (${withSizeCheck}) ${y} WHERE ${orEnd("total_bytes")})`;
+  return `(SELECT COALESCE(jsonb_object_agg(k, v), '{}') FROM (${withSizeCheck}) ${y} WHERE ${failIfTooLarge("total_bytes")})`;
 }
 
 const isOff = (value: unknown): boolean => value === 0 || value === false;
@@ -107,7 +108,10 @@ const projectStage: Stage = (spec, place, input, sees, statement) => {
       entries.map(([name]) => name),
       "text[]",
     );
-    return { ...input, sql: `SELECT d - ${objectBase} AS d, n, m ${fromRows(input, statement)} ${OFFSET_BARRIER}` };
+    return {
+      ...input,
+      sql: `SELECT d - ${objectBase} AS d, n, m ${fromDocumentRows(input, statement)} ${OFFSET_BARRIER}`,
+    };
   }
   const computedFields = entries.filter(([name, value]) => !(name === "_id" && isOff(value)));
   const off = computedFields.find(([, value]) => isOff(value));
@@ -119,14 +123,14 @@ const projectStage: Stage = (spec, place, input, sees, statement) => {
   ]);
   if (!entries.some(([name]) => name === "_id"))
     members.unshift(["_id", compileExpression("$_id", place, at, statement)]);
-  const sql = `SELECT ${buildObject(members, statement)} AS d, n, m ${fromRows(input, statement)} ${OFFSET_BARRIER}`;
+  const sql = `SELECT ${buildObject(members, statement)} AS d, n, m ${fromDocumentRows(input, statement)} ${OFFSET_BARRIER}`;
   return { sql, areEntries: false, keys: members.map(([name]) => name) };
 };
 
 /** Returns SQL of the key of a group: a value, or an object of several values. */
 function groupKey(id: unknown, place: string, at: Source, statement: Statement): string {
   const isOperator = isObject(id) && Object.keys(id).some((key) => key.startsWith("$"));
-  if (!isObject(id) || isOperator) return orNull(compileExpression(id ?? null, place, at, statement));
+  if (!isObject(id) || isOperator) return jsonNullIfMissing(compileExpression(id ?? null, place, at, statement));
   const parts = Object.entries(id);
   if (parts.length === 0 || parts.length > FIELDS_MAX) refuseField(place, `of 1 to ${FIELDS_MAX} fields`, id);
   const members = parts.map(([name, value]): [string, string] => [
@@ -136,13 +140,13 @@ function groupKey(id: unknown, place: string, at: Source, statement: Statement):
   return buildObject(members, statement);
 }
 
-const group: Stage = (spec, place, input, sees, statement) => {
+const groupStage: Stage = (spec, place, input, sees, statement) => {
   if (!isObject(spec) || !("_id" in spec)) refuseField(place, "an object with _id", spec);
   const at = source(input, sees);
   const key = groupKey(spec["_id"], `${place}._id`, at, statement);
   const parts = gatherValues(spec, place, at, statement);
   const values = parts.map(({ value }, index) => `${value} AS v${index}`);
-  const innerSelect = `SELECT ${[`${key} AS g`, "n", "m", ...values].join(", ")} ${fromRows(input, statement)} ${OFFSET_BARRIER}`;
+  const innerSelect = `SELECT ${[`${key} AS g`, "n", "m", ...values].join(", ")} ${fromDocumentRows(input, statement)} ${OFFSET_BARRIER}`;
   const first = parts.some(({ operator }) => operator === "$first")
     ? ", row_number() OVER (PARTITION BY g ORDER BY n, m) = 1 AS f"
     : "";
@@ -151,9 +155,9 @@ const group: Stage = (spec, place, input, sees, statement) => {
   );
   const boundedSum =
     pushedSizes.length === 0 ? "" : `, sum(${pushedSizes.join(" + ")}) OVER (ROWS UNBOUNDED PRECEDING) AS total_bytes`;
-  const sizeGuard = pushedSizes.length === 0 ? "" : ` WHERE ${orEnd("total_bytes")}`;
+  const sizeGuard = pushedSizes.length === 0 ? "" : ` WHERE ${failIfTooLarge("total_bytes")}`;
   const rowWidth = ["g", ...parts.map((_, index) => `v${index}`)].map((name) => `COALESCE(pg_column_size(${name}), 0)`);
-  const rows = `SELECT *${first}${boundedSum} FROM (${innerSelect}) ${statement.name()} WHERE ${orEnd(rowWidth.join(" + "))}`;
+  const rows = `SELECT *${first}${boundedSum} FROM (${innerSelect}) ${statement.name()} WHERE ${failIfTooLarge(rowWidth.join(" + "))}`;
   const members = parts.map(({ name, operator }, index): [string, string] => [
     name,
     ACCUMULATOR_SQL[operator]!(`v${index}`, "f"),
@@ -172,12 +176,12 @@ const group: Stage = (spec, place, input, sees, statement) => {
 };
 
 const STAGES: Readonly<Record<string, Stage>> = {
-  $match: match,
+  $match: matchStage,
   $project: projectStage,
-  $group: group,
+  $group: groupStage,
   $sort: sortStage,
-  $limit: limit,
-  $count: count,
+  $limit: limitStage,
+  $count: countStage,
 };
 
 /** @param entries select of d, n, m @throws ActionError REQUEST_INVALID that names the stage */

@@ -4,7 +4,7 @@ import { refuseField } from "../fields.js";
 import { numberOf } from "./filters.js";
 import { checkText, FIELDS_MAX, jsonValue, readOperators, refuseName } from "./judge.js";
 import { textOf, typeOf } from "./operators.js";
-import { orNull, parsePath, type Source, valueAt } from "./path.js";
+import { jsonNullIfMissing, parsePath, type Source, valueAt } from "./path.js";
 import type { Statement } from "./statement.js";
 
 export const NAME_MAX = 255;
@@ -45,7 +45,7 @@ export const ACCUMULATOR_SQL: Readonly<Record<string, (v: string, first: string)
   $min: (v) => extremeSql("min", v),
   $max: (v) => extremeSql("max", v),
   $first: (v, first) => `COALESCE((array_agg(${v}) FILTER (WHERE ${first}))[1], 'null')`,
-  $push: (v) => `jsonb_agg(${orNull(v)} ORDER BY n, m)`,
+  $push: (v) => `jsonb_agg(${jsonNullIfMissing(v)} ORDER BY n, m)`,
 };
 
 const numericSql = (v: string): string => `CASE WHEN ${typeOf(v)} = 'number' THEN ${textOf(v)}::numeric END`;

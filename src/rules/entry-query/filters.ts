@@ -7,7 +7,7 @@ import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
 import { checkFields, checkList, checkText, refuseName } from "./judge.js";
 import { isScalar, textOf, typeOf } from "./operators.js";
-import { anyAt, parsePath, type Source, type Test } from "./path.js";
+import { anyValueAt, parsePath, type Source, type Test } from "./path.js";
 import type { Statement } from "./statement.js";
 
 const TEXT_MAX = 10_000;
@@ -25,7 +25,7 @@ export const numberOf = (value: string): string =>
 const dayOf = (value: string): string =>
   `CASE WHEN ${typeOf(value)} = 'string' AND ${textOf(value)} ~ ${DAY_SQL} THEN left(${textOf(value)}, 10) COLLATE "C" END`;
 
-const orFalse = (sql: string): string => `COALESCE(${sql}, false)`;
+const falseIfNull = (sql: string): string => `COALESCE(${sql}, false)`;
 
 function scalarText(value: unknown, place: string): string {
   if (value === null || value === undefined) return "";
@@ -67,7 +67,7 @@ const comparedBy =
     const operand = scalarText(value, place);
     if (NUMBER.test(operand)) {
       const number = statement.bind(operand.trim(), "numeric");
-      return (sql) => orFalse(`${numberOf(sql)} ${sign} ${number}`);
+      return (sql) => falseIfNull(`${numberOf(sql)} ${sign} ${number}`);
     }
     const boundValue = statement.bind(operand, "text");
     return (sql) => `(${typeOf(sql)} = 'string' AND ${textOf(sql)} ${sign} ${boundValue})`;
@@ -77,10 +77,10 @@ const dayCompared =
   (sign: string): CompileCondition =>
   (value, place, statement) => {
     const boundValue = statement.bind(day(value, place), "text");
-    return (sql) => orFalse(`${dayOf(sql)} ${sign} ${boundValue}`);
+    return (sql) => falseIfNull(`${dayOf(sql)} ${sign} ${boundValue}`);
   };
 
-const bothEnds =
+const joinedBounds =
   (first: CompileCondition, second: CompileCondition): CompileCondition =>
   (value, place, statement) => {
     const [from, to] = rangeEnds(value, place);
@@ -122,12 +122,12 @@ const CONDITION_TABLE: Record<
   contains: { condition: containsCondition },
   empty: { condition: emptyCondition, elements: false, ofNothing: true },
   notempty: { condition: emptyCondition, elements: false, ofNothing: true, negated: true },
-  between: { condition: bothEnds(comparedBy(">="), comparedBy("<=")) },
+  between: { condition: joinedBounds(comparedBy(">="), comparedBy("<=")) },
   oneof: { condition: oneOf, ofNothing: true },
   dateis: { condition: dayCompared("=") },
   datebefore: { condition: dayCompared("<") },
   dateafter: { condition: dayCompared(">") },
-  datebetween: { condition: bothEnds(dayCompared(">="), dayCompared("<=")) },
+  datebetween: { condition: joinedBounds(dayCompared(">="), dayCompared("<=")) },
 };
 
 /** Returns SQL of one filter, which is never NULL. @throws ActionError REQUEST_INVALID */
@@ -139,6 +139,6 @@ export function filterCondition(filter: unknown, place: string, source: Source, 
   if (!knownCondition) refuseName(`${place}.condition`, Object.keys(CONDITION_TABLE), String(name));
   const test = knownCondition.condition(value, `${place}.value`, statement);
   const { elements = true, ofNothing = false } = knownCondition;
-  const sql = anyAt(path, source, statement, [test], { elements, ofNothing });
+  const sql = anyValueAt(path, source, statement, [test], { elements, ofNothing });
   return knownCondition.negated ? `NOT ${sql}` : sql;
 }

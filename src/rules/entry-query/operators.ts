@@ -2,11 +2,11 @@
 import { holdsTextSql, UNICODE_COLLATION } from "../comparable-text.js";
 import { refuseField } from "../fields.js";
 import { checkList, checkText, jsonValue, LIST_MAX, wholeNumber } from "./judge.js";
-import { orNull, type Test } from "./path.js";
+import { jsonNullIfMissing, type Test } from "./path.js";
 import { translatePattern } from "./regular-expression.js";
 import type { Statement } from "./statement.js";
 
-/** A test, and the values at a path that it applies to: see `anyAt`. */
+/** A test, and the values at a path that it applies to: see `anyValueAt`. */
 export interface ValueTest {
   test: Test;
   /** True if elements of an array count as values. */
@@ -16,7 +16,7 @@ export interface ValueTest {
 
 type Operator = (operand: unknown, place: string, statement: Statement, siblings: Record<string, unknown>) => ValueTest;
 
-export const typeOf = (value: string): string => `jsonb_typeof(${orNull(value)})`;
+export const typeOf = (value: string): string => `jsonb_typeof(${jsonNullIfMissing(value)})`;
 /** Returns SQL for the text of a scalar; NULL for JSON's null. */
 export const textOf = (value: string): string => `(${value} #>> '{}')`;
 
@@ -25,7 +25,7 @@ const arrayTest = (test: Test): ValueTest => ({ test, elements: false, ofNothing
 
 const equalOperator: Operator = (operand, place, statement) => {
   const expected = statement.bind(jsonValue(operand, place), "jsonb");
-  return valueTest((value) => `${orNull(value)} = ${expected}`, operand === null);
+  return valueTest((value) => `${jsonNullIfMissing(value)} = ${expected}`, operand === null);
 };
 
 const oneOf: Operator = (operand, place, statement) => {
@@ -34,20 +34,22 @@ const oneOf: Operator = (operand, place, statement) => {
     operands.map((operand, at) => jsonValue(operand, `${place}[${at}]`)),
     "jsonb[]",
   );
-  return valueTest((value) => `${orNull(value)} = ANY(${expected})`, operands.includes(null));
+  return valueTest((value) => `${jsonNullIfMissing(value)} = ANY(${expected})`, operands.includes(null));
 };
 
 const comparedBy =
   (sign: string): Operator =>
   (operand, place, statement) => {
-    const type = typeof operand;
-    if (type !== "number" && type !== "string" && type !== "boolean")
+    const typeOperator = typeof operand;
+    if (typeOperator !== "number" && typeOperator !== "string" && typeOperator !== "boolean")
       refuseField(place, "a number, a text or a boolean", operand);
     const expected = statement.bind(jsonValue(operand, place), "jsonb");
-    return valueTest((value) => `(${orNull(value)} ${sign} ${expected} AND ${typeOf(value)} = '${type}')`);
+    return valueTest(
+      (value) => `(${jsonNullIfMissing(value)} ${sign} ${expected} AND ${typeOf(value)} = '${typeOperator}')`,
+    );
   };
 
-const size: Operator = (operand, place, statement) => {
+const sizeOperator: Operator = (operand, place, statement) => {
   const length = statement.bind(wholeNumber(operand, place, 0, 1_000_000), "integer");
   return arrayTest(
     (value) => `CASE WHEN ${typeOf(value)} = 'array' THEN jsonb_array_length(${value}) = ${length} ELSE false END`,
@@ -117,7 +119,7 @@ export const OPERATOR_TESTS: Readonly<Record<string, { operator: Operator; negat
   $lte: { operator: comparedBy("<=") },
   $in: { operator: oneOf },
   $nin: { operator: oneOf, negated: true },
-  $size: { operator: size },
+  $size: { operator: sizeOperator },
   $exists: { operator: existsOperator },
   $type: { operator: type },
   $mod: { operator: moduloOperator },

@@ -45,7 +45,7 @@ const TYPES: Record<OwnField, string> = {
   createdAt: "timestamptz",
   updatedAt: "timestamptz",
 };
-const VALUES: Record<OwnField, RegExp> = {
+const KEY_VALUE_FORMS: Record<OwnField, RegExp> = {
   id: /^\d{1,16}$/,
   order: /^-?\d{1,20}(?:\.\d{1,20})?(?:e[-+]?\d{1,3})?$/,
   createdAt: /^\d{4,6}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?[-+]\d\d(?::\d\d)?$/,
@@ -114,7 +114,7 @@ function decodeCursor(cursor: string): Record<string, unknown> | null {
 
 function isValueOfKey(value: unknown, { path }: OrderKey): value is string {
   if (typeof value !== "string" || value.includes("\\u0000")) return false;
-  if (path.own !== null) return VALUES[path.own].test(value);
+  if (path.own !== null) return KEY_VALUE_FORMS[path.own].test(value);
   try {
     JSON.parse(value);
     return value.isWellFormed();

@@ -83,7 +83,7 @@ export function valueAt(path: Path, source: Source, statement: Statement): strin
 export const keyAt = (path: Path, source: Source, statement: Statement): string =>
   `COALESCE(${valueAt(path, source, statement)}, ${JSON_NULL})`;
 
-export const orNull = (value: string): string => `COALESCE(${value}, ${JSON_NULL})`;
+export const jsonNullIfMissing = (value: string): string => `COALESCE(${value}, ${JSON_NULL})`;
 
 /** Condition on one value: converts SQL of a nullable jsonb to SQL of a boolean that is never NULL. */
 export type Test = (value: string) => string;
@@ -107,7 +107,7 @@ export function typesOnTheWay(segments: readonly string[], source: Source, state
   });
 }
 
-/** Returns SQL that is true if there is an array at the path or along it, for `anyAt`; null if there can be none. */
+/** Returns SQL that is true if there is an array at the path or along it, for `anyValueAt`; null if there can be none. */
 export function arrayAt(
   segments: readonly string[],
   source: Source,
@@ -148,7 +148,7 @@ function valuesFrom(segments: readonly string[], source: Source, statement: Stat
  * Returns SQL that is true if each test passes for some value at the path. It first tests the direct value in a form
  * that an index serves, then elements of arrays along the path, if there are any.
  */
-export function anyAt(
+export function anyValueAt(
   path: Path,
   source: Source,
   statement: Statement,

@@ -67,13 +67,13 @@ export interface TranslatedPattern {
 
 class UntranslatableError extends Error {}
 
-const untranslatable = (what: string): never => {
+const refuseExpression = (what: string): never => {
   throw new UntranslatableError(`${what}, which PostgreSQL interprets differently`);
 };
 
 function characterText(code: number): string {
-  if (code === 0) return untranslatable("U+0000");
-  if (code >= 0xd800 && code <= 0xdfff) return untranslatable("a lone surrogate");
+  if (code === 0) return refuseExpression("U+0000");
+  if (code >= 0xd800 && code <= 0xdfff) return refuseExpression("a lone surrogate");
   const text = String.fromCodePoint(code);
   if (PLAIN_CHARACTER.test(text)) return text;
   return code > 0xffff ? `\\U${code.toString(16).padStart(8, "0")}` : `\\u${code.toString(16).padStart(4, "0")}`;
@@ -86,8 +86,8 @@ function classElement(element: AST.CharacterClassElement, ignoreCase: boolean): 
     const [min, max] = [element.min.value, element.max.value];
     return `${characterText(min)}-${characterText(max)}${alikeLetters(min, max)}`;
   }
-  if (element.type !== "CharacterSet" || element.kind === "property") return untranslatable("a property class");
-  return element.negate ? untranslatable(`${element.raw} within brackets`) : CHARACTER_SETS[element.kind];
+  if (element.type !== "CharacterSet" || element.kind === "property") return refuseExpression("a property class");
+  return element.negate ? refuseExpression(`${element.raw} within brackets`) : CHARACTER_SETS[element.kind];
 }
 
 function characterClass(node: AST.CharacterClass, ignoreCase: boolean): string {
@@ -101,7 +101,7 @@ function characterClass(node: AST.CharacterClass, ignoreCase: boolean): string {
 
 function characterSet(node: AST.CharacterSet, dotAll: boolean): string {
   if (node.kind === "any") return dotAll ? "." : `[^${LINE_ENDS}]`;
-  if (node.kind === "property") return untranslatable(node.raw);
+  if (node.kind === "property") return refuseExpression(node.raw);
   return `[${node.negate ? "^" : ""}${CHARACTER_SETS[node.kind]}]`;
 }
 
@@ -122,7 +122,8 @@ class PatternTranslation {
     let writtenText = "";
     for (let at = 0; at < elements.length; at += 1) {
       const [element, next] = [elements[at]!, elements[at + 1]];
-      const pair = element.type === "Character" && next?.type === "Character" && isPair(element.value, next.value);
+      const pair =
+        element.type === "Character" && next?.type === "Character" && isSurrogatePair(element.value, next.value);
       // JavaScript sees two surrogates, PostgreSQL one character.
       if (pair) at += 1;
       writtenText += pair ? characterText(codePointOf(element.value, next.value)) : this.element(element, factor);
@@ -142,18 +143,18 @@ class PatternTranslation {
     if (node.type === "CharacterSet") return characterSet(node, this.dotAll);
     if (node.type === "CharacterClass") return characterClass(node, this.ignoreCase);
     if (node.type === "Group" || node.type === "CapturingGroup") {
-      if (node.type === "Group" && node.modifiers) return untranslatable("a group with flags");
+      if (node.type === "Group" && node.modifiers) return refuseExpression("a group with flags");
       return `(?:${this.alternatives(node.alternatives, factor)})`;
     }
     if (node.type === "Quantifier") return this.quantifier(node, factor);
     if (node.type === "Assertion") return this.assertion(node, factor);
-    return untranslatable(node.type === "Backreference" ? "a backreference" : node.type);
+    return refuseExpression(node.type === "Backreference" ? "a backreference" : node.type);
   }
 
   private quantifier({ element, min, max }: AST.Quantifier, factor: number): string {
     const maxRepeats = max === Number.POSITIVE_INFINITY ? min + 1 : max;
     if (maxRepeats > REPEAT_MAX) throw new UntranslatableError(`a count above ${REPEAT_MAX}`);
-    if (element.type === "Assertion") return untranslatable("a repeated assertion");
+    if (element.type === "Assertion") return refuseExpression("a repeated assertion");
     const inner = this.element(element, factor * Math.max(1, maxRepeats));
     return `(?:${inner}){${min},${max === Number.POSITIVE_INFINITY ? "" : max}}`;
   }
@@ -163,18 +164,19 @@ class PatternTranslation {
     if (node.kind === "end") return "$";
     if (node.kind === "lookahead")
       return `(?${node.negate ? "!" : "="}${this.alternatives(node.alternatives, factor)})`;
-    if (node.kind === "lookbehind") return untranslatable("a lookbehind");
-    if (node.kind !== "word") return untranslatable("an assertion");
+    if (node.kind === "lookbehind") return refuseExpression("a lookbehind");
+    if (node.kind !== "word") return refuseExpression("an assertion");
     const [before, after] = ["(?<![A-Za-z0-9_])", "(?![A-Za-z0-9_])"];
     const [word, behind] = ["(?=[A-Za-z0-9_])", "(?<=[A-Za-z0-9_])"];
     return node.negate ? `(?:${behind}${word}|${before}${after})` : `(?:${before}${word}|${behind}${after})`;
   }
 }
 
-const isPair = (high: number, low: number) => high >= 0xd800 && high <= 0xdbff && low >= 0xdc00 && low <= 0xdfff;
+const isSurrogatePair = (high: number, low: number) =>
+  high >= 0xd800 && high <= 0xdbff && low >= 0xdc00 && low <= 0xdfff;
 const codePointOf = (high: number, low: number) => (high - 0xd800) * 0x400 + (low - 0xdc00) + 0x10000;
 
-const parser = new RegExpParser({ ecmaVersion: 2025 });
+const expressionParser = new RegExpParser({ ecmaVersion: 2025 });
 
 /** @throws REQUEST_INVALID that names the path and the unsupported construct */
 export function translatePattern(pattern: unknown, flags: unknown, place: string): TranslatedPattern {
@@ -186,7 +188,7 @@ export function translatePattern(pattern: unknown, flags: unknown, place: string
     throw new ActionError("REQUEST_INVALID", `${place}.$options must consist of i and s (got ${describeValue(flags)})`);
   }
   try {
-    const tree = parser.parsePattern(pattern, undefined, undefined, { unicode: false });
+    const tree = expressionParser.parsePattern(pattern, undefined, undefined, { unicode: false });
     const ignoreCase = flags?.includes("i") ?? false;
     const writtenText = new PatternTranslation(flags?.includes("s") ?? false, ignoreCase).alternatives(
       tree.alternatives,

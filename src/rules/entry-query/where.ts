@@ -4,7 +4,7 @@ import { refuseField } from "../fields.js";
 import { filterCondition } from "./filters.js";
 import { checkList, refuseMore, refuseName, WHERE_MAX_DEPTH, WHERE_MAX_OPERATORS } from "./judge.js";
 import { OPERATOR_TESTS, typeOf, type ValueTest } from "./operators.js";
-import { anyAt, type Path, parsePath, type Source } from "./path.js";
+import { anyValueAt, type Path, parsePath, type Source } from "./path.js";
 import type { Statement } from "./statement.js";
 
 const OF_FIELDS = [...Object.keys(OPERATOR_TESTS), "$all", "$not", "$elemMatch"];
@@ -13,7 +13,7 @@ const LISTED_MAX = 100;
 /** Maximum length of a condition, because PostgreSQL's planner ignores the timeout and uses up to 2.5 KB of memory per character. */
 const CONDITION_MAX_CHARACTERS = 80_000;
 
-const allOf = (conditions: readonly string[]): string =>
+const joinWithAnd = (conditions: readonly string[]): string =>
   conditions.length === 0 ? "true" : `(${conditions.join(" AND ")})`;
 
 /** Operators that together form one range, which an index serves. */
@@ -46,7 +46,7 @@ class WhereCompilation {
       if (key.startsWith("$")) return this.ofEntry(key, value, place, source, depth);
       return this.field(parsePath(key, innerPath, source), value, innerPath, source, depth);
     });
-    return allOf(conditions);
+    return joinWithAnd(conditions);
   }
 
   private ofEntry(key: string, value: unknown, place: string, source: Source, depth: number): string {
@@ -54,13 +54,13 @@ class WhereCompilation {
     if (key === "$not") return `NOT ${this.where(value, innerPath, source, depth + 1)}`;
     if (key === "$filters") {
       const filters = checkList(value, innerPath, LISTED_MAX);
-      return allOf(filters.map((filter, at) => this.filter(filter, `${innerPath}[${at}]`, source, depth)));
+      return joinWithAnd(filters.map((filter, at) => this.filter(filter, `${innerPath}[${at}]`, source, depth)));
     }
     if (!OF_ENTRIES.includes(key)) refuseName(place, ["columns", ...OF_ENTRIES], key);
     const innerConditions = checkList(value, innerPath, LISTED_MAX, 1).map((element, at) =>
       this.where(element, `${innerPath}[${at}]`, source, depth + 1),
     );
-    if (key === "$and") return allOf(innerConditions);
+    if (key === "$and") return joinWithAnd(innerConditions);
     return `${key === "$nor" ? "NOT " : ""}(${innerConditions.join(" OR ")})`;
   }
 
@@ -83,7 +83,7 @@ class WhereCompilation {
       const tests = rangeKeys.map((key) => this.test(key, operators, `${place}.${key}`, at));
       conditions.push(this.any(at, tests));
     }
-    return allOf(conditions);
+    return joinWithAnd(conditions);
   }
 
   private test(key: string, operators: Record<string, unknown>, place: string, { depth }: Field): ValueTest {
@@ -104,7 +104,7 @@ class WhereCompilation {
   /** Returns SQL of several tests of one path on the same values. */
   private any({ path, source }: Field, tests: readonly ValueTest[]): string {
     const testList = tests.map(({ test }) => test);
-    return anyAt(path, source, this.statement, testList, tests[0]!);
+    return anyValueAt(path, source, this.statement, testList, tests[0]!);
   }
 
   private not(operand: unknown, place: string, { path, source, depth }: Field): string {
@@ -119,7 +119,7 @@ class WhereCompilation {
     this.count(place, at.depth);
     const operands = checkList(operand, place, LISTED_MAX);
     if (operands.length === 0) return "false";
-    return allOf(
+    return joinWithAnd(
       operands.map((operand, n) => {
         const innerPath = `${place}[${n}]`;
         const isMatch = isObject(operand) && Object.keys(operand).join() === "$elemMatch";

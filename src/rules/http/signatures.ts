@@ -35,15 +35,18 @@ const hmacOf = (algorithm: string, key: string | Buffer, ...parts: (string | Uin
 /** Parses seconds since 1970 in decimal digits; NaN for anything else. */
 const timeIn = (text: string | undefined): number => (/^\d{1,12}$/.test(text ?? "") ? Number(text) : Number.NaN);
 
-const isFresh = (time: number, { toleranceSeconds = TOLERANCE_SECONDS }: SignatureAuth, now: number): boolean =>
-  Math.abs(now - time) <= toleranceSeconds;
+const isWithinTolerance = (
+  time: number,
+  { toleranceSeconds = TOLERANCE_SECONDS }: SignatureAuth,
+  now: number,
+): boolean => Math.abs(now - time) <= toleranceSeconds;
 
 /** Maximum signatures of one header that are checked: a sender lists a few while it rotates its key. */
 const SIGNATURES_MAX = 20;
 
 const standardWebhooks: VerifySignature = ({ header, body }, key, auth, now) => {
   const [id, time, signatures] = [header("webhook-id"), header("webhook-timestamp"), header("webhook-signature")];
-  if (!id || !time || !signatures || !isFresh(timeIn(time), auth, now)) return false;
+  if (!id || !time || !signatures || !isWithinTolerance(timeIn(time), auth, now)) return false;
   const secret = Buffer.from(key.replace(/^whsec_/, ""), "base64");
   if (secret.length === 0) return false;
   const expectedSignature = hmacOf("sha256", secret, `${id}.${time}.`, body).toString("base64");
@@ -51,25 +54,25 @@ const standardWebhooks: VerifySignature = ({ header, body }, key, auth, now) => 
   return listedSignatures.some((signature) => equalTexts(signature.slice("v1,".length), expectedSignature));
 };
 
-const stripe: VerifySignature = ({ header, body }, key, auth, now) => {
+const verifyStripe: VerifySignature = ({ header, body }, key, auth, now) => {
   const parts = (header("stripe-signature") ?? "").split(",", SIGNATURES_MAX).map((part) => part.trim().split("=", 2));
   const time = parts.find(([name]) => name === "t")?.[1];
-  if (!isFresh(timeIn(time), auth, now)) return false;
+  if (!isWithinTolerance(timeIn(time), auth, now)) return false;
   const expectedSignature = hmacOf("sha256", key, `${time}.`, body).toString("hex");
   return parts.some(([name, value = ""]) => name === "v1" && equalTexts(value, expectedSignature));
 };
 
-const github: VerifySignature = ({ header, body }, key) =>
+const verifyGithub: VerifySignature = ({ header, body }, key) =>
   equalTexts(header("x-hub-signature-256") ?? "", `sha256=${hmacOf("sha256", key, body).toString("hex")}`);
 
-const slack: VerifySignature = ({ header, body }, key, auth, now) => {
+const verifySlack: VerifySignature = ({ header, body }, key, auth, now) => {
   const time = header("x-slack-request-timestamp");
-  if (!isFresh(timeIn(time), auth, now)) return false;
+  if (!isWithinTolerance(timeIn(time), auth, now)) return false;
   const expectedSignature = `v0=${hmacOf("sha256", key, `v0:${time}:`, body).toString("hex")}`;
   return equalTexts(header("x-slack-signature") ?? "", expectedSignature);
 };
 
-const shopify: VerifySignature = ({ header, body }, key) =>
+const verifyShopify: VerifySignature = ({ header, body }, key) =>
   equalTexts(header("x-shopify-hmac-sha256") ?? "", hmacOf("sha256", key, body).toString("base64"));
 
 /**
@@ -95,7 +98,7 @@ function twilioUrls(url: string): string[] {
   return [`${scheme}${host}${rest}`, `${scheme}${host}:${port}${rest}`];
 }
 
-const twilio: VerifySignature = ({ header, body, urls }, key) => {
+const verifyTwilio: VerifySignature = ({ header, body, urls }, key) => {
   const signature = header("x-twilio-signature") ?? "";
   const isForm = mediaTypeOf(header("content-type") ?? null) === "application/x-www-form-urlencoded";
   const candidates = urls.flatMap(twilioUrls).filter((url) => {
@@ -113,10 +116,10 @@ const twilio: VerifySignature = ({ header, body, urls }, key) => {
   });
 };
 
-const sendgrid: VerifySignature = ({ header, body }, key, auth, now) => {
+const verifySendgrid: VerifySignature = ({ header, body }, key, auth, now) => {
   const signature = header("x-twilio-email-event-webhook-signature");
   const time = header("x-twilio-email-event-webhook-timestamp");
-  if (!signature || !isFresh(timeIn(time), auth, now)) return false;
+  if (!signature || !isWithinTolerance(timeIn(time), auth, now)) return false;
   try {
     const text = key.includes("-----BEGIN") ? key : `-----BEGIN PUBLIC KEY-----\n${key}\n-----END PUBLIC KEY-----`;
     const signedText = Buffer.concat([Buffer.from(time!), body]);
@@ -134,7 +137,7 @@ const verifyHmac: VerifySignature = ({ header, body }, key, auth, now) => {
   const value = header((auth.header ?? "").toLowerCase()) ?? "";
   if (!value.startsWith(prefix)) return false;
   const time = timestampHeader === undefined ? undefined : header(timestampHeader.toLowerCase());
-  if (timestampHeader !== undefined && !isFresh(timeIn(time), auth, now)) return false;
+  if (timestampHeader !== undefined && !isWithinTolerance(timeIn(time), auth, now)) return false;
   const expectedSignature = hmacOf(algorithm, key, ...(timestampHeader === undefined ? [] : [`${time}.`]), body);
   const signature = value.slice(prefix.length);
   if (encoding === "base64") return equalTexts(signature, expectedSignature.toString("base64"));
@@ -144,12 +147,12 @@ const verifyHmac: VerifySignature = ({ header, body }, key, auth, now) => {
 
 const SIGNATURE_VERIFIERS: Record<SignatureScheme, VerifySignature> = {
   "standard-webhooks": standardWebhooks,
-  stripe,
-  github,
-  slack,
-  shopify,
-  twilio,
-  sendgrid,
+  stripe: verifyStripe,
+  github: verifyGithub,
+  slack: verifySlack,
+  shopify: verifyShopify,
+  twilio: verifyTwilio,
+  sendgrid: verifySendgrid,
   hmac: verifyHmac,
 };
 

@@ -32,7 +32,7 @@ export const HTTP_WHERE_FIELDS: Shape["fields"] = {
 };
 
 /** Matches names of HTTP headers. */
-const HEADER = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/;
+const HEADER_NAME_FORM = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/;
 
 type Fields = Record<string, unknown>;
 const ownField = (object: Fields, key: string): unknown => (Object.hasOwn(object, key) ? (object[key] ?? null) : null);
@@ -46,7 +46,7 @@ const faultIfPresent = (value: unknown, fault: (value: unknown) => string | null
   value === null ? null : fault(value);
 
 function headerFault(value: unknown, path: string): string | null {
-  if (typeof value === "string" && HEADER.test(value)) return null;
+  if (typeof value === "string" && HEADER_NAME_FORM.test(value)) return null;
   return `${path} must be the name of a header (got ${describeValue(value)})`;
 }
 

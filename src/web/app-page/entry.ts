@@ -26,7 +26,7 @@ const isViewer = window.ENV?.environment === "viewer";
 const { Actions } = window.Svc.App.V3;
 const { Analytics } = window.Svc.App;
 
-function element<Name extends keyof HTMLElementTagNameMap>(
+function createElement<Name extends keyof HTMLElementTagNameMap>(
   tag: Name,
   properties: Partial<HTMLElementTagNameMap[Name]> & { textContent?: string } = {},
 ): HTMLElementTagNameMap[Name] {
@@ -34,18 +34,18 @@ function element<Name extends keyof HTMLElementTagNameMap>(
 }
 
 /** Element for client actions to write into, as the action in the guide does. */
-const greeting = element("output", { id: "greeting" });
-const events = element("output", { id: "events" });
-const result = element("output", { id: "result" });
+const greeting = createElement("output", { id: "greeting" });
+const events = createElement("output", { id: "events" });
+const result = createElement("output", { id: "result" });
 
 function showEvent(event: { type: string; data: Record<string, unknown> }): void {
   events.prepend(`${new Date().toLocaleTimeString()}  ${event.type}  ${JSON.stringify(event.data)}\n`);
 }
 
 function createNavigation(): HTMLElement {
-  const nav = element("nav", { ariaLabel: "Screens" });
+  const nav = createElement("nav", { ariaLabel: "Screens" });
   const buttons = APP_SCREENS.map((screen) => {
-    const button = element("button", { type: "button", textContent: screen.title });
+    const button = createElement("button", { type: "button", textContent: screen.title });
     button.onclick = () => viewScreen(screen);
     return button;
   });
@@ -56,7 +56,7 @@ function createNavigation(): HTMLElement {
     document.title = `${title} · ${name}`;
     showEvent(Analytics.pageView({ _pageId: id }));
   }
-  const signUp = element("button", { type: "button", textContent: "Send the event “signup”" });
+  const signUp = createElement("button", { type: "button", textContent: "Send the event “signup”" });
   signUp.onclick = () => showEvent(Analytics.event("signup", { plan: "free" }));
   nav.append(...buttons, signUp);
   viewScreen(APP_SCREENS[0] as AppScreen);
@@ -64,10 +64,10 @@ function createNavigation(): HTMLElement {
 }
 
 function createRunForm(): HTMLElement {
-  const form = element("form");
-  const action = element("input", { name: "action", placeholder: "Action", required: true, ariaLabel: "Action" });
-  const payload = element("input", { name: "payload", value: "{}", ariaLabel: "Payload" });
-  form.append(action, payload, element("button", { textContent: "Run with result" }));
+  const form = createElement("form");
+  const action = createElement("input", { name: "action", placeholder: "Action", required: true, ariaLabel: "Action" });
+  const payload = createElement("input", { name: "payload", value: "{}", ariaLabel: "Payload" });
+  form.append(action, payload, createElement("button", { textContent: "Run with result" }));
   form.onsubmit = async (event) => {
     event.preventDefault();
     result.textContent = "…";
@@ -82,17 +82,17 @@ function createRunForm(): HTMLElement {
   return form;
 }
 
-document.head.append(element("style", { textContent: PAGE_STYLE }));
+document.head.append(createElement("style", { textContent: PAGE_STYLE }));
 document.querySelector("main")?.append(
-  element("h1", { textContent: name }),
-  element("p", {
+  createElement("h1", { textContent: name }),
+  createElement("p", {
     className: "badge",
     textContent: isViewer ? "App viewer: master copies" : "Live app: production copies",
   }),
   greeting,
   createNavigation(),
   // Only editors see the form that runs actions by name. Visitors see only what the author's actions show.
-  ...(isViewer ? [element("h2", { textContent: "Run an action" }), createRunForm(), result] : []),
-  element("h2", { textContent: "Analytics events of this page" }),
+  ...(isViewer ? [createElement("h2", { textContent: "Run an action" }), createRunForm(), result] : []),
+  createElement("h2", { textContent: "Analytics events of this page" }),
   events,
 );

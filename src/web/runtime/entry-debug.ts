@@ -9,13 +9,13 @@ import { loadScriptText } from "./scripts.js";
 const { script = "" } = pageData();
 
 const nonce = (document.currentScript as HTMLScriptElement | null)?.nonce;
-const loaded = loadScriptText(script, nonce ? { nonce } : {}).catch((failed: unknown) => console.error(failed));
+const scriptLoading = loadScriptText(script, nonce ? { nonce } : {}).catch((failed: unknown) => console.error(failed));
 
 const actions = window.Svc.App.V3.Actions;
 const { run, runWithResult } = actions;
 
-async function find(nameOrId: string | number): Promise<CompiledAction | undefined> {
-  await loaded;
+async function findAction(nameOrId: string | number): Promise<CompiledAction | undefined> {
+  await scriptLoading;
   const registry = (globalThis as unknown as Record<symbol, Map<number, CompiledAction> | undefined>)[
     Symbol.for(REGISTRY_NAME)
   ];
@@ -24,12 +24,12 @@ async function find(nameOrId: string | number): Promise<CompiledAction | undefin
 
 Object.assign(actions, {
   async run(nameOrId: string | number, payload: object = {}) {
-    const debuggedAction = await find(nameOrId);
+    const debuggedAction = await findAction(nameOrId);
     if (!debuggedAction) return run(nameOrId, payload);
     await debuggedAction.define()({ payload: structuredClone(payload), settings: {} });
   },
   async runWithResult(nameOrId: string | number, payload: object = {}) {
-    const debuggedAction = await find(nameOrId);
+    const debuggedAction = await findAction(nameOrId);
     return debuggedAction
       ? debuggedAction.define()({ payload: structuredClone(payload), settings: {} })
       : runWithResult(nameOrId, payload);

@@ -2,7 +2,7 @@
 
 import { serviceAddress } from "../service-address.js";
 
-const STYLE = `
+const PAGE_STYLE = `
   body { font: 16px/1.5 system-ui, sans-serif; max-width: 30rem; margin: 4rem auto; padding: 0 1rem; color: #1c2024; }
   form { display: flex; gap: .5rem; } input { flex: 1; }
   button, input { font: inherit; padding: .35rem .7rem; border: 1px solid #b6bcc4; border-radius: 6px; }
@@ -12,12 +12,12 @@ const form = document.createElement("form");
 const input = document.createElement("input");
 Object.assign(input, { type: "password", name: "token", required: true, autocomplete: "off", ariaLabel: "Token" });
 const button = Object.assign(document.createElement("button"), { textContent: "Sign in" });
-const problem = Object.assign(document.createElement("p"), { role: "alert" });
+const problemText = Object.assign(document.createElement("p"), { role: "alert" });
 form.append(input, button);
 
 form.onsubmit = async (event) => {
   event.preventDefault();
-  problem.textContent = "";
+  problemText.textContent = "";
   // A failed connection is reported below, like the other errors.
   const response = await fetch(serviceAddress("/v1/session"), {
     method: "POST",
@@ -25,17 +25,17 @@ form.onsubmit = async (event) => {
     body: JSON.stringify({ token: input.value.trim() }),
   }).catch(() => null);
   if (response?.ok) location.reload();
-  else problem.textContent = response ? "This token is not valid here." : "The service does not answer.";
+  else problemText.textContent = response ? "This token is not valid here." : "The service does not answer.";
 };
 
 const text = "This page is for editors of the app. Sign in with an editor's token, or with your account in Studio:";
-const studio = Object.assign(document.createElement("a"), {
+const studioLink = Object.assign(document.createElement("a"), {
   href: serviceAddress("/studio").href,
   textContent: "sign in to Studio, then reload this page",
 });
 const paragraph = Object.assign(document.createElement("p"), { textContent: `${text} ` });
-paragraph.append(studio, ".");
-document.head.append(Object.assign(document.createElement("style"), { textContent: STYLE }));
+paragraph.append(studioLink, ".");
+document.head.append(Object.assign(document.createElement("style"), { textContent: PAGE_STYLE }));
 document
   .getElementById("sign-in")
-  ?.append(Object.assign(document.createElement("h1"), { textContent: "Sign in" }), paragraph, form, problem);
+  ?.append(Object.assign(document.createElement("h1"), { textContent: "Sign in" }), paragraph, form, problemText);

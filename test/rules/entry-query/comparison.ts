@@ -4,7 +4,7 @@ import type { Client } from "pg";
 import { aggregate, document, flatDocument, type Json, where } from "./generated.js";
 import { aggregatedByMingo, aggregatedBySql, type Disagreement, disagreements } from "./oracle.js";
 
-const DOCUMENTS = 20;
+const DOCUMENTS_PER_QUERY = 20;
 const QUERIES = 25;
 
 /** Generates values as a parsed request has them: plain objects, and no -0. */
@@ -21,15 +21,15 @@ export interface Comparison {
 
 /** Compares the results of generated conditions. @param count number of conditions, each tested on twenty documents */
 export async function compareWheres(client: Client, count: number, seed: number): Promise<Comparison> {
-  const documents = sample(document, seed, Math.ceil(count / QUERIES) * DOCUMENTS);
+  const documents = sample(document, seed, Math.ceil(count / QUERIES) * DOCUMENTS_PER_QUERY);
   const queries = sample(where, seed + 1, count);
   const total: Comparison = { queries: 0, pairs: 0, likeMingo: [], wrong: [] };
   for (let at = 0; at < count; at += QUERIES) {
     const asked = queries.slice(at, at + QUERIES);
-    const from = (at / QUERIES) * DOCUMENTS;
-    const { wrong, likeMingo } = await disagreements(client, documents.slice(from, from + DOCUMENTS), asked);
+    const from = (at / QUERIES) * DOCUMENTS_PER_QUERY;
+    const { wrong, likeMingo } = await disagreements(client, documents.slice(from, from + DOCUMENTS_PER_QUERY), asked);
     total.queries += asked.length;
-    total.pairs += asked.length * DOCUMENTS;
+    total.pairs += asked.length * DOCUMENTS_PER_QUERY;
     total.likeMingo.push(...likeMingo);
     total.wrong.push(...wrong);
   }

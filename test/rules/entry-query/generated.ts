@@ -16,13 +16,13 @@ export const scalar = fc.oneof(
 );
 const object = (inner: fc.Arbitrary<Json>): fc.Arbitrary<Json> =>
   fc.dictionary(fc.constantFrom(...NAMES), inner, { maxKeys: 3, noNullPrototype: true });
-const leafy: fc.Arbitrary<Json> = fc.oneof(
+const leafValue: fc.Arbitrary<Json> = fc.oneof(
   { weight: 4, arbitrary: scalar },
   object(scalar),
   fc.array(scalar, { maxLength: 3 }),
 );
-const items: fc.Arbitrary<Json> = fc.array(fc.oneof(scalar, object(leafy)), { maxLength: 3 });
-export const value: fc.Arbitrary<Json> = fc.oneof({ weight: 4, arbitrary: scalar }, object(leafy), items);
+const items: fc.Arbitrary<Json> = fc.array(fc.oneof(scalar, object(leafValue)), { maxLength: 3 });
+export const value: fc.Arbitrary<Json> = fc.oneof({ weight: 4, arbitrary: scalar }, object(leafValue), items);
 
 /** Has no lists in lists: see the table of differences in docs/reference/data-sources.md. */
 export const document = fc.dictionary(fc.constantFrom(...NAMES, "tags"), value, {
@@ -49,7 +49,7 @@ export const path = fc.constantFrom(
 );
 
 const ordered = fc.oneof(number, fc.constantFrom(...TEXTS), fc.boolean());
-const PATTERNS = [
+const REGEX_PATTERNS = [
   "a",
   "^a",
   "b$",
@@ -74,7 +74,7 @@ const PATTERNS = [
 ];
 
 const regex = fc
-  .tuple(fc.constantFrom(...PATTERNS), fc.constantFrom(undefined, "i", "s"))
+  .tuple(fc.constantFrom(...REGEX_PATTERNS), fc.constantFrom(undefined, "i", "s"))
   .map(([$regex, $options]) => ($options === undefined ? { $regex } : { $regex, $options }));
 
 const plain: fc.Arbitrary<Query> = fc.oneof(
@@ -95,7 +95,7 @@ const plain: fc.Arbitrary<Query> = fc.oneof(
   regex,
 );
 
-const onElement = fc.oneof(
+const elementCondition = fc.oneof(
   fc.record({ $gt: ordered, $lt: ordered }),
   fc.record({ $eq: scalar }),
   fc.record({ $in: fc.array(scalar, { maxLength: 3 }) }),
@@ -107,7 +107,7 @@ const { where } = fc.letrec<{ where: Query; field: Query }>((tie) => ({
     plain,
     plain,
     fc.record({ $not: plain }),
-    fc.record({ $elemMatch: onElement }),
+    fc.record({ $elemMatch: elementCondition }),
     fc.record({
       $elemMatch: fc.dictionary(fc.constantFrom(...NAMES), fc.oneof(plain, scalar as never), {
         minKeys: 1,

@@ -42,7 +42,7 @@ export async function foundBySql(
  * Matches paths with a number, such as `a.2`, for which sift differs from MongoDB's rules. mingo and our SQL follow MongoDB.
  * docs/reference/data-sources.md gives the reasons.
  */
-const UNLIKE_SIFT = /\.\d/;
+const PATH_UNLIKE_SIFT = /\.\d/;
 
 export const foundBySift = (documents: readonly Json[], query: Query): boolean[] => documents.map(sift(query));
 export function foundByMingo(documents: readonly Json[], query: Query): boolean[] {
@@ -66,7 +66,7 @@ function valuesAt(value: Json | undefined, path: readonly string[]): (Json | und
 }
 
 /** True for a query that the test does not send to sift: for `a.2`, sift would read the third letter of a text. */
-function asksForALetter(document: Json, query: Query): boolean {
+function readsLetterInSift(document: Json, query: Query): boolean {
   const paths = [...JSON.stringify(query).matchAll(/"((?:\w+\.)+)\d"/g)].map(([, prefix]) =>
     prefix!.slice(0, -1).split("."),
   );
@@ -81,10 +81,10 @@ export async function disagreements(client: Client, documents: readonly Json[], 
   for (const [at, query] of queries.entries()) {
     const expected = foundBySift(documents, query);
     const differing = documents.flatMap((_, n) =>
-      ours[at]![n] === expected[n] || asksForALetter(documents[n]!, query) ? [] : [n],
+      ours[at]![n] === expected[n] || readsLetterInSift(documents[n]!, query) ? [] : [n],
     );
     if (differing.length === 0) continue;
-    const excused = UNLIKE_SIFT.test(JSON.stringify(query)) ? foundByMingo(documents, query) : expected;
+    const excused = PATH_UNLIKE_SIFT.test(JSON.stringify(query)) ? foundByMingo(documents, query) : expected;
     for (const n of differing) {
       const one = { query, document: documents[n]!, ours: ours[at]![n]!, sift: expected[n]! };
       if (one.ours === excused[n]) likeMingo.push(one);

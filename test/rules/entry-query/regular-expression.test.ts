@@ -59,7 +59,7 @@ const TEXTS = [
   "💥",
   "a💥b",
 ];
-const ATOMS = [
+const REGEX_ATOMS = [
   "a",
   "b",
   "A",
@@ -133,7 +133,7 @@ const ATOMS = [
   "\\A",
   "\\e",
 ];
-const JOINS = [
+const REGEX_JOINS = [
   "",
   "|",
   "",
@@ -155,11 +155,11 @@ const JOINS = [
   "$",
 ];
 const pattern = fc
-  .array(fc.tuple(fc.constantFrom(...ATOMS), fc.constantFrom(...JOINS)), { minLength: 1, maxLength: 4 })
+  .array(fc.tuple(fc.constantFrom(...REGEX_ATOMS), fc.constantFrom(...REGEX_JOINS)), { minLength: 1, maxLength: 4 })
   .map((parts) => parts.flat().join(""));
 
 /** Matches characters outside the BMP, whose two surrogates JavaScript matches separately: see the table of differences. */
-const ASTRAL = /[\ud800-\udfff]/;
+const ASTRAL_CHARACTER = /[\ud800-\udfff]/;
 
 describe("regular expressions", () => {
   let database: ConnectedClient;
@@ -172,7 +172,7 @@ describe("regular expressions", () => {
   after(() => database.stop());
 
   /** Returns the expression for PostgreSQL, or null if it is rejected. */
-  function translated(source: string, flags: string) {
+  function translateExpression(source: string, flags: string) {
     try {
       return translatePattern(source, flags, "where.a");
     } catch (error) {
@@ -182,7 +182,7 @@ describe("regular expressions", () => {
     }
   }
 
-  const inJavaScript = (source: string, flags: string): RegExp | null => {
+  const javaScriptExpression = (source: string, flags: string): RegExp | null => {
     try {
       return new RegExp(source, flags);
     } catch {
@@ -199,12 +199,14 @@ describe("regular expressions", () => {
       ["is", 4],
     ] as const) {
       for (const source of fc.sample(pattern, { seed, numRuns: 500 })) {
-        const ours = translated(source, flags);
-        const theirs = inJavaScript(source, flags);
+        const ours = translateExpression(source, flags);
+        const theirs = javaScriptExpression(source, flags);
         if (!theirs) expect(ours, source).to.equal(null);
         if (!ours || !theirs) continue;
         const texts =
-          ASTRAL.test(source) || /[.^DWSB!]/.test(source) ? TEXTS.filter((text) => !ASTRAL.test(text)) : TEXTS;
+          ASTRAL_CHARACTER.test(source) || /[.^DWSB!]/.test(source)
+            ? TEXTS.filter((text) => !ASTRAL_CHARACTER.test(text))
+            : TEXTS;
         const sign = ours.ignoreCase ? `${UNICODE_COLLATION} ~*` : 'COLLATE "C" ~';
         const { rows } = await client.query<{ found: boolean[] }>(
           `SELECT array_agg(one ${sign} $2 ORDER BY n) AS found FROM unnest($1::text[]) WITH ORDINALITY t(one, n)`,

@@ -52,7 +52,7 @@ async function repeatWork(
 }
 
 /** Calls `work` after each burst of changes, one call at a time, until the signal. @throws FinalError of `work` */
-async function onChanges(session: Session, work: () => Promise<unknown>, over: AbortSignal): Promise<void> {
+async function runOnChanges(session: Session, work: () => Promise<unknown>, over: AbortSignal): Promise<void> {
   const pending: PendingWork = { isDirty: true };
   const watcher = watch(session.target.root, { recursive: true }, (_event, file) => {
     if (file !== null && PROJECT_FILES.test(file) && !file.includes(".svc")) pending.isDirty = true;
@@ -136,7 +136,7 @@ async function watchAndSave(session: Session, over: AbortSignal): Promise<void> 
   const endSignal = AbortSignal.any([over, failureController.signal]);
   try {
     await Promise.all([
-      onChanges(session, saveChanges, endSignal),
+      runOnChanges(session, saveChanges, endSignal),
       repeatWork(session, typeCheck, () => checkTypes(session, endSignal), endSignal),
       showRuns(session, endSignal),
     ]);
@@ -182,7 +182,7 @@ export function addDevelop(program: Command, run: Run): void {
       run(async (session) => {
         if (goesOn && service) throw wrongUse("--watch cannot be used with --service; run svc dev in another terminal");
         const runOnce = () => runTests(session, names, { onService: service, isRepeated: goesOn });
-        if (goesOn) await onChanges(session, runOnce, NEVER_ABORTED);
+        if (goesOn) await runOnChanges(session, runOnce, NEVER_ABORTED);
         else session.output.json({ tests: await runOnce() });
       }),
     );

@@ -28,7 +28,7 @@ const HELPER_FILE = `export function greeting(name: string): string {
 }
 `;
 
-const TEST = `import { equal, test } from "svc/test";
+const TEST_FILE_TEXT = `import { equal, test } from "svc/test";
 import { execute } from "./action";
 
 test("greets by name", async () => {
@@ -60,7 +60,7 @@ Documentation for you: \`<url of svc.json>/llms.txt\` is an index, \`/llms-full.
 `;
 
 /** Skills in the format of agentskills.io, by name. Coding agents read the description, and the rest when they need it. */
-const SKILLS: Readonly<Record<string, { description: string; text: string }>> = {
+const SKILL_FILES: Readonly<Record<string, { description: string; text: string }>> = {
   "svc-write-action": {
     description:
       "Write or change an action of this app: code, triggers, data sources, test. Use it before you edit actions/ or data/.",
@@ -96,7 +96,7 @@ const SKILLS: Readonly<Record<string, { description: string; text: string }>> = 
 };
 
 const skillFile = (name: string): string => {
-  const { description, text } = SKILLS[name]!;
+  const { description, text } = SKILL_FILES[name]!;
   return `---\nname: ${name}\ndescription: ${JSON.stringify(description)}\n---\n\n${text}`;
 };
 
@@ -119,12 +119,12 @@ export function writeProject(root: string, url: string, app: number): string[] {
   const files: Record<string, string> = {
     [PROJECT_FILE]: `${JSON.stringify({ url, app }, null, 2)}\n`,
     "actions/hello/action.ts": ACTION,
-    "actions/hello/action.test.ts": TEST,
+    "actions/hello/action.test.ts": TEST_FILE_TEXT,
     "lib/greeting.ts": HELPER_FILE,
     "svc.d.ts": projectTypes({}, {}, new Map(), ""),
     "tsconfig.json": `${JSON.stringify(TSCONFIG_CONTENT, null, 2)}\n`,
     "AGENTS.md": AGENTS_FILE,
-    ...Object.fromEntries(Object.keys(SKILLS).map((name) => [`.agents/skills/${name}/SKILL.md`, skillFile(name)])),
+    ...Object.fromEntries(Object.keys(SKILL_FILES).map((name) => [`.agents/skills/${name}/SKILL.md`, skillFile(name)])),
     ".gitignore": ".svc/\nnode_modules/\n",
   };
   const writtenFiles = Object.keys(files).filter((file) => !existsSync(join(root, file)));

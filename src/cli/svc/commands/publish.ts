@@ -32,7 +32,7 @@ async function checkTested(session: Session, testedNames: readonly string[], cho
   throw new CliError(`the tests ran with other code than the drafts of ${list}; run svc push first`);
 }
 
-async function publish(session: Session, names: readonly string[], options: PublishOptions): Promise<void> {
+async function publishActions(session: Session, names: readonly string[], options: PublishOptions): Promise<void> {
   const { client, output } = session;
   const isTested = options.tested === true;
   if (options.service === true && !isTested) throw wrongUse("--service needs --tested");
@@ -108,7 +108,7 @@ export function addPublish(program: Command, run: Run): void {
     .option("--tested", "run the tests first, and publish nothing if one fails or an action has none")
     .option("--service", "with --tested: run the tests in a service that this command starts, and deletes at the end")
     .option("--with-app", "publish the app too, which must be published to have live actions")
-    .action((names: string[], options: PublishOptions) => run((session) => publish(session, names, options)));
+    .action((names: string[], options: PublishOptions) => run((session) => publishActions(session, names, options)));
 
   program
     .command("versions")

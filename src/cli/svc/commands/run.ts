@@ -10,7 +10,7 @@ import type { Run, Session } from "../session.js";
 
 const POLL_MS = 500;
 const WAIT_MS = 150_000;
-const RUNS = "/v3/apps/:app/runs";
+const RUNS_ROUTE = "/v3/apps/:app/runs";
 const PAGE = 100;
 
 /** Reads the payload: JSON text, `@file`, or `-` for standard input. */
@@ -38,7 +38,7 @@ async function readPayload(session: Session, input: string): Promise<object> {
 async function waitForEnd({ client }: Session, runId: number) {
   const deadline = Date.now() + WAIT_MS;
   for (;;) {
-    const { body } = await client.request("GET", `${RUNS}/${runId}`);
+    const { body } = await client.request("GET", `${RUNS_ROUTE}/${runId}`);
     if (!["queued", "running"].includes(body.run.state)) return body.run;
     if (Date.now() > deadline) throw new CliError(`run ${runId} has not ended; see svc logs`);
     await delay(POLL_MS);
@@ -46,7 +46,7 @@ async function waitForEnd({ client }: Session, runId: number) {
 }
 
 async function printConsole({ client, output }: Session, runId: number): Promise<unknown[]> {
-  const { body } = await client.request("GET", `${RUNS}/${runId}/console`);
+  const { body } = await client.request("GET", `${RUNS_ROUTE}/${runId}/console`);
   for (const { level, text } of body.lines) output.note(`${level === "log" ? "" : `${level}: `}${text}`);
   return body.lines;
 }
@@ -110,7 +110,7 @@ function printRun({ output }: Session, run: Record<string, unknown>): void {
 }
 
 async function readRuns({ client }: Session, limit: number): Promise<Record<string, unknown>[]> {
-  const { body } = await client.request("GET", RUNS, { query: { limit } });
+  const { body } = await client.request("GET", RUNS_ROUTE, { query: { limit } });
   return [...body.runs].reverse();
 }
 
@@ -123,7 +123,7 @@ interface FollowOptions {
 }
 
 /** Prints each run once, as soon as its state has changed since the previous read. */
-async function follow(
+async function followRun(
   session: Session,
   before: readonly Record<string, unknown>[],
   { withConsole, over }: FollowOptions,
@@ -149,7 +149,7 @@ async function follow(
 
 /** Prints each new run. */
 export const followRuns = async (session: Session, options: FollowOptions): Promise<void> =>
-  follow(session, await readRuns(session, PAGE), options);
+  followRun(session, await readRuns(session, PAGE), options);
 
 export function addRun(program: Command, run: Run): void {
   program
@@ -174,7 +174,7 @@ export function addRun(program: Command, run: Run): void {
         const runs = recentRuns.slice(-limit);
         if (session.output.isJson && goesOn !== true) session.output.json({ runs });
         else for (const run of runs) printRun(session, run);
-        if (goesOn === true) await follow(session, recentRuns, { withConsole: false });
+        if (goesOn === true) await followRun(session, recentRuns, { withConsole: false });
       }),
     );
 }

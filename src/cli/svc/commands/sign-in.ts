@@ -6,7 +6,7 @@ import { checkedApp, checkedUrl, projectRoot, readTarget, type Target } from "..
 import { CliError, wrongUse } from "../failure.js";
 import type { Run, Session } from "../session.js";
 
-const SCOPES = "read run settings data manage publish";
+const REQUESTED_SCOPES = "read run settings data manage publish";
 
 interface LoginOptions {
   url?: string;
@@ -39,7 +39,7 @@ async function registerClient(client: Client): Promise<string> {
 
 async function signInByDevice(session: Session, client: Client): Promise<void> {
   const clientId = await registerClient(client);
-  const form = new URLSearchParams({ client_id: clientId, scope: SCOPES, app: String(client.target.app) });
+  const form = new URLSearchParams({ client_id: clientId, scope: REQUESTED_SCOPES, app: String(client.target.app) });
   const started = await client.open("POST", "/oauth/device_authorization", form);
   if (started.status !== 200) throw new CliError(`the server refused the sign-in: ${started.body.error_description}`);
   const { device_code: deviceCode, user_code: userCode, verification_uri_complete: address } = started.body;

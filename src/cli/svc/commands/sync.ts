@@ -27,7 +27,8 @@ async function readServer({ client }: Session): Promise<BaseState> {
   return { tag: headers.get("etag") ?? "", manifest: body };
 }
 
-const summary = (changes: readonly Difference[]) => changes.map(({ kind, name, change }) => ({ kind, name, change }));
+const summarizeChanges = (changes: readonly Difference[]) =>
+  changes.map(({ kind, name, change }) => ({ kind, name, change }));
 
 function printDifferences({ output }: Session, changes: readonly Difference[]): void {
   for (const { patch } of changes) {
@@ -212,7 +213,7 @@ async function pullProject(session: Session, { force = false }: { force?: boolea
   for (const { kind, name, change } of theirChanges)
     if (change === "removed" && isTaken(kind, name)) project.remove(kind, name);
   project.saveBase(session.target, server);
-  const changeSummary = summary([...theirChanges, ...furtherChanges]);
+  const changeSummary = summarizeChanges([...theirChanges, ...furtherChanges]);
   for (const { kind, name, change } of changeSummary) session.output.line(`${change.padEnd(8)} ${kind} ${name}`);
   session.output.line(changeSummary.length === 0 ? "This folder has everything already" : "Pulled", "green");
   session.output.json({ pulled: changeSummary });
@@ -237,11 +238,11 @@ async function showDiff(session: Session, options: { exitCode?: boolean }): Prom
   return options.exitCode === true && changes.length > 0 ? EXIT_CODES.different : EXIT_CODES.done;
 }
 
-async function status(session: Session): Promise<void> {
+async function showStatus(session: Session): Promise<void> {
   const project = new Project(session.target.root);
   const { url, app, root } = session.target;
   const server = await readServer(session);
-  const local = summary(manifestDifferences(server.manifest, await project.readManifest(), false));
+  const local = summarizeChanges(manifestDifferences(server.manifest, await project.readManifest(), false));
   const base = project.base(session.target);
   const isBehind = base !== null && base.tag !== server.tag;
   session.output.line(`app ${app} at ${url}`);
@@ -274,5 +275,5 @@ export function addSync(program: Command, run: Run): void {
   program
     .command("status")
     .description("show the app, the server and local changes")
-    .action(() => run((session) => status(session)));
+    .action(() => run((session) => showStatus(session)));
 }

@@ -9,7 +9,7 @@ import { FollowedRequests } from "./followed-requests.js";
 
 type Judge = NonNullable<PageRun["mayRequest"]>;
 
-const PORTS: Readonly<Record<string, string>> = { "http:": "80", "ws:": "80", "https:": "443", "wss:": "443" };
+const DEFAULT_PORTS: Readonly<Record<string, string>> = { "http:": "80", "ws:": "80", "https:": "443", "wss:": "443" };
 /** Maximum time in which the page and its children report what they sent. After this time, the connection is refused. */
 const ANSWER_TIMEOUT_MS = 5_000;
 /** Options of Network.enable that stop the browser from buffering bodies for the protocol. */
@@ -18,7 +18,7 @@ export const NO_BUFFERS = { maxTotalBufferSize: 0, maxResourceBufferSize: 0, max
 /** `host:port` of an address; null for addresses without a host, such as `data:`. */
 export function hostOf(address: string): string | null {
   const url = URL.parse(address);
-  const port = url === null ? undefined : PORTS[url.protocol];
+  const port = url === null ? undefined : DEFAULT_PORTS[url.protocol];
   if (url === null || port === undefined) return null;
   return `${url.hostname.replace(/^\[(.*)\]$/, "$1")}:${url.port || port}`;
 }

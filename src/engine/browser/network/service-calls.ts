@@ -28,7 +28,7 @@ const PART_CHARACTERS = 256 * 1024;
 export type SendReply = (id: number, head: string | null, text: string | null, last: boolean) => Promise<unknown>;
 
 /** Error that all runs share, because to create one takes longer than all other steps at the end of a run. */
-const ENDED = new DOMException("The run has ended", "AbortError");
+const RUN_ENDED_ERROR = new DOMException("The run has ended", "AbortError");
 
 const CALL_ID = /^(\d{1,15}):/;
 const isText = (value: unknown): value is string => typeof value === "string";
@@ -99,8 +99,8 @@ export class ServiceCalls {
   endRun(): void {
     this.service = undefined;
     this.sendOutgoing = undefined;
-    this.run.abort(ENDED);
-    for (const call of this.active.values()) call.abort(ENDED);
+    this.run.abort(RUN_ENDED_ERROR);
+    for (const call of this.active.values()) call.abort(RUN_ENDED_ERROR);
   }
 
   /** Cancels a request whose response the run does not need any more. */
@@ -108,7 +108,7 @@ export class ServiceCalls {
     const call = this.active.get(id);
     if (call === undefined) return;
     this.active.delete(id);
-    call.abort(ENDED);
+    call.abort(RUN_ENDED_ERROR);
     await this.reject(id);
   }
 

@@ -3,28 +3,28 @@
  * columns of the first line in stacks.
  */
 
-const HEAD = "(()=>{";
+const SCRIPT_HEAD = "(()=>{";
 /** The line break ends a comment in the last line of the code. */
-const TAIL = '\n;return typeof execute==="undefined"?undefined:execute})';
+const SCRIPT_TAIL = '\n;return typeof execute==="undefined"?undefined:execute})';
 
 /** Returns the source text of a function that evaluates the code and returns its `execute`. */
 export function functionOf({ name, source }: { name: string; source: string }): string {
   // A hashbang comment is allowed only at the start of a script.
-  return `${HEAD}${source.replace(/^#!/, "//")}${TAIL}\n//# sourceURL=${name}`;
+  return `${SCRIPT_HEAD}${source.replace(/^#!/, "//")}${SCRIPT_TAIL}\n//# sourceURL=${name}`;
 }
 
 /** Corrects the columns of the code's first line in a stack, or in a text that contains one. */
-export function withoutHead(text: string, name: string): string {
+export function correctFirstLineColumns(text: string, name: string): string {
   const place = `${name}:1:`;
   if (!text.includes(place)) return text;
   return text
     .split(place)
-    .map((part, at) => (at === 0 ? part : withoutHeadColumn(part)))
+    .map((part, at) => (at === 0 ? part : correctLeadingColumn(part)))
     .join(place);
 }
 
-function withoutHeadColumn(text: string): string {
+function correctLeadingColumn(text: string): string {
   const digits = /^\d{1,9}/.exec(text)?.[0];
-  if (digits === undefined || Number(digits) <= HEAD.length) return text;
-  return `${Number(digits) - HEAD.length}${text.slice(digits.length)}`;
+  if (digits === undefined || Number(digits) <= SCRIPT_HEAD.length) return text;
+  return `${Number(digits) - SCRIPT_HEAD.length}${text.slice(digits.length)}`;
 }

@@ -4,7 +4,7 @@
  */
 import { RESULT_MAX_BYTES } from "../../../limits.js";
 import { DEFAULT_SOURCE_NAME, failedPageOutcome, type PageOutcome } from "../run.js";
-import { withoutHead } from "./action-script.js";
+import { correctFirstLineColumns } from "./action-script.js";
 import type { HarnessFailure } from "./in-page/core.js";
 
 export const TEXT_MAX_CHARACTERS = 16_384;
@@ -12,14 +12,14 @@ export const TEXT_MAX_CHARACTERS = 16_384;
 /** Answer of an isolate if the run uses a global that the isolate lacks. */
 export const NEEDS_MORE = "needs-more";
 const ERROR = "error ";
-const DATA = "data ";
+const DATA_PREFIX = "data ";
 
 /** Source name of the harness. Its frames are removed from stacks. */
 export const HARNESS_NAME = "svc-harness.js";
 
 /** Matches line and column of a frame of the harness, with the closing bracket. */
 const HARNESS_PLACE = /\d+:\d+\)?/y;
-const FRAME = /^\s+at /;
+const STACK_FRAME = /^\s+at /;
 
 /** Matches the frame of an evaluated top level, and the frame of the `eval` that evaluated it. */
 const EVAL_FRAME = /^(\s+at )eval \(([^()]+:\d+:\d+)\)$/;
@@ -36,14 +36,14 @@ function text(value: unknown, fallback: string): string {
 export const wasCut = (value: unknown): boolean => typeof value === "string" && value.length >= TEXT_MAX_CHARACTERS;
 
 /** Returns the part of a line that follows a frame of the harness; null if the line is not such a frame. */
-function afterHarnessFrame(line: string): string | null {
+function textAfterHarnessFrame(line: string): string | null {
   const at = line.lastIndexOf(`${HARNESS_NAME}:`);
-  if (at === -1 || !FRAME.test(line)) return null;
+  if (at === -1 || !STACK_FRAME.test(line)) return null;
   HARNESS_PLACE.lastIndex = at + HARNESS_NAME.length + 1;
   return HARNESS_PLACE.test(line) ? line.slice(HARNESS_PLACE.lastIndex) : null;
 }
 
-function afterEvaluatingFrame(line: string): string | null {
+function textAfterEvaluatingFrame(line: string): string | null {
   const frame = line.trimStart();
   return frame !== line && frame.startsWith(EVALUATING_FRAME) ? frame.slice(EVALUATING_FRAME.length) : null;
 }
@@ -52,22 +52,22 @@ function afterEvaluatingFrame(line: string): string | null {
  * Removes frames from a stack, each from its line break to its end; text behind the frame stays. Works line by line,
  * because an expression that begins with `\n\s+` would read a text of line breaks again for each of them.
  */
-function withoutFrames(text: string, afterFrame: (line: string) => string | null): string {
+function removeFrames(text: string, afterFrame: (line: string) => string | null): string {
   const [first = "", ...lines] = text.split("\n");
   const keptLines = lines.map((line) => afterFrame(line) ?? `\n${line}`);
   return [first, ...keptLines].join("");
 }
 
 /** Removes the harness's frames from a stack, or from a text that holds one. */
-export function withoutHarness(stack: string): string {
-  return stack.includes(HARNESS_NAME) ? withoutFrames(stack, afterHarnessFrame) : stack;
+export function removeHarnessFrames(stack: string): string {
+  return stack.includes(HARNESS_NAME) ? removeFrames(stack, textAfterHarnessFrame) : stack;
 }
 
 /** Returns the stack with only the frames of the action, and the position of an error without frames, such as a syntax error. */
 function cleanStack(stack: string, at: string): string {
-  const frames = withoutFrames(withoutHarness(stack), afterEvaluatingFrame);
+  const frames = removeFrames(removeHarnessFrames(stack), textAfterEvaluatingFrame);
   const lines = frames.split("\n").map((line) => line.replace(EVAL_FRAME, "$1$2"));
-  if (at !== "" && !lines.some((line) => FRAME.test(line))) lines.push(`    at ${at}`);
+  if (at !== "" && !lines.some((line) => STACK_FRAME.test(line))) lines.push(`    at ${at}`);
   return lines.join("\n");
 }
 
@@ -77,7 +77,10 @@ function readFailure(json: string, sourceName: string): PageOutcome {
   const message = text(failure.message, "").replace(PARSED_BY, "");
   const wasAnyCut = [failure.name, failure.message, failure.stack].some(wasCut);
   // Nothing is appended to a text that was cut.
-  const stack = withoutHead(cleanStack(text(failure.stack, name), wasAnyCut ? "" : text(failure.at, "")), sourceName);
+  const stack = correctFirstLineColumns(
+    cleanStack(text(failure.stack, name), wasAnyCut ? "" : text(failure.at, "")),
+    sourceName,
+  );
   const error = { name, message, stack, ...(wasAnyCut && { cut: wasAnyCut }) };
   return { ok: false, cause: failure.cause === "result" ? "result" : "script", error };
 }
@@ -94,9 +97,9 @@ export function readAnswer(answer: unknown, name = DEFAULT_SOURCE_NAME): PageOut
   } catch {
     return failedPageOutcome("browser", "Error", "The page gave an answer that cannot be read");
   }
-  if (!start.startsWith(DATA))
+  if (!start.startsWith(DATA_PREFIX))
     return failedPageOutcome("browser", "Error", "The page gave an answer that cannot be read");
-  const data = isLong ? answer.subarray(DATA.length) : answer.slice(DATA.length);
+  const data = isLong ? answer.subarray(DATA_PREFIX.length) : answer.slice(DATA_PREFIX.length);
   if (Buffer.byteLength(data) <= RESULT_MAX_BYTES) return { ok: true, data };
   const mb = RESULT_MAX_BYTES / 1024 / 1024;
   return failedPageOutcome("result", "RangeError", `The result of execute is larger than ${mb} MB`);

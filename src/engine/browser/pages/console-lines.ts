@@ -1,7 +1,7 @@
 /** Reads the console lines of all threads of one run. Checks every field, and applies the limits of one thread to all of them together. */
 import { type ConsoleLine, DEFAULT_SOURCE_NAME } from "../run.js";
-import { withoutHead } from "./action-script.js";
-import { TEXT_MAX_CHARACTERS, wasCut, withoutHarness } from "./answer.js";
+import { correctFirstLineColumns } from "./action-script.js";
+import { removeHarnessFrames, TEXT_MAX_CHARACTERS, wasCut } from "./answer.js";
 import { CONSOLE_FULL, CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "./harness.js";
 
 /** Maximum JSON length of a line: six characters for each character of the text, and a little more. */
@@ -11,7 +11,11 @@ function readLine(payload: string, sourceName: string): ConsoleLine | null {
   if (payload.length > PAYLOAD_MAX_CHARACTERS) return null;
   try {
     const { level, at, text } = JSON.parse(payload) as ConsoleLine;
-    const line = { level: String(level), at: Number(at), text: withoutHead(withoutHarness(String(text)), sourceName) };
+    const line = {
+      level: String(level),
+      at: Number(at),
+      text: correctFirstLineColumns(removeHarnessFrames(String(text)), sourceName),
+    };
     return wasCut(text) ? { ...line, cut: true } : line;
   } catch {
     return null;

@@ -18,31 +18,31 @@ export const FORBIDDEN_FEATURES: readonly string[] = (
  * Globals that are removed from every document and worker of a run, by their object: they use devices, people or other
  * programs, start a process, or store something that outlives a document.
  */
-const ADVERTISING =
+const ADVERTISING_APIS =
   "adAuctionComponents canLoadAdAuctionFencedFrame clearOriginJoinedAdInterestGroups createAuctionNonce deprecatedReplaceInURN " +
   "deprecatedRunAdAuctionEnforcesKAnonymity deprecatedURNToURL getInterestGroupAdAuctionData joinAdInterestGroup " +
   "leaveAdInterestGroup protectedAudience runAdAuction updateAdInterestGroups";
-const DEVICES =
+const DEVICE_APIS =
   "getGamepads getUserMedia gpu hid keyboard mediaDevices requestMIDIAccess serial usb webkitGetUserMedia xr";
 const PEOPLE = "clipboard credentials login presentation virtualKeyboard windowControlsOverlay";
-const SYSTEM =
+const SYSTEM_APIS =
   "clearAppBadge connection getInstalledRelatedApps managed registerProtocolHandler requestMediaKeySystemAccess setAppBadge " +
   "unregisterProtocolHandler wakeLock webkitPersistentStorage webkitTemporaryStorage";
-const PICKERS =
+const PICKER_APIS =
   "EyeDropper documentPictureInPicture getScreenDetails launchQueue queryLocalFonts showDirectoryPicker showOpenFilePicker " +
   "showSaveFilePicker webkitRequestFileSystem webkitResolveLocalFileSystemURL";
-const MODELS = "LanguageDetector LanguageModel SpeechRecognition Summarizer Translator webkitSpeechRecognition";
+const MODEL_APIS = "LanguageDetector LanguageModel SpeechRecognition Summarizer Translator webkitSpeechRecognition";
 /** Functions that change position and size of the window, which outlive a document. */
-const PLACE = "moveBy moveTo requestResize resizeBy resizeTo";
+const WINDOW_PLACE_APIS = "moveBy moveTo requestResize resizeBy resizeTo";
 /** `ShadowRealm` is only for the service (realm-worker.ts). */
 const OTHERS = "IdleDetector Notification PaymentRequest PresentationRequest ShadowRealm fence speechSynthesis";
 
 export const FORBIDDEN_MEMBERS: Readonly<Record<string, readonly string[]>> = {
-  Navigator: `${ADVERTISING} ${DEVICES} ${PEOPLE} ${SYSTEM}`.split(" "),
+  Navigator: `${ADVERTISING_APIS} ${DEVICE_APIS} ${PEOPLE} ${SYSTEM_APIS}`.split(" "),
   WorkerNavigator: "clipboard connection gpu hid managed mediaDevices serial usb".split(" "),
   // This member shows the previous document, with its address and its state.
   Navigation: ["activation"],
-  Window: `${PICKERS} ${MODELS} ${PLACE} ${OTHERS}`.split(" "),
+  Window: `${PICKER_APIS} ${MODEL_APIS} ${WINDOW_PLACE_APIS} ${OTHERS}`.split(" "),
   DedicatedWorkerGlobalScope:
     "IdleDetector Notification ShadowRealm webkitRequestFileSystem webkitRequestFileSystemSync"
       .split(" ")

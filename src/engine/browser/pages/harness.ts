@@ -70,7 +70,7 @@ const THREAD_BOUNDS: ThreadBounds = {
  */
 const HOST_OBJECTS_MAX_CHARACTERS = 16 * 1024 * 1024;
 
-const LIMITS: HarnessLimits = {
+const HARNESS_LIMITS: HarnessLimits = {
   resultMaxBytes: RESULT_MAX_BYTES,
   textMaxCharacters: TEXT_MAX_CHARACTERS,
   consoleMaxLines: CONSOLE_MAX_LINES,
@@ -79,7 +79,7 @@ const LIMITS: HarnessLimits = {
 };
 
 // biome-ignore lint/suspicious/noExplicitAny: the functions have different parameters
-function calling(run: (...args: any[]) => unknown, ...args: string[]): string {
+function codeThatCalls(run: (...args: any[]) => unknown, ...args: string[]): string {
   return `(${run.toString()})(${args.join(", ")})`;
 }
 
@@ -88,22 +88,22 @@ function calling(run: (...args: any[]) => unknown, ...args: string[]): string {
  * function, because V8 compiles a text that starts with one again each time.
  */
 const named = (source: string): string => `(() => { "use strict"; return ${source} })()\n//# sourceURL=${HARNESS_NAME}`;
-const FORMATTER = calling(valueFormatter, String(TEXT_MAX_CHARACTERS));
-const CORE = `((formatter) => ${calling(harnessCore, JSON.stringify(LIMITS), "formatter", calling(harnessConsole, JSON.stringify(LIMITS), "formatter"))})(${FORMATTER})`;
-const TEXTS = calling(pageTexts);
-const HOST_CALLS = calling(hostCalls, String(AT_ONCE_MAX), String(OUTGOING_AT_ONCE_MAX));
-const RUN_CALLS = calling(runCalls, String(BODY_MAX_CHARACTERS), String(CALL_MAX_CHARACTERS));
-const NAVIGATOR = JSON.stringify(NAVIGATOR_MEMBERS);
+const FORMATTER_CODE = codeThatCalls(valueFormatter, String(TEXT_MAX_CHARACTERS));
+const HARNESS_CORE_CODE = `((formatter) => ${codeThatCalls(harnessCore, JSON.stringify(HARNESS_LIMITS), "formatter", codeThatCalls(harnessConsole, JSON.stringify(HARNESS_LIMITS), "formatter"))})(${FORMATTER_CODE})`;
+const PAGE_TEXTS_CODE = codeThatCalls(pageTexts);
+const HOST_CALLS = codeThatCalls(hostCalls, String(AT_ONCE_MAX), String(OUTGOING_AT_ONCE_MAX));
+const RUN_CALLS = codeThatCalls(runCalls, String(BODY_MAX_CHARACTERS), String(CALL_MAX_CHARACTERS));
+const NAVIGATOR_JSON = JSON.stringify(NAVIGATOR_MEMBERS);
 
 /**
  * Script of a document's harness. It evaluates to the object whose methods the service calls. No other code in the page has access to this
  * object.
  */
 export const DOCUMENT_HARNESS = named(
-  calling(documentHarness, CORE, HOST_CALLS, RUN_CALLS, JSON.stringify(SERVICE_GLOBAL)),
+  codeThatCalls(documentHarness, HARNESS_CORE_CODE, HOST_CALLS, RUN_CALLS, JSON.stringify(SERVICE_GLOBAL)),
 );
 
-const BOUND_SCOPE = calling(
+const BOUND_SCOPE = codeThatCalls(
   boundScope,
   String(CHANNELS_MAX),
   String(CHANNEL_MESSAGES_MAX),
@@ -112,52 +112,52 @@ const BOUND_SCOPE = calling(
 );
 
 /** Script that is evaluated in every document and frame of a run before its first line. */
-export const DOCUMENT_BOUNDS = named(`[${BOUND_SCOPE}, ${calling(visibleAlways)}]`);
+export const DOCUMENT_BOUNDS = named(`[${BOUND_SCOPE}, ${codeThatCalls(visibleAlways)}]`);
 
 /** Script that is evaluated in every worker that a run starts, before its first line. */
 export const WORKER_BOUNDS = named(BOUND_SCOPE);
 
 /** Script that replaces the console in each worker of a run before the worker's first line. */
-export const CHILD_CONSOLE = named(calling(childConsole, CORE, JSON.stringify(CONSOLE_BINDING)));
+export const CHILD_CONSOLE = named(codeThatCalls(childConsole, HARNESS_CORE_CODE, JSON.stringify(CONSOLE_BINDING)));
 
 /** Builds the harnesses of an isolate's page and of its worker. @param hasNetwork true if the worker has the page's origin */
 function isolateThread(globals: readonly string[], hasNetwork: boolean): { page: string; worker: string } {
   const ifNetwork = (source: string) => (hasNetwork ? source : "null");
-  const realmPlatformSource = calling(
+  const realmPlatformSource = codeThatCalls(
     realmPlatform,
-    calling(realmSignals),
+    codeThatCalls(realmSignals),
     realmRows.toString(),
-    calling(realmTimers),
-    calling(realmFaults),
+    codeThatCalls(realmTimers),
+    codeThatCalls(realmFaults),
   );
-  const hostPlatformSource = calling(
+  const hostPlatformSource = codeThatCalls(
     hostPlatform,
     JSON.stringify(HOST_CLASSES),
     JSON.stringify(UNNAMED_HOST_CLASSES),
-    calling(hostRows),
-    calling(hostTimers),
+    codeThatCalls(hostRows),
+    codeThatCalls(hostTimers),
     String(HOST_OBJECTS_MAX_CHARACTERS),
   );
-  const realm = calling(
+  const realm = codeThatCalls(
     realmHarness,
-    CORE,
-    calling(codeOfText),
-    calling(standIns),
+    HARNESS_CORE_CODE,
+    codeThatCalls(codeOfText),
+    codeThatCalls(standIns),
     ifNetwork(realmPlatformSource),
     ifNetwork(RUN_CALLS),
     JSON.stringify(SERVICE_GLOBAL),
     JSON.stringify(globals),
   );
-  const worker = calling(
+  const worker = codeThatCalls(
     realmWorker,
     JSON.stringify(named(realm)),
-    TEXTS,
+    PAGE_TEXTS_CODE,
     ifNetwork(hostPlatformSource),
     ifNetwork(HOST_CALLS),
-    NAVIGATOR,
+    NAVIGATOR_JSON,
     JSON.stringify(THREAD_BOUNDS),
   );
-  return { page: named(calling(threadHost, String(hasNetwork))), worker: named(worker) };
+  return { page: named(codeThatCalls(threadHost, String(hasNetwork))), worker: named(worker) };
 }
 
 /** Harnesses of a page that runs its scripts in isolates on one thread. */

@@ -26,7 +26,7 @@ const CAUSE_LOOK_MS = 25;
 /** If the pause between two runs is shorter than these milliseconds, the runs follow each other at once. */
 const QUICK_SUCCESSION_MS = 20;
 
-const SANDBOXES: Readonly<Record<Mode, new (options: SandboxOptions) => Sandbox>> = {
+const SANDBOX_BY_MODE: Readonly<Record<Mode, new (options: SandboxOptions) => Sandbox>> = {
   isolate: Isolate,
   "network-isolate": NetworkIsolate,
   document: DocumentSandbox,
@@ -257,7 +257,7 @@ export class Page {
     this.mode = mode;
     const create = async () => {
       const isMissing = mode !== "document" && !(await this.hasIsolates());
-      this.sandbox = isMissing ? MISSING_ISOLATE : new SANDBOXES[mode](options);
+      this.sandbox = isMissing ? MISSING_ISOLATE : new SANDBOX_BY_MODE[mode](options);
       await this.sandbox.prepare();
       return true;
     };

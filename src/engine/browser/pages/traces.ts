@@ -5,7 +5,7 @@ import type { SandboxOptions } from "./sandbox.js";
 /** Maximum number of pages, workers, and frames in other processes that one run may open. */
 const OTHER_TARGETS_MAX = 16;
 /** Kinds of targets that no run may open. Flags disable them in Chromium, but another build may not support these flags. */
-const FORBIDDEN = ["page", "shared_worker", "service_worker"];
+const FORBIDDEN_TARGET_TYPES = ["page", "shared_worker", "service_worker"];
 
 /**
  * True if the address contains a user name or password. If the host accepts them, the browser sends them with each
@@ -65,7 +65,7 @@ export class Traces {
     if (browserContextId !== this.options.contextId || targetId === this.options.targetId) return;
     this.wasReported = true;
     this.otherTargets += 1;
-    if (FORBIDDEN.includes(type)) this.onForbidden();
+    if (FORBIDDEN_TARGET_TYPES.includes(type)) this.onForbidden();
     else if (this.otherTargets > OTHER_TARGETS_MAX) this.onCrowd();
   }
 

@@ -70,7 +70,7 @@ export function sweepFolders(): void {
     const pid = name.startsWith(FOLDER_PREFIX) ? Number(name.slice(FOLDER_PREFIX.length).split("-")[0]) : 0;
     if (!(pid > 0) || isAlive(pid)) continue;
     const folder = join(tmpdir(), name);
-    for (const orphan of browsersIn(folder)) process.kill(orphan, "SIGKILL");
+    for (const orphan of browserPidsIn(folder)) process.kill(orphan, "SIGKILL");
     removeFolder(folder);
   }
 }
@@ -84,7 +84,7 @@ function isAlive(pid: number): boolean {
 }
 
 /** Returns the processes of the folder's owner that use it as their profile; none on systems without /proc. */
-function browsersIn(folder: string): number[] {
+function browserPidsIn(folder: string): number[] {
   if (!existsSync("/proc")) return [];
   return readdirSync("/proc")
     .map(Number)
@@ -107,7 +107,7 @@ function removeFolder(folder: string): void {
   }
 }
 
-function failure(options: ChromiumOptions, stderr: string, reason: string): Error {
+function startFailure(options: ChromiumOptions, stderr: string, reason: string): Error {
   if (NO_SANDBOX.test(stderr)) {
     return new StartError(
       `Chromium's sandbox does not start on this machine (${options.chromePath}). Allow unprivileged user namespaces ` +
@@ -195,7 +195,7 @@ export async function startChromium(options: ChromiumOptions, stopped?: AbortSig
   } catch (error) {
     kill();
     await ended;
-    throw failure(options, stderr.text(), (error as Error).message);
+    throw startFailure(options, stderr.text(), (error as Error).message);
   } finally {
     clearTimeout(timer);
     stopped?.removeEventListener("abort", kill);

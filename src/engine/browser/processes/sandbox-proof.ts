@@ -34,7 +34,7 @@ const TRUSTED_KINDS = ["browser", "zygote", "broker", "network.mojom.NetworkServ
 const SANDBOXED_WITHIN_MS = 3_000;
 const CHECK_INTERVAL_MS = 50;
 
-function field(status: string, name: string): number {
+function statusField(status: string, name: string): number {
   return Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(status)?.[1] ?? -1);
 }
 
@@ -62,16 +62,16 @@ async function proveProcess(pid: number, group: number): Promise<ProcessProof | 
       readFile(`/proc/${pid}/status`, "utf8"),
     ]);
     const kind = kindOf(commandLine, pid, Number(parent), group);
-    const seccompMode = field(status, "Seccomp");
+    const seccompMode = statusField(status, "Seccomp");
     const ownUserNamespace = !(await sharesUsers(pid));
     return {
       pid,
       parent: Number(parent),
       kind,
       seccompMode,
-      noNewPrivileges: field(status, "NoNewPrivs") === 1,
+      noNewPrivileges: statusField(status, "NoNewPrivs") === 1,
       ownUserNamespace,
-      uid: field(status, "Uid"),
+      uid: statusField(status, "Uid"),
       contained: TRUSTED_KINDS.includes(kind) || (seccompMode === 2 && (kind !== "renderer" || ownUserNamespace)),
     };
   } catch {

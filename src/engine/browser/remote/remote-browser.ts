@@ -40,7 +40,12 @@ async function commandLineOf(connection: Connection): Promise<string | null> {
   return commandLine || null;
 }
 
-async function check(connection: Connection, peer: string, options: RemoteOptions, name: string): Promise<void> {
+async function checkRemoteBrowser(
+  connection: Connection,
+  peer: string,
+  options: RemoteOptions,
+  name: string,
+): Promise<void> {
   const { egressHost, sandbox, log } = options;
   if (isLoopback(egressHost) && !isThisMachine(peer)) {
     throw new Error(`it is on another machine: EGRESS_PROXY_HOST must be the address under which it reaches this one`);
@@ -95,7 +100,7 @@ export function remoteBrowser(options: RemoteOptions): RemoteBrowser {
       const timer = setTimeout(transport.close, ANSWER_TIMEOUT_MS);
       try {
         const connection = await openConnection(transport);
-        await check(connection, transport.peer, options, name);
+        await checkRemoteBrowser(connection, transport.peer, options, name);
         // Set before the first context is created, because its proxy port checks this value.
         peer = transport.peer;
         return chromiumOver(connection, transport);

@@ -15,7 +15,7 @@ export function nameOf({ protocol, host }: URL): string {
   return `${protocol}//${host}`;
 }
 
-function decoded(part: string): string {
+function decodeUrlPart(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {
@@ -28,7 +28,7 @@ export function reasonOf(error: unknown, endpoint: URL): string {
   const { message, code } = error as NodeJS.ErrnoException;
   const { href, search, pathname, username, password, searchParams } = endpoint;
   const parts = [href, search, pathname, username, password, ...searchParams.values()];
-  return [...parts, ...parts.map(decoded)]
+  return [...parts, ...parts.map(decodeUrlPart)]
     .filter((part) => part.length >= SECRET_MIN_CHARACTERS)
     .sort((a, b) => b.length - a.length)
     .reduce((text, part) => text.replaceAll(part, "…"), message || code || "unknown reason");
@@ -38,10 +38,10 @@ export function reasonOf(error: unknown, endpoint: URL): string {
  * Requests the socket's address from a browser that was started with `--remote-debugging-port`.
  * @returns null if the browser does not answer
  */
-async function discover(endpoint: URL, stopped?: AbortSignal): Promise<string | null> {
+async function discoverWebsocket(endpoint: URL, stopped?: AbortSignal): Promise<string | null> {
   const protocol = endpoint.protocol === "wss:" ? "https:" : "http:";
   const { username, password } = endpoint;
-  const basic = Buffer.from(`${decoded(username)}:${decoded(password)}`).toString("base64");
+  const basic = Buffer.from(`${decodeUrlPart(username)}:${decodeUrlPart(password)}`).toString("base64");
   try {
     const response = await fetch(`${protocol}//${endpoint.host}/json/version`, {
       redirect: "error",
@@ -63,12 +63,12 @@ async function discover(endpoint: URL, stopped?: AbortSignal): Promise<string | 
  */
 export async function openEndpoint(endpoint: URL, stopped?: AbortSignal): Promise<SocketTransport> {
   if (endpoint.pathname === "/" && endpoint.search === "") {
-    return openSocketTransport((await discover(endpoint, stopped)) ?? endpoint.href, { stopped });
+    return openSocketTransport((await discoverWebsocket(endpoint, stopped)) ?? endpoint.href, { stopped });
   }
   try {
     return await openSocketTransport(endpoint.href, { stopped });
   } catch (error) {
-    const other = endpoint.pathname.startsWith(BROWSER_PATH) ? await discover(endpoint, stopped) : null;
+    const other = endpoint.pathname.startsWith(BROWSER_PATH) ? await discoverWebsocket(endpoint, stopped) : null;
     if (other === null) throw error;
     return openSocketTransport(other, { stopped });
   }

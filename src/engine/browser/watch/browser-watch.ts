@@ -21,7 +21,7 @@ const LASTING_MS = 10;
 const CAUSED_WITHIN_MS = 5_000;
 
 /** Repeats a check at an interval, one at a time. Ignores failures, because the browser or a process may have ended. */
-function every(ms: number, check: () => Promise<void>): NodeJS.Timeout {
+function repeatCheck(ms: number, check: () => Promise<void>): NodeJS.Timeout {
   let isChecking = false;
   return setInterval(() => {
     if (isChecking) return;
@@ -60,11 +60,11 @@ export class BrowserWatch {
     this.floods = floods;
     this.memory = memory;
     this.timers = [
-      every(ANSWER_INTERVAL_MS, async () => floods.check(await isActiveRepeatedly(isActive))),
-      every(MEASURE_INTERVAL_MS, async () => {
+      repeatCheck(ANSWER_INTERVAL_MS, async () => floods.check(await isActiveRepeatedly(isActive))),
+      repeatCheck(MEASURE_INTERVAL_MS, async () => {
         if (await isActiveRepeatedly(isActive)) await memory.check(await measureProcesses(floods.processes, group));
       }),
-      every(PRIORITY_INTERVAL_MS, async () => {
+      repeatCheck(PRIORITY_INTERVAL_MS, async () => {
         if (!(await isActiveRepeatedly(isActive))) return;
         const renderers = floods.processes.filter(({ renderer }) => renderer);
         priorities.update(await measureProcesses(renderers, group));

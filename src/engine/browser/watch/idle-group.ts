@@ -6,13 +6,13 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileS
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-const MOUNT = "/sys/fs/cgroup";
+const CGROUP_MOUNT = "/sys/fs/cgroup";
 /** File with the control groups of this process. A line is `<number>:<controllers, comma-separated>:<path>`, in version 2 `0::<path>`. */
 const GROUPS_OF_SERVICE = "/proc/self/cgroup";
 const PREFIX = "svc-idle-";
 /** Weight of the group: a twentieth of the default. A lower one would starve a run on a machine that is never idle. */
-const WEIGHT = "5";
-const SHARES = "51";
+const IDLE_WEIGHT = "5";
+const IDLE_SHARES = "51";
 
 /** Returns the folder of this process's group in the hierarchy that divides processor time; null if there is none. */
 function findServiceGroup(): string | null {
@@ -20,7 +20,7 @@ function findServiceGroup(): string | null {
     const [number, controllers = "", ...path] = line.split(":");
     const isVersion2 = number === "0" && controllers === "";
     if (!isVersion2 && !controllers.split(",").includes("cpu")) continue;
-    const mounts = isVersion2 ? [MOUNT] : [join(MOUNT, "cpu"), join(MOUNT, "cpu,cpuacct")];
+    const mounts = isVersion2 ? [CGROUP_MOUNT] : [join(CGROUP_MOUNT, "cpu"), join(CGROUP_MOUNT, "cpu,cpuacct")];
     const relative = path.join(":");
     // A path with ".." leads out of the namespace of the mount: the mount is then another group.
     if (relative.includes("..")) continue;
@@ -39,11 +39,11 @@ function dividesProcessorTime(group: string): boolean {
 /** Removes the groups of services that were killed. */
 function removeOldGroups(parent: string): void {
   for (const name of readdirSync(parent)) {
-    if (name.startsWith(PREFIX) && !existsSync(`/proc/${name.slice(PREFIX.length)}`)) remove(join(parent, name));
+    if (name.startsWith(PREFIX) && !existsSync(`/proc/${name.slice(PREFIX.length)}`)) removeGroup(join(parent, name));
   }
 }
 
-function remove(group: string): void {
+function removeGroup(group: string): void {
   try {
     rmdirSync(group);
   } catch {
@@ -61,9 +61,9 @@ function createGroups(): { idle: string; service: string } | null {
     if (existsSync(control)) writeFileSync(control, "+cpu");
     const idle = join(service, `${PREFIX}${process.pid}`);
     mkdirSync(idle, { recursive: true });
-    process.once("exit", () => remove(idle));
-    if (existsSync(join(idle, "cpu.weight"))) writeFileSync(join(idle, "cpu.weight"), WEIGHT);
-    else writeFileSync(join(idle, "cpu.shares"), SHARES);
+    process.once("exit", () => removeGroup(idle));
+    if (existsSync(join(idle, "cpu.weight"))) writeFileSync(join(idle, "cpu.weight"), IDLE_WEIGHT);
+    else writeFileSync(join(idle, "cpu.shares"), IDLE_SHARES);
     return { idle, service };
   } catch {
     return null;
@@ -71,15 +71,15 @@ function createGroups(): { idle: string; service: string } | null {
 }
 
 /** The two control groups, idle and service; undefined before the first use. */
-let groups: ReturnType<typeof createGroups> | undefined;
+let controlGroups: ReturnType<typeof createGroups> | undefined;
 
 /** Last move. Moves are queued and asynchronous, because the kernel may take hundreds of milliseconds for one. */
 let lastMove: Promise<unknown> = Promise.resolve();
 
 async function moveTo(group: "idle" | "service", pid: number): Promise<boolean> {
-  if (groups === undefined) groups = createGroups();
-  if (groups === null) return false;
-  const file = join(groups[group], "cgroup.procs");
+  if (controlGroups === undefined) controlGroups = createGroups();
+  if (controlGroups === null) return false;
+  const file = join(controlGroups[group], "cgroup.procs");
   const move = lastMove.then(() =>
     writeFile(file, String(pid)).then(
       () => true,

@@ -12,7 +12,7 @@ import type { MeasuredProcess } from "./processes.js";
 /** Priority of the browser's own processes, and of renderers that compute little. */
 export const BROWSER_PRIORITY = 5;
 /** Priorities by the number of cores that a renderer keeps busy. A thread with priority 5 has the weight of twenty threads with 19. */
-const BUSY: readonly (readonly [cores: number, priority: number])[] = [
+const PRIORITY_BY_BUSY_CORES: readonly (readonly [cores: number, priority: number])[] = [
   [1, 19],
   [0.5, 15],
   [0.15, 10],
@@ -50,7 +50,7 @@ interface Measurement {
 
 /** Returns the priority of a renderer with this many busy cores. */
 export function priorityOf(cores: number): number {
-  return BUSY.find(([least]) => cores >= least)?.[1] ?? BROWSER_PRIORITY;
+  return PRIORITY_BY_BUSY_CORES.find(([least]) => cores >= least)?.[1] ?? BROWSER_PRIORITY;
 }
 
 /** Sets the priority of all threads. A new thread inherits that of its creator. */

@@ -15,7 +15,7 @@ const CHUNK_MAX_BYTES = 16 * 1024;
 const CHUNK_MIN_BYTES = 64;
 /** Maximum number of further bytes of an encoded number. It is enough for UNPACKED_MAX_BYTES. */
 const NUMBER_MORE_BYTES = 5;
-const DIFFERENCE = 7;
+const DELTA_OBJECT_TYPE = 7;
 const TYPES: Readonly<Record<number, ObjectType>> = { 1: "commit", 2: "tree", 3: "blob", 4: "tag" };
 
 export type ObjectType = "commit" | "tree" | "blob" | "tag";
@@ -33,7 +33,7 @@ interface Difference {
   content: Buffer;
 }
 
-const broken = (reason: string) => new PackageFault(`the repository's pack cannot be read: ${reason}`);
+const brokenPackFault = (reason: string) => new PackageFault(`the repository's pack cannot be read: ${reason}`);
 
 const hashOf = ({ type, content }: GitObject): string =>
   createHash("sha1").update(`${type} ${content.length}\0`).update(content).digest("hex");
@@ -46,13 +46,13 @@ class Reader {
 
   byte(): number {
     const value = this.bytes[this.at];
-    if (value === undefined) throw broken("it ends too early");
+    if (value === undefined) throw brokenPackFault("it ends too early");
     this.at += 1;
     return value;
   }
 
   readBytes(count: number): Buffer {
-    if (this.at + count > this.bytes.length) throw broken("it ends too early");
+    if (this.at + count > this.bytes.length) throw brokenPackFault("it ends too early");
     this.at += count;
     return this.bytes.subarray(this.at - count, this.at);
   }
@@ -64,10 +64,10 @@ class Reader {
     let count = 0;
     for (let byte = first; byte & 0x80; factor *= 128) {
       count += 1;
-      if (count > NUMBER_MORE_BYTES) throw broken("a number is too long");
+      if (count > NUMBER_MORE_BYTES) throw brokenPackFault("a number is too long");
       byte = this.byte();
       value += (byte & 0x7f) * factor;
-      if (value > UNPACKED_MAX_BYTES) throw broken("an object is too large");
+      if (value > UNPACKED_MAX_BYTES) throw brokenPackFault("an object is too large");
     }
     return value;
   }
@@ -92,7 +92,7 @@ function inflateObject(reader: Reader, size: number): Buffer {
   } catch {
     // The same fault as for a wrong size.
   }
-  throw broken("an object cannot be unpacked");
+  throw brokenPackFault("an object cannot be unpacked");
 }
 
 /** Applies a difference to its base. @throws PackageFault */
@@ -100,7 +100,7 @@ function applyDifference(base: Buffer, content: Buffer, budget: (bytes: number) 
   const reader = new Reader(content);
   const baseSize = reader.number(reader.byte(), 7);
   const size = reader.number(reader.byte(), 7);
-  if (baseSize !== base.length) throw broken("a difference has another base");
+  if (baseSize !== base.length) throw brokenPackFault("a difference has another base");
   budget(size);
   const result = Buffer.alloc(size);
   let filled = 0;
@@ -112,28 +112,28 @@ function applyDifference(base: Buffer, content: Buffer, budget: (bytes: number) 
       for (let bit = 0; bit < 4; bit += 1) if (command & (1 << bit)) offset += reader.byte() * 256 ** bit;
       for (let bit = 0; bit < 3; bit += 1) if (command & (0x10 << bit)) length += reader.byte() * 256 ** bit;
       if (length === 0) length = 0x10000;
-      if (offset + length > base.length) throw broken("a difference copies from behind its base");
+      if (offset + length > base.length) throw brokenPackFault("a difference copies from behind its base");
       part = base.subarray(offset, offset + length);
     } else {
-      if (command === 0) throw broken("a difference has an unknown command");
+      if (command === 0) throw brokenPackFault("a difference has an unknown command");
       part = reader.readBytes(command);
     }
-    if (filled + part.length > size) throw broken("a difference is longer than it states");
+    if (filled + part.length > size) throw brokenPackFault("a difference is longer than it states");
     filled += part.copy(result, filled);
   }
-  if (filled !== size) throw broken("a difference is shorter than it states");
+  if (filled !== size) throw brokenPackFault("a difference is shorter than it states");
   return result;
 }
 
 /** Returns the number of objects that the pack announces. */
 function countIn(pack: Buffer): number {
   if (pack.length < HEADER_BYTES + HASH_BYTES || pack.toString("latin1", 0, 4) !== "PACK")
-    throw broken("it is not a pack");
+    throw brokenPackFault("it is not a pack");
   const contentEnd = pack.length - HASH_BYTES;
   const digest = createHash("sha1").update(pack.subarray(0, contentEnd)).digest();
-  if (!digest.equals(pack.subarray(contentEnd))) throw broken("its checksum is not right");
+  if (!digest.equals(pack.subarray(contentEnd))) throw brokenPackFault("its checksum is not right");
   const version = pack.readUInt32BE(4);
-  if (version !== 2) throw broken(`its version is ${version}`);
+  if (version !== 2) throw brokenPackFault(`its version is ${version}`);
   const count = pack.readUInt32BE(8);
   if (count > OBJECTS_MAX) throw new PackageFault(`the repository has more than ${OBJECTS_MAX} files and folders`);
   return count;
@@ -157,7 +157,7 @@ export function readPack(pack: Buffer): GitObjects {
     const kind = (first >> 4) & 7;
     const size = reader.number((first & 0x0f) | (first & 0x80), 4);
     budget(size);
-    const base = kind === DIFFERENCE ? reader.readBytes(HASH_BYTES).toString("hex") : null;
+    const base = kind === DELTA_OBJECT_TYPE ? reader.readBytes(HASH_BYTES).toString("hex") : null;
     const content = inflateObject(reader, size);
     if (base !== null) {
       const differences = waiting.get(base) ?? [];
@@ -166,15 +166,15 @@ export function readPack(pack: Buffer): GitObjects {
       continue;
     }
     const type = TYPES[kind];
-    if (type === undefined) throw broken(`it has an object of the kind ${kind}`);
+    if (type === undefined) throw brokenPackFault(`it has an object of the kind ${kind}`);
     objects.set(hashOf({ type, content }), { type, content });
   }
-  resolve(objects, waiting, budget);
+  resolveDelta(objects, waiting, budget);
   return objects;
 }
 
 /** Unpacks the objects that the pack contains as differences. */
-function resolve(
+function resolveDelta(
   objects: Map<string, GitObject>,
   waiting: Map<string, Difference[]>,
   budget: (bytes: number) => void,
@@ -191,5 +191,5 @@ function resolve(
       if (waiting.has(objectHash)) open.push(objectHash);
     }
   }
-  if (waiting.size > 0) throw broken("the base of a difference is missing");
+  if (waiting.size > 0) throw brokenPackFault("the base of a difference is missing");
 }

@@ -14,7 +14,7 @@ export interface RepositoryJob {
 }
 
 /** Folders and files of a project; the rest of a repository is not read. */
-const FOLDERS: readonly string[] = ["actions", "data", "lib"];
+const PROJECT_FOLDERS: readonly string[] = ["actions", "data", "lib"];
 const FILES: readonly string[] = ["alerts.json", "app.json", "secret-bindings.json", "settings.json", "tsconfig.json"];
 const FILES_MAX = 5_000;
 /** Maximum number of visited entries of folders, because one folder can be in many places of a small pack. */
@@ -23,9 +23,9 @@ const DEPTH_MAX = 16;
 const TAGS_MAX = 5;
 const DOCUMENT_MAX_BYTES = 10 * 1024 * 1024;
 const HASH_BYTES = 20;
-const SUBMODULE = "160000";
-const LINK = "120000";
-const TREE = "40000";
+const SUBMODULE_MODE = "160000";
+const LINK_MODE = "120000";
+const TREE_MODE = "40000";
 const LFS_POINTER = "version https://git-lfs.github.com/spec/v1";
 
 interface TreeEntry {
@@ -92,8 +92,9 @@ function filesBelow(objects: GitObjects, root: string, folder: string): Map<stri
       throw new PackageFault(`the project has more than ${ENTRIES_MAX} files and folders`);
     for (const { mode, name, hash } of entries) {
       const path = parent + name;
-      if (parent === "" && !(mode === TREE ? FOLDERS : FILES).includes(name) && !isLink(mode, name)) continue;
-      if (mode === TREE) readTree(hash, `${path}/`, depth + 1);
+      if (parent === "" && !(mode === TREE_MODE ? PROJECT_FOLDERS : FILES).includes(name) && !isLink(mode, name))
+        continue;
+      if (mode === TREE_MODE) readTree(hash, `${path}/`, depth + 1);
       else files.set(path, checkedFile(path, mode, hash));
       if (files.size > FILES_MAX) throw new PackageFault(`the project has more than ${FILES_MAX} files`);
     }
@@ -101,7 +102,7 @@ function filesBelow(objects: GitObjects, root: string, folder: string): Map<stri
   let tree = root;
   for (const segment of folder === "" ? [] : folder.split("/")) {
     const treeEntry = entriesOf(contentOf(objects, tree, "tree")).find(({ name }) => name === segment);
-    if (treeEntry?.mode !== TREE) throw new PackageFault(`the repository has no folder ${folder}`);
+    if (treeEntry?.mode !== TREE_MODE) throw new PackageFault(`the repository has no folder ${folder}`);
     tree = treeEntry.hash;
   }
   readTree(tree, "", 0);
@@ -110,11 +111,11 @@ function filesBelow(objects: GitObjects, root: string, folder: string): Map<stri
 
 /** True if a project's file or folder is a link or a submodule, which is rejected. */
 const isLink = (mode: string, name: string): boolean =>
-  (mode === LINK || mode === SUBMODULE) && (FOLDERS.includes(name) || FILES.includes(name));
+  (mode === LINK_MODE || mode === SUBMODULE_MODE) && (PROJECT_FOLDERS.includes(name) || FILES.includes(name));
 
 function checkedFile(path: string, mode: string, hash: string): string {
-  if (mode === LINK) throw new ProjectFault(`${path} is a symbolic link, which a project cannot have`);
-  if (mode === SUBMODULE) throw new ProjectFault(`${path} is a submodule, which a project cannot have`);
+  if (mode === LINK_MODE) throw new ProjectFault(`${path} is a symbolic link, which a project cannot have`);
+  if (mode === SUBMODULE_MODE) throw new ProjectFault(`${path} is a submodule, which a project cannot have`);
   return hash;
 }
 
@@ -152,7 +153,7 @@ export async function readRepository({ commit, folder, entries }: RepositoryJob,
   const hashes = filesBelow(objects, rootOf(objects, commit), folder);
   if (hashes.size === 0) {
     const where = folder === "" ? "the root of the repository" : folder;
-    throw new PackageFault(`${where} holds no project: it has none of ${[...FOLDERS, ...FILES].join(", ")}`);
+    throw new PackageFault(`${where} holds no project: it has none of ${[...PROJECT_FOLDERS, ...FILES].join(", ")}`);
   }
   const manifest: ProjectManifest = await new ProjectReader(projectOf(objects, hashes), entries).readManifest();
   const document = JSON.stringify(manifest);

@@ -9,10 +9,10 @@ let pendingRenewal: PromiseWithResolvers<void> | null = null;
 let renewalTotal = 0;
 /** True while a person is signed in to Studio. The sign-in page handles its own errors. */
 let isWatching = false;
-const listeners = new Set<ExpiryListener>();
+const expiryListeners = new Set<ExpiryListener>();
 
 const notifyListeners = (isExpired: boolean) => {
-  for (const listener of listeners) listener(isExpired);
+  for (const listener of expiryListeners) listener(isExpired);
 };
 
 /** Turns the pausing of requests on or off. */
@@ -51,9 +51,9 @@ export function resumeRequests(): void {
 
 /** @returns function that removes the listener */
 export function onExpiry(listener: ExpiryListener): () => void {
-  listeners.add(listener);
+  expiryListeners.add(listener);
   listener(pendingRenewal !== null);
-  return () => void listeners.delete(listener);
+  return () => void expiryListeners.delete(listener);
 }
 
 /** Calls `fetch`. If the session has expired, waits for a new sign-in and sends the request again. */

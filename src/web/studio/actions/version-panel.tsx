@@ -10,7 +10,11 @@ import { queryOf, useResource } from "../shared/use-resource.js";
 import { ForEditors } from "../shell/role.js";
 import { DiffView } from "./diff-view.js";
 
-const OCCASIONS: Record<string, string> = { create: "created", update: "saved", "pre-restore": "before a restore" };
+const VERSION_OCCASIONS: Record<string, string> = {
+  create: "created",
+  update: "saved",
+  "pre-restore": "before a restore",
+};
 
 interface VersionPanelProps {
   api: Api;
@@ -75,7 +79,7 @@ export function VersionPanel(props: VersionPanelProps) {
                 onClick={() => setSelected(version.id)}
               >
                 <b title={formatExactTime(version.createdAt)}>{formatAge(version.createdAt)}</b>
-                <span className="chip">{OCCASIONS[version.action] ?? version.action}</span>
+                <span className="chip">{VERSION_OCCASIONS[version.action] ?? version.action}</span>
                 {version.publishedAt && (
                   <span className="chip" title={formatExactTime(version.publishedAt)}>
                     live {formatAge(version.publishedAt)}

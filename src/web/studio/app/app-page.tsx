@@ -87,7 +87,7 @@ function AppFields({ api, app, appId, confirm, reloadApps }: PageProps) {
   );
 }
 
-const PARTS: Record<AppPart, ComponentType<PageProps>> = {
+const PART_PAGES: Record<AppPart, ComponentType<PageProps>> = {
   general: AppFields,
   tokens: TokensPage,
   people: AppPeople,
@@ -102,7 +102,7 @@ const PARTS: Record<AppPart, ComponentType<PageProps>> = {
 export function AppPage(props: PageProps) {
   const { item } = props.place;
   const open = isAppPart(item) ? item : "general";
-  const OpenPart = PARTS[open];
+  const OpenPart = PART_PAGES[open];
   return (
     <div className="app-page">
       <section className="app-part" aria-labelledby="app-part">

@@ -8,7 +8,7 @@ import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { isEmptyPlan, PlanList } from "./manifest-plan.js";
 
-const PROVIDERS: readonly [provider: string, label: string][] = [
+const GIT_PROVIDERS: readonly [provider: string, label: string][] = [
   ["github", "GitHub"],
   ["gitlab", "GitLab"],
   ["gitea", "Gitea"],
@@ -89,7 +89,7 @@ function ConnectionForm({ git, busy, draft, setDraft, connect }: ConnectionFormP
       <label>
         Git server
         <select value={fields.provider} onChange={({ target }) => change({ provider: target.value })}>
-          {PROVIDERS.map(([provider, label]) => (
+          {GIT_PROVIDERS.map(([provider, label]) => (
             <option key={provider} value={provider}>
               {label}
             </option>

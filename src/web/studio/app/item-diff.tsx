@@ -8,7 +8,7 @@ import type { PlanItem } from "./manifest-plan.js";
 
 type Part = Record<string, unknown>;
 
-const LISTS: Record<string, string> = {
+const LIST_LABELS: Record<string, string> = {
   setting: "settings",
   secretBinding: "secretBindings",
   dataSource: "dataSources",
@@ -21,7 +21,7 @@ const nameOf = (part: Part, kind: string): unknown =>
 
 function partOf(manifest: Part, { kind, name }: PlanItem): unknown {
   if (kind === "app") return (manifest["app"] as Part | undefined)?.[name];
-  const parts = (manifest[LISTS[kind] ?? ""] ?? []) as Part[];
+  const parts = (manifest[LIST_LABELS[kind] ?? ""] ?? []) as Part[];
   return parts.find((part) => nameOf(part, kind) === name);
 }
 

@@ -25,8 +25,8 @@ import { detectEntryTypes } from "./import-preview.js";
 /** Number of entries from which the types of existing columns are read. */
 const ENTRIES_FOR_TYPES = 50;
 const REFRESH_MS = 3_000;
-const TABS = ["Entries", "Import", "Rules", "Versions"] as const;
-type Tab = (typeof TABS)[number];
+const DATA_VIEW_TABS = ["Entries", "Import", "Rules", "Versions"] as const;
+type Tab = (typeof DATA_VIEW_TABS)[number];
 const READER_TABS: readonly Tab[] = ["Entries", "Versions"];
 
 interface SourceProps extends Omit<PanelProps, "reload"> {
@@ -40,7 +40,7 @@ function DataSourceTabs(props: SourceProps) {
   const { api, appId, confirm, source, onChanged, onRemoved, reload } = props;
   const { setDirty, query, changeQuery } = props;
   const isEditor = mayEdit(useRole());
-  const tabs = isEditor ? TABS : READER_TABS;
+  const tabs = isEditor ? DATA_VIEW_TABS : READER_TABS;
   const tab = tabs.find((name) => name.toLowerCase() === query.tab) ?? "Entries";
   const unsaved = useRef(new Set<string>());
   const onDirty = useCallback(

@@ -12,7 +12,7 @@ import { DeliveryForm } from "./delivery-form.js";
 import { MessageReader } from "./message-reader.js";
 import { useOutbox } from "./use-outbox.js";
 
-const STATUSES: MessageStatus[] = [
+const MESSAGE_STATUSES: MessageStatus[] = [
   "kept",
   "queued",
   "sent",
@@ -53,7 +53,7 @@ function Line({ message, selected, open }: LineProps) {
 const isChannel = (item: string | null): item is Channel => item === "email" || item === "sms";
 
 export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: PageProps) {
-  const status = STATUSES.find((status) => status === place.query["status"]) ?? null;
+  const status = MESSAGE_STATUSES.find((status) => status === place.query["status"]) ?? null;
   const { messages, more, fault, loadMore, decide } = useOutbox(api, appId, status);
   const client = useQueryClient();
   const openId = idOf(place.item);
@@ -87,7 +87,7 @@ export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: 
               onChange={({ target }) => go({ query: target.value === "" ? {} : { status: target.value } })}
             >
               <option value="">every status</option>
-              {STATUSES.map((status) => (
+              {MESSAGE_STATUSES.map((status) => (
                 <option key={status}>{status}</option>
               ))}
             </select>

@@ -31,7 +31,7 @@ const ROLE_NAMES: Readonly<Record<Role, string>> = {
 };
 const ROLE_ORDER = Object.keys(ROLE_NAMES) as Role[];
 
-const DURATIONS: readonly [hours: number, label: string][] = [
+const LINK_DURATIONS: readonly [hours: number, label: string][] = [
   [24, "1 day"],
   [168, "7 days"],
   [720, "30 days"],
@@ -132,7 +132,7 @@ function InviteForm({
       <label>
         <span>Link valid for</span>
         <select value={hours} onChange={(event) => setHours(Number(event.target.value))}>
-          {DURATIONS.map(([value, label]) => (
+          {LINK_DURATIONS.map(([value, label]) => (
             <option key={value} value={value}>
               {label}
             </option>

@@ -10,10 +10,10 @@ import { RANGES, type Range } from "./runs-query.js";
 
 const LazyChart = lazy(async () => ({ default: (await import("./runs-chart.js")).RunsChart }));
 
-const LOADING = <p className="hint runs-chart loading">Loading the chart…</p>;
+const LOADING_TEXT = <p className="hint runs-chart loading">Loading the chart…</p>;
 
 const Chart = (props: ComponentProps<typeof LazyChart>) => (
-  <Suspense fallback={LOADING}>
+  <Suspense fallback={LOADING_TEXT}>
     <LazyChart {...props} />
   </Suspense>
 );
@@ -49,5 +49,5 @@ export function RunsOverTime({ api, appId, actionId, range, tail: { onEntry } }:
       </p>
     );
   }
-  return value ? <Chart statistics={value} label={`${label}, by the ${by}`} /> : LOADING;
+  return value ? <Chart statistics={value} label={`${label}, by the ${by}`} /> : LOADING_TEXT;
 }

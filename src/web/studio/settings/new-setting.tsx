@@ -2,7 +2,7 @@
 import { type FormEvent, useEffect, useId, useState } from "react";
 import type { Confirm } from "../shared/confirm.js";
 import { confirmPublicSecret } from "./public-secret.js";
-import { parsed, type TypedValue, tierOf } from "./setting-value.js";
+import { parseTypedValue, type TypedValue, tierOf } from "./setting-value.js";
 import type { Settings } from "./use-settings.js";
 import { ValueInput } from "./value-input.js";
 
@@ -39,7 +39,7 @@ export function NewSetting({ settings, confirm, onDirty }: NewSettingProps) {
 
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    const result = parsed(value);
+    const result = parseTypedValue(value);
     if ("fault" in result) return setFault(result.fault);
     if (!(await confirmPublicSecret(confirm, key, result.value))) return;
     const refusal = await settings.set(key, result.value);

@@ -6,12 +6,12 @@ import { formatAge, formatExactTime } from "../shared/format.js";
 import type { SettingDetails } from "../shared/model.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
 import { confirmPublicSecret } from "./public-secret.js";
-import { parsed, type TypedValue, tierOf, typed } from "./setting-value.js";
+import { parseTypedValue, type TypedValue, tierOf, typedValueOf } from "./setting-value.js";
 import { SettingReaders } from "./settings-use.js";
 import type { Settings } from "./use-settings.js";
 import { ValueInput } from "./value-input.js";
 
-const EMPTY: TypedValue = { plain: true, text: "" };
+const EMPTY_VALUE: TypedValue = { plain: true, text: "" };
 
 interface SettingLineProps {
   appId: number;
@@ -28,7 +28,7 @@ interface SettingLineProps {
 export function SettingLine(props: SettingLineProps) {
   const { appId, name, value, details, settings, confirm, onDirty, nameOf } = props;
   const secret = value === undefined;
-  const stored = secret ? EMPTY : typed(value);
+  const stored = secret ? EMPTY_VALUE : typedValueOf(value);
   // The value of a protected setting cannot be read, so its change time shows if another person has replaced it.
   const field = useFieldDraft(stored, secret ? String(details?.updatedAt) : undefined);
   const { draft, setDraft, isDirty: dirty } = field;
@@ -40,7 +40,7 @@ export function SettingLine(props: SettingLineProps) {
   }, [name, dirty, onDirty]);
 
   const save = async () => {
-    const result = parsed(draft);
+    const result = parseTypedValue(draft);
     if ("fault" in result) return setFault(result.fault);
     if (!(await confirmPublicSecret(confirm, name, result.value))) return;
     const refusal = await settings.set(name, result.value);

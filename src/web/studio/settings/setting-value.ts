@@ -14,13 +14,13 @@ export function tierOf(key: string): Tier {
   return key.startsWith("_") ? "private" : "public";
 }
 
-export function typed(value: unknown): TypedValue {
+export function typedValueOf(value: unknown): TypedValue {
   return typeof value === "string"
     ? { plain: true, text: value }
     : { plain: false, text: JSON.stringify(value, null, 2) };
 }
 
-export function parsed({ plain, text }: TypedValue): { value: unknown } | { fault: string } {
+export function parseTypedValue({ plain, text }: TypedValue): { value: unknown } | { fault: string } {
   if (plain) return { value: text };
   try {
     return { value: JSON.parse(text) };

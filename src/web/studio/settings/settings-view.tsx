@@ -10,7 +10,7 @@ import { PublicSettings } from "./settings-read.js";
 import { SettingsGauge } from "./settings-use.js";
 import { useSettings } from "./use-settings.js";
 
-const TIERS: [tier: Tier, title: string, text: string][] = [
+const TIER_SECTIONS: [tier: Tier, title: string, text: string][] = [
   ["public", "Public", "Everyone can read these. The pages of the app have them as window.ENV.appSettings."],
   ["private", "Private _", "Only editors and server actions can read these."],
   ["protected", "Protected __", "Only server actions can read these. You can replace a value but never read it back."],
@@ -56,7 +56,7 @@ function AllSettings({ api, appId, confirm, setDirty, place }: PageProps) {
         <NewSetting {...{ settings, confirm, onDirty }} />
         <SettingsGauge appId={appId} updatedAt={updatedAt} />
       </section>
-      {TIERS.map(([tier, title, text]) => {
+      {TIER_SECTIONS.map(([tier, title, text]) => {
         const tierKeys = keys.filter((key) => tierOf(key) === tier);
         return (
           <section key={tier} data-tier={tier} aria-label={title}>

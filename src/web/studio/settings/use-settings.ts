@@ -30,7 +30,7 @@ type Answer = Pick<Settings, "values" | "details" | "updatedAt">;
 const stateOf = ({ values, details }: Answer, key: string): string =>
   JSON.stringify([details[key]?.updatedAt, details[key]?.secret, values?.[key]]);
 
-const CHANGED = "Not saved: someone else changed this setting.";
+const CHANGED_MESSAGE = "Not saved: someone else changed this setting.";
 
 async function readSettings(api: Api, appId: number): Promise<Answer> {
   const { settings, settingsStatus, settingsUpdatedAt: updatedAt } = await api.request(ReadSettings, { appId });
@@ -70,7 +70,7 @@ export function useSettings(api: Api, appId: number): Settings {
       await change(shownValue.updatedAt).catch(async (error) => {
         if (!isChanged(error)) throw error;
         const now = await load();
-        if (stateOf(now, key) !== stateOf(shownValue, key)) throw new ApiError("RESOURCE_CHANGED", CHANGED);
+        if (stateOf(now, key) !== stateOf(shownValue, key)) throw new ApiError("RESOURCE_CHANGED", CHANGED_MESSAGE);
         // Another setting was changed.
         await change(now.updatedAt);
       });

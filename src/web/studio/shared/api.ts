@@ -4,7 +4,7 @@ import type { Document } from "../../document.js";
 import { serviceAddress } from "../../service-address.js";
 import { fetchSignedIn, isRenewable, renewalCount, waitForRenewal } from "../accounts/renewal.js";
 
-const ADDRESS = serviceAddress("/graphql");
+const GRAPHQL_ADDRESS = serviceAddress("/graphql");
 
 /** Details of an error, besides its status and message. */
 interface Details {
@@ -41,9 +41,9 @@ function apiErrorOf({ message, extensions: { status = "INTERNAL_ERROR", ...detai
 }
 
 /** @throws ApiError with the status OFFLINE if nothing answers */
-async function send<Data>(init: RequestInit): Promise<Answer<Data>> {
+async function sendRequest<Data>(init: RequestInit): Promise<Answer<Data>> {
   try {
-    return await (await fetch(ADDRESS, init)).json();
+    return await (await fetch(GRAPHQL_ADDRESS, init)).json();
   } catch (error) {
     throw asApiError(error);
   }
@@ -142,7 +142,7 @@ function follow<Data, Variables>(
 }
 
 /** Uses XMLHttpRequest, because fetch does not report the progress of an upload. */
-function upload(
+function uploadForm(
   url: URL,
   {
     form,
@@ -164,7 +164,7 @@ function upload(
       if (request.status === 201) return resolve();
       if (request.status === 401 && isRenewable()) {
         return waitForRenewal(before).then(
-          () => upload(url, { form, onProgress, signal }).then(resolve, reject),
+          () => uploadForm(url, { form, onProgress, signal }).then(resolve, reject),
           reject,
         );
       }
@@ -187,7 +187,7 @@ function refusalIn(text: string): { status: string; error: string } {
 
 /** Creates the client. The browser sends the session cookie with each request. */
 export function createApi(): Api {
-  const url = new URL(ADDRESS);
+  const url = new URL(GRAPHQL_ADDRESS);
   url.protocol = url.protocol.replace("http", "ws");
   /** True after the service has closed the socket because the session has ended. */
   let isForbidden = false;
@@ -228,7 +228,7 @@ export function createApi(): Api {
       const init = { method: "POST", headers, body: JSON.stringify({ query, variables }) };
       for (;;) {
         const sent = renewalCount();
-        const answer = await send<Data>(init);
+        const answer = await sendRequest<Data>(init);
         checkForbidden(statusOf(answer));
         // GraphQL responds with 200 even if the session has expired.
         if (statusOf(answer) !== "UNAUTHORIZED" || !isRenewable()) return dataOf(answer);
@@ -240,7 +240,7 @@ export function createApi(): Api {
       if (!response.ok) throw new ApiError("FILE_NOT_FOUND", "the file could not be read");
       return response.blob();
     },
-    upload: (path, form, onProgress, signal) => upload(serviceAddress(path), { form, onProgress, signal }),
+    upload: (path, form, onProgress, signal) => uploadForm(serviceAddress(path), { form, onProgress, signal }),
     follow: (document, variables, follower) =>
       follow(client, document, variables, {
         ...follower,

@@ -32,9 +32,9 @@ export interface Session {
 /** Session as the service describes it. */
 type Kind = "editor" | "admin" | "api" | "task" | "viewer" | "live";
 
-const AUTHORS: readonly Kind[] = ["editor", "admin"];
+const AUTHOR_KINDS: readonly Kind[] = ["editor", "admin"];
 
-async function call<Answer>(path: string, init?: RequestInit): Promise<Answer> {
+async function callAuth<Answer>(path: string, init?: RequestInit): Promise<Answer> {
   const response = await fetch(serviceAddress(path), init);
   const answer = (await response.json()) as Answer & { status: string; error: string };
   if (!response.ok) throw new ApiError(answer.status, answer.error);
@@ -53,19 +53,19 @@ function requestSession(
   credential?: { token: string; keep: boolean },
 ): Promise<Present> {
   const body = credential && { headers: { "content-type": "application/json" }, body: JSON.stringify(credential) };
-  return call<Present>("/v1/session", { method, ...body });
+  return callAuth<Present>("/v1/session", { method, ...body });
 }
 
 /** Roles of the person in this browser. @throws ApiError */
 export async function readRoles(): Promise<Roles> {
-  const { organizations, apps } = await call<Roles>("/v1/auth/session");
+  const { organizations, apps } = await callAuth<Roles>("/v1/auth/session");
   return { organizations, apps };
 }
 
 /** @throws ApiError */
 async function open({ kind, email = "", isProvisional = false }: Present): Promise<Session> {
   // A GET request, so that the page can preload it together with its first files (web-assets.ts).
-  const [{ apps }, roles] = await Promise.all([call<{ apps: App[] }>("/v1/apps"), readRoles()]);
+  const [{ apps }, roles] = await Promise.all([callAuth<{ apps: App[] }>("/v1/apps"), readRoles()]);
   const api = createApi();
   return {
     api,
@@ -86,14 +86,14 @@ async function open({ kind, email = "", isProvisional = false }: Present): Promi
 /** Returns the e-mail address of the signed-in person, "" for a token, and null if nobody or an app user is signed in. @throws ApiError */
 export async function presentEmail(): Promise<string | null> {
   const { kind, email = "" } = await requestSession("GET");
-  return kind && AUTHORS.includes(kind) ? email : null;
+  return kind && AUTHOR_KINDS.includes(kind) ? email : null;
 }
 
 /** Returns the session that this browser already has, or null. */
 export async function presentSession(): Promise<Session | null> {
   try {
     const present = await requestSession("GET");
-    return present.kind && AUTHORS.includes(present.kind) ? await open(present) : null;
+    return present.kind && AUTHOR_KINDS.includes(present.kind) ? await open(present) : null;
   } catch {
     return null;
   }
@@ -106,7 +106,7 @@ export async function presentSession(): Promise<Session | null> {
  */
 export async function signInByToken(token: string, keep: boolean): Promise<void> {
   const { kind } = await requestSession("POST", { token, keep });
-  if (kind && AUTHORS.includes(kind)) return;
+  if (kind && AUTHOR_KINDS.includes(kind)) return;
   await requestSession("DELETE");
   const message = `This is a token of the kind “${kind}”. Studio needs an editor's or an administrator's.`;
   throw new ApiError("FORBIDDEN", message);

@@ -31,7 +31,7 @@ import { hrefOf, type Navigation, type Place } from "./place.js";
 import { mayEdit } from "./rights.js";
 import { APP_PARTS, isAppPart, SIDEBAR_GROUPS, type SidebarLink, VIEW_DETAILS, type View } from "./views.js";
 
-const ICONS: Record<SidebarLink, ComponentType<{ size?: number; "aria-hidden"?: boolean }>> = {
+const LINK_ICONS: Record<SidebarLink, ComponentType<{ size?: number; "aria-hidden"?: boolean }>> = {
   home: House,
   actions: Zap,
   data: Database,
@@ -59,7 +59,7 @@ const AppMenu = lazy(async () => ({ default: (await withLoadError(import("./menu
 const AccountMenu = lazy(async () => ({ default: (await withLoadError(import("./menus.js"))).AccountMenu }));
 
 /** True if people with this role can use the page. */
-export const isFor = (view: View, role: Role): boolean =>
+export const isViewForRole = (view: View, role: Role): boolean =>
   mayEdit(role) || (VIEW_DETAILS[view].also ?? []).includes(role);
 
 function splitLink(link: SidebarLink): { view: View; item: string | null } {
@@ -96,7 +96,9 @@ function Links({ app, role, place, isCollapsed }: Pick<SidebarProps, "app" | "ro
   return (
     <nav ref={nav} aria-label="Views">
       {SIDEBAR_GROUPS.map(({ label, links }) => {
-        const shownLinks = links.map((link) => ({ link, ...splitLink(link) })).filter(({ view }) => isFor(view, role));
+        const shownLinks = links
+          .map((link) => ({ link, ...splitLink(link) }))
+          .filter(({ view }) => isViewForRole(view, role));
         if (shownLinks.length === 0) return null;
         return (
           <section key={label ?? "first"} className="nav-group" aria-label={label ?? "Start"}>
@@ -106,7 +108,7 @@ function Links({ app, role, place, isCollapsed }: Pick<SidebarProps, "app" | "ro
               </p>
             )}
             {shownLinks.map((sidebarLink) => {
-              const Icon = ICONS[sidebarLink.link];
+              const Icon = LINK_ICONS[sidebarLink.link];
               const isOpen =
                 sidebarLink.view === place.view && (sidebarLink.view !== "app" || sidebarLink.item === item);
               return (

@@ -12,7 +12,7 @@ import { presentSession, type Session } from "./session.js";
 /** True for Studio's own URL. One-time links and unknown URLs have a longer path. */
 export const isStudioPath = (): boolean => /\/studio\/?$/.test(location.pathname);
 
-let started: Promise<Session | null> | null = null;
+let startedSession: Promise<Session | null> | null = null;
 
 async function start(): Promise<Session | null> {
   const place = parsePlace(location.hash);
@@ -29,12 +29,12 @@ async function start(): Promise<Session | null> {
 }
 
 export function startReads(): void {
-  if (isStudioPath()) started = start();
+  if (isStudioPath()) startedSession = start();
 }
 
 /** Returns the session that the browser already has, or null. The first call returns the session that was requested at the start. */
 export function currentSession(): Promise<Session | null> {
-  const first = started;
-  started = null;
+  const first = startedSession;
+  startedSession = null;
   return first ?? presentSession();
 }

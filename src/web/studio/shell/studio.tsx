@@ -19,7 +19,7 @@ import { mayEdit, roleOn } from "./rights.js";
 import { RoleProvider } from "./role.js";
 import { loadedPage, loadPage } from "./routes.js";
 import type { Session } from "./session.js";
-import { isFor, SidebarContent } from "./sidebar.js";
+import { isViewForRole, SidebarContent } from "./sidebar.js";
 import { itemName, TopBar } from "./top-bar.js";
 import { useCollapsed } from "./use-collapsed.js";
 import { useFrameCommands } from "./use-frame-commands.js";
@@ -57,21 +57,21 @@ function NoApp({ requestedAppId, first, isAdmin, signOut, ...making }: NoAppProp
   );
 }
 
-const LEAVE = {
+const LEAVE_DIALOG = {
   title: "Leave without saving?",
   text: "What you changed here would be lost.",
   yes: "Discard changes",
   danger: true,
 };
 
-const pages = new Map<View, ComponentType<PageProps>>();
+const loadedPages = new Map<View, ComponentType<PageProps>>();
 
 /** Returns the component of a view's page. It must be the same one in each render, so that the page keeps its state. */
 function pageOf(view: View): ComponentType<PageProps> {
-  const known = pages.get(view);
+  const known = loadedPages.get(view);
   if (known) return known;
   const page = loadedPage(view) ?? lazy(async () => ({ default: await withLoadError(loadPage(view)) }));
-  pages.set(view, page);
+  loadedPages.set(view, page);
   return page;
 }
 
@@ -105,7 +105,7 @@ export function Studio({ session: { api, apps: initialApps, roles: known, isAdmi
   const { apps, reloadApps } = useApps(initialApps);
   const { roles, reloadRoles } = useRoles(api, known);
   const { confirm, dialog } = useConfirm();
-  const mayLeave = useCallback(() => confirm(LEAVE), [confirm]);
+  const mayLeave = useCallback(() => confirm(LEAVE_DIALOG), [confirm]);
   const { place, go, setDirty, mayGo } = usePlace(mayLeave);
   const app = place.appId === null ? apps[0] : apps.find(({ id }) => id === place.appId);
   const actions = useActions(api, app?.id ?? null);
@@ -126,7 +126,7 @@ export function Studio({ session: { api, apps: initialApps, roles: known, isAdmi
   }
   const role = roleOn({ roles, isAdmin }, app.id);
   // A page that is not for this role opens Home instead.
-  const view = isFor(place.view, role) ? place.view : "home";
+  const view = isViewForRole(place.view, role) ? place.view : "home";
   const Page = pageOf(view);
   const rights = { role, reloadRoles, organizations: roles.organizations };
   const sidebar = { role, apps, app, email, place: { ...place, view }, go, openPalette, signOut: onSignOut };
