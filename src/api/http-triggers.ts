@@ -8,7 +8,13 @@ import type { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import type { Credentials } from "../operations/access/credentials.js";
-import type { Address, HttpTriggers, MatchedTriggers, TriggerAnswer } from "../operations/http/http-triggers.js";
+import type {
+  Address,
+  HttpTriggers,
+  MatchedTriggers,
+  TriggerAnswer,
+  TriggerRequest,
+} from "../operations/http/http-triggers.js";
 import { allowedMethods, type Route, routeFor } from "../operations/http/routes.js";
 import { RoutesChangedError } from "../operations/runs/matching-routes.js";
 import { GUARD_HEADERS } from "../rules/http/answer.js";
@@ -152,31 +158,33 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
       context.caller = token === null ? null : await credentials.resolve(token, context.address);
       triggers.checkAuthor(context.caller, address.appId);
     }
-    const cached = triggers.findCached(address, request.method);
+    // Only a run checks whether cached routes are current.
+    const runsAction = request.method !== OPTIONS_METHOD && !mustRedirectToRuntime(request, address, runtimeUrl);
+    const cached = runsAction ? triggers.findCached(address, request.method) : null;
     if (cached) foundTriggers.set(request, cached);
     else await findRoutes(request, reply, address);
   }
 
   /** @throws ActionError NOT_FOUND, METHOD_NOT_ALLOWED */
-  async function findRoutes(request: FastifyRequest, reply: FastifyReply, address: Address): Promise<void> {
+  async function findRoutes(request: FastifyRequest, reply: FastifyReply, address: Address): Promise<MatchedTriggers> {
     const { method } = request;
     const found = await triggers.find(address);
     const { routes } = found;
     if (routes.length === 0) throw new ActionError("NOT_FOUND");
     foundTriggers.set(request, found);
-    if (method === OPTIONS_METHOD) return;
+    if (method === OPTIONS_METHOD) return found;
     const route = routeFor(routes, method);
     if (route) {
       allowOrigin(request, reply, route);
-      return;
+      return found;
     }
     reply.header("allow", allowedMethods(routes));
     throw new ActionError("METHOD_NOT_ALLOWED");
   }
 
   async function answerTrigger(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const found = foundTriggers.get(request)!;
-    const { address, routes } = found;
+    let found = foundTriggers.get(request)!;
+    const { address } = found;
     if (request.method === OPTIONS_METHOD) return answerOptions(request, reply, found);
     if (mustRedirectToRuntime(request, address, runtimeUrl)) {
       const { path, query } = splitUrl(request.raw.url ?? "");
@@ -189,23 +197,22 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
     const triggerSender = { address: context.address, token: headerToken(headers), appId: address.appId };
     const signedParts = { header: createHeaderReader(headers), urls: urlsOf(request, publicUrl) };
     const gone = context.gone ?? (() => responseEndSignal(raw, reply.raw));
+    const counted: TriggerRequest["counted"] = new Set();
+    const triggerRequest = { ...input, ...triggerSender, ...signedParts, method, gone, counted };
     try {
-      const triggerAnswer = await triggers.run(
-        found,
-        author,
-        { ...input, ...triggerSender, ...signedParts, method, gone },
-        context,
-      );
-      return sendAnswer(request, reply, triggerAnswer);
-    } catch (error) {
-      if (error instanceof RoutesChangedError) {
-        await findRoutes(request, reply, address);
-        return answerTrigger(request, reply);
+      for (;;) {
+        try {
+          return sendAnswer(request, reply, await triggers.run(found, author, triggerRequest, context));
+        } catch (error) {
+          if (!(error instanceof RoutesChangedError)) throw error;
+          found = await findRoutes(request, reply, address);
+        }
       }
+    } catch (error) {
       if (error instanceof ActionError && error.status === "UNAUTHORIZED") {
         // Refusals are delayed here, because passwords and tokens could be guessed.
         delete context.isAnswered;
-        if (routeFor(routes, method)!.where.auth.type === "basic")
+        if (routeFor(found.routes, method)?.where.auth.type === "basic")
           reply.header("www-authenticate", 'Basic realm="action", charset="UTF-8"');
       }
       if (error instanceof ActionError && error.status === "RATE_LIMIT_EXCEEDED") reply.headers(quotaHeaders(context));

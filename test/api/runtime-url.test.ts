@@ -67,6 +67,8 @@ describe("RUNTIME_URL", () => {
     expect([moved.status, moved.headers.location]).to.deep.equal([307, RUNTIME + path]);
     expect((await ask(path, { accept: "application/json" })).status, "a program stays").to.equal(202);
     expect((await there(path)).status).to.equal(202);
+    await service.rest("POST", `${actions}/${body.action.id}/unpublish`);
+    expect((await ask(path, {})).status, "unpublished").to.equal(404);
   });
 
   it("redirects a browser there with a one-time code that is no credential, and shows the page with its own token", async () => {

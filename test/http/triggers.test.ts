@@ -172,6 +172,21 @@ describe("HTTP triggers", () => {
       expect(await answer("changed", { method: "POST" })).to.equal("ran");
     });
 
+    it("answers OPTIONS and HEAD by the current triggers", async () => {
+      const origin = "https://a.test";
+      const preflight = () =>
+        live("options", { method: "OPTIONS", headers: { origin, "access-control-request-method": "POST" } });
+      const { id } = await makeAction(service, { path: "options", auth: NONE }, said("ran"));
+      expect(await answer("options")).to.equal("ran");
+      await update(id, { path: "options", auth: NONE, cors: { origins: [origin] } });
+      expect((await preflight()).headers["access-control-allow-origin"]).to.equal(origin);
+      await update(id, { path: "options", auth: NONE });
+      expect(await answer("options")).to.equal("ran");
+      await service.rest("POST", `${actions}/${id}/unpublish`);
+      expect((await preflight()).http).to.equal(404);
+      expect((await live("options", { method: "HEAD" })).http).to.equal(404);
+    });
+
     it("uses the current secrets", async () => {
       const settings = (password: string) =>
         service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { __cached: `user:${password}` } });

@@ -41,6 +41,8 @@ export interface TriggerRequest extends ProvenRequest {
   query: string;
   requestId: string;
   gone: () => AbortSignal;
+  /** Limits that already include this request, which runs again if its routes have changed. */
+  counted: Set<"quota" | "payload">;
 }
 
 /** Triggers of one address. */
@@ -50,11 +52,22 @@ export interface MatchedTriggers extends FoundRoutes {
   isCached: boolean;
 }
 
-/** Maximum number of addresses whose triggers are cached, and the maximum length of such an address. */
+/** Maximum number of addresses whose triggers are cached, their maximum size in total, and of one address. */
 const CACHED_ADDRESSES_MAX = 2_000;
-const CACHED_ADDRESS_CHARACTERS = 256;
+const CACHED_BYTES_MAX = 8 * 1024 * 1024;
+const CACHED_ENTRY_MAX_BYTES = CACHED_BYTES_MAX / 128;
+/** Estimated memory of a string without its characters. */
+const STRING_BYTES = 32;
 
 const keyOf = ({ appId, raw }: Address): string => `${appId}/${raw.join("/")}`;
+
+/** Returns the estimated memory of cached triggers. A path of eight segments has 384 shapes. */
+function cachedSizeOf({ match }: FoundRoutes, key: string): number {
+  const { shapes = [], shapesBeforeSecret = [], rowTexts = [] } = match ?? {};
+  // The rows are stored as text and as objects.
+  const texts = [key, ...shapes, ...shapesBeforeSecret, ...rowTexts, ...rowTexts];
+  return texts.reduce((bytes, text) => bytes + STRING_BYTES + 2 * text.length, 0);
+}
 
 /**
  * Response to the sender, and the run that produced it. `isReplayed` is true if an earlier request with the same event
@@ -150,7 +163,12 @@ export function createHttpTriggers(options: {
   limit: number;
 }) {
   const { db, gate, endpoints, proofs, refusals, runs, logs, intake, limit } = options;
-  const cached = new LRUCache<string, FoundRoutes>({ max: CACHED_ADDRESSES_MAX });
+  const cached = new LRUCache<string, FoundRoutes>({
+    max: CACHED_ADDRESSES_MAX,
+    maxSize: CACHED_BYTES_MAX,
+    maxEntrySize: CACHED_ENTRY_MAX_BYTES,
+    sizeCalculation: cachedSizeOf,
+  });
   const addresses = createTokenBucket({ limit: Math.max(1, limit) * HTTP_ADDRESS_FACTOR, windowMs: RATE_WINDOW_MS });
 
   /** Returns the outcome of the first run of an event, null if its log entry is gone, or undefined while the run is in progress. */
@@ -202,14 +220,14 @@ export function createHttpTriggers(options: {
       // The headers that CORS adds to every response must be current.
       const isCacheable = match !== null && routes.length > 0 && routes.every(({ where }) => !where.cors);
       const key = keyOf(address);
-      if (isCacheable && key.length <= CACHED_ADDRESS_CHARACTERS) cached.set(key, found);
+      if (isCacheable) cached.set(key, found);
       else if (match !== null) cached.delete(key);
       return { ...found, address, isCached: false };
     },
 
     /**
-     * Returns the triggers that an earlier request to the URL has found, if one of them answers the method. `run` checks whether they have
-     * changed.
+     * Returns the triggers that an earlier request to the URL has found, if one of them answers the method. Only `run` checks whether they
+     * have changed, so a response without a run must not use them.
      */
     findCached(address: Address, method: string): MatchedTriggers | null {
       const found = address.isDraft ? undefined : cached.get(keyOf(address));
@@ -246,10 +264,14 @@ export function createHttpTriggers(options: {
           }
           throw error;
         }));
-      await gate.enterTrigger(visitor, appId);
+      if (!request.counted.has("quota")) {
+        request.counted.add("quota");
+        await gate.enterTrigger(visitor, appId);
+      }
       const body = await parsedBody(request.body, request.header("content-type") ?? null);
       const payload = payloadOf(route, address, request, body);
-      if (where.auth.type === "none" && !isDraft) {
+      if (where.auth.type === "none" && !isDraft && !request.counted.has("payload")) {
+        request.counted.add("payload");
         const sender = { kind: "live" as const, credentialId: 0, ...(request.address && { address: request.address }) };
         intake.takePayload(sender, appId, Buffer.byteLength(payload));
       }

@@ -22,7 +22,7 @@ export interface Route {
   where: HttpWhere;
   /** For a live version, true if the action is active and its app is published. For a draft, true if the action is active. */
   isOpen: boolean;
-  /** Version number of the app's secrets. */
+  /** Version number of the app's secrets if the proof needs a setting, otherwise 0. */
   secretsVersion: number;
   /** Encrypted secret of a trigger with a secret in the URL; otherwise null. */
   sealed: Buffer | null;

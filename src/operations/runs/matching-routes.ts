@@ -25,7 +25,7 @@ const IS_SECRET = `settings->'auth'->>'type' = 'secret'`;
 /** Selects the routes. The arguments are the texts of parameters: app, true for drafts, and the shapes of a `RouteMatch`. */
 const MATCHING_ROUTES = (app: string, isDraft: string, shapes: string, shapesBeforeSecret: string) => `
   SELECT route.action_id AS "actionId", coalesce(action.master_id, action.id) AS "masterId", route.settings AS "where", secret.sealed,
-         app.secrets_version AS "secretsVersion",
+         CASE WHEN route.settings->'auth'->>'setting' IS NULL THEN 0 ELSE app.secrets_version END AS "secretsVersion",
          action.active AND action.environment = 'server' AND action.action_version = 'v3'
            AND (route.is_draft OR app.published_at IS NOT NULL) AS "isOpen"
     FROM http_route AS route JOIN action ON action.id = route.action_id JOIN app ON app.id = route.app_id
