@@ -125,7 +125,8 @@ export class RunFinisher {
       return (await finishRuns(executor ?? this.db, [run]))[0]!;
     } finally {
       // Frees megabytes at once. Otherwise they would remain until a full garbage collection, and cause it.
-      if (Buffer.isBuffer(text)) (text.buffer as ArrayBuffer).transfer(0);
+      // A small buffer may share its memory with others.
+      if (Buffer.isBuffer(text) && text.byteLength === text.buffer.byteLength) (text.buffer as ArrayBuffer).transfer(0);
     }
   }
 }
