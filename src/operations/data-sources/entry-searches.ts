@@ -33,7 +33,7 @@ function refusalOf(error: unknown): unknown {
     (error as { code?: string; driverError?: { code?: string } }).driverError?.code === "57014";
   if (tooLong) return new ActionError("REQUEST_INVALID", `the query took longer than ${QUERY_TIMEOUT_MS / 1000} s`);
   return isRefusedData(error)
-    ? new ActionError("REQUEST_INVALID", "the query asks for a value that cannot be computed")
+    ? new ActionError("REQUEST_INVALID", "the query contains a value that cannot be computed")
     : error;
 }
 
