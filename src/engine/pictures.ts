@@ -132,7 +132,7 @@ export function createPictures({ log }: { log: Logger }) {
     return child;
   }
 
-  /** Sends the picture to the process and passes the response to `take`. @throws PictureFault */
+  /** Sends the picture to the process and passes the frames of the response to `readFrames`. @throws PictureFault */
   async function runJob<T>(source: Readable, job: Job, readFrames: (frames: Frames) => Promise<T>): Promise<T> {
     const child = start(job);
     const kill = () => child.kill("SIGKILL");
@@ -144,9 +144,9 @@ export function createPictures({ log }: { log: Logger }) {
     try {
       // If the process ends before it has read everything, its response has the reason.
       const sent = pipeline(source, child.stdin!).catch(() => undefined);
-      const frames = await readFrames(new Frames(answer));
+      const result = await readFrames(new Frames(answer));
       await sent;
-      return frames;
+      return result;
     } finally {
       clearTimeout(timer);
       kill();

@@ -33,7 +33,7 @@ export async function memoryOf(pid: number): Promise<number> {
     const [status, children] = await Promise.all([readFile(`/proc/${pid}/status`, "utf8"), childrenOf(pid)]);
     const ownBytes = Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024;
     const childSizes = await Promise.all(children.map(memoryOf));
-    return childSizes.reduce((sum, seconds) => sum + seconds, ownBytes);
+    return childSizes.reduce((sum, childBytes) => sum + childBytes, ownBytes);
   } catch {
     return 0;
   }

@@ -51,7 +51,7 @@ interface FeedSubscriber {
   /** Position from which the subscriber wants to resume; null to start with new changes. */
   since: Position | null;
   /** Fingerprint of the columns and entries that the subscriber can see. */
-  visibleColumns: string;
+  visibilityKey: string;
   push: (groupNews: EntryNews) => void;
   endFeed: (reason: ActionError) => void;
 }
@@ -149,8 +149,8 @@ export function createEntryFeed(options: {
     try {
       rights.scope(source, follower.where);
       const visibilityKey = visibilityKeyOf(rights, source);
-      const hasChanged = visibilityKey !== follower.visibleColumns;
-      follower.visibleColumns = visibilityKey;
+      const hasChanged = visibilityKey !== follower.visibilityKey;
+      follower.visibilityKey = visibilityKey;
       if (hasChanged && follower.position !== null) follower.push(newsOf(feed, follower, null));
     } catch (error) {
       endFeed(feed, follower, refusalIn(error));
@@ -321,7 +321,7 @@ export function createEntryFeed(options: {
           where,
           position: null,
           since: position,
-          visibleColumns: visibilityKey,
+          visibilityKey,
           push,
           endFeed: endFollow,
         };

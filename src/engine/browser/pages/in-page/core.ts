@@ -75,13 +75,13 @@ export function harnessCore(limits: HarnessLimits, formatter: ValueFormatter, in
   }
 
   /**
-   * Evaluates the scripts (name and source in turn) before `deadline` in the global scope. Returns null, or a failure
+   * Evaluates the scripts (name and source in turn) before `endIndex` in the global scope. Returns null, or a failure
    * like `callExecute`.
    */
-  async function load(scripts: readonly string[], deadline: number): Promise<string | null> {
+  async function load(scripts: readonly string[], endIndex: number): Promise<string | null> {
     // After this the stack has no frames of the caller, only those of the action.
     await undefined;
-    for (let i = 0; i < deadline; i += 2) {
+    for (let i = 0; i < endIndex; i += 2) {
       try {
         evaluate(scripts[i + 1]!);
       } catch (error) {

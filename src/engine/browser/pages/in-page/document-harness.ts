@@ -87,13 +87,13 @@ export function documentHarness(
     });
   }
 
-  /** Evaluates the scripts before `deadline`: name and source, or `""` and URL, in turn. Returns null, or an error answer. */
-  async function loadAll(scripts: readonly string[], deadline: number): Promise<string | null> {
+  /** Evaluates the scripts before `endIndex`: name and source, or `""` and URL, in turn. Returns null, or an error answer. */
+  async function loadAll(scripts: readonly string[], endIndex: number): Promise<string | null> {
     // After this the stack has no frames of the caller, only those of the action.
     await undefined;
     // Read here, because the harness may be installed before the document has a head.
     head = document.head;
-    for (let i = 0; i < deadline; i += 2) {
+    for (let i = 0; i < endIndex; i += 2) {
       const failed = scripts[i] === "" ? await load(scripts[i + 1]!) : evaluate(scripts[i]!, scripts[i + 1]!);
       if (failed !== null) return failed;
     }
