@@ -50,6 +50,17 @@ describe("a run whose code is known", () => {
     return asked;
   }
 
+  /**
+   * Returns the statements of each run request while the service remembers the token. Repeats a measurement in which it read the token again,
+   * because it does so every few seconds.
+   */
+  async function statementsWithKnownToken(runs: () => Promise<unknown>): Promise<string[][]> {
+    let asked: string[][];
+    do asked = await statementsOf(runs);
+    while (asked.flat().includes("find-credential"));
+    return asked;
+  }
+
   const call = (name: string, n: number) =>
     service.rest("POST", `/v3/apps/1/actions/${name}/runWithResult`, { body: { n } });
 
@@ -64,7 +75,7 @@ describe("a run whose code is known", () => {
       for (let n = 0; n < count; n += 1) expect((await call("known", n)).body.result).to.equal(n);
     };
     await runs(WARM_UP_REQUESTS);
-    const asked = await statementsOf(() => runs(RUNS));
+    const asked = await statementsWithKnownToken(() => runs(RUNS));
     expect(asked).to.deep.equal(Array(RUNS).fill(["insert-named-run-none", "finish-run"]));
   });
 
@@ -82,7 +93,7 @@ describe("a run whose code is known", () => {
       }
     };
     await runs(WARM_UP_REQUESTS);
-    const asked = await statementsOf(() => runs(RUNS));
+    const asked = await statementsWithKnownToken(() => runs(RUNS));
     expect(asked).to.deep.equal(Array(RUNS).fill(["insert-named-run-http", "finish-run"]));
   });
 
