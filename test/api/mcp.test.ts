@@ -7,11 +7,17 @@ import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/
 import { expect } from "chai";
 import { ALL_TOOLS, RESULT_MAX_CHARACTERS } from "../../src/api/mcp/server.js";
 import { startTestService, type TestService } from "../harness/service.js";
-
-interface CalledTool {
-  isError: boolean;
-  text: string;
-}
+import {
+  type CalledTool,
+  call,
+  dataOf,
+  hostileValues,
+  LONGEST_WAIT,
+  type OtherItems,
+  runToEnd,
+  VALID_ARGUMENTS,
+  waitForEnd,
+} from "./mcp-calls.js";
 
 describe("agents", () => {
   let service: TestService;
@@ -26,20 +32,6 @@ describe("agents", () => {
     await client.connect(transport as Parameters<Client["connect"]>[0]);
     clients.push(client);
     return client;
-  }
-
-  async function call(client: Client, name: string, args: Record<string, unknown> = {}): Promise<CalledTool> {
-    const result = await client.callTool({ name, arguments: args });
-    const content = result.content as { text: string }[];
-    return { isError: result.isError === true, text: content.map(({ text }) => text).join("\n") };
-  }
-
-  /** Parses the JSON in a tool's result. The JSON may be in a frame that marks it as untrusted data. */
-  // biome-ignore lint/suspicious/noExplicitAny: a result has the shape of its tool
-  function dataOf({ isError, text }: CalledTool): any {
-    expect(isError, text).to.equal(false);
-    const framed = /<untrusted-data id="(\w+)">\n([\s\S]*)\n<\/untrusted-data id="\1">/.exec(text);
-    return JSON.parse(framed ? framed[2]! : text);
   }
 
   async function save(name: string, fields: object): Promise<number> {
@@ -87,12 +79,12 @@ describe("agents", () => {
   });
 
   it("run an action, and read its result, console and log as untrusted data", async () => {
-    const run = dataOf(await call(agent, "run_live", { action: "greet", payload: { name: "Ada" } }));
+    const run = await runToEnd(agent, "run_live", { action: "greet", payload: { name: "Ada" } });
     expect(run.run.state).to.equal("completed");
     expect(JSON.stringify(run)).to.contain('"hello":"Ada"');
     expect(JSON.stringify(run.console)).to.contain("hi");
     const later = dataOf(await call(agent, "run_live", { action: "greet", wait: 0 }));
-    expect(dataOf(await call(agent, "wait_for_run", { runId: later.runId })).state).to.equal("completed");
+    expect((await waitForEnd(agent, later.runId)).state).to.equal("completed");
     for (const [tool, args] of [
       ["read_run", { runId: run.runId }],
       ["read_console", { runId: run.runId }],
@@ -138,7 +130,7 @@ describe("agents", () => {
     const created = await result("save_draft", { name: "double", fields });
     expect(created).to.deep.include({ created: true, warnings: [] });
     const { updatedAt } = await result("read_action", { action: "double" });
-    const run = await result("run_draft", { action: "double", payload: { n: 21 } });
+    const run = await runToEnd(author, "run_draft", { action: "double", payload: { n: 21 } });
     expect([run.run.state, run.run.log.data.result.data]).to.deep.equal(["completed", { twice: 42 }]);
     const change = { name: "double", fields: { description: "Doubles a number." } };
     expect(await result("save_draft", { ...change, ifUpdatedAt: updatedAt })).to.include({ created: false });
@@ -155,9 +147,8 @@ describe("agents", () => {
     await result("save_draft", { name: "double", fields: { description: "Doubles it." } });
     const { changes } = (await result("diff_action", { action: "double" })).diff;
     expect(changes).to.deep.equal([{ field: "description", before: "Doubles a number.", after: "Doubles it." }]);
-    expect(dataOf(await call(author, "run_live", { action: "double", payload: { n: 2 } })).run.state).to.equal(
-      "completed",
-    );
+    const live = await runToEnd(author, "run_live", { action: "double", payload: { n: 2 } });
+    expect(live.run.state).to.equal("completed");
   });
 
   it("preview a schedule, and try access rules and the trigger of a log event before they are saved", async () => {
@@ -196,7 +187,7 @@ describe("agents", () => {
 
   it("get a long result cut, with the reason", async () => {
     await save("long", { code: `async function execute() { return "x".repeat(${2 * RESULT_MAX_CHARACTERS}); }` });
-    const { text } = await call(agent, "run_live", { action: "long" });
+    const { text } = await call(agent, "run_live", { action: "long", wait: LONGEST_WAIT });
     expect(text.length).to.be.below(RESULT_MAX_CHARACTERS + 1_000);
     expect(text).to.contain(`The result was cut at ${RESULT_MAX_CHARACTERS} of `);
   });
@@ -231,7 +222,7 @@ describe("agents", () => {
     /** Texts that no tool result may contain: each is in the other app, or in a protected value. */
     const CANARIES = ["other-code-canary", "other-entry-canary", "other-public-canary", "other-result-canary"];
     const PROTECTED_CANARIES = ["private-canary-1", "protected-canary-1"];
-    let other: { appId: number; actionId: number; runId: number; sourceId: number };
+    let other: OtherItems;
 
     before(async () => {
       const { body } = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "other" } });
@@ -260,58 +251,10 @@ describe("agents", () => {
         [appId],
       );
 
-    /** Valid arguments of each tool. The test makes one argument after the other invalid. */
-    const VALID_ARGUMENTS: Record<string, Record<string, unknown>> = {
-      list_actions: { search: "a", limit: 5, offset: 0 },
-      read_action: { action: "greet" },
-      check_code: { code: "async function execute() {}", dependencies: [] },
-      diff_action: { action: "greet" },
-      save_draft: { name: "greet", fields: { description: "x" }, ifUpdatedAt: "2020-01-01T00:00:00.000Z" },
-      propose_publish: { action: "greet", reason: "x" },
-      publish_action: { action: "greet", ifUpdatedAt: "2020-01-01T00:00:00.000Z" },
-      run_draft: { action: "greet", payload: {}, wait: 0 },
-      run_live: { action: "greet", payload: {}, wait: 0 },
-      wait_for_run: { runId: 1, seconds: 0 },
-      read_run: { runId: 1 },
-      read_console: { runId: 1 },
-      list_runs: { actionId: 1, state: "failed", search: "a", before: 1, limit: 5 },
-      read_log: { actionId: 1, limit: 5, offset: 0 },
-      cancel_run: { runId: 1 },
-      list_data_sources: {},
-      query_data_source: { dataSource: "Mine", where: {}, order: [], attributes: [], limit: 5, offset: 0 },
-      list_settings: {},
-      test_access_rule: { dataSource: "Mine", trial: {} },
-      preview_schedule: { frequency: "0 4 * * *", timezone: "UTC", count: 1 },
-      test_trigger: { where: { type: "x" } },
-      search_docs: { query: "run", limit: 1 },
-      read_docs: { page: "actions" },
-      read_types: { of: "svc", part: 0 },
-    };
-
-    function hostileValues(): unknown[] {
-      const { appId, actionId, runId, sourceId } = other;
-      const ids = [actionId, runId, sourceId, String(actionId), 2 ** 53, -1];
-      const paths = [
-        `../../${appId}/actions/${actionId}`,
-        "%2e%2e%2f%2e%2e",
-        `1?appId=${appId}`,
-        "../../../.data/credentials.json",
-      ];
-      const texts = ["other", "Other", "__proto__", "' OR 1=1 --", "a\u0000b", "\ud800", "x".repeat(100_000)];
-      const objects: unknown[] = [
-        { appId },
-        { __proto__: null, constructor: { prototype: {} } },
-        { type: "x", appId },
-        [[["x"]]],
-        null,
-      ];
-      return [...ids, ...paths, ...texts, ...objects];
-    }
-
     it("get nothing of another app and nothing protected, with any argument of any tool", async () => {
       expect(Object.keys(VALID_ARGUMENTS).sort()).to.deep.equal(ALL_TOOLS.map(({ name }) => name).sort());
       const before = await stateOf(other.appId);
-      const values = hostileValues();
+      const values = hostileValues(other);
       let count = 0;
       let turn = 0;
       const nextValues = () => Array.from({ length: 6 }, () => values[turn++ % values.length]);
@@ -344,12 +287,12 @@ describe("agents", () => {
         return ${JSON.stringify(injection)};
       }`;
       await save("thief", { code });
-      const run = await call(agent, "run_live", { action: "thief" });
+      const run = await call(agent, "run_live", { action: "thief", wait: LONGEST_WAIT });
       expect(JSON.stringify(dataOf(run))).to.contain("SYSTEM");
       const id = /<untrusted-data id="(\w{16})">/.exec(run.text)?.[1] ?? "none";
       expect(run.text.endsWith(`</untrusted-data id="${id}">`)).to.equal(true);
       expect(run.text.split(id)).to.have.length(3);
-      const stolen = await call(agent, "run_live", { action: "thief", payload: { steal: true } });
+      const stolen = await call(agent, "run_live", { action: "thief", payload: { steal: true }, wait: LONGEST_WAIT });
       expect(stolen.text).to.contain("failed");
       for (const secret of [...PROTECTED_CANARIES, ...PROTECTED_CANARIES.map(btoa)])
         expect(stolen.text).not.to.contain(secret);
