@@ -30,6 +30,7 @@ describe("push messages in a browser", () => {
   let page: Page;
   let session: CDPSession;
   let registrationId: string;
+  let pushService: Awaited<ReturnType<typeof startPushService>> | undefined;
 
   before(async () => {
     [service, browser] = await Promise.all([
@@ -66,6 +67,7 @@ describe("push messages in a browser", () => {
   after(async () => {
     await browser?.close();
     site?.close();
+    pushService?.stop();
     await service?.stop();
   });
 
@@ -102,8 +104,9 @@ describe("push messages in a browser", () => {
     const app = `/v1/apps/${service.appId}`;
     await service.rest("POST", `${app}/publish`);
     await service.rest("PUT", `${app}/origins`, { body: { origins: [origin] } });
-    const pushService = await startPushService();
-    const device = pushService.device("device");
+    const pushes = await startPushService();
+    pushService = pushes;
+    const device = pushes.device("device");
     await page.browserContext().overridePermissions(origin, ["notifications"]);
     await page.evaluate(pushManagerOf(device));
     for (const file of ["svc.js", "packages/svc-notifications.js"])
@@ -114,7 +117,7 @@ describe("push messages in a browser", () => {
     const pushNotification = { payload: { title: "Two seats are left", body: "Row 7" } };
     const body = { status: "published", pushNotification };
     expect((await service.rest("POST", `${app}/notifications`, { as: "api", body })).http).to.equal(201);
-    const sent = await until(() => pushService.pushed[0]);
+    const sent = await until(() => pushes.pushed[0]);
     const message = device.opened(sent.body);
     expect(message).to.include(pushNotification.payload);
     await deliverMessage(JSON.stringify(message));
@@ -122,6 +125,5 @@ describe("push messages in a browser", () => {
     expect(await page.evaluate("Svc.Notifications.unsubscribe()")).to.equal(true);
     expect(await page.evaluate("Svc.Notifications.unsubscribe()")).to.equal(false);
     expect(await service.db.query("SELECT FROM push_subscription")).to.deep.equal([]);
-    pushService.stop();
   });
 });
