@@ -1,5 +1,6 @@
 /** Tests that the values typed into Studio's forms are stored exactly, and that nothing else changes. */
 import { expect } from "chai";
+import { eventsPage } from "../../src/cli/reference/events.js";
 import { isRuleList, rowsToTests, testsToRows } from "../../src/web/studio/data/access-templates.js";
 import { findDuplicate, isHookValue } from "../../src/web/studio/data/draft-rows.js";
 import { deliverySetting, validateDelivery } from "../../src/web/studio/messages/delivery-draft.js";
@@ -22,9 +23,18 @@ describe("entries of audit logs", () => {
     expect(describeAuditType("some.newThing")).to.equal("Some new thing");
   });
 
-  it("have details in words, without JSON, empty values and zero counts", () => {
-    const change = { id: 5, inserted: 1, updated: 0, entries: [{ event: "create", id: 24 }], columns: [], name: null };
+  it("have a type in words that end with what was done, for each type of the reference", () => {
+    const [, section] = eventsPage(process.cwd()).split("## Audit log");
+    const types = [...section!.matchAll(/`(\w+(?:\.\w+)+)`/g)].map(([, type]) => type!);
+    expect(types.length).to.be.above(60);
+    const lastWords = /\b(\w+ed( in| out| back)?|created|set up|for sign-ins)$/;
+    expect(types.filter((type) => !lastWords.test(describeAuditType(type)))).to.deep.equal([]);
+  });
+
+  it("have details in words, without JSON, empty texts and zero counts", () => {
+    const change = { id: 5, inserted: 1, updated: 0, entries: [{ event: "create", id: 24 }], name: null };
     expect(describeAuditData(change)).to.equal("ID 5 · inserted 1 · entries event create, ID 24");
+    expect(describeAuditData({ origins: [], bindings: [] })).to.equal("origins none · bindings none");
     expect(describeAuditData({ fileId: 7, isPublic: true, rules: { all: "read" } })).to.equal(
       "file ID 7 · is public yes · rules all read",
     );

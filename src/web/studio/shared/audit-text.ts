@@ -17,6 +17,7 @@ const PART_WORDS: Readonly<Record<string, string>> = {
 /** Last parts of types, which say what was done. */
 const DONE_WORDS: Readonly<Record<string, string>> = {
   accept: "accepted",
+  accessRules: "access rules changed",
   apply: "applied",
   call: "called",
   cancel: "cancelled",
@@ -29,7 +30,10 @@ const DONE_WORDS: Readonly<Record<string, string>> = {
   mark: "marked",
   dependency: "dependency changed",
   origins: "origins changed",
+  notUsers: "no longer for sign-ins",
   passphrase: "passphrase changed",
+  pause: "paused",
+  promote: "promoted",
   publish: "published",
   pull: "pulled",
   remove: "removed",
@@ -37,7 +41,9 @@ const DONE_WORDS: Readonly<Record<string, string>> = {
   resetLink: "reset link created",
   resetRequested: "reset requested",
   restore: "restored",
+  resume: "resumed",
   role: "role changed",
+  rollback: "rolled back",
   revoke: "revoked",
   rotateSecret: "secret replaced",
   setup: "set up",
@@ -71,6 +77,7 @@ const isTime = (text: string): boolean =>
 
 function valueText(value: unknown): string {
   if (Array.isArray(value)) {
+    if (value.length === 0) return "none";
     const texts = value.slice(0, LIST_ITEMS_MAX).map(valueText);
     const left = value.length - texts.length;
     return [...texts, ...(left > 0 ? [`${left} more`] : [])].join(", ");
@@ -81,9 +88,8 @@ function valueText(value: unknown): string {
   return isTime(text) ? formatExactTime(text) : text;
 }
 
-/** Empty values and zero counts say nothing. */
-const isShown = (value: unknown): boolean =>
-  value !== null && value !== 0 && value !== "" && !(Array.isArray(value) && value.length === 0);
+/** Empty texts and zero counts say nothing. An empty list is shown, because a change may have emptied it. */
+const isShown = (value: unknown): boolean => value !== null && value !== 0 && value !== "";
 
 const detailTexts = (data: object): string[] =>
   Object.entries(data)
