@@ -21,7 +21,7 @@ interface AllowOriginProps {
 /** Button for the page of a run. It changes the saved draft. */
 export function AllowOriginButton({ api, appId, actionId, message }: AllowOriginProps) {
   const origin = findRefusedOrigin(message);
-  const [said, setMessage] = useState<string | null>(null);
+  const [status, setStatus] = useState<string | null>(null);
   if (origin === null) return null;
   const allowOrigin = async () => {
     try {
@@ -29,14 +29,14 @@ export function AllowOriginButton({ api, appId, actionId, message }: AllowOrigin
       if (!action) throw new Error("the action is gone");
       const data = { integrationOrigins: [...new Set([...action.integrationOrigins, origin])] };
       await api.request(UpdateAction, { appId, id: actionId, data, ifUpdatedAt: action.updatedAt });
-      setMessage("The draft allows it now. Publish the action to allow it for live runs.");
+      setStatus("The draft allows it now. Publish the action to allow it for live runs.");
     } catch (error) {
-      setMessage(asApiError(error).message);
+      setStatus(asApiError(error).message);
     }
   };
   return (
     <p role="status">
-      {said ?? (
+      {status ?? (
         <button type="button" onClick={() => void allowOrigin()}>
           Allow {origin} for this action
         </button>

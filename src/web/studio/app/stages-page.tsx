@@ -49,8 +49,8 @@ function NewStage({ busy, create }: NewStageProps) {
       <label>
         <span>Lifetime</span>
         <select value={hours} onChange={({ target }) => setHours(Number(target.value))}>
-          {STAGE_LIFETIMES.map(([days, label]) => (
-            <option key={days} value={days}>
+          {STAGE_LIFETIMES.map(([lifetimeHours, label]) => (
+            <option key={lifetimeHours} value={lifetimeHours}>
               {label}
             </option>
           ))}
@@ -263,7 +263,7 @@ function useStages({ api, appId, confirm, actions, reloadApps }: PageProps) {
     cancel,
     create,
     remove,
-    look: planPromotion,
+    planPromotion,
     promote,
     rollBack,
   };
@@ -271,18 +271,7 @@ function useStages({ api, appId, confirm, actions, reloadApps }: PageProps) {
 
 export function StagesPage(props: PageProps) {
   const { api, app, appId } = props;
-  const {
-    value,
-    fault,
-    busy,
-    review,
-    cancel,
-    create,
-    remove,
-    look: planPromotion,
-    promote,
-    rollBack,
-  } = useStages(props);
+  const { value, fault, busy, review, cancel, create, remove, planPromotion, promote, rollBack } = useStages(props);
   const nameOf = useNames(appId);
   return (
     <>

@@ -111,8 +111,8 @@ export function useMedia(api: Api, appId: number, folderId: number | null, searc
     [sendOne],
   );
 
-  /** True if the page still lists the item. */
-  const isListed = ({ kind, id }: MediaItem) => {
+  /** Returns the GraphQL variables that name the item and the version of it that the page lists. */
+  const variablesOf = ({ kind, id }: MediaItem) => {
     const mediaItem = (kind === "file" ? listing?.files : [...(listing?.folders ?? []), listing?.folder])?.find(
       (item) => item?.id === id,
     );
@@ -127,20 +127,20 @@ export function useMedia(api: Api, appId: number, folderId: number | null, searc
     rename: (item, name) =>
       write(
         item.kind === "file"
-          ? api.request(RenameMediaFile, { ...isListed(item), name })
-          : api.request(RenameMediaFolder, { ...isListed(item), name }),
+          ? api.request(RenameMediaFile, { ...variablesOf(item), name })
+          : api.request(RenameMediaFolder, { ...variablesOf(item), name }),
       ),
     move: (item, to) =>
       write(
         item.kind === "file"
-          ? api.request(MoveMediaFile, { ...isListed(item), folderId: to })
-          : api.request(MoveMediaFolder, { ...isListed(item), parentId: to }),
+          ? api.request(MoveMediaFile, { ...variablesOf(item), folderId: to })
+          : api.request(MoveMediaFolder, { ...variablesOf(item), parentId: to }),
       ),
     remove: (item) =>
       write(
         item.kind === "file"
-          ? api.request(DeleteMediaFile, isListed(item))
-          : api.request(DeleteMediaFolder, isListed(item)),
+          ? api.request(DeleteMediaFile, variablesOf(item))
+          : api.request(DeleteMediaFolder, variablesOf(item)),
       ),
     link: async (id) => (await api.request(LinkMediaFile, { appId, id })).link.url,
   };

@@ -75,13 +75,13 @@ function AttachmentList({ all }: { all: Message["attachments"] }) {
   if (all.length === 0) return null;
   return (
     <ul className="attachments" aria-label="Attachments">
-      {all.map((recipient) => (
-        <li key={recipient.name}>
-          <a href={attachmentDataUrl(recipient)} download={recipient.name}>
-            {recipient.name}
+      {all.map((attachment) => (
+        <li key={attachment.name}>
+          <a href={attachmentDataUrl(attachment)} download={attachment.name}>
+            {attachment.name}
           </a>{" "}
           <span className="hint">
-            {recipient.type}, {attachmentBytes(recipient)} bytes
+            {attachment.type}, {attachmentBytes(attachment)} bytes
           </span>
         </li>
       ))}
