@@ -10,6 +10,7 @@ import { createFrontDoor } from "../../src/api/health.js";
 import { createPort, type PortLimits } from "../../src/api/port.js";
 import { ConfigError, readConfig } from "../../src/config.js";
 import { PAGE_SESSIONS_PER_ADDRESS } from "../../src/limits.js";
+import { visitorBlock } from "../../src/operations/client/visitors.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -213,9 +214,9 @@ describe("the address of a visitor", () => {
       expect(await sendOverSockets(proxy, [mine, other, claimed])).to.deep.equal(["sent", "sent", full]);
   });
 
-  /** Opens a page as twenty new visitors, each with its own header. Returns the statuses. */
-  async function visit(proxy: Proxy, header: (at: number) => string, from = 0): Promise<number[]> {
-    const visits = Array.from({ length: 20 }, async (_, at) => {
+  /** Opens a page as new visitors, each with its own header. Returns the statuses. */
+  async function visit(proxy: Proxy, header: (at: number) => string, from = 0, length = 20): Promise<number[]> {
+    const visits = Array.from({ length }, async (_, at) => {
       const headers = { accept: "text/html", "x-forwarded-for": header(from + at) };
       return (await services[proxy].rest("GET", "/apps/1", { as: null, headers })).http;
     });
@@ -229,6 +230,17 @@ describe("the address of a visitor", () => {
 
   it("is that of the connection: X-Forwarded-For is ignored unless a proxy is trusted", async () => {
     for (const proxy of ["none", "elsewhere"] as const) await visitUntilRefused(proxy, (at) => `192.0.2.${at}`);
+  });
+
+  it("is what the trusted proxy reports in the records of page sessions", async () => {
+    for (const proxy of ["address", "count"] as const) {
+      const addresses = Array.from({ length: 5 }, (_, at) => `192.0.2.${at}`);
+      const statuses = await visit(proxy, (at) => `198.51.100.9, ${addresses[at]}`, 0, addresses.length);
+      expect(statuses).to.deep.equal(Array(addresses.length).fill(200));
+      const blocks = addresses.map((address) => visitorBlock(1, address));
+      const sql = "SELECT DISTINCT visitor_block FROM credential WHERE visitor_block = ANY ($1)";
+      expect(await services[proxy].db.query(sql, [blocks]), proxy).to.have.length(addresses.length);
+    }
   });
 
   longTest("is what the trusted proxy reports, not what the visitor sent to the proxy", async () => {
