@@ -201,7 +201,7 @@ describe("a run that does not end", () => {
       "for (let i = 0; i < 4; i += 1) new Worker(URL.createObjectURL(new Blob(['while(true);']))); await new Promise(() => {});",
     ],
   ] as [title: string, code: string, changes?: Partial<PageRun>][];
-  for (const [title, code, changes = {}] of sampleOf(endless, 0, 3)) {
+  for (const [title, code, changes = {}] of sampleOf(endless, 0, 4)) {
     it(`is ended at the time limit, and leaves nothing: ${title}`, async () => {
       const group = browsers.pid()!;
       await resultOf(browsers, "const execute = async () => 1", { isolationKey: "other" });
