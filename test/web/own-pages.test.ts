@@ -1,8 +1,6 @@
 /** Tests pages on other origins: the list of allowed origins, the visitors' sessions and limits, and the example page of the docs. */
 import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { expect } from "chai";
-import { build, stop } from "esbuild";
 import type { Browser, Page } from "puppeteer";
 import { NAMESPACES } from "../../src/cli/reference/svc-examples.js";
 import { PAGE_SESSIONS_PER_ADDRESS, RATE_WINDOW_MS, VISITORS_PER_ADDRESS } from "../../src/limits.js";
@@ -13,6 +11,7 @@ import { type Answer, startTestService, type TestService } from "../harness/serv
 import { until } from "../harness/until.js";
 import { launchChromium } from "./chromium.js";
 import { GIVEN_ORIGINS, INVALID_ORIGINS, SHOP_ORIGIN } from "./origins.js";
+import { buildReactPage, listenAsLocalhost, readPageToken, readSentCode, signIn, waitForText } from "./own-sites.js";
 
 const HASH_PASSWORD_HOOKS = [{ type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"] } }];
 const HOUR_MS = 3_600_000;
@@ -221,30 +220,10 @@ describe("pages on other origins", () => {
     let site: Server;
     let url: string;
 
-    /** Builds the React program of the guide as a project would, with the library that the service serves. */
-    async function buildReactPage(source: string): Promise<string> {
-      const library = await (await fetch(`${service.url}/client/svc.mjs`)).text();
-      const { outputFiles } = await build({
-        stdin: { contents: source, loader: "jsx", resolveDir: process.cwd() },
-        plugins: [
-          {
-            name: "svc",
-            setup(plugin) {
-              plugin.onResolve({ filter: /^\.\/svc\.mjs$/ }, () => ({ path: "svc.mjs", namespace: "svc" }));
-              plugin.onLoad({ filter: /./, namespace: "svc" }, () => ({ contents: library, loader: "js" }));
-            },
-          },
-        ],
-        ...{ bundle: true, write: false, format: "esm", logLevel: "silent" },
-      });
-      await stop();
-      return outputFiles[0]!.text;
-    }
-
     before(async () => {
       const of = (guide: string, name: string) =>
         fillIn(blocksOf(readPage(`docs/guides/${guide}`)).find(({ file }) => file === name)!.text);
-      const react = await buildReactPage(of("react.md", "app.jsx"));
+      const react = await buildReactPage(of("react.md", "app.jsx"), service.url);
       const pages: Record<string, [type: string, text: string]> = {
         "/": ["text/html", of("front-end.md", "index.html")],
         "/react": ["text/html", '<!doctype html><div id="root"></div><script type="module" src="/app.js"></script>'],
@@ -256,8 +235,7 @@ describe("pages on other origins", () => {
         const [type, text] = pages[path ?? ""] ?? ["text/plain", ""];
         response.setHeader("content-security-policy", policy).setHeader("content-type", type).end(text);
       });
-      await new Promise<void>((listening) => site.listen(0, "127.0.0.1", listening));
-      url = `http://localhost:${(site.address() as AddressInfo).port}`;
+      url = await listenAsLocalhost(site);
       await setOrigins([url]);
       const rules = [{ type: ["select"], allow: "all" }];
       await service.rest("POST", `${app}/data-sources`, { body: { name: "Talks", accessRules: rules } });
@@ -319,8 +297,7 @@ describe("pages on other origins", () => {
         const isWorker = request.url === "/svc-push-worker.js";
         response.setHeader("content-type", isWorker ? "text/javascript" : "text/html").end(isWorker ? worker : page);
       });
-      await new Promise<void>((listening) => site.listen(0, "127.0.0.1", listening));
-      url = `http://localhost:${(site.address() as AddressInfo).port}`;
+      url = await listenAsLocalhost(site);
       await setOrigins([url]);
       await service.rest("POST", `${app}/settings`, { body: { _verify: { dataSource: "Users", email: "Email" } } });
       browser = await launchChromium();
@@ -335,16 +312,6 @@ describe("pages on other origins", () => {
       await page.goto(url);
       return page;
     };
-    const waitForText = (page: Page, text: string) =>
-      page.waitForFunction(`document.querySelector("#who").textContent === ${JSON.stringify(text)}`);
-    const signIn = async (page: Page, email: string) => {
-      await page.type("[name=Email]", email);
-      await page.type("[name=Password]", `${email} password`);
-      await page.click("button");
-    };
-    const readPageToken = (page: Page) =>
-      page.evaluate("JSON.parse(Object.entries(localStorage).find(([key]) => key.startsWith('svc.visitor'))[1]).token");
-
     it("gives each visitor a session of their own, signed in again after a reload", async () => {
       const [ada, bob] = [await openPage(), await openPage()];
       for (const page of [ada, bob]) await waitForText(page, "Not signed in.");
@@ -380,16 +347,6 @@ describe("pages on other origins", () => {
       expect(await readPageToken(page)).to.not.equal(token);
     });
 
-    /** Newest code that the service sent to the address. */
-    async function sentCode(address: string): Promise<string> {
-      const [{ text }] = await service.db.query(
-        `SELECT content->>'text' AS text FROM message
-          WHERE recipients @> jsonb_build_array(jsonb_build_object('address', $1::text)) ORDER BY id DESC LIMIT 1`,
-        [address],
-      );
-      return /\d{6}/.exec(text)![0];
-    }
-
     /**
      * Opens the page for a person who types the code of the newest e-mail, and allows notifications and copying. `navigations` has the URLs
      * that code of the page opens.
@@ -397,13 +354,16 @@ describe("pages on other origins", () => {
     async function openExamplePage() {
       const page = await (await browser.createBrowserContext()).newPage();
       await page.browserContext().overridePermissions(url, ["notifications", "clipboard-read", "clipboard-write"]);
-      page.on("dialog", async (dialog) => dialog.accept(await sentCode("ada@example.org")));
+      page.on("dialog", async (dialog) => dialog.accept(await readSentCode(service, "ada@example.org")));
       const navigations: string[] = [];
       const session = await page.createCDPSession();
       session.on("Page.frameRequestedNavigation", ({ url: opened }) => void navigations.push(opened));
       await session.send("Page.enable");
       await page.evaluateOnNewDocument(pushManagerOf(pushDevice("https://push.example.com/device")));
       await page.goto(url);
+      // The clipboard needs the focus.
+      await page.bringToFront();
+      await page.waitForFunction("document.hasFocus()");
       await waitForText(page, "Not signed in.");
       return { page, navigations };
     }

@@ -1,0 +1,56 @@
+/** Sites on other origins than the service: their programs, their servers, and the codes that their visitors receive. */
+import type { Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { build, stop } from "esbuild";
+import type { Page } from "puppeteer";
+import type { TestService } from "../harness/service.js";
+
+/** Builds a React program of the docs as a project would, with the library that the service serves. */
+export async function buildReactPage(source: string, serviceUrl: string): Promise<string> {
+  const library = await (await fetch(`${serviceUrl}/client/svc.mjs`)).text();
+  const { outputFiles } = await build({
+    stdin: { contents: source, loader: "jsx", resolveDir: process.cwd() },
+    plugins: [
+      {
+        name: "svc",
+        setup(plugin) {
+          plugin.onResolve({ filter: /^\.\/svc\.mjs$/ }, () => ({ path: "svc.mjs", namespace: "svc" }));
+          plugin.onLoad({ filter: /./, namespace: "svc" }, () => ({ contents: library, loader: "js" }));
+        },
+      },
+    ],
+    ...{ bundle: true, write: false, format: "esm", logLevel: "silent" },
+  });
+  await stop();
+  return outputFiles[0]!.text;
+}
+
+/** Starts the server of a site. Returns the site's origin. */
+export async function listenAsLocalhost(site: Server): Promise<string> {
+  await new Promise<void>((resolve) => site.listen(0, "127.0.0.1", resolve));
+  return `http://localhost:${(site.address() as AddressInfo).port}`;
+}
+
+/** Returns the newest code that the service sent to the address. */
+export async function readSentCode({ db }: TestService, address: string): Promise<string> {
+  const [{ text }] = await db.query(
+    `SELECT content->>'text' AS text FROM message
+      WHERE recipients @> jsonb_build_array(jsonb_build_object('address', $1::text)) ORDER BY id DESC LIMIT 1`,
+    [address],
+  );
+  return /\d{6}/.exec(text)![0];
+}
+
+/** Waits until the page says who is signed in. */
+export const waitForText = (page: Page, text: string) =>
+  page.waitForFunction(`document.querySelector("#who").textContent === ${JSON.stringify(text)}`);
+
+export const signIn = async (page: Page, email: string) => {
+  await page.type("[name=Email]", email);
+  await page.type("[name=Password]", `${email} password`);
+  await page.click("button");
+};
+
+/** Returns the token of the page's session. */
+export const readPageToken = (page: Page) =>
+  page.evaluate("JSON.parse(Object.entries(localStorage).find(([key]) => key.startsWith('svc.visitor'))[1]).token");
