@@ -9,6 +9,8 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
+/** Wait for each page. Is far below the time limit of a test, so that the test lists all faults. */
+const PAGE_WAIT = { timeout: 20_000 };
 const CODE = "async function execute() {\n  return 1;\n}\n";
 
 /** Items of the pages, for addresses that name one. */
@@ -33,7 +35,7 @@ interface Shown {
   title?: string;
   /** Selector of what the item or the search parameters show. */
   part?: string;
-  /** Address that replaces the opened one; by default it stays. */
+  /** Address that the page writes in place of the opened one. The test does not check the address of other pages. */
   becomes?: string;
 }
 
@@ -212,18 +214,22 @@ describe("the addresses of Studio", () => {
   });
 
   /** Opens an address, and waits for the page that it names. */
-  async function show({ address, head, title = head, part }: Shown): Promise<void> {
+  async function show({ address, head, title = head, part, becomes }: Shown): Promise<void> {
     const isShown = `document.title.startsWith(${JSON.stringify(`${title} · `)}) &&
       document.querySelector(".breadcrumbs h1")?.textContent === ${JSON.stringify(head)} &&
       !/^(Loading…)?$/.test(document.querySelector("#content").textContent)`;
     await page.evaluate(`location.hash = ${JSON.stringify(address)}`);
-    await page.waitForFunction(isShown).catch(async () => {
+    await page.waitForFunction(isShown, PAGE_WAIT).catch(async () => {
       const shown = await page.evaluate("[document.title, document.querySelector('.breadcrumbs h1')?.textContent]");
       throw new Error(`#${address} shows ${JSON.stringify(shown)} and not ${head}`);
     });
-    if (part === undefined) return;
-    await page.waitForSelector(part).catch(() => {
-      throw new Error(`#${address} shows no ${part}`);
+    if (part !== undefined)
+      await page.waitForSelector(part, PAGE_WAIT).catch(() => {
+        throw new Error(`#${address} shows no ${part}`);
+      });
+    if (becomes === undefined) return;
+    await page.waitForFunction(`location.hash === ${JSON.stringify(`#${becomes}`)}`, PAGE_WAIT).catch(() => {
+      throw new Error(`#${address} does not become #${becomes}`);
     });
   }
 
@@ -233,18 +239,26 @@ describe("the addresses of Studio", () => {
     await show({ address: `/${items.app}/${view}`, head: VIEW_DETAILS[view].label });
   }
 
+  /** Opens an address from another page. Adds to `faults` what it does not show. */
+  async function open(shown: Shown, faults: string[]): Promise<void> {
+    try {
+      await leave(shown);
+      await show(shown);
+    } catch (error) {
+      faults.push((error as Error).message);
+    }
+  }
+
   it("open the pages, items and filters that they name, also without an app, with unknown names and with unknown parameters", async () => {
     const faults: string[] = [];
     for (const shown of sampleOf(listAddresses(items), 1, 5)) {
-      await leave(shown);
-      await show(shown).catch((error: Error) => faults.push(error.message));
-      if (shown.becomes !== undefined)
-        await page.waitForFunction(`location.hash === ${JSON.stringify(`#${shown.becomes}`)}`);
+      await open(shown, faults);
     }
     expect(faults).to.deep.equal([]);
   });
 
   it("are those of the documentation", async () => {
+    const faults: string[] = [];
     const documented = listDocumentedAddresses(items);
     expect(documented.length).to.be.above(5);
     const views = documented.map((address) =>
@@ -265,10 +279,9 @@ describe("the addresses of Studio", () => {
             : view === "app" && item
               ? APP_PARTS[item as keyof typeof APP_PARTS]
               : headOf(view!);
-      const shown = { address, head };
-      await leave(shown);
-      await show(shown);
+      await open({ address, head }, faults);
     }
+    expect(faults).to.deep.equal([]);
   });
 
   it("open in another tab, from a link of the page", async () => {
