@@ -20,6 +20,18 @@ const EVERY_OPERATION = `
   const one = (await seats.findOne({ where: { By: "Ada" } })).data;
   const none = await seats.findOne({ where: { By: "nobody" } });
   const byId = (await seats.findById(inserted.id)).data;
+  const conditions = [
+    () => seats.remove({ where: { Row: undefined } }),
+    () => seats.remove({ where: { $or: [{ Row: "A" }, { Seat: { $gt: undefined } }] } }),
+    () => seats.find({ where: { Row: { $in: ["A", undefined] } } }),
+    () => seats.findOne({ where: { Row: undefined } }),
+    () => seats.find({ where: { Row: () => "A" } }),
+    () => seats.findWithCursor({ where: { Row: undefined } }),
+    () => seats.find({ aggregate: [{ $match: { Row: undefined } }] }),
+    async () => seats.subscribe({ where: { Row: undefined } }, () => {}).unsubscribe(),
+  ];
+  const undefinedConditions = [];
+  for (const call of conditions) undefinedConditions.push(await call().then(() => "sent", ({ status, error }) => status + ": " + error));
   const missing = await seats.findById(987654321).catch((error) => error.status);
   await seats.append([{ Row: "C", Seat: 1 }, { Row: "C", Seat: 2 }]);
   const cursor = await seats.findWithCursor({ limit: 2 });
@@ -38,7 +50,7 @@ const EVERY_OPERATION = `
   const renamed = (await Svc.DataSources.update(made.id, { name: NAME + "!" })).name === NAME + "!";
   await Svc.DataSources.delete(made.id);
   const gone = await Svc.DataSources.getById(made.id).catch((error) => error.status);
-  return { all, updated: updated.data, stale, found, total: page.pagination.total, some: page.entries.length, one, none: none === undefined, byId, missing,
+  return { all, updated: updated.data, stale, found, total: page.pagination.total, some: page.entries.length, one, none: none === undefined, byId, undefinedConditions, missing,
     pages, back, counts: counts.entries.map(({ data }) => data).sort((a, b) => (a.Row < b.Row ? -1 : 1)), rows: rows.sort(), indexes: Object.keys(indexes), grouped, removed, deleted, csv, replaced, left, renamed, gone };
 `;
 
@@ -52,6 +64,16 @@ const EXPECTED_RESULTS = {
   one: { Row: "B", Seat: 1, By: "Ada" },
   none: true,
   byId: { Row: "B", Seat: 1, By: "Ada" },
+  undefinedConditions: [
+    "where.Row must not be undefined",
+    "where.$or[1].Seat.$gt must not be undefined",
+    "where.Row.$in[1] must not be undefined",
+    "where.Row must not be undefined",
+    "where.Row must be a JSON value (got a function)",
+    "where.Row must not be undefined",
+    "aggregate[0].$match.Row must not be undefined",
+    "where.Row must not be undefined",
+  ].map((fault) => `REQUEST_INVALID: ${fault}`),
   missing: "ENTRY_NOT_FOUND",
   pages: [
     ["A1,A2", true, false],

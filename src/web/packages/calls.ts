@@ -18,6 +18,22 @@ export function encodeIdSegment(id: unknown, status: string, description: string
   );
 }
 
+/**
+ * Rejects a condition whose value JSON omits: the service would receive the query without this condition.
+ * @throws SvcError REQUEST_INVALID with the path of the value
+ */
+export function refuseUndefined(conditions: object, path: string, parents: readonly object[] = []): void {
+  for (const [key, value] of Object.entries(conditions)) {
+    const valuePath = Array.isArray(conditions) ? `${path}[${key}]` : `${path}.${key}`;
+    if (value === undefined) throw createSvcError("REQUEST_INVALID", `${valuePath} must not be undefined`);
+    if (typeof value === "function" || typeof value === "symbol")
+      throw createSvcError("REQUEST_INVALID", `${valuePath} must be a JSON value (got a ${typeof value})`);
+    // A cycle is an error of JSON, which has its own message.
+    if (typeof value === "object" && value !== null && !parents.includes(value))
+      refuseUndefined(value, valuePath, [...parents, conditions]);
+  }
+}
+
 /** Returns an error in the arguments as an SvcError, the same form as the service's errors. */
 function toFailure(error: unknown): unknown {
   return error instanceof TypeError ? createSvcError("REQUEST_INVALID", error.message) : error;

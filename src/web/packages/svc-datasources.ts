@@ -12,7 +12,7 @@ import type {
   EntryQuery,
   EntrySubscription,
 } from "../runtime/data-source-types.js";
-import { encodeIdSegment, encodeSegment, wrapRejections } from "./calls.js";
+import { encodeIdSegment, encodeSegment, refuseUndefined, wrapRejections } from "./calls.js";
 import { getConnection } from "./connection.js";
 import { defineNamespace } from "./define.js";
 
@@ -153,8 +153,11 @@ function connectDataSource(to: SourceRef): DataSourceConnection {
     return `${dataSourcesPath()}/${sourceSegment(to.ref)}/${path}${text && `?${text}`}`;
   };
   const entryPath = (id: number) => sourcePath(`entries/${encodeIdSegment(id, "ENTRY_NOT_FOUND", "an entry's id")}`);
-  const query = ({ includePagination = false, ...body }: EntryQuery & { cursor?: string | true }) =>
-    requestJson<FoundEntries>("POST", sourcePath("query"), { type: "select", includePagination, ...body });
+  const query = ({ includePagination = false, ...body }: EntryQuery & { cursor?: string | true }) => {
+    refuseUndefined(body.where ?? {}, "where");
+    refuseUndefined(body.aggregate ?? [], "aggregate");
+    return requestJson<FoundEntries>("POST", sourcePath("query"), { type: "select", includePagination, ...body });
+  };
   const at = (options: EntryQuery, cursor: string | true): Promise<EntryPage> =>
     query({ ...options, cursor }).then((page) => createEntryPage(page, (next) => at(options, next)));
 
@@ -171,7 +174,10 @@ function connectDataSource(to: SourceRef): DataSourceConnection {
     insert: (data) => requestJson("POST", sourcePath("entries"), data),
     update: (id, data, { ifUpdatedAt } = {}) => requestJson("PUT", entryPath(id), data, ifMatch(ifUpdatedAt)),
     removeById: (id, { ifUpdatedAt } = {}) => requestJson("DELETE", entryPath(id), undefined, ifMatch(ifUpdatedAt)),
-    remove: (options) => requestJson("POST", sourcePath("query"), { type: "delete", where: options?.where }),
+    remove(options) {
+      refuseUndefined(options?.where ?? {}, "where");
+      return requestJson("POST", sourcePath("query"), { type: "delete", where: options?.where });
+    },
     append: (rows) => sendImport(sourcePath("import", { append: "true" }), rows),
     replaceWith: (rows) => sendImport(sourcePath("import"), rows),
     import: (input) => sendImport(sourcePath("import"), input),
@@ -183,7 +189,11 @@ function connectDataSource(to: SourceRef): DataSourceConnection {
     getIndexes: (columns) =>
       requestJson("GET", sourcePath(`indexes/${columns.map((column) => columnSegment(column)).join(",")}`)),
   };
-  return { ...wrapRejections(calls), subscribe: ({ where } = {}, callback) => followChanges(to, where, callback) };
+  const subscribe: DataSourceConnection["subscribe"] = ({ where } = {}, callback) => {
+    refuseUndefined(where ?? {}, "where");
+    return followChanges(to, where, callback);
+  };
+  return { ...wrapRejections(calls), subscribe };
 }
 
 async function requestDataSource(answer: Promise<{ dataSource: DataSource }>): Promise<DataSource> {
