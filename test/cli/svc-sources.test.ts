@@ -1,5 +1,5 @@
 /** Tests sources in a project folder: the command line sends their files, the service builds them, and a pull restores them. */
-import { readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { load } from "js-yaml";
@@ -255,6 +255,9 @@ export async function execute({ payload, settings }: ActionContext<{ n: number }
     }
     const plain = await svc(folder, ["check"]);
     expect(plain.err).to.match(/7 errors of types\nactions\/typed\/action\.ts:9:12: Property '_zone'/);
+    rmSync(join(folder, "tsconfig.json"));
+    const unchecked = await svc(folder, ["check"]);
+    expect([unchecked.code, unchecked.err]).to.match(/^1,error tsconfig\.json is missing; svc init writes one/);
   });
 
   it("finds no type error in real-world actions", async () => {

@@ -8,6 +8,7 @@ import { CliError } from "../failure.js";
 import { Project } from "../project.js";
 import type { Run, Session } from "../session.js";
 
+const TSCONFIG_FILE = "tsconfig.json";
 const OUTPUT_MAX_BYTES = 16 * 1024 * 1024;
 /** Matches `actions/hello/action.ts(13,5): error TS2322: …`. Further lines of one message begin with a space. */
 const LOCATED_ERROR = /^([^\n(]+)\((\d+),(\d+)\): error (TS\d+): /;
@@ -41,7 +42,7 @@ function faultsIn(text: string): TypeFault[] {
 /** Runs the compiler of this package, never the project's, because a pulled project must not provide a program that runs. */
 function runCompiler(root: string, over: AbortSignal | undefined): Promise<{ code: number; text: string }> {
   const compiler = join(createRequire(import.meta.url).resolve("typescript/package.json"), "../bin/tsc");
-  const args = [compiler, "--noEmit", "--pretty", "false", "-p", join(root, "tsconfig.json")];
+  const args = [compiler, "--noEmit", "--pretty", "false", "-p", join(root, TSCONFIG_FILE)];
   return new Promise((resolve) => {
     const options = { cwd: root, maxBuffer: OUTPUT_MAX_BYTES, ...(over && { signal: over }) };
     execFile(process.execPath, args, options, (error, stdout, stderr) =>
@@ -51,13 +52,13 @@ function runCompiler(root: string, over: AbortSignal | undefined): Promise<{ cod
 }
 
 /**
- * Writes svc.d.ts for the app, then checks the project.
+ * Writes svc.d.ts for the app, then checks the project. Does nothing if the project has no tsconfig.json.
  * @param over ends the check, without a result
  * @throws CliError if a file has a type error
  */
 export async function checkTypes(session: Session, over?: AbortSignal): Promise<void> {
   const project = new Project(session.target.root);
-  if (!project.hasFile("tsconfig.json")) return;
+  if (!project.hasFile(TSCONFIG_FILE)) return;
   await writeTypes(session, project);
   const { code, text } = await runCompiler(session.target.root, over);
   if (code === 0 || over?.aborted) return;
@@ -101,6 +102,8 @@ export function addCheck(program: Command, run: Run): void {
     .description("check the types of the folder's files against this app")
     .action(() =>
       run(async (session) => {
+        if (!new Project(session.target.root).hasFile(TSCONFIG_FILE))
+          throw new CliError(`${TSCONFIG_FILE} is missing; svc init writes one into a new folder`);
         await checkTypes(session);
         session.output.line("No errors of types", "green");
         session.output.json({ errors: [] });
