@@ -33,7 +33,7 @@ describe("worker threads", () => {
   it("end a call that takes too much memory, and nothing else", async () => {
     const { call } = threadsOf<boolean, number>(
       "(floods) => { const all = []; while (floods) all.push([all.length]); return 1 }",
-      { memoryMb: 16 },
+      { memoryMb: 16, timeoutMs: 60_000 },
     );
     expect(await call(true)).to.deep.equal({ ok: false, limit: "memory" });
     expect(await call(false)).to.deep.equal({ ok: true, value: 1 });
