@@ -2,7 +2,7 @@
  * Tests which process the watch blames for a flood. It decides by the processor time that processes used while the browser did not respond.
  */
 import { expect } from "chai";
-import { senderOf, type UsageSample } from "../../../src/engine/browser/watch/floods.js";
+import { isStarved, senderOf, type UsageSample } from "../../../src/engine/browser/watch/floods.js";
 
 const BROWSER = 1;
 const WINDOW_MS = 150;
@@ -53,5 +53,21 @@ describe("the sender of a flood", () => {
     const before = noted(0, { [BROWSER]: [1_000, 500] });
     const after = noted(WINDOW_MS, { [BROWSER]: [1_140, 560], 2: [100, 60] });
     expect(senderOf(before, after)).to.equal(null);
+  });
+});
+
+describe("a browser that does not answer", () => {
+  const WAITED_MS = 5_000;
+  const starves = (ran: number, isAnyRunnable: boolean) =>
+    isStarved({ ran: 70_000, isAnyRunnable: true }, { ran: 70_000 + ran, isAnyRunnable }, WAITED_MS);
+
+  it("is starved if a thread could run, and its threads got little processor time", () => {
+    expect(starves(0, true)).to.equal(true);
+    expect(starves(1_200, true)).to.equal(true);
+  });
+
+  it("is not starved if it is stopped or flooded", () => {
+    expect(starves(0, false)).to.equal(false);
+    expect(starves(1_300, true)).to.equal(false);
   });
 });

@@ -8,6 +8,8 @@ import {
   listProcesses,
   type MeasuredProcess,
   measureProcesses,
+  readServingThreads,
+  type ServingThreads,
   signalProcess,
 } from "./processes.js";
 
@@ -31,6 +33,8 @@ const SERVING_SHARE = 0.25;
 const FORGIVEN_AFTER_MS = 10_000;
 /** A browser that does not answer for this long is replaced. */
 const HUNG_MS = 5_000;
+/** The same for a starved browser: it waits for a processor, because the machine is overloaded. */
+const STARVED_MS = 60_000;
 /** A crash within this time after the browser's first response since a kill counts as the effect of the kill. */
 const CAUSED_WITHIN_MS = 2_000;
 
@@ -40,10 +44,21 @@ export interface UsageSample {
   usages: Map<number, MeasuredProcess>;
 }
 
-/** A request that the browser has not answered, and the last usage that was measured since. */
+/** A request that the browser has not answered. */
 interface Question {
   at: number;
+  /** Last usage that was measured since. */
   sample: UsageSample | null;
+  /** The browser's own threads at the first measurement. */
+  threads: ServingThreads | null;
+}
+
+/**
+ * True if the browser could not answer for lack of processor time since `before`, `ms` ago. A stopped browser has no thread that could run,
+ * and a flooded one runs most of the time.
+ */
+export function isStarved(before: ServingThreads, after: ServingThreads, ms: number): boolean {
+  return after.isAnyRunnable && after.ran - before.ran < SERVING_SHARE * ms;
 }
 
 /** Returns the renderer that sent most between two samples; null if none sent much, or the browser did not process it. */
@@ -95,7 +110,7 @@ export class FloodWatch {
 
   private sendQuestion(): void {
     const { connection } = this.chromium;
-    this.question = { at: Date.now(), sample: null };
+    this.question = { at: Date.now(), sample: null, threads: null };
     // The network service, which sends the requests of all runs, answers the second command.
     Promise.all([listProcesses(connection, 0), connection.send("Storage.getCookies", undefined, { timeout: 0 })])
       .then(([processes]) => {
@@ -112,6 +127,10 @@ export class FloodWatch {
     if (this.causedUntil === Number.POSITIVE_INFINITY) this.causedUntil = Date.now() + CAUSED_WITHIN_MS;
     for (const pid of this.paused) signalProcess(pid, "SIGCONT");
     this.paused.clear();
+  }
+
+  private isStarvedFor({ threads }: Question, ms: number): boolean {
+    return threads !== null && isStarved(threads, readServingThreads(this.group), ms);
   }
 
   private async sample(): Promise<UsageSample> {
@@ -137,9 +156,11 @@ export class FloodWatch {
    */
   private async checkLate(late: Question): Promise<void> {
     const now = Date.now();
-    if (now - late.at > HUNG_MS) await this.chromium.stop();
-    if (now - late.at < LATE_MS || (late.sample !== null && now - late.sample.at < WINDOW_MS)) return;
+    const lateMs = now - late.at;
+    if (lateMs > HUNG_MS && (lateMs > STARVED_MS || !this.isStarvedFor(late, lateMs))) await this.chromium.stop();
+    if (lateMs < LATE_MS || (late.sample !== null && now - late.sample.at < WINDOW_MS)) return;
     const before = late.sample;
+    late.threads ??= readServingThreads(this.group);
     late.sample = await this.sample();
     if (before === null || this.question !== late) return;
     const sender = senderOf(before, late.sample);

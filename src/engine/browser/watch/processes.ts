@@ -1,5 +1,5 @@
 /** Lists the processes of one browser by its own report, and reads their usage from /proc. */
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import type { Connection } from "puppeteer";
 
 const PAGE_BYTES = 4_096;
@@ -26,13 +26,18 @@ export async function listProcesses(connection: Connection, timeoutMs?: number):
   return processInfo.map(({ id, type }) => ({ pid: id, renderer: type === "renderer" }));
 }
 
+/** Returns the fields of a stat file after the name: state, parent, group, … */
+function statFields(path: string): string[] {
+  // Synchronous: /proc needs no disk, and the thread pool would cost ten times as much.
+  return readFileSync(path, "latin1")
+    .replace(/^.*\) /s, "")
+    .split(" ");
+}
+
 /** Reads the usage of a process. @returns null if it has ended, or its ID now belongs to a process of another group */
 export async function usageOf(pid: number, group: number): Promise<Usage | null> {
   try {
-    // Synchronous: /proc needs no disk, and the thread pool would cost ten times as much.
-    const fields = readFileSync(`/proc/${pid}/stat`, "latin1")
-      .replace(/^.*\) /s, "")
-      .split(" ");
+    const fields = statFields(`/proc/${pid}/stat`);
     if (Number(fields[2]) !== group) return null;
     const kernel = Number(fields[12]) * TICK_MS;
     const spent = Number(fields[11]) * TICK_MS + kernel;
@@ -40,6 +45,35 @@ export async function usageOf(pid: number, group: number): Promise<Usage | null>
   } catch {
     return null;
   }
+}
+
+/** Threads of a browser's own processes, which serve all pages. */
+export interface ServingThreads {
+  /** Processor time of all of them, in milliseconds. */
+  ran: number;
+  /** True if one of them runs or waits for a processor. */
+  isAnyRunnable: boolean;
+}
+
+/** Reads the threads of all processes of the group but renderers. Lists all processes of the machine: for rare use. */
+export function readServingThreads(group: number): ServingThreads {
+  const threads = { ran: 0, isAnyRunnable: false };
+  for (const name of readdirSync("/proc")) {
+    if (!/^\d+$/.test(name)) continue;
+    try {
+      const [, , pgrp] = statFields(`/proc/${name}/stat`);
+      if (Number(pgrp) !== group || readFileSync(`/proc/${name}/cmdline`, "latin1").includes("--type=renderer"))
+        continue;
+      for (const thread of readdirSync(`/proc/${name}/task`)) {
+        const fields = statFields(`/proc/${name}/task/${thread}/stat`);
+        threads.ran += (Number(fields[11]) + Number(fields[12])) * TICK_MS;
+        threads.isAnyRunnable ||= fields[0] === "R";
+      }
+    } catch {
+      // The process or the thread has ended.
+    }
+  }
+  return threads;
 }
 
 /** A process with its usage. */
