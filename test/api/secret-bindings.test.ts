@@ -53,10 +53,8 @@ describe("secret bindings", () => {
 
   it("are read again by the next request if they change during a read", async () => {
     await bound.bind([{ key: "_late", origin: "https://a.example", in: "header" }]);
-    const version = async (appId: number) =>
-      (
-        await rows<{ version: number }>(service.db, "SELECT secrets_version AS version FROM app WHERE id = $1", [appId])
-      )[0]!.version;
+    const sql = "SELECT secrets_version AS version FROM app WHERE id = $1";
+    const version = async (appId: number) => (await rows<{ version: number }>(service.db, sql, [appId]))[0]!.version;
     let reads = 0;
     const read = async (appId: number) => {
       reads += 1;

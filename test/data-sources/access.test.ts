@@ -1,9 +1,9 @@
 /** Tests access rules for callers: each combination of caller, operation and form of rule. Checks that hidden columns appear nowhere. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
-import { ENTRY_VERBS, type EntryVerb } from "../../src/rules/entries/access-rules.js";
+import { ENTRY_VERBS } from "../../src/rules/entries/access-rules.js";
 import { startTestService, type TestService } from "../harness/service.js";
-import { FORMS, PAGES, TRUSTED, tokensOf, type Who } from "./callers.js";
+import { CALLS_OF_VERBS, FORMS, PAGES, TRUSTED, tokensOf, type Who } from "./callers.js";
 
 const SECRET = "hidden-from-pages";
 
@@ -35,30 +35,6 @@ describe("access rules", () => {
     return { path: `${base}/${body.dataSource.id}`, id: entry!.id };
   }
 
-  /** Requests for each operation on entries: one for each route that performs it. */
-  const CALLS: Record<EntryVerb, ((path: string, id: number) => [method: string, path: string, body?: unknown])[]> = {
-    select: [
-      (path, id) => ["GET", `${path}/entries/${id}`],
-      (path) => ["POST", `${path}/query`, {}],
-      (path) => ["GET", `${path}/indexes/Name`],
-    ],
-    insert: [
-      (path) => ["POST", `${path}/entries`, { data: { Name: "b" } }],
-      (path) => ["POST", `${path}/commit`, { entries: [{ data: { Name: "b" } }] }],
-      (path) => ["POST", `${path}/import?append=true`, [{ Name: "b" }]],
-    ],
-    update: [
-      (path, id) => ["PUT", `${path}/entries/${id}`, { data: { Name: "c" } }],
-      (path, id) => ["POST", `${path}/commit`, { entries: [{ id, data: { Name: "c" } }], extend: true }],
-    ],
-    delete: [
-      (path, id) => ["DELETE", `${path}/entries/${id}`],
-      (path) => ["POST", `${path}/query`, { type: "delete", where: {} }],
-      (path, id) => ["POST", `${path}/commit`, { delete: [id] }],
-      (path) => ["POST", `${path}/commit`, { append: false }],
-    ],
-  };
-
   for (const verb of ENTRY_VERBS) {
     for (const [form, { rule, lets }] of Object.entries(FORMS)) {
       it(`${verb} by ${form} is for ${lets.join(", ") || "no page"}`, async () => {
@@ -68,7 +44,7 @@ describe("access rules", () => {
         // Requests that are refused or only read share this data source, because they do not change it.
         const untouched = await sample(rules);
         for (const who of PAGES) {
-          for (const [at, call] of CALLS[verb].entries()) {
+          for (const [at, call] of CALLS_OF_VERBS[verb].entries()) {
             const { path, id } = lets.includes(who) && verb !== "select" ? await sample(rules) : untouched;
             const [method, to, body] = call(path, id);
             const { http, body: answer } = await service.rest(method, to, { as: tokenOfCaller(who), body });
@@ -84,7 +60,7 @@ describe("access rules", () => {
 
     it(`${verb} needs no rule for ${TRUSTED.join(", ")}`, async () => {
       for (const who of TRUSTED) {
-        for (const call of CALLS[verb]) {
+        for (const call of CALLS_OF_VERBS[verb]) {
           const { path, id } = await sample([]);
           const [method, to, body] = call(path, id);
           expect(
@@ -98,7 +74,7 @@ describe("access rules", () => {
     it(`${verb} grants nothing else`, async () => {
       for (const other of ENTRY_VERBS.filter((one) => one !== verb)) {
         const { path, id } = await sample([{ type: [verb], allow: "all" }]);
-        for (const call of CALLS[other]) {
+        for (const call of CALLS_OF_VERBS[other]) {
           const [method, to, body] = call(path, id);
           const answer = await service.rest(method, to, { as: "live", body });
           expect(answer.body.status, `${other} ${to}`).to.equal("DATA_SOURCE_ACCESS_DENIED");

@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { hashToken, newToken } from "../../src/operations/access/tokens.js";
+import type { EntryVerb } from "../../src/rules/entries/access-rules.js";
 import type { TestService } from "../harness/service.js";
 
 const HOOKS = [{ type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"] } }];
@@ -60,3 +61,30 @@ export async function tokensOf(service: TestService): Promise<Partial<Record<Who
   }
   return tokens;
 }
+
+/** Requests for each operation on entries: one for each route that performs it. */
+export const CALLS_OF_VERBS: Record<
+  EntryVerb,
+  ((path: string, id: number) => [method: string, path: string, body?: unknown])[]
+> = {
+  select: [
+    (path, id) => ["GET", `${path}/entries/${id}`],
+    (path) => ["POST", `${path}/query`, {}],
+    (path) => ["GET", `${path}/indexes/Name`],
+  ],
+  insert: [
+    (path) => ["POST", `${path}/entries`, { data: { Name: "b" } }],
+    (path) => ["POST", `${path}/commit`, { entries: [{ data: { Name: "b" } }] }],
+    (path) => ["POST", `${path}/import?append=true`, [{ Name: "b" }]],
+  ],
+  update: [
+    (path, id) => ["PUT", `${path}/entries/${id}`, { data: { Name: "c" } }],
+    (path, id) => ["POST", `${path}/commit`, { entries: [{ id, data: { Name: "c" } }], extend: true }],
+  ],
+  delete: [
+    (path, id) => ["DELETE", `${path}/entries/${id}`],
+    (path) => ["POST", `${path}/query`, { type: "delete", where: {} }],
+    (path, id) => ["POST", `${path}/commit`, { delete: [id] }],
+    (path) => ["POST", `${path}/commit`, { append: false }],
+  ],
+};

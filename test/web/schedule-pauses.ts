@@ -1,8 +1,26 @@
-/** Pauses and resumes one schedule in Studio's list. Meanwhile, one response of the service is lost. */
+/** A sample of a schedule, and a walk that pauses and resumes it in Studio's list while one response of the service is lost. */
 import { expect } from "chai";
 import type { Page } from "puppeteer";
 import type { TestService } from "../harness/service.js";
 import type { StudioPage } from "./studio-page.js";
+
+/** Request body of an action with a schedule. */
+export const SCHEDULED_ACTION = {
+  name: "nightly",
+  active: true,
+  triggers: [{ trigger: "manual" }, { trigger: "schedule" }],
+  frequency: "0 3 * * *",
+  // A run that does not end would delay the end of the service by its grace period.
+  code: "async function execute() {}",
+};
+
+/** Stores a skipped scheduled run of the live version, which was due an hour ago. */
+export const insertSkippedTick = ({ db, appId }: TestService, actionId: number) =>
+  db.query(
+    `INSERT INTO run (app_id, action_id, copy, trigger, payload, tick, reason, state, finished_at)
+     VALUES ($1, $2, 'production', 'schedule', '{}', now() - interval '1 hour', 'still running', 'skipped', now())`,
+    [appId, actionId],
+  );
 
 interface StudioSession {
   service: TestService;

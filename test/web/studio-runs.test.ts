@@ -5,8 +5,8 @@ import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
-import { BOOKING_CODE, ENDLESS_CODE, insertSkippedTick, SCHEDULED_ACTION, waitForLinks } from "./runs-samples.js";
-import { pauseOneSchedule } from "./schedule-pauses.js";
+import { BOOKING_CODE, ENDLESS_CODE, listedLinks, waitForLinks } from "./runs-samples.js";
+import { insertSkippedTick, pauseOneSchedule, SCHEDULED_ACTION } from "./schedule-pauses.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
 describe("runs in Studio", () => {
@@ -23,10 +23,7 @@ describe("runs in Studio", () => {
     (await service.rest("POST", `${path()}/actions/${action}/run`, { body: payload })).body.runId;
   const waitForEnd = (runId: number) =>
     until(async () => (await service.rest("GET", `${path()}/runs/${runId}`)).body.run.finishedAt);
-  const open = (fragment: string) =>
-    page.evaluate(`location.hash = ${JSON.stringify(`#/${service.appId}/${fragment}`)}`);
-  const lines = () =>
-    page.$$eval(".runs-box .run-link", (all) => all.map((one) => one.getAttribute("href")!.split("?")[0]));
+  const open = (fragment: string) => studio.open(`${service.appId}/${fragment}`);
   const hrefOf = (runId: number) => `#/${service.appId}/runs/${runId}`;
   /** Waits until the list has exactly these runs in this order. Runs that were cancelled before are ignored. */
   const waitForRuns = (...runs: number[]) => waitForLinks(page, runs.map(hrefOf));
@@ -338,7 +335,7 @@ describe("runs in Studio", () => {
     await page.waitForFunction(
       `(() => { ${bottom}; return [...document.querySelectorAll(".runs-box .run-link")].some((one) => one.getAttribute("href").split("?")[0] === ${JSON.stringify(hrefOf(runIds["good"]!))}); })()`,
     );
-    expect((await lines()).length).to.be.lessThan(80);
+    expect((await listedLinks(page)).length).to.be.lessThan(80);
     await service.db.query("DELETE FROM run WHERE started_at = finished_at");
   });
 
@@ -383,9 +380,8 @@ describe("runs in Studio", () => {
     await page.waitForSelector(".week .due");
     expect(await page.$$eval(".week .due", (all) => all.length)).to.equal(7);
     const nightly = (await studio.rowsOf("Schedules")).find(([name]) => name?.name === "nightly")!;
-    expect(nightly.map(({ name }) => name).slice(1, 5)).to.match(
-      /^At 03:00.*0 3 \* \* \*,[A-Z][a-z]{2}, .*03:00.*,.*,on$/,
-    );
+    const cells = nightly.map(({ name }) => name).slice(1, 5);
+    expect(cells).to.match(/^At 03:00.*0 3 \* \* \*,[A-Z][a-z]{2}, .*03:00.*,.*,on$/);
     await page.click('button[aria-label="Run now: nightly"]');
     await page.waitForSelector(".schedule-table a[href*='/runs/']");
     await studio.button("Pause all schedules");

@@ -87,7 +87,7 @@ function llmsText({ library }: DocsSite, base: string): string {
   ].join("\n\n");
 }
 
-/** Pages that help nobody to use the service. llms.txt lists them, but llms-full.txt, which readers load as a whole, leaves them out. */
+/** Pages about the project, not its use. llms.txt lists them. llms-full.txt, which programs load as a whole, leaves them out. */
 const LEFT_OUT_SLUGS: readonly string[] = ["changelog", "benchmarks", "contributing", "internals/adr"];
 
 function llmsFullText(docs: DocsSite, base: string): string {

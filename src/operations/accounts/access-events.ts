@@ -13,7 +13,7 @@ export interface AccessEvent {
   organizationId?: number | null;
   /** ID of the person who has made the change; null if unknown. */
   personId?: number | null;
-  /** ID of the person whom the entry is about. */
+  /** ID of the person that the entry describes. */
   subjectId?: number | null;
   address?: string | undefined;
   data?: Record<string, unknown>;

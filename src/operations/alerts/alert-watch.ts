@@ -175,7 +175,7 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
     return new Map(actionNames.map(({ id, name }) => [id, name]));
   }
 
-  /** Queues messages that are due, if the rule has any left for this hour. @returns true if people have been told that the rule fires */
+  /** Queues messages that are due, up to the hourly limit of the rule. @returns true if the rule has sent a message since it fired */
   async function settleCase(manager: EntityManager, alertCase: AlertCase, name: string | undefined): Promise<boolean> {
     const { rule, actionId, before, standing, fired } = alertCase;
     const at = new Date(now());

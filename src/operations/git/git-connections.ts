@@ -125,7 +125,7 @@ export function createGitConnections(options: {
     throw new ActionError("REQUEST_INVALID", "token is required with another url: pass it, or null for none");
   }
 
-  /** Creates a credential that names the connection as the author of its changes. Nobody can sign in with it. */
+  /** Creates a credential that names the connection as the author of its changes. No one can sign in with it. */
   async function credentialFor(manager: EntityManager, { personId }: Caller): Promise<number> {
     return (await credentials.issue({ kind: "editor", personId, name: "git" }, manager)).id;
   }

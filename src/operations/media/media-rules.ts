@@ -1,6 +1,6 @@
 /**
  * Reads and replaces the access rules of folders and files. Only editors and programs of the app may do so, not the
- * users to whom the rules apply.
+ * users that the rules apply to.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";

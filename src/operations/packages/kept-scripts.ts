@@ -47,7 +47,7 @@ export interface KeptScript {
 const IN_MEMORY_BYTES = 64 * 1024 * 1024;
 /** Time for which a version that the registry chose is reused. */
 const CHOICE_FRESH_MINUTES = 10;
-/** Days after which a version that the registry chose is forgotten if nobody has used it. */
+/** Days after which a version that the registry chose is removed if no action has used it. */
 const CHOICE_KEPT_DAYS = 30;
 /** Interval in which a use is recorded at most once. It is much shorter than the time for which unused versions are stored. */
 const CHOSEN_LATELY_MS = 60_000;

@@ -1,5 +1,5 @@
 /**
- * Finds the renderer that fills the memory of the browser's own processes. These do not report to whom the data belong.
+ * Finds the renderer that fills the memory of the browser's own processes. These processes do not report which page their data belongs to.
  * So all suspected renderers are paused, and then each one continues for a moment, until the browser's memory grows.
  */
 import { setTimeout as delay } from "node:timers/promises";
