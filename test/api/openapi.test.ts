@@ -1,12 +1,15 @@
 /** Tests the OpenAPI document: it is valid, complete, consistent with the responses, and sufficient to generate a client. */
+import { readFileSync, writeFileSync } from "node:fs";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { expect } from "chai";
 import { pino } from "pino";
 import { ROUTES } from "../../src/api/rest/routes.js";
 import { createApi } from "../../src/api/server.js";
 import { SAMPLE_RESPONSES } from "../../src/cli/reference/rest-responses.js";
+import { type RecordedResponse, shownResponse } from "../../src/cli/reference/shown-response.js";
 import { NO_TRACING } from "../../src/operations/watch/tracing.js";
-import { readPage } from "../docs/pages.js";
+import { ROOT, readPage } from "../docs/pages.js";
+import { differences } from "../docs/response.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { addressOf, type KnownIds, requestsInOrder, storeId } from "./shown-requests.js";
 
@@ -79,21 +82,18 @@ function clientOf(document: Schema, base: string, token: string) {
   };
 }
 
-/** Settings in samples, whose names the app chooses. */
-const CHOSEN_NAMES = /^_?_?(?:title|note|apiKey)$/;
+/** Recorded responses of the reference. `RECORD_RESPONSES=1` writes them again. Then format the file by biome, and run `npm run reference`. */
+const RECORDED_FILE = `${ROOT}src/cli/reference/rest-responses.json`;
 
-/** Returns the paths of the sample's fields that the response lacks. The first item of a list needs the fields that any item of the response has. */
-function missingFields(sample: unknown, body: unknown, path = ""): string[] {
-  if (Array.isArray(sample)) {
-    if (!Array.isArray(body) || typeof body[0] !== "object") return [];
-    return missingFields(sample[0], Object.assign({}, ...body), path);
-  }
-  if (typeof sample !== "object" || sample === null || body === null) return [];
-  return Object.entries(sample).flatMap(([name, value]) => {
-    if (name === "…" || CHOSEN_NAMES.test(name)) return [];
-    if (typeof body !== "object" || !(name in (body as object))) return [`${path}${name}`];
-    return missingFields(value, (body as Record<string, unknown>)[name], `${path}${name}.`);
-  });
+/** Durations, which differ from run to run. */
+const isDuration = (difference: string): boolean => /(?:Ms|p50|p95): [^:]*$/.test(difference);
+
+/** Returns a sample without the marks `…` for further fields and items. */
+function withoutMarks(sample: unknown): unknown {
+  if (Array.isArray(sample)) return sample.filter((item) => item !== "…").map(withoutMarks);
+  if (typeof sample !== "object" || sample === null) return sample;
+  const fields = Object.entries(sample).filter(([name]) => name !== "…");
+  return Object.fromEntries(fields.map(([name, value]) => [name, withoutMarks(value)]));
 }
 
 describe("the OpenAPI document", function () {
@@ -249,6 +249,20 @@ describe("the OpenAPI document", function () {
     expect([refusal.status, refusal.body["status"]]).to.deep.equal([409, "NAME_ALREADY_EXISTS"]);
   });
 
+  it("describes the fields of each sample response that the reference shows", () => {
+    const wrong = Object.entries(SAMPLE_RESPONSES).flatMap(([route, sample]) => {
+      const [method = "", path = ""] = route.split(" ");
+      const responses: Schema = document["paths"][path]?.[method.toLowerCase()]?.responses ?? {};
+      const [, response] = Object.entries<Schema>(responses).findLast(([code]) => /^2/.test(code)) ?? [];
+      const schema = response?.["content"]?.["application/json"].schema;
+      if (!schema) return [`${route}: the document has no schema of the response`];
+      return faults(withoutMarks(sample), schema, document["components"].schemas)
+        .filter((fault) => !fault.endsWith(" is missing"))
+        .map((fault) => `${route}: ${fault}`);
+    });
+    expect(wrong).to.deep.equal([]);
+  });
+
   it("matches the real response to each request that the reference shows", async () => {
     const { paths, components } = document;
     const ids: KnownIds = new Map([
@@ -256,9 +270,11 @@ describe("the OpenAPI document", function () {
       ["organizationId", service.organizationId],
     ]);
     const wrong: string[] = [];
+    const responses: Record<string, RecordedResponse> = {};
     for (const request of requestsInOrder()) {
       const { route, method, path, body } = request;
-      const answer = await service.rest(method, addressOf(request, ids), {
+      const address = addressOf(request, ids);
+      const answer = await service.rest(method, address, {
         as: "admin",
         ...(body !== undefined && { body }),
       });
@@ -266,11 +282,19 @@ describe("the OpenAPI document", function () {
       const schema = documented?.content?.["application/json"]?.schema;
       const found = documented ? faults(answer.body, schema ?? {}, components.schemas) : [JSON.stringify(answer.body)];
       wrong.push(...found.map((fault) => `${route} ${answer.http}: ${fault}`));
-      const unreturned = missingFields(SAMPLE_RESPONSES[route], answer.body);
-      wrong.push(...unreturned.map((field) => `${route}: the response has no ${field}`));
+      responses[route] = { address, http: answer.http, body: shownResponse(answer.body) };
       storeId(ids, request, answer.body);
     }
     expect(wrong.join("\n")).to.equal("");
+    if (process.env["RECORD_RESPONSES"]) writeFileSync(RECORDED_FILE, `${JSON.stringify(responses, null, 2)}\n`);
+    const recorded: Record<string, RecordedResponse> = JSON.parse(readFileSync(RECORDED_FILE, "utf8"));
+    expect(Object.keys(recorded).sort()).to.deep.equal(Object.keys(responses).sort());
+    const changed = Object.entries(recorded).flatMap(([route, { http, body }]) =>
+      differences({ http, body }, responses[route])
+        .filter((difference) => !isDuration(difference))
+        .map((difference) => `${route}: ${difference}`),
+    );
+    expect(changed.join("\n")).to.equal("");
     const { schemas } = components;
     const refused = await service.rest("GET", `/v3/apps/${service.appId}/actions/999999`);
     expect(faults(refused.body, { $ref: "#/components/schemas/Failure" }, schemas)).to.deep.equal([]);

@@ -21,7 +21,7 @@ export async function referencePages(root: string): Promise<Record<string, strin
   const schema = await createSchema({} as Resolvers);
   const byField = operationsByField(root);
   return {
-    "rest-routes.md": await restRoutesPage(schema, byField),
+    "rest-routes.md": await restRoutesPage(schema, byField, root),
     "graphql-operations.md": graphqlOperationsPage(schema, byField),
     "svc-calls.md": svcCallsPage(root),
     "errors.md": errorsPage(root),

@@ -88,6 +88,7 @@ export const SAMPLE_BODIES: Readonly<Record<string, unknown>> = {
   [`POST ${APP}/notifications/read`]: { ids: [1] },
   [`PUT ${APP}/notifications/{notificationId}`]: { status: "draft" },
   [`POST ${APP}/push/subscriptions`]: { endpoint: "https://push.example.com/1", keys: { p256dh: "…", auth: "…" } },
+  [`DELETE ${APP}/push/subscriptions`]: { endpoint: "https://push.example.com/1" },
   [`PUT ${APP}/origins`]: { origins: ["https://shop.example"] },
   [`PUT ${APP}/secret-bindings`]: {
     bindings: [{ key: "__stripe", origin: "https://api.stripe.com", in: "header", sealed: true, value: "sk_live_…" }],
@@ -102,7 +103,7 @@ export const SAMPLE_BODIES: Readonly<Record<string, unknown>> = {
   [`POST ${APP}/session/verify`]: { email: "ann@example.com", code: "123456" },
   [`POST ${APP}/settings`]: { title: "for everyone", _note: "for server actions", __apiKey: "write-only" },
   [`DELETE ${APP}/settings`]: { keys: ["title"] },
-  [`POST ${APP}/settings/secure`]: { settingKey: "__apiKey", value: "write-only" },
+  [`POST ${APP}/settings/secure`]: { settingKey: "apiKey", value: "write-only" },
   [`PUT ${APP}/settings/secrecy`]: { keys: ["_note"], secret: false },
   [`PUT ${APP}/git`]: {
     provider: "github",
@@ -139,12 +140,6 @@ export const QUERIES: Readonly<Record<string, string>> = {
 
 /** Routes whose body is the JSON of WebAuthn, which the browser creates. */
 export const WEBAUTHN: readonly string[] = ["POST /v1/auth/passkeys", "POST /v1/auth/passkeys/sign-in"];
-
-/** Sample tokens in responses of routes that create other tokens than API tokens. */
-export const SAMPLE_TOKENS: Readonly<Record<string, string>> = {
-  "POST /v1/admin/users": "svc_editor_…",
-  [`POST ${APP}/visitors`]: "svc_live_…",
-};
 
 /** Sample values by field name, for fields whose schema allows any value or any text. */
 export const SAMPLE_VALUES: Readonly<Record<string, unknown>> = {

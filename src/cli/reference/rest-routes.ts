@@ -1,11 +1,17 @@
-/** Reference page of the REST routes, generated from the OpenAPI document: callers, request and response of each. */
+/**
+ * Reference page of the REST routes, generated from the OpenAPI document: callers, request and response of each. The responses in
+ * rest-responses.json are recorded: `RECORD_RESPONSES=1` with test/api/openapi.test.ts writes them.
+ */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { GraphQLSchema } from "graphql";
 import { openapiDocument } from "../../api/openapi/document.js";
 import { ROUTES } from "../../api/rest/routes.js";
 import type { Operation } from "../../rules/access.js";
 import { CALLERS_NOTE, callersOf, isUnderRules } from "./callers.js";
-import { QUERIES, SAMPLE_BODIES, SAMPLE_TOKENS, SAMPLE_VALUES, WEBAUTHN } from "./rest-bodies.js";
+import { QUERIES, SAMPLE_BODIES, SAMPLE_VALUES, WEBAUTHN } from "./rest-bodies.js";
 import { SAMPLE_RESPONSES } from "./rest-responses.js";
+import { type RecordedResponse, SAMPLE_TIME } from "./shown-response.js";
 import { inlineCode, markdownTable, referencePage } from "./tables.js";
 
 interface Schema {
@@ -37,7 +43,7 @@ interface Document {
 }
 
 const EXAMPLE_BASE_URL = "http://127.0.0.1:4000";
-/** Maximum number of fields of an object in an example. The rest is behind a link to the type's GraphQL reference. */
+/** Limits of the bodies that are made from a schema. */
 const FIELDS_SHOWN = 8;
 const DEPTH_SHOWN = 2;
 
@@ -135,7 +141,7 @@ function exampleOf(schema: Schema, document: Document, depth = 0): unknown {
   const type = [schema.type ?? (schema.properties ? "object" : [])].flat()[0];
   if (type === "array") return depth > DEPTH_SHOWN ? [] : [exampleOf(schema.items ?? {}, document, depth + 1)];
   if (type === "object") return depth > DEPTH_SHOWN ? MORE_FIELDS : objectOf(schema, document, depth);
-  if (schema.format === "date-time") return "2026-11-21T12:00:00.000Z";
+  if (schema.format === "date-time") return SAMPLE_TIME;
   return SCALARS[type ?? ""] ?? MORE_FIELDS;
 }
 
@@ -155,7 +161,10 @@ function objectOf({ properties = {} }: Schema, document: Document, depth: number
   return Object.fromEntries(names.length > FIELDS_SHOWN ? [...typeNames, ["…", "…"]] : typeNames);
 }
 
-const jsonOf = (value: unknown): string => JSON.stringify(value).replaceAll('"…":"…"', "…");
+const jsonOf = (value: unknown): string =>
+  JSON.stringify(value)
+    .replaceAll('"…":"…"', "…")
+    .replaceAll(/,"…"\]/g, ",…]");
 
 const schemaOf = (content: Record<string, { schema: Schema }> | undefined): Schema | null =>
   Object.values(content ?? {})[0]?.schema ?? null;
@@ -175,27 +184,44 @@ function bodyOf({ method, path, operation }: Row, document: Document): unknown {
   return SAMPLE_BODIES[route] ?? exampleOf(schema, document);
 }
 
-function routeText(row: Row, document: Document, callers: string): string {
+/** Names in the addresses of requests. Other parameters are IDs. */
+const NAMES_IN_ADDRESSES: Readonly<Record<string, string>> = {
+  ds: "Talks",
+  nameOrId: "greet",
+  name: "preset",
+  columns: "Title",
+  provider: "google",
+};
+
+/** Returns the status and the body of a response: the recorded one, else the sample, else a value of the schema's shape. */
+function responseOf({ method, path, operation }: Row, recorded: RecordedResponse | undefined): string {
+  if (recorded) return `${recorded.http}${recorded.body === "" ? "" : ` ${jsonOf(recorded.body)}`}`;
+  // The status 200 of a plan stands before the 201 of the change itself.
+  const [status = "200", answer] = Object.entries(operation.responses).findLast(([code]) => /^2/.test(code)) ?? [];
+  const sample = SAMPLE_RESPONSES[`${method} ${path}`];
+  if (sample) return `${status} ${jsonOf(sample)}`;
+  if (answer?.content) throw new Error(`no response to ${method} ${path}: record it, or add a sample`);
+  return status;
+}
+
+function routeText(row: Row, document: Document, callers: string, recorded: RecordedResponse | undefined): string {
   const { method, path, operation } = row;
   const summary = operation.summary ?? ROUTE_SUMMARIES[`${method} ${path}`] ?? "";
   const body = bodyOf(row, document);
-  // The status 200 of a plan stands before the 201 of the change itself.
-  const [status = "200", answer] = Object.entries(operation.responses).findLast(([code]) => /^2/.test(code)) ?? [];
   const query = (operation.parameters ?? [])
     .filter((parameter) => parameter.in === "query")
     .map(({ name }) => inlineCode(name));
-  const answered = schemaOf(answer?.content);
-  const address = path.replaceAll(/\{\w+\}/g, (name) => (/action|name|ds/i.test(name) ? name : "1"));
-  const request = `${method} ${EXAMPLE_BASE_URL}${address}${QUERIES[`${method} ${path}`] ?? ""}${body === null ? "" : `\n${jsonOf(body)}`}`;
+  const filledIn = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => NAMES_IN_ADDRESSES[name] ?? "1");
+  const address = recorded?.address ?? `${filledIn}${QUERIES[`${method} ${path}`] ?? ""}`;
+  const request = `${method} ${EXAMPLE_BASE_URL}${address}${body === null ? "" : `\n${jsonOf(body)}`}`;
   const routeNotes = [
     summary,
     `- Callers: ${callers}`,
     ...(query.length > 0 ? [`- Query parameters: ${query.join(", ")}`] : []),
   ];
-  const sample = SAMPLE_RESPONSES[`${method} ${path}`];
-  const response = answered ? ` ${jsonOf(sample ?? exampleOf(answered, document))}` : "";
-  const token = SAMPLE_TOKENS[`${method} ${path}`];
-  const example = `${request}\n\n${status}${token ? response.replace(String(SAMPLE_VALUES["token"]), token) : response}`;
+  const example = `${request}
+
+${responseOf(row, recorded)}`;
   return `### ${method} ${path}\n\n${routeNotes.join("\n")}\n\n\`\`\`text\n${example}\n\`\`\``;
 }
 
@@ -216,7 +242,11 @@ function routeCallers({ operation }: Row, byField: ReadonlyMap<string, readonly 
 export async function restRoutesPage(
   schema: GraphQLSchema,
   byField: ReadonlyMap<string, readonly Operation[]>,
+  root: string,
 ): Promise<string> {
+  const recorded: Readonly<Record<string, RecordedResponse>> = JSON.parse(
+    readFileSync(join(root, "src/cli/reference/rest-responses.json"), "utf8"),
+  );
   const document = (await openapiDocument(schema, ROUTES, EXAMPLE_BASE_URL)) as Document;
   const rows = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]): Row => ({ method: method.toUpperCase(), path, operation })),
@@ -225,14 +255,14 @@ export async function restRoutesPage(
   const tags = [...new Set(rows.map(tagOf))].sort();
   const lead = `For everyone who calls the service over HTTP. [The API](api.md) explains credentials, errors, limits and conditional requests.
 
-**Examples** show the shape of a body. A \`…\` stands for further fields, which [the GraphQL types](graphql-operations.md#types) list.
+**Examples** show real responses. A \`…\` stands for further fields, items or characters. [The GraphQL types](graphql-operations.md#types) list all fields.
 
 **Next page of a list.** Send the \`nextCursor\` of the response as \`cursor\`. For runs, send \`nextBefore\` as \`before\`.
 
 **IDs and names.** Where a path accepts an ID or a name, digits are an ID. With the query parameter \`by=name\` they are a name.`;
   const sections = tags.map((tag) => {
     const tagRows = rows.filter((row) => tagOf(row) === tag);
-    return `## ${tag}\n\n${tagRows.map((row) => routeText(row, document, routeCallers(row, byField))).join("\n\n")}`;
+    return `## ${tag}\n\n${tagRows.map((row) => routeText(row, document, routeCallers(row, byField), recorded[`${row.method} ${row.path}`])).join("\n\n")}`;
   });
   const otherTable = markdownTable(
     ["route", "what it does", "page"],

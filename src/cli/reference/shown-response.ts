@@ -1,0 +1,46 @@
+/**
+ * Shortens the real response of a route to what the reference shows: the same fields and values on each recording. Read this to record the
+ * responses again.
+ */
+
+/** Maximum number of fields of an object that the reference shows. */
+const FIELDS_SHOWN = 8;
+const DEPTH_SHOWN = 3;
+/** Stands for every time in a response. */
+export const SAMPLE_TIME = "2026-11-21T12:00:00.000Z";
+/** Maximum length of a text that the reference shows in full. */
+const TEXT_SHOWN = 160;
+
+/** A real response of a route, as the test of the reference recorded it. */
+export interface RecordedResponse {
+  /** Path and query string of the request. */
+  address: string;
+  http: number;
+  body: unknown;
+}
+
+function shownText(text: string): string {
+  const fixed = text
+    .replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, SAMPLE_TIME)
+    .replaceAll(/\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d)[+-]\d\d:\d\d/g, `${SAMPLE_TIME.slice(0, 10)}T$1+01:00`)
+    .replaceAll(/http:\/\/(127\.0\.0\.1|localhost):\d+/g, "http://$1:4000")
+    .replaceAll(/\bsvc_([a-z]+)_[\w-]{12,}/g, "svc_$1_…")
+    .replaceAll(/[\w+/=-]{32,}/g, "…");
+  return fixed.length > TEXT_SHOWN ? `${fixed.slice(0, TEXT_SHOWN)}…` : fixed;
+}
+
+/** Returns the part of a response that the reference shows. `…` stands for further fields, items or characters. */
+export function shownResponse(value: unknown, depth = 0): unknown {
+  if (typeof value === "string") return shownText(value);
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) {
+    const [first, ...others] = value;
+    return typeof first === "object"
+      ? [shownResponse(first, depth + 1), ...(others.length > 0 ? ["…"] : [])]
+      : value.slice(0, FIELDS_SHOWN).map((item) => shownResponse(item, depth));
+  }
+  const fields = Object.entries(value);
+  if (fields.length > 0 && depth > DEPTH_SHOWN) return { "…": "…" };
+  const shown = fields.slice(0, FIELDS_SHOWN).map(([name, field]) => [name, shownResponse(field, depth + 1)] as const);
+  return Object.fromEntries(fields.length > FIELDS_SHOWN ? [...shown, ["…", "…"]] : shown);
+}
