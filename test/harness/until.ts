@@ -1,5 +1,6 @@
 /** Waits for a condition that no event signals, up to a limit. */
 import { setTimeout as delay } from "node:timers/promises";
+import { inspect, isDeepStrictEqual } from "node:util";
 
 const POLL_MIN_MS = 10;
 /**
@@ -23,4 +24,19 @@ export async function until<T>(condition: () => T | Promise<T>, limitMs = LIMIT_
     if (waited > limitMs) throw new Error(`the condition did not hold within ${limitMs} ms: ${condition}`);
     await delay(Math.min(POLL_MAX_MS, Math.max(POLL_MIN_MS, waited / 20)));
   }
+}
+
+/**
+ * Waits until `read` returns a value that is deeply equal to `expected`, for a state that changes some time after a step of the test.
+ * @throws Error with the last value, after `limitMs` without an equal one
+ */
+export async function untilEqual<T>(read: () => T | Promise<T>, expected: T, limitMs = LIMIT_MS): Promise<void> {
+  let last: T | undefined;
+  const isEqual = async () => {
+    last = await read();
+    return isDeepStrictEqual(last, expected);
+  };
+  await until(isEqual, limitMs).catch((cause: Error) => {
+    throw new Error(`${cause.message}: expected ${inspect(expected)}, got ${inspect(last)}`, { cause });
+  });
 }
