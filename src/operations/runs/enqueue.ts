@@ -53,6 +53,16 @@ interface EnqueuerOptions {
   holder: string;
 }
 
+/** Check of a call that names its action. */
+interface CallCheck {
+  /** Throws if the call cannot run, so that it uses no part of the queue. */
+  check(): Promise<void>;
+  /** True if the call could run a moment ago. It is then checked only by the statement that writes its row. */
+  isRunnable: boolean;
+}
+
+const isOverloaded = (error: unknown): boolean => error instanceof ActionError && error.status === "OVERLOADED";
+
 const skippedError = (runId: number, reason: string) =>
   new ActionError("RUN_SKIPPED", `the run did not start, ${reason}`, { runId });
 
@@ -82,7 +92,11 @@ export class Enqueuer {
       const facts = { replayOf: null, versionId: null, startedAt: new Date(), secretsVersion, code, traceparent };
       return { id, isRepeated, run: holder === null ? null : { ...named, ...facts, id, actionId }, waitsFor };
     };
-    return this.enqueue(named, insert, awaitedBy, () => repository.checkNamed(named));
+    return this.enqueue(named, insert, awaitedBy, {
+      check: () => repository.checkNamed(named),
+      // The routes of a request were found only if their action could run.
+      isRunnable: named.routeMatch != null,
+    });
   }
 
   /** Enqueues a run of an action that was found before. @throws OVERLOADED, RUN_SKIPPED */
@@ -99,17 +113,23 @@ export class Enqueuer {
     return this.enqueue(run, insert, null);
   }
 
-  /** @param check throws if the call may not run, so that it uses no part of the queue */
   private async enqueue(
     run: Pick<NewRun, "appId" | "payload">,
     insert: InsertRun,
     awaitedBy: number | null,
-    check?: () => Promise<void>,
+    call?: CallCheck,
   ): Promise<EnqueuedRun> {
     const slot = this.options.dispatcher.tryAcquireSlot(run.appId, awaitedBy);
-    if (!slot) await check?.();
+    if (!slot && !call?.isRunnable) await call?.check();
     const started = slot && (await this.startIn(slot, insert));
-    return started ?? this.queue(run, insert, awaitedBy);
+    if (started) return started;
+    try {
+      return await this.queue(run, insert, awaitedBy);
+    } catch (error) {
+      // A call that cannot run any more fails for this reason, and not because the queue is full.
+      if (call?.isRunnable && isOverloaded(error)) await call.check();
+      throw error;
+    }
   }
 
   /** Writes the run as running and executes it in the slot. Returns null if it must be queued first. */

@@ -1,0 +1,45 @@
+/** Tests when a call whose run must be queued is checked. The parts around the queue are replaced, because only a full queue shows it. */
+import { expect } from "chai";
+import { ActionError } from "../../src/errors.js";
+import { Enqueuer } from "../../src/operations/runs/enqueue.js";
+import type { NamedRun } from "../../src/operations/runs/run-inserts.js";
+
+describe("a call while no slot is free", () => {
+  const steps: string[] = [];
+
+  /** Enqueues a call of an inactive action while the queue is full. Resolves to the status of its error. */
+  async function statusOf(run: Pick<NamedRun, "routeMatch">): Promise<string> {
+    steps.length = 0;
+    const parts = {
+      dispatcher: { tryAcquireSlot: () => null },
+      repository: {
+        async checkNamed() {
+          steps.push("check");
+          throw new ActionError("ACTION_INACTIVE");
+        },
+      },
+      queueLimits: {
+        async takeBytes() {
+          steps.push("queue");
+          return false;
+        },
+        giveBack: () => undefined,
+      },
+      traces: { current: () => null },
+    };
+    const enqueuer = new Enqueuer(parts as unknown as ConstructorParameters<typeof Enqueuer>[0]);
+    const call = { appId: 1, payload: "{}", ...run } as NamedRun;
+    return enqueuer.enqueueNamed(call).catch((error: ActionError) => error.status) as Promise<string>;
+  }
+
+  it("uses no part of the queue if its action cannot run", async () => {
+    expect(await statusOf({})).to.equal("ACTION_INACTIVE");
+    expect(steps).to.deep.equal(["check"]);
+  });
+
+  it("fails for its action and not for the full queue, also if it comes from a trigger that was found before", async () => {
+    const routeMatch = { shapes: ["path"], shapesBeforeSecret: [], rowTexts: ["row"] };
+    expect(await statusOf({ routeMatch })).to.equal("ACTION_INACTIVE");
+    expect(steps).to.deep.equal(["queue", "check"]);
+  });
+});
