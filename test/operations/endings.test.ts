@@ -44,21 +44,22 @@ describe("runs that end together", () => {
     type: at % 2 === 0 ? "app.task.completed" : "app.task.failed",
     data: { text, payloadAt: null },
     hosts: at % 3 === 0 ? [`h${at}:443`, 'a "quoted", host'] : [],
+    requests: at % 4 === 0 ? JSON.stringify([{ host: `h${at}:443`, status: 200 }]) : null,
   });
 
-  it("each get their state, hosts and one entry, and update their actions", async () => {
+  it("each get their state, hosts, requests and one entry, and update their actions", async () => {
     const ids: number[] = [];
     for (let at = 0; at < 20; at += 1) ids.push(await start(at));
     const ended = await Promise.all(ids.map((id, at) => repository.finish(id, HOLDER, ending(at))));
     expect(ended).to.deep.equal(Array(20).fill(true));
     const rows = await db.query(
-      `SELECT run.id, run.state, run.hosts, entry.type, entry.data, entry.task_id AS task
+      `SELECT run.id, run.state, run.hosts, run.requests::text AS requests, entry.type, entry.data, entry.task_id AS task
          FROM run JOIN execution_log entry ON entry.run_id = run.id ORDER BY run.id`,
     );
     expect(rows).to.deep.equal(
       ids.map((id, at) => {
-        const { state, type, hosts } = ending(at);
-        return { id, state, hosts, type, data: { at }, task: actions[at % actions.length] };
+        const { state, type, hosts, requests } = ending(at);
+        return { id, state, hosts, requests, type, data: { at }, task: actions[at % actions.length] };
       }),
     );
     const [{ touched }] = await db.query("SELECT count(*) AS touched FROM action WHERE last_run_at IS NOT NULL");

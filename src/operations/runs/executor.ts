@@ -33,6 +33,7 @@ const LOAD_ACTION = `SELECT name, code, environment, dependencies, assets, timeo
           integration_origins AS "integrationOrigins", source->>'map' AS map FROM action WHERE id = $1`;
 /* Selects a version as text. JavaScript parses it, because PostgreSQL's ->> refuses JSON that contains \u0000 anywhere. */
 const LOAD_VERSION = "SELECT data FROM action_version WHERE id = $1";
+/* The end of a run stores its requests too. This statement stores those of a run that another process has ended. */
 const STORE_REQUESTS = "UPDATE run SET requests = $2 WHERE id = $1";
 
 /** Maximum number of scans of one outcome. If secrets changed during each scan, the run fails. */
@@ -150,11 +151,13 @@ export class RunExecutor {
       unscannedEvaluation(this.failureOf(run, error)),
     );
     const durationMs = performance.now() - startedAt;
-    await this.tryAfterwards(run, "store its requests", () => this.storeRequests(run, details));
     let { outcome } = result;
     try {
       outcome = await this.finish(run, holder, result, details, durationMs, signal);
       return outcome;
+    } catch (error) {
+      await this.storeRequests(run, details);
+      throw error;
     } finally {
       const ended = { mode: details.mode ?? ("none" as const), outcome: labelOf(outcome) };
       this.options.measures.runEnded({ appId: run.appId, trigger: run.trigger, ...ended, durationMs });
@@ -270,8 +273,13 @@ export class RunExecutor {
     return send;
   }
 
-  private async storeRequests({ id }: RunRecord, { requests }: RunDetails): Promise<void> {
-    if (requests.length > 0) await rows(this.options.db, STORE_REQUESTS, [id, JSON.stringify(requests)]);
+  /** Stores the requests of a run whose end this process could not write. */
+  private async storeRequests(run: RunRecord, { requests }: RunDetails): Promise<void> {
+    if (requests.length === 0) return;
+    const values = [run.id, JSON.stringify(requests)];
+    await this.tryAfterwards(run, "store its requests", async () => {
+      await rows(this.options.db, STORE_REQUESTS, values);
+    });
   }
 
   /** Runs a step that follows the evaluation. A failure is logged and does not change the outcome. */
@@ -304,9 +312,11 @@ export class RunExecutor {
     const scanned = exit ? await exit.scanOutcome(outcome, isCut) : outcome;
     if (exit) details.payload = await maskedPayload(run, exit);
     const ending = serverEnding(run, scanned, durationMs, details.payload ?? undefined);
-    const facts = { hosts: [...details.hosts], secretsVersion: exit?.version ?? null, sandbox: details.mode };
+    const requests = details.requests.length === 0 ? null : JSON.stringify(details.requests);
+    const facts = { hosts: [...details.hosts], secretsVersion: exit?.version ?? null, sandbox: details.mode, requests };
     if (await this.options.repository.finish(run.id, holder, { ...ending, ...facts })) return scanned;
     if (exit && (await secrets?.isOutdated(exit))) return null;
+    await this.storeRequests(run, details);
     this.options.log.warn({ runId: run.id }, "a run ended after another process had ended it");
     return scanned;
   }

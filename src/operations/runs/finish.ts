@@ -16,6 +16,8 @@ export interface RunEnd {
   data: EntryData;
   /** `host:port` of each host that the run contacted. */
   hosts?: readonly string[];
+  /** JSON text of the requests that it sent to other services; null if it sent none. */
+  requests?: string | null;
   /** Mode in which its code was evaluated on the server; null if it was not. */
   sandbox?: Mode | null;
   /** Version number of the app's secrets. The end is written only if it has not changed since the scan. Null: the end is written anyway. */
@@ -45,11 +47,12 @@ const insertEntry = (type: string, data: string, payloadAt: string) => `
 
 /**
  * Writes one end. $1 is the ID, $2 the holder, $3 the state, $4 the type, $5 the data, $6 payload_at, $7 hosts, $8 the secrets version, $9
- * the sandbox.
+ * the sandbox, $10 the requests.
  */
 const FINISH_ONE = `
   WITH ended AS (
-    UPDATE run SET state = $3, holder = NULL, finished_at = now(), hosts = $7, sandbox = $9, log_id = ${NEXT_ENTRY_ID}
+    UPDATE run SET state = $3, holder = NULL, finished_at = now(), hosts = $7, sandbox = $9, requests = coalesce($10::json, requests),
+                   log_id = ${NEXT_ENTRY_ID}
      WHERE id = $1 AND finished_at IS NULL AND holder IS NOT DISTINCT FROM $2::uuid AND ${areSecretsCurrent("$8::bigint")}
     RETURNING id, app_id, action_id, log_id),
   touched AS (
@@ -62,11 +65,11 @@ const FINISH_ONE = `
  */
 const FINISH_MANY = `
   WITH ending AS (
-    SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::int[], $7::text[], $8::bigint[], $9::text[])
-             AS ending (id, holder, state, type, data, payload_at, hosts, secrets_version, sandbox)),
+    SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::int[], $7::text[], $8::bigint[], $9::text[], $10::text[])
+             AS ending (id, holder, state, type, data, payload_at, hosts, secrets_version, sandbox, requests)),
   ended AS (
     UPDATE run SET state = ending.state, holder = NULL, finished_at = now(), hosts = ending.hosts::text[], sandbox = ending.sandbox,
-                   log_id = ${NEXT_ENTRY_ID}
+                   requests = coalesce(ending.requests::json, run.requests), log_id = ${NEXT_ENTRY_ID}
       FROM ending
      WHERE run.id = ANY ($1::bigint[]) AND run.id = ending.id AND run.finished_at IS NULL
        AND run.holder IS NOT DISTINCT FROM ending.holder AND ${areSecretsCurrent("ending.secrets_version")}
@@ -79,9 +82,10 @@ const FINISH_MANY = `
 
 const arrayLiteral = (texts: readonly string[]): string => `{${texts.map((text) => JSON.stringify(text)).join(",")}}`;
 
-function valuesOf({ id, holder, state, type, data, hosts = [], secretsVersion = null, sandbox = null }: EndedRun) {
+function valuesOf(run: EndedRun) {
+  const { id, holder, state, type, data, hosts = [], secretsVersion = null, sandbox = null, requests = null } = run;
   checkTransition(holder === null ? "queued" : "running", state);
-  return [id, holder, state, type, data.text, data.payloadAt, hosts, secretsVersion, sandbox];
+  return [id, holder, state, type, data.text, data.payloadAt, hosts, secretsVersion, sandbox, requests];
 }
 
 /**
