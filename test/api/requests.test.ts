@@ -1,6 +1,6 @@
 /** Tests requests of server actions to other services from end to end: the allowed origins of an action, and what its code may send. */
 import { once } from "node:events";
-import type { IncomingMessage, RequestListener } from "node:http";
+import { createServer, type IncomingMessage, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
@@ -227,6 +227,41 @@ describe("requests of server actions", () => {
       `await Svc.App.V3.Actions.request({ url: payload.origin, method: "POST", body: settings.__key, headers: { "x-key": settings.__key } });`,
     );
     expect([received[0]!.text, received[0]!.headers["x-key"]]).to.deep.equal([value, value]);
+  });
+
+  it("reject private settings in URLs that were set during the run, by whichever way code received them", async () => {
+    // Chromium does not trust the certificate of the other server.
+    const plainServer = createServer((request, response) => answer(request, response)).listen(0, "127.0.0.1");
+    await once(plainServer, "listening");
+    const plain = `http://127.0.0.1:${(plainServer.address() as AddressInfo).port}`;
+    const ways = [
+      "(await Svc.App.V3.Actions.request({ url: payload.origin })).body",
+      "await (await fetch(payload.plain)).text()",
+      "(await Svc.App.V3.Actions.request({ url: payload.origin + '/redirect' })).body",
+    ];
+    try {
+      for (const [at, way] of ways.entries()) {
+        const value = `a later value of some length ${at}`;
+        received = [];
+        answer = async ({ url }, response) => {
+          await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { _late: value } });
+          response.setHeader("access-control-allow-origin", "*");
+          if (url === "/redirect") response.writeHead(302, { location: `/?k=${encodeURIComponent(value)}` });
+          response.end(value);
+        };
+        const { result, error } = await run(
+          `try { await Svc.App.V3.Actions.request({ url: payload.origin, query: { k: ${way} } });
+           } catch (error) { return [error.code, error.message.includes("_late")]; }`,
+          {},
+          { plain },
+        );
+        expect(result, `${way}: ${error}`).to.deep.equal(["POLICY", true]);
+        expect(received.filter(({ url }) => url!.includes("?"))).to.deep.equal([]);
+      }
+    } finally {
+      plainServer.closeAllConnections();
+      plainServer.close();
+    }
   });
 
   it("use the origins of the version that runs", async () => {

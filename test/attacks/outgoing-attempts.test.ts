@@ -57,7 +57,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
       if (at !== origin) throw new Error("the binding is for the first origin only");
       return createCredential({ ...BINDING, ...NO_OAUTH, origin }, SECRET, async () => SECRET);
     },
-    scanFor: async () => known,
+    scanFor: async () => ({ scan: known, version: 1 }),
   };
 
   /** Sends one request, as a run of its own. */
@@ -67,6 +67,8 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
       environment: "server",
       origins,
       findInUrl: (url) => known.findInUrl(url),
+      findInOwnUrl: (url) => known.findInUrl(url),
+      onSecretsRead: () => undefined,
       print: ({ text }) => printed.push(text),
       onHost: () => undefined,
       onHop: () => () => undefined,

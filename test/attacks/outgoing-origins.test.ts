@@ -19,7 +19,7 @@ describe("requests that try to leave the origins of an action", () => {
     credentialFor: async () => {
       throw new Error("no binding is asked for");
     },
-    scanFor: async () => null,
+    scanFor: async () => ({ scan: null, version: 1 }),
   };
   /** Sends each request as a run of its own, because one run can send at most 100 requests. */
   const send = (options: object) =>
@@ -29,6 +29,8 @@ describe("requests that try to leave the origins of an action", () => {
         environment: "server",
         origins: ORIGINS,
         findInUrl: async () => null,
+        findInOwnUrl: async () => null,
+        onSecretsRead: () => undefined,
         print: () => undefined,
         onHost: () => undefined,
         onHop: () => () => undefined,

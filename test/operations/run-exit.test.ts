@@ -74,6 +74,7 @@ function createApp(onEnd: () => void = () => {}) {
         prepare: async () => ({
           packages: [],
           hasToken: true,
+          readsLater: true,
           sendsRequests: false,
           responseMark: null,
           revoke: async () => {},

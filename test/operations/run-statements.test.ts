@@ -1,6 +1,9 @@
 /** Counts the SQL statements of a run, because their number limits the runs per second. */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import pg from "pg";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -17,7 +20,7 @@ describe("a run whose code is known", () => {
   /** All statements so far, of requests and of the service's own work. */
   let all: string[] = [];
   before(async () => {
-    service = await startTestService({ RUNNER_CONCURRENCY: "4" });
+    service = await startTestService({ RUNNER_CONCURRENCY: "4", ALLOW_PRIVATE_NETWORK: "1" });
   });
   after(() => service.stop());
 
@@ -64,9 +67,9 @@ describe("a run whose code is known", () => {
   const call = (name: string, n: number) =>
     service.rest("POST", `/v3/apps/1/actions/${name}/runWithResult`, { body: { n } });
 
-  const create = (name: string, code: string) =>
+  const create = (name: string, code: string, fields: object = {}) =>
     service.rest("POST", "/v3/apps/1/actions", {
-      body: { name, code, active: true, triggers: [{ trigger: "manual" }] },
+      body: { name, code, active: true, triggers: [{ trigger: "manual" }], ...fields },
     });
 
   it("needs two statements, for its row and its end", async () => {
@@ -95,6 +98,36 @@ describe("a run whose code is known", () => {
     await runs(WARM_UP_REQUESTS);
     const asked = await statementsWithKnownToken(() => runs(RUNS));
     expect(asked).to.deep.equal(Array(RUNS).fill(["insert-named-run-http", "finish-run"]));
+  });
+
+  it("needs one more statement for each request to another service, which reads whether the app's secrets have changed", async () => {
+    const host = createServer((_request, response) => response.end("fine")).listen(0, "127.0.0.1");
+    await once(host, "listening");
+    const origin = `http://127.0.0.1:${(host.address() as AddressInfo).port}`;
+    const request = `(await Svc.App.V3.Actions.request({ url: "${origin}/" })).status`;
+    const code = `async function execute() { return [${request}, ${request}]; }`;
+    try {
+      await create("requests", code, { integrationOrigins: [origin] });
+      const expectRun = async () => expect((await call("requests", 0)).body.result).to.deep.equal([200, 200]);
+      await expectRun();
+      await statementsOf(expectRun);
+      const ofRun = all.filter((name) => /^insert-named|secrets-version|finish-run|run SET/.test(name));
+      expect(ofRun).to.deep.equal(["insert-named-run-none", "secrets-version", "secrets-version", "finish-run"]);
+    } finally {
+      host.closeAllConnections();
+      host.close();
+    }
+  });
+
+  it("needs no check of its action before it waits for a slot, if a request to an HTTP trigger starts it", async () => {
+    const code = "async function execute() { await new Promise((resolve) => setTimeout(resolve, 500)); }";
+    await makeAction(service, { method: "POST", path: "slow", auth: { type: "none" } }, { code });
+    const post = () => send(service.url, "/h/1/slow", { method: "POST" });
+    await post();
+    do {
+      await statementsOf(() => Promise.all(Array.from({ length: 2 * RUNS }, post)));
+      expect(all).to.not.include("check-named-run");
+    } while (!all.includes("claim-run"));
   });
 
   it("needs one more statement if it waits for a slot: a claim, which also reads its code and its app's secrets", async () => {

@@ -115,14 +115,17 @@ export function createBindingTrials(options: {
       if (!all.some((binding) => binding.key === key && binding.origin === origin)) {
         throw invalidRequest(`the app has no secret binding ${describeValue(key)} for ${describeValue(origin)}`);
       }
-      const scan = await bindings.ofRuns.scanFor(appId);
+      const { scan } = await bindings.ofRuns.scanFor(appId);
+      const findInUrl = async (text: string) => scan?.findInUrl(text) ?? null;
       await recordChange(db.manager, caller, { appId, type: "app.secretBindings.test", data: { key, origin, method } });
       let exchangeFacts: ExchangeFacts | null = null;
       const { send } = requests.beginRun({
         appId,
         environment: "server",
         origins: [origin],
-        findInUrl: async (text) => scan?.findInUrl(text) ?? null,
+        findInUrl,
+        findInOwnUrl: findInUrl,
+        onSecretsRead: () => undefined,
         print: () => undefined,
         onHost: () => undefined,
         onHop: () => (ended) => {

@@ -27,11 +27,14 @@ const DECOMPRESSORS = [gunzip, inflate, inflateRaw, brotliDecompress, zstdDecomp
   promisify(decompress as typeof gunzip),
 );
 
+const UTF8 = "utf-8";
+const UTF8_DECODER = new TextDecoder(UTF8);
+
 /** Returns the body as text, by the charset of its Content-Type. @throws OutgoingError UNSUPPORTED */
 export function textOfResponse({ headers, body, origin }: OutgoingResponse): string {
-  const charsetLabel = CHARSET_PARAMETER.exec(headers["content-type"] ?? "")?.[1] ?? "utf-8";
+  const charsetLabel = CHARSET_PARAMETER.exec(headers["content-type"] ?? "")?.[1]?.toLowerCase() ?? UTF8;
   try {
-    return new TextDecoder(charsetLabel).decode(body);
+    return (charsetLabel === UTF8 ? UTF8_DECODER : new TextDecoder(charsetLabel)).decode(body);
   } catch {
     const message = `the response of ${origin} has an unknown charset; use responseType: "bytes"`;
     throw new OutgoingError("UNSUPPORTED", message, origin);

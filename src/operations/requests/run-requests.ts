@@ -42,6 +42,10 @@ export interface RequestingRun {
   origins: readonly string[];
   /** Returns the key of a setting whose value the URL contains, or null. */
   findInUrl(url: string): Promise<string | null>;
+  /** Like `findInUrl`, for a URL that code of the run has built. */
+  findInOwnUrl(url: string): Promise<string | null>;
+  /** Called before code receives a response, with the version number of the app's secrets that was read after the response had arrived. */
+  onSecretsRead(version: number): void;
   print(line: ConsoleLine): void;
   onHost(host: string): void;
   /** Starts a trace span. The returned function ends it. */
@@ -51,8 +55,16 @@ export interface RequestingRun {
 export interface SecretBindings {
   /** @throws OutgoingError POLICY if the app has no such binding for that origin */
   credentialFor(appId: number, key: string, origin: string): Promise<RequestCredential>;
-  /** Finds and masks the app's bound values in responses; null if it has none. */
-  scanFor(appId: number): Promise<Scan | null>;
+  /** Reads the current bindings for the scan of a response. */
+  scanFor(appId: number): Promise<BoundScan>;
+}
+
+/** Scan for the bound values of an app. */
+export interface BoundScan {
+  /** Finds and masks the values in responses; null if the app has none. */
+  scan: Scan | null;
+  /** Version number of the app's secrets that the scan includes. */
+  version: number;
 }
 
 const UNAUTHORIZED_STATUS = 401;
@@ -75,8 +87,8 @@ function failureAnswer(options: unknown, code: string, message: string): Outgoin
 }
 
 export function createRequests({ sender, bindings }: { sender: OutgoingSender; bindings: SecretBindings }) {
-  async function refuseSecretsInUrl(run: RequestingRun, url: URL, origin: string): Promise<void> {
-    const key = await run.findInUrl(url.href);
+  /** @throws OutgoingError POLICY if a setting was found in the URL of a request */
+  function refuseKey(key: string | null, origin: string): void {
     if (key === null) return;
     const message = `the URL of a request to ${origin} holds the value of the setting ${key}: use a header or the body`;
     throw new OutgoingError("POLICY", message, origin);
@@ -88,7 +100,8 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
     response: OutgoingResponse,
     type: RequestDescription["responseType"],
   ): Promise<OutgoingAnswer> {
-    const scan = await bindings.scanFor(run.appId);
+    const { scan, version } = await bindings.scanFor(run.appId);
+    run.onSecretsRead(version);
     const text = type === "bytes" ? null : textOfResponse(response);
     const maskedResponse = scan && (await maskResponse(scan, response, text));
     for (const key of maskedResponse?.keys ?? []) {
@@ -115,7 +128,7 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
       const message = `${origin} is not allowed for this action: add it to the action's integrationOrigins`;
       throw new OutgoingError("POLICY", message, origin);
     }
-    await refuseSecretsInUrl(run, url, origin);
+    refuseKey(await run.findInOwnUrl(url.href), origin);
     const credential = auth === null ? null : await bindings.credentialFor(run.appId, auth, origin);
     const sendOnce = () =>
       sender.send(
@@ -125,7 +138,8 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
           pool: String(run.appId),
           mayUse: (requested) => run.origins.includes(requested),
           originOf: normalOrigin,
-          checkRedirect: (next) => refuseSecretsInUrl(run, next, origin),
+          // The response with this URL may contain a later secret.
+          checkRedirect: async (next) => refuseKey(await run.findInUrl(next.href), origin),
           ...(credential && { authorize: credential.authorize }),
           hasCredential: credential !== null || headers["authorization"] !== undefined,
         },

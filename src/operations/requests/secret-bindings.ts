@@ -114,7 +114,7 @@ export function createSecretBindings(options: {
     },
     async scanFor(appId) {
       const state = await currentBindings(appId);
-      return state.bindings.length === 0 ? null : scanOf(appId, state);
+      return { scan: state.bindings.length === 0 ? null : scanOf(appId, state), version: state.version };
     },
   };
 

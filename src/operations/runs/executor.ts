@@ -186,6 +186,7 @@ export class RunExecutor {
     const scripts = await retryInOutage(signal, () => this.options.scripts.prepare(run, action, limitMs));
     const writer = this.options.console.writer(run.id, (lines) => secrets.mask(lines));
     const toSource = mapPositions(`${action.name}.js`, action.map ?? null);
+    if (scripts.readsLater) secrets.onContact();
     const page = this.pageOf({ run, action, secrets, scripts, writer, details, signal, limitMs, toSource });
     let ended: PageOutcome;
     try {
@@ -232,7 +233,10 @@ export class RunExecutor {
         if (!hasNetwork(mode)) secrets.disconnect();
       },
       onConsole: (line) => writer.print({ ...line, text: toSource(line.text) }),
-      onHost: (host) => details.hosts.add(host),
+      onHost: (host) => {
+        secrets.onContact();
+        details.hosts.add(host);
+      },
       // The check costs time. A run that has no secrets and cannot read settings itself does not need it.
       ...((secrets.hasSecrets || scripts.hasToken) && { mayRequest: createUrlCheck(secrets, writer, signal) }),
       ...(scripts.hasToken &&
@@ -259,6 +263,8 @@ export class RunExecutor {
       environment,
       origins: integrationOrigins,
       findInUrl: (url) => secrets.findInUrl(url),
+      findInOwnUrl: (url) => secrets.findInOwnUrl(url),
+      onSecretsRead: (version) => secrets.onRead(version),
       print: writer.print,
       onHost: (host) => details.hosts.add(host),
       onHop: (origin, method) => {

@@ -51,6 +51,8 @@ export interface PreparedScripts {
   packages: PageScript[];
   /** True if the scripts hold a task token, with which the run can read settings. */
   hasToken: boolean;
+  /** True if the scripts contain data that was read after the run's start, or a token with which the run can read data. */
+  readsLater: boolean;
   /**
    * Random property that marks the result of `Svc.App.V3.Actions.response`. A payload cannot contain it, because each
    * run has another one.
@@ -174,11 +176,13 @@ export class PageScripts {
     const dependencies = [...new Set(action.dependencies)];
     const packages = await Promise.all(dependencies.map((name) => this.packageScript(name, action)));
     if (responseMark !== null) packages.unshift(...(await this.responseScripts(responseMark)));
-    if (dependencies.includes(SESSION_PACKAGE)) packages.unshift(await this.sessionScript(run));
+    const hasSession = dependencies.includes(SESSION_PACKAGE);
+    if (hasSession) packages.unshift(await this.sessionScript(run));
     if (!this.usesLibrary(action)) {
       const sendsRequests = namesRequests(code);
       if (sendsRequests) packages.unshift(await this.requestsScript());
-      return { packages, hasToken: false, sendsRequests, responseMark, revoke: async () => undefined };
+      const revoke = async () => undefined;
+      return { packages, hasToken: false, readsLater: hasSession, sendsRequests, responseMark, revoke };
     }
     const { credentials, catalogue, apiUrl } = this.options;
     const { appId, id: runId, personId } = run;
@@ -188,6 +192,7 @@ export class PageScripts {
     const mode = modeOfLibrary(code, dependencies, catalogue);
     const client = await this.readBuilt(CLIENT_LIBRARY, "svc.js");
     packages.unshift({ ...client, mode }, { name: "svc-run.js", source: configuration, mode });
-    return { packages, hasToken: true, sendsRequests: true, responseMark, revoke: () => credentials.expire(id) };
+    const revoke = () => credentials.expire(id);
+    return { packages, hasToken: true, readsLater: true, sendsRequests: true, responseMark, revoke };
   }
 }

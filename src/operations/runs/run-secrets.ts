@@ -72,6 +72,10 @@ export class RunSecrets {
   private updating: Promise<void> | null = null;
   /** False once the run has no network, because it cannot read settings then. */
   private canRead = true;
+  /** True if the run may have received data by another way than `Svc.App.V3.Actions.request`. */
+  private hasContact = false;
+  /** Highest version number that was read after a response had arrived, before code received the response. */
+  private readVersion = 0;
   private masked: { scan: Scan; payload: Promise<string> } | null = null;
   /** True if the app has secrets, as far as is known. */
   hasSecrets: boolean;
@@ -124,6 +128,25 @@ export class RunSecrets {
   /** Returns the key of the setting whose value the URL contains, or null. */
   async findInUrl(url: string): Promise<string | null> {
     return (await this.currentScan()).findInUrl(url);
+  }
+
+  /** Call it before the run receives data by another way than `Svc.App.V3.Actions.request`. */
+  onContact(): void {
+    this.hasContact = true;
+  }
+
+  /** Call it with the version number that was read after a response had arrived, before code receives the response. */
+  onRead(version: number): void {
+    this.readVersion = Math.max(this.readVersion, version);
+  }
+
+  /**
+   * Like `findInUrl`, for the URL of a request that code sends. Reads no version number if the run can have received only secrets that the
+   * scan includes.
+   */
+  async findInOwnUrl(url: string): Promise<string | null> {
+    const isCurrent = !this.hasContact && this.readVersion <= this.version;
+    return (isCurrent ? this.scan : await this.currentScan()).findInUrl(url);
   }
 
   /** Masks the payload once for each scan, because it is needed at the start and at the end of the run. */
