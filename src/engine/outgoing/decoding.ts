@@ -68,6 +68,23 @@ function limitBytes(maxBytes: number, tooLarge: () => Error): Transform {
   });
 }
 
+/** Reads a body without encodings. The stream itself fails when the signal of its request aborts. */
+async function readPlain(
+  body: Readable,
+  { maxBytes, onDecoded }: DecodingOptions,
+  tooLarge: () => Error,
+): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const part of body as AsyncIterable<Buffer>) {
+    bytes += part.length;
+    if (bytes > maxBytes) throw tooLarge();
+    await onDecoded(part);
+    parts.push(part);
+  }
+  return parts.length === 1 ? parts[0]! : Buffer.concat(parts, bytes);
+}
+
 /** Returns the first part that is not empty; null if there is none. */
 async function firstPart(parts: AsyncIterator<Buffer>): Promise<Buffer | null> {
   for (;;) {
@@ -94,6 +111,7 @@ export async function readDecoded(body: Readable, options: DecodingOptions, sign
     }
   };
   try {
+    if (encoding === "") return await readPlain(body, options, tooLarge);
     const source = body[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
     const first = await firstPart(source);
     if (first === null) return Buffer.alloc(0);
