@@ -119,8 +119,8 @@ These figures are computed, not measured:
    name of a partition, the statement moves this partition.
 4. **Use a replica for your own queries**, such as reports and exports. The service itself reads only from the primary database, because each
    read must see the latest write. The replica is also your standby.
-5. **Split the apps over several installations**, each with its own database and address. Move the actions and definitions of an app with its
-   [manifest](../reference/manifest.md), and its entries by export and import. Installations do not share accounts. Use one
+5. **Split the apps over several installations**, each with its own database and address. [Move an app with its data](../guides/move-an-app.md)
+   to another installation. Installations do not share accounts. Use one
    [OpenID provider](people.md#sign-in-at-an-openid-provider) for all of them.
 `;
 }

@@ -2,6 +2,7 @@
 import type { ServerResponse } from "node:http";
 import { expect } from "chai";
 import { runInBackground } from "../../src/background.js";
+import { blocksOf, readPage } from "../docs/pages.js";
 import type { TestService } from "../harness/service.js";
 import { KEY, OPENAI_CHUNKS, OPENAI_STREAM, type ProviderCall, streamedText } from "./ai-answers.js";
 
@@ -44,6 +45,20 @@ export function testAiStreams(provider: TestProvider): void {
       },
     });
     expect(provider.asked[0]!.body).to.deep.include({ stream: true, stream_options: { include_usage: true } });
+  });
+
+  it("writes a streamed text into an entry, as the guide describes", async () => {
+    const { service } = provider;
+    const sources = `/v1/apps/${service.appId}/data-sources`;
+    const block = blocksOf(readPage("docs/guides/stream-a-model.md")).find(({ text }) => text.includes("<<'EOF'"));
+    const code = /<<'EOF'\n([\s\S]*?)\nEOF/.exec(block!.text)![1]!.replace("function execute", "function stream");
+    await service.rest("POST", sources, { body: { name: "Answers", columns: ["Request", "Text", "Done"] } });
+    provider.answer = { text: OPENAI_STREAM };
+    const text = await provider.run(`${code}\nreturn stream({ payload: { request: "r-1", question: "Who?" } })`, {
+      dependencies: ["svc-ai", "svc-datasources"],
+    });
+    const { entries } = (await service.rest("POST", `${sources}/Answers/query`, { body: {} })).body;
+    expect([text, entries[0].data]).to.deep.equal(["Hello", { Request: "r-1", Text: "Hello", Done: true }]);
   });
 
   it("gives the action each part of a stream before the provider sends the next one", async () => {

@@ -16,7 +16,7 @@ import { type StandIns, startStandIns } from "./stand-ins.js";
 
 const RUN = ["sh", "graphql"];
 const isDone = (block: Block) =>
-  RUN.includes(block.language) || block.file !== null || block.isResponse || block.sent !== null || isAction(block);
+  RUN.includes(block.language) || block.file !== null || block.isResponse || isAction(block);
 
 /** Pages whose blocks other tests send or compare. */
 const PAGES_OF_OTHER_TESTS: Readonly<Record<string, string>> = {
@@ -55,13 +55,6 @@ const isFragment = (block: Block) =>
 const DEPENDENCIES = NAMESPACES.flatMap(({ path, package: name }) =>
   name === null ? [] : [[path.split(".").slice(0, 2).join("."), name] as const],
 );
-
-/** Returns a shell command that sends the block as the body of its request. */
-function requestOf({ method, path, as }: NonNullable<Block["sent"]>, text: string, token: string): string {
-  const body = as === null ? text : JSON.stringify({ [as]: JSON.parse(text) });
-  const headers = `-H "Auth-token: ${token}" -H 'Content-Type: application/json'`;
-  return `curl -s -X ${method} "http://127.0.0.1:4000${path}" ${headers} -d @- <<'BODY'\n${body.trim()}\nBODY`;
-}
 
 describe("commands in the documentation", () => {
   let service: TestService;
@@ -161,7 +154,7 @@ describe("commands in the documentation", () => {
       try {
         let printed = "";
         for (const block of steps(page)) {
-          const { text, language, file, line, isResponse, sent } = block;
+          const { text, language, file, line, isResponse } = block;
           const done = async () => {
             if (isResponse) {
               const wrong = differences(JSON.parse(text), lastJson(printed));
@@ -170,8 +163,7 @@ describe("commands in the documentation", () => {
             } else if (file !== null) {
               mkdirSync(dirname(join(folder, file)), { recursive: true });
               writeFileSync(join(folder, file), text);
-            } else if (sent) await shell.paste(local(requestOf(sent, text, credentials.tokens.editor)));
-            else if (isAction(block)) await run(appId, `line-${line}`, text);
+            } else if (isAction(block)) await run(appId, `line-${line}`, text);
             else if (language === "graphql") await ask(local(text), appId);
             else printed = await shell.paste(local(text));
           };
@@ -221,7 +213,7 @@ describe("commands in the documentation", () => {
     expect(names.length).to.be.above(20);
   });
 
-  it("are run, sent or compared, or have a reason in a mark before the block that names the test instead", () => {
+  it("are run or compared, or have a reason in a mark before the block that names the test instead", () => {
     const blocks = PAGES.filter((page) => !(page in PAGES_OF_OTHER_TESTS)).flatMap((page) =>
       blocksOf(readPage(page)).map((block) => ({ page, ...block })),
     );

@@ -14,6 +14,18 @@ const proseOf = (page: string) =>
     .replaceAll(/^```[\s\S]*?^```$/gm, "")
     .replaceAll(/`[^`\n]*`/g, "");
 
+/** Names in payloads and of tokens, which several pages can use in one app. */
+const SHARED_NAMES = ["Ada", "Ann", "test", "you"];
+
+/** Returns the names that the commands of a page give to actions, data sources and other items. */
+function namesCreatedIn(page: string): string[] {
+  const shell = blocksOf(readPage(page)).filter(({ language, notRun }) => language === "sh" && notRun === null);
+  const names = shell.flatMap(({ text }) =>
+    [...text.matchAll(/(?:"name\\?": \\?|\bname: )"([^"\\]+)/g)].map(([, name]) => name!),
+  );
+  return [...new Set(names)].filter((name) => !SHARED_NAMES.includes(name));
+}
+
 const anchorsIn = (file: string) =>
   [...readFileSync(file, "utf8").matchAll(/^#+ (.+)$/gm)].map(([, heading]) => anchorOf(heading!.replaceAll("`", "")));
 
@@ -84,6 +96,29 @@ describe("the documentation", () => {
     expect(paths.filter((path) => !PAGES.includes(path))).to.deep.equal([]);
   });
 
+  it("gives each name on one page only, so that a reader can paste all pages into one app", () => {
+    const created = PAGES.flatMap((page) => namesCreatedIn(page).map((name) => ({ page, name })));
+    expect(created.length).to.be.above(80);
+    const taken = created.filter(({ name }, at) => created.findIndex((other) => other.name === name) < at);
+    expect(taken.map(({ page, name }) => `${page}: ${name}`)).to.deep.equal([]);
+  });
+
+  it("has no indented blocks, which no test would run", () => {
+    const indented = PAGES.flatMap((page) =>
+      readPage(page)
+        .split("\n")
+        .flatMap((line, at) => (/^\s+```/.test(line) ? [`${page}:${at + 1}`] : [])),
+    );
+    expect(indented).to.deep.equal([]);
+  });
+
+  it("shows the workflow of examples/ci", () => {
+    const [shown] = blocksOf(readPage("docs/guides/deploy-from-github.md")).filter(
+      ({ language }) => language === "yaml",
+    );
+    expect(shown!.text).to.equal(readPage("examples/ci/github-workflow.yml"));
+  });
+
   it("has unique file names, because addresses without a section redirect to them", () => {
     const names = PAGES.map((page) => page.split("/").at(-1)!).filter((name) => name !== "README.md");
     expect(names.filter((name, at) => names.indexOf(name) !== at)).to.deep.equal([]);
@@ -118,7 +153,6 @@ describe("the documentation", () => {
       notRun: "because",
       file: null,
       isResponse: false,
-      sent: null,
     });
     expect(second).to.include({ notRun: null, file: "f.js", text: "y\n" });
   });

@@ -15,7 +15,7 @@ export const readPage = (page: string): string => readFileSync(join(ROOT, page),
 
 /**
  * A code block of a page. In the line before its fence, the page says what a test does with it: `<!-- not run: why -->`, `<!-- file: name -->`,
- * `<!-- response -->`, or `<!-- sent: PUT /v1/apps/1/… as name -->` for the body of a request, or for one field of it.
+ * or `<!-- response -->`.
  */
 export interface Block {
   line: number;
@@ -29,8 +29,6 @@ export interface Block {
   file: string | null;
   /** True if the block is the output of the commands before it, marked by `<!-- response -->`. */
   isResponse: boolean;
-  /** Request whose body the block is, or whose field `as` it is; null for other blocks. */
-  sent: { method: string; path: string; as: string | null } | null;
 }
 
 /** True if the block is the code of an action. */
@@ -44,12 +42,6 @@ export const anchorOf = (heading: string): string =>
     .replace(/[^\p{L}\p{N}\s_-]/gu, "")
     .trim()
     .replaceAll(" ", "-");
-
-function sentBy(mark: string | null): Block["sent"] {
-  if (mark === null) return null;
-  const [method = "", path = "", , as = null] = mark.split(" ");
-  return { method, path, as };
-}
 
 export function blocksOf(text: string): Block[] {
   const blocks: Block[] = [];
@@ -73,7 +65,6 @@ export function blocksOf(text: string): Block[] {
         notRun: of("not run"),
         file: of("file"),
         isResponse: mark === "<!-- response -->",
-        sent: sentBy(of("sent")),
       };
     } else if (/^##? /.test(line)) {
       section = line.startsWith("## ") ? anchorOf(line.slice(3)) : section;

@@ -273,7 +273,10 @@ describe("pages on other origins", () => {
         const before = await subscriptions();
         const page = await (await browser.createBrowserContext()).newPage();
         await page.goto(`${url}${path}`);
-        await page.waitForFunction('document.querySelector("#greeting")?.textContent === "Hello Ann"');
+        const greets = (name: string) =>
+          page.waitForFunction(`document.querySelector("#greeting")?.textContent === "Hello ${name}"`);
+        await greets("Ann");
+        if (path === "/") await page.click("#greet").then(() => greets("Bob"));
         await until(async () => (await subscriptions()) > before);
         const Title = `Live at ${path}`;
         const shows = page.waitForFunction(`document.querySelector("#talks").textContent.includes("${Title}")`);

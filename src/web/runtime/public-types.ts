@@ -218,7 +218,7 @@ export interface AppSession {
 
 /** `Svc.Session`, of the package svc-session. */
 export interface Session {
-  /** Returns the session that the code runs in; null if there is no caller. */
+  /** Returns the session that the code runs in. Its `user` is null for a schedule, a log event or an API token. Null in a page without a session. */
   get(): Promise<AppSession | null>;
   /** Returns the signed-in person; null if there is none. */
   user(): Promise<AppSession["user"]>;
