@@ -1,5 +1,4 @@
 /** Tests the results and errors of reading entries: lists, pages, joins, counts, distinct values, and aggregates. */
-import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import { ActionError } from "../../../src/errors.js";
 import type { DataSourceKey } from "../../../src/operations/data-sources/entry-rows.js";
@@ -233,27 +232,6 @@ describe("reads of entries", () => {
     expect(dataOf(await find({ where: { "data.data.x": 3 } }, dotted))).to.deep.equal([{ data: { x: 3 } }]);
     expect(dataOf(await find({ where: { Email: { $iLike: "B@X" } } }))).to.have.length(1);
     expect(dataOf(await find({ where: { Tags: { $all: [null] } } }))).to.have.length(3);
-  });
-
-  it("return the results that the documentation shows", async () => {
-    const text = readFileSync(new URL("../../../../docs/reference/data-source-queries.md", import.meta.url), "utf8");
-    const examples = [...text.matchAll(/\/query[^\n]*-d '(\{[^']*\})'|```json\n(\{[^`]*)```/g)].map(([, shell, json]) =>
-      JSON.parse(shell ?? json!),
-    );
-    const seats = await fixture.fill("Seats", [
-      { Row: "A", Seat: 1, BookedBy: null, Price: "10" },
-      { Row: "A", Seat: 2, BookedBy: "ann@x.org", Price: "12.5" },
-      { Row: "B", Seat: 1, BookedBy: "ann@x.org" },
-    ]);
-    await fixture.fill("Guests", [{ Name: "Ann", Email: "ann@x.org" }]);
-    const [listed, joined, sums] = await Promise.all(examples.map(async (query) => answered(await find(query, seats))));
-    expect(examples).to.have.length(3);
-    expect(listed.entries.map(({ data }: { data: object }) => data)).to.deep.equal([{ Row: "A", Seat: 1 }]);
-    expect(joined.entries[1].joins.Guest[0].data).to.deep.equal({ Name: "Ann" });
-    expect(sums.entries).to.deep.equal([
-      { _id: "A", seats: 1, paid: 12.5 },
-      { _id: "B", seats: 1, paid: 0 },
-    ]);
   });
 
   it("name the error of a query, the expected and the received value", async () => {
