@@ -5,23 +5,25 @@ import { wrongUse } from "./failure.js";
 interface Entry {
   name: string;
   description: string;
-  words: string[];
+  /** Names of its own subcommands. The word after the command is one of them, never a file. */
+  subcommands: string[];
+  options: string[];
 }
 
 const entriesOf = (program: Command): Entry[] =>
   program.commands.map((command) => ({
     name: command.name(),
     description: command.description(),
-    words: [
-      ...command.commands.map((sub) => sub.name()),
-      ...command.options.map(({ long, short }) => long ?? short ?? ""),
-    ],
+    subcommands: command.commands.map((sub) => sub.name()),
+    options: command.options.map(({ long, short }) => long ?? short ?? ""),
   }));
 
 const quoteWord = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 
 function bashCompletion(entries: readonly Entry[]): string {
-  const cases = entries.map(({ name, words }) => `    ${name}) words=${quoteWord(words.join(" "))} ;;`);
+  const cases = entries.map(
+    ({ name, subcommands, options }) => `    ${name}) words=${quoteWord([...subcommands, ...options].join(" "))} ;;`,
+  );
   return `_svc() {
   local words
   case "\${COMP_WORDS[1]}" in
@@ -39,7 +41,11 @@ function zsh(entries: readonly Entry[]): string {
   const commands = entries.map(
     ({ name, description }) => `    ${quoteWord(`${name}:${description.replaceAll(":", "\\:")}`)}`,
   );
-  const cases = entries.map(({ name, words }) => `    ${name}) compadd -- ${words.join(" ")} ;;`);
+  const cases = entries.map(({ name, subcommands, options }) => {
+    const choice =
+      subcommands.length > 0 ? `if (( CURRENT == 3 )); then compadd -- ${subcommands.join(" ")}; return; fi; ` : "";
+    return `    ${name}) ${choice}compadd -- ${options.join(" ")} ;;`;
+  });
   return `#compdef svc
 _svc() {
   local -a commands=(
@@ -56,14 +62,17 @@ compdef _svc svc
 }
 
 function fishCompletion(entries: readonly Entry[]): string {
-  const lines = entries.flatMap(({ name, description, words }) => [
-    `complete -c svc -f -n __fish_use_subcommand -a ${name} -d ${quoteWord(description)}`,
-    ...words.map((word) =>
-      word.startsWith("--")
-        ? `complete -c svc -n '__fish_seen_subcommand_from ${name}' -l ${word.slice(2)}`
-        : `complete -c svc -n '__fish_seen_subcommand_from ${name}' -a ${word}`,
-    ),
-  ]);
+  const lines = entries.flatMap(({ name, description, subcommands, options }) => {
+    const isSeen = `__fish_seen_subcommand_from ${name}`;
+    const isOpen = `${isSeen}; and not __fish_seen_subcommand_from ${subcommands.join(" ")}`;
+    return [
+      `complete -c svc -f -n __fish_use_subcommand -a ${name} -d ${quoteWord(description)}`,
+      ...subcommands.map((word) => `complete -c svc -f -n '${isOpen}' -a ${word}`),
+      ...options
+        .filter((word) => word.startsWith("--"))
+        .map((word) => `complete -c svc -n '${isSeen}' -l ${word.slice(2)}`),
+    ];
+  });
   return `${lines.join("\n")}\n`;
 }
 
