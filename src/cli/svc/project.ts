@@ -11,7 +11,7 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { dirname, join, sep } from "node:path";
+import { dirname, join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { bodyOf, joinFile, linesOfBody } from "../../engine/bundler/project/action-file.js";
 import { projectPaths, type ReadFile, testFiles } from "../../engine/bundler/project/action-modules.js";
@@ -20,6 +20,7 @@ import { ENTRY_FILES, isSourcePath } from "../../rules/action-source.js";
 import type { Target } from "./config.js";
 import { CliError, wrongUse } from "./failure.js";
 import { type Item, type Manifest, manifestDifferences, type Source, sourceOf } from "./manifest.js";
+import { fileNameOf, isInvalidOnWindows, isSystemNeutral, projectPathOf } from "./project-path.js";
 
 const ENTRIES = Object.values(ENTRY_FILES).flat();
 const TYPES_FILE = "svc.d.ts";
@@ -32,9 +33,6 @@ export interface BaseState {
 }
 
 const formatJson = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
-
-/** Encodes a name as a file name that is valid on every system. */
-const fileNameOf = (name: string): string => encodeURIComponent(name).replaceAll(".", "%2E").replaceAll("*", "%2A");
 
 /** Path of the stored manifest. Each app to which the folder is pushed has one file, such as the stages of one app. */
 const baseFile = ({ url, app }: Target): string =>
@@ -109,10 +107,14 @@ export class Project {
 
   /** Returns the text of a project file; null if it does not exist. @throws CliError for a link that leads out of the project */
   readonly #read: ReadFile = (path) => {
+    if (!isSystemNeutral(path)) return null;
     const file = this.#path(path);
     if (statSync(file, { throwIfNoEntry: false })?.isFile() !== true) return null;
-    if (!realpathSync(file).startsWith(realpathSync(this.root) + sep))
+    const storedPath = projectPathOf(realpathSync.native(this.root), realpathSync.native(file));
+    if (storedPath === null)
       throw new CliError(`${path} is a link to a file that is outside of the project; copy the file into the project`);
+    // Windows and macOS find a file by its name in another case, but the service does not.
+    if (storedPath !== path && storedPath.toLowerCase() === path.toLowerCase()) return null;
     return readFileSync(file, "utf8");
   };
 
@@ -187,6 +189,9 @@ export class Project {
     const invalidPath = Object.keys(files).find((name) => !isSourcePath(name));
     if (invalidPath !== undefined)
       throw new CliError(`the server has a file with a path that is not allowed (got ${invalidPath})`);
+    const unwritable = process.platform === "win32" ? Object.keys(files).find(isInvalidOnWindows) : undefined;
+    if (unwritable !== undefined)
+      throw new CliError(`Windows cannot store the file ${unwritable}; rename it on the server`);
     const paths = projectPaths(folder, files, this.#read);
     for (const [name, path] of paths) {
       const text = files[name]!;
