@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { launch } from "puppeteer";
 import sharp from "sharp";
-import { findChromium, usualPaths } from "../dist/src/engine/chromium-path.js";
+import { defaultChromiumPaths, findChromium } from "../dist/src/engine/chromium-path.js";
 import { startProcess } from "../dist/test/harness/process.js";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
@@ -102,7 +102,7 @@ async function takeAllPictures(browser, service) {
 
 const executablePath = findChromium(
   process.env.CHROME_PATH || null,
-  usualPaths(process.env.PUPPETEER_CACHE_DIR || null),
+  defaultChromiumPaths(process.env.PUPPETEER_CACHE_DIR || null),
 );
 // Chromium refuses to run its sandbox as root. These pages are trusted.
 const rootArguments = process.getuid?.() === 0 ? ["--no-sandbox"] : [];

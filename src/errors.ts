@@ -152,7 +152,7 @@ export function httpOf({ status, details }: ActionError): number {
 }
 
 /** Refuses requests that exceed a rate limit (contract, section 4). */
-export function tooOften(message: string, retryAfter: number): ActionError {
+export function rateLimitError(message: string, retryAfter: number): ActionError {
   const nextValidRequestDate = new Date(Date.now() + retryAfter * 1000).toISOString();
   return new ActionError("RATE_LIMIT_EXCEEDED", message, { retryAfter, nextValidRequestDate });
 }

@@ -175,7 +175,7 @@ class NamedQuery extends pg.Query {
 }
 
 /** Returns the rows of a statement that each connection of the pool prepares once under `name`. */
-export async function namedRows<T>(pool: pg.Pool, name: string, text: string, values: unknown[]): Promise<T[]> {
+export async function queryRowsPrepared<T>(pool: pg.Pool, name: string, text: string, values: unknown[]): Promise<T[]> {
   // A pool accepts a query object as well; only the types of a single client say so.
   const answered = pool.query(new NamedQuery(name, text, values)) as unknown as Promise<pg.QueryResult>;
   return (await answered).rows as T[];

@@ -92,7 +92,7 @@ async function announceFirst(
 }
 
 /** Starts the parts in order. @throws errors of the parts, or the reason of `unwanted` */
-async function startParts(
+async function startServiceParts(
   input: Plan,
   url: string,
   baseUrl: string,
@@ -201,7 +201,7 @@ export async function startService(config: Config, options: StartOptions = {}): 
     releases.add("port", () => new Promise((resolve) => server.close(resolve).closeAllConnections()));
     log.info({ url }, "listening");
     const baseUrl = config.publicUrl ?? url;
-    const started = await startParts(plan, url, baseUrl);
+    const started = await startServiceParts(plan, url, baseUrl);
     log.info({ url: baseUrl, roles: [...config.roles] }, "ready");
     return { url, baseUrl, ...started, failed, stop };
   } catch (error) {

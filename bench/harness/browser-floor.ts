@@ -4,7 +4,7 @@ import type { CDPSession, Protocol } from "puppeteer";
 import { readConfig } from "../../src/config.js";
 import type { Chromium } from "../../src/engine/browser/browser-source.js";
 import { startChromium } from "../../src/engine/browser/processes/chromium.js";
-import { findChromium, usualPaths } from "../../src/engine/chromium-path.js";
+import { defaultChromiumPaths, findChromium } from "../../src/engine/chromium-path.js";
 import { median, timeCalls } from "./figure.js";
 
 const PAGE_ORIGIN = "https://floor.actions.internal";
@@ -63,7 +63,7 @@ async function openPage({ connection }: Chromium): Promise<{ session: CDPSession
 
 export async function startBrowserBaseline(): Promise<BrowserBaseline> {
   const { chromePath: configuredPath, puppeteerCacheDir, chromeSandbox: sandbox } = readConfig();
-  const chromePath = findChromium(configuredPath, usualPaths(puppeteerCacheDir));
+  const chromePath = findChromium(configuredPath, defaultChromiumPaths(puppeteerCacheDir));
   if (!chromePath) throw new Error("no Chromium found; set CHROME_PATH");
   const chromium = await startChromium({ chromePath, sandbox });
   const disposeContext = (browserContextId: string) =>

@@ -71,7 +71,8 @@ export async function ensureChromium(root, environment) {
   // Uses the service's own search, so that both find the same browser.
   const finder = await import(pathToFileURL(join(root, "dist/src/engine/chromium-path.js")).href);
   const explicit = environment.CHROME_PATH || null;
-  const find = () => finder.findChromium(explicit, finder.usualPaths(environment.PUPPETEER_CACHE_DIR || null));
+  const find = () =>
+    finder.findChromium(explicit, finder.defaultChromiumPaths(environment.PUPPETEER_CACHE_DIR || null));
   if (find()) return;
   if (explicit) throw new SetupError(`CHROME_PATH names ${explicit}, which is not an executable program`);
   const cache = cacheFor(environment, finder.PUBLIC_BROWSER_CACHE);

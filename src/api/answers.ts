@@ -105,7 +105,7 @@ export function createAnswers(
   const tooMany = () => overloadedError(`too many large responses are being sent; try again in ${RETRY_SECONDS} s`);
   let total = 0;
 
-  function add(owner: string, bytes: number): void {
+  function addHeldBytes(owner: string, bytes: number): void {
     total += bytes;
     const sum = (byOwner.get(owner) ?? 0) + bytes;
     if (sum > 0) byOwner.set(owner, sum);
@@ -133,8 +133,8 @@ export function createAnswers(
       const owner = ownerOfApp(appId);
       if (bytes > WRITTEN_ANSWERS * ofAnswerBytes) throw tooLarge();
       if (!hasRoom(owner, bytes, 1)) throw tooMany();
-      add(owner, bytes);
-      return () => add(owner, -bytes);
+      addHeldBytes(owner, bytes);
+      return () => addHeldBytes(owner, -bytes);
     },
 
     /** Starts counting for one request. */
@@ -146,28 +146,28 @@ export function createAnswers(
       const endings: (() => void)[] = [];
       let partOrder: Promise<unknown> | null = null;
 
-      function admit(bytes: number): void {
+      function admitBytes(bytes: number): void {
         if (!isOpen) throw new ActionError("REQUEST_INVALID", "the client disconnected before the response");
         if (heldBytes > 0 && heldBytes + bytes > ofAnswerBytes) throw tooLarge();
         if (!hasRoom(owner, bytes, 1)) throw tooMany();
       }
 
-      function count(bytes: number): void {
+      function countBytes(bytes: number): void {
         heldBytes += bytes;
-        add(owner, bytes);
+        addHeldBytes(owner, bytes);
       }
 
       /** Releases the counted bytes. A part that is still running keeps the bytes that it has read. */
-      function giveBack(): void {
+      function releaseBytes(): void {
         if (isOpen || partCount > 0) return;
-        add(owner, -heldBytes);
+        addHeldBytes(owner, -heldBytes);
         heldBytes = 0;
         for (const call of endings.splice(0)) call();
       }
 
       async function countResult<T>(work: () => Promise<T>): Promise<T> {
         try {
-          admit(0);
+          admitBytes(0);
           const heldBefore = heldBytes;
           const result = await work();
           const bytes = Math.max(0, sizeOf(result) - (heldBytes - heldBefore));
@@ -177,23 +177,23 @@ export function createAnswers(
               "the change was made, but its result is too large while other responses are being sent",
             );
           }
-          count(bytes);
+          countBytes(bytes);
           return result;
         } finally {
           partCount -= 1;
-          giveBack();
+          releaseBytes();
         }
       }
 
       return {
         async reserve(bytes) {
-          admit(bytes);
-          count(bytes);
+          admitBytes(bytes);
+          countBytes(bytes);
           if (bytes <= LARGE_BYTES) return;
           await turns.takeTurn(owner, () => undefined);
           turns.owe(owner, (bytes / 2 ** 20) * MS_PER_MB);
           // The caller may have disconnected while the request waited.
-          admit(0);
+          admitBytes(0);
         },
         part<T>(work: () => Promise<T>): Promise<T> {
           partCount += 1;
@@ -205,16 +205,16 @@ export function createAnswers(
         whole(result) {
           const bytes = sizeOf(result);
           if (bytes > ofAnswerBytes) throw tooLarge();
-          count(Math.max(0, bytes - heldBytes));
-          giveBack();
+          countBytes(Math.max(0, bytes - heldBytes));
+          releaseBytes();
         },
         close() {
           isOpen = false;
-          giveBack();
+          releaseBytes();
         },
         whenEnded(call) {
           endings.push(call);
-          giveBack();
+          releaseBytes();
         },
       };
     },

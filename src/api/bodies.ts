@@ -170,7 +170,7 @@ function parseText(text: string): unknown {
   }
 }
 
-async function refuseOther(request: FastifyRequest, payload: Readable): Promise<undefined> {
+async function refuseOtherContentTypes(request: FastifyRequest, payload: Readable): Promise<undefined> {
   const body = await readBytes(request, payload);
   if (body.length === 0) return undefined;
   const type = request.headers["content-type"] ?? "none";
@@ -233,5 +233,5 @@ export function registerBodies(
       turns.owe(sender, (body.length / 2 ** 20) * MS_PER_MB);
     }
   });
-  app.addContentTypeParser("*", refuseOther);
+  app.addContentTypeParser("*", refuseOtherContentTypes);
 }

@@ -55,34 +55,36 @@ export function createBodyCapacity({ totalBytes, ofAddressBytes, waitMs }: BodyC
   let total = 0;
 
   /** True if the app uses at most half of what other apps leave, so that the next app gets a share. */
-  function leavesHalf(app: string | null, bytes: number): boolean {
+  function leavesHalfFree(app: string | null, bytes: number): boolean {
     if (app === null) return true;
     const appBytes = byApp.get(app) ?? 0;
     return appBytes + bytes <= Math.ceil((totalBytes - (total - appBytes)) / 2);
   }
 
   const fitsCapacity = (address: string, bytes: number, app: string | null): boolean =>
-    total + bytes <= totalBytes && (byAddress.get(address) ?? 0) + bytes <= ofAddressBytes && leavesHalf(app, bytes);
+    total + bytes <= totalBytes &&
+    (byAddress.get(address) ?? 0) + bytes <= ofAddressBytes &&
+    leavesHalfFree(app, bytes);
 
-  function add(counts: Map<string, number>, key: string, bytes: number): void {
+  function addBytes(counts: Map<string, number>, key: string, bytes: number): void {
     const sum = (counts.get(key) ?? 0) + bytes;
     if (sum > 0) counts.set(key, sum);
     else counts.delete(key);
   }
 
-  function count(address: string, bytes: number, app: string | null): void {
+  function countBytes(address: string, bytes: number, app: string | null): void {
     total += bytes;
-    add(byAddress, address, bytes);
-    if (app !== null) add(byApp, app, bytes);
+    addBytes(byAddress, address, bytes);
+    if (app !== null) addBytes(byApp, app, bytes);
   }
 
   function takeCapacity(address: string, bytes: number, app: string | null): () => void {
-    count(address, bytes, app);
+    countBytes(address, bytes, app);
     let isTaken = true;
     return () => {
       if (!isTaken) return;
       isTaken = false;
-      count(address, -bytes, app);
+      countBytes(address, -bytes, app);
       callNext();
     };
   }

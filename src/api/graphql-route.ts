@@ -20,7 +20,7 @@ import { type FormatError, formatterOf } from "./error-reply.js";
 import type { Documents } from "./graphql/documents.js";
 import { sharedKeyFault } from "./graphql/idempotency.js";
 import { createKnownAnswers, QUESTION_MAX_CHARACTERS } from "./graphql/introspection.js";
-import { refusalOf, textOf } from "./graphql/persisted.js";
+import { errorIfNotPersisted, queryTextOf } from "./graphql/persisted.js";
 import { createRefusals, sendText } from "./graphql/refusals.js";
 import { senderOf } from "./sender.js";
 import { traceRequest } from "./traces.js";
@@ -87,7 +87,7 @@ function methodFault(method: string, document: DocumentNode, operationName: stri
 }
 
 /** Returns the result, or an error if its JSON text would be too large. */
-function fitResult(
+function errorIfTooLarge(
   { answer }: GraphqlContext,
   result: FormattedExecutionResult,
   format: FormatError,
@@ -129,7 +129,7 @@ function createApollo({ schema, documents }: GraphqlOptions, format: FormatError
           },
           async willSendResponse({ contextValue, response }) {
             const { body } = response;
-            if (body.kind === "single") body.singleResult = fitResult(contextValue, body.singleResult, format);
+            if (body.kind === "single") body.singleResult = errorIfTooLarge(contextValue, body.singleResult, format);
             for (const [name, value] of Object.entries(quotaHeaders(contextValue)))
               response.http.headers.set(name, value);
           },
@@ -153,7 +153,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
   const isOfNobody = (request: FastifyRequest) => request.context.caller === null;
 
   /** Rejects requests of anonymous callers that are larger than a known introspection query, before the body is read. */
-  async function refuseUnread(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  async function refuseWithoutReadingBody(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
     const length = Number(request.headers["content-length"] ?? Number.POSITIVE_INFINITY);
     if (!isOfNobody(request) || length <= ANONYMOUS_MAX_BYTES) return undefined;
     request.context.refused = true;
@@ -166,7 +166,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     query: string,
     { operationName, variables }: Record<string, unknown>,
   ): Promise<readonly unknown[]> {
-    const refusal = refusalOf(query, context.caller, graphqlDocuments);
+    const refusal = errorIfNotPersisted(query, context.caller, graphqlDocuments);
     if (refusal) return [refusal];
     const name = typeof operationName === "string" ? operationName : null;
     const bytes = method === "GET" ? query.length : Number(headers["content-length"] ?? Number.POSITIVE_INFINITY);
@@ -182,7 +182,11 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     return fault === null ? [] : [fault];
   }
 
-  async function data(this: FastifyInstance, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  async function handleGraphqlRequest(
+    this: FastifyInstance,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<unknown> {
     const requested = readRequestParameters(request);
     const answer = knownAnswers(requested);
     if (answer !== null) return sendText(request, reply, answer);
@@ -192,7 +196,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     }
     refuseRepeated(request);
     // For a GET, Apollo reads the URL, whose text cannot be replaced.
-    const query = textOf(request.method === "GET" ? { query: requested["query"] } : requested);
+    const query = queryTextOf(request.method === "GET" ? { query: requested["query"] } : requested);
     if (query instanceof GraphQLError) return fail(request, reply, query);
     if (query !== null) {
       // Apollo reads the document from here.
@@ -210,9 +214,9 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     fail(request, reply, error);
   };
   app.get("/graphql", { errorHandler }, async (request, reply) =>
-    wantsPage(request) ? pages.send(reply, "graphiql") : data.call(app, request, reply),
+    wantsPage(request) ? pages.send(reply, "graphiql") : handleGraphqlRequest.call(app, request, reply),
   );
-  app.post("/graphql", { errorHandler, onRequest: refuseUnread }, data);
+  app.post("/graphql", { errorHandler, onRequest: refuseWithoutReadingBody }, handleGraphqlRequest);
   const refuseMethod = async () => {
     throw new ActionError("METHOD_NOT_ALLOWED");
   };

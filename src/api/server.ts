@@ -57,7 +57,7 @@ import { registerSignIn } from "./sign-in.js";
 import { LARGE_CHARACTERS, streamSlices } from "./sliced.js";
 import { registerTraces } from "./traces.js";
 import type { Turns } from "./turns.js";
-import { dropRest } from "./unread-body.js";
+import { discardUnreadBody } from "./unread-body.js";
 import { registerWebAssets, wantsPage } from "./web-assets.js";
 
 /**
@@ -141,7 +141,7 @@ function createFastify({ measures, log }: ApiOptions): { app: FastifyInstance; h
 function registerLeaving(app: FastifyInstance, refusalDelay: RefusalDelay): void {
   app.addHook("onSend", ({ raw, context }, reply, payload, done) => {
     if (reply.statusCode >= 400 || context?.refused === true) {
-      dropRest(raw);
+      discardUnreadBody(raw);
       // Fastify closes the connection after a body that is too large. Here the body is read to its end, so that the connection can serve
       // the next request.
       reply.removeHeader("connection");

@@ -18,7 +18,7 @@ import type { RequestLimiter } from "../operations/access/request-limiter.js";
 import type { ServiceMeasures } from "../operations/watch/measures.js";
 import type { RequestTracing } from "../operations/watch/tracing.js";
 import type { Caller } from "../rules/access.js";
-import { holderOf } from "../rules/address-block.js";
+import { rateLimitKeyOf } from "../rules/address-block.js";
 import { writeJson } from "../rules/json-text.js";
 import type { AddressOf } from "./address.js";
 import { websocketClosedSignal } from "./answer-end.js";
@@ -30,7 +30,7 @@ import type { Documents } from "./graphql/documents.js";
 import type { EntryFeedContext } from "./graphql/entry-resolver.js";
 import type { TailContext } from "./graphql/log-resolver.js";
 import type { NotificationContext } from "./graphql/notification-resolver.js";
-import { refusalOf, textOf } from "./graphql/persisted.js";
+import { errorIfNotPersisted, queryTextOf } from "./graphql/persisted.js";
 import type { ConsoleContext } from "./graphql/run-resolver.js";
 import { createSocketBound } from "./live/operations.js";
 import { createRecheck, type HeldConnection } from "./live/recheck.js";
@@ -185,7 +185,9 @@ export function createSockets({
   function ratedSenders({ caller, request }: SocketContext["extra"]): string[] {
     const networkAddress = addressOf(request);
     const address = addressSender(networkAddress);
-    return caller ? [holderOf({ credentialId: caller.credentialId, address: networkAddress }), address] : [address];
+    return caller
+      ? [rateLimitKeyOf({ credentialId: caller.credentialId, address: networkAddress }), address]
+      : [address];
   }
 
   function callerOf({ caller, request }: Pick<SocketContext["extra"], "caller" | "request">) {
@@ -269,9 +271,9 @@ export function createSockets({
         operation.whenEnded(releaseSlot);
         if (isCompleted(context, id)) return completedError();
         if (!(await recheck.holds(extra))) return [new GraphQLError("a valid credential is required")];
-        const query = textOf({ query: input, documentId: extensions?.["documentId"] }) ?? "";
+        const query = queryTextOf({ query: input, documentId: extensions?.["documentId"] }) ?? "";
         if (query instanceof GraphQLError) return [query];
-        const refusal = refusalOf(query, extra.caller, graphqlDocuments);
+        const refusal = errorIfNotPersisted(query, extra.caller, graphqlDocuments);
         if (refusal) return [refusal];
         const shape = JSON.stringify([query, operationName, variables]);
         const sender = senderOf(callerOf(extra));

@@ -2,7 +2,7 @@
  * Divides the main thread between callers. Expensive work runs in turns. After each turn its caller pauses in proportion to the duration,
  * so that no caller gets more than its share of the thread.
  */
-import { tooOften } from "../errors.js";
+import { rateLimitError } from "../errors.js";
 
 /** Pause of a key as a multiple of its work, so that a key gets at most a tenth of the thread. */
 const REST_TIMES = 9;
@@ -53,7 +53,7 @@ export function createTurns(clock: TurnsClock = REAL_CLOCK): Turns {
   let plannedFor = Number.POSITIVE_INFINITY;
   let plannedTurns = 0;
 
-  function removeRested(now: number): void {
+  function removeIdleSenders(now: number): void {
     for (const [key, { waiting, restsUntil }] of senders) {
       if (waiting.length === 0 && restsUntil <= now) senders.delete(key);
     }
@@ -62,7 +62,7 @@ export function createTurns(clock: TurnsClock = REAL_CLOCK): Turns {
   function senderOf(key: string): TurnSender {
     const knownSender = senders.get(key);
     if (knownSender) return knownSender;
-    if (senders.size >= KEYS_SWEPT) removeRested(clock.now());
+    if (senders.size >= KEYS_SWEPT) removeIdleSenders(clock.now());
     const sender: TurnSender = { waiting: [], restsUntil: 0 };
     senders.set(key, sender);
     return sender;
@@ -84,7 +84,7 @@ export function createTurns(clock: TurnsClock = REAL_CLOCK): Turns {
   }
 
   /** Runs one task in each turn of the event loop. */
-  function next(planNumber: number): void {
+  function startNextTurn(planNumber: number): void {
     if (planNumber !== plannedTurns) return;
     plannedFor = Number.POSITIVE_INFINITY;
     const now = clock.now();
@@ -111,7 +111,7 @@ export function createTurns(clock: TurnsClock = REAL_CLOCK): Turns {
     plannedFor = at;
     plannedTurns += 1;
     const planNumber = plannedTurns;
-    clock.wait(at - clock.now(), () => next(planNumber));
+    clock.wait(at - clock.now(), () => startNextTurn(planNumber));
   }
 
   return {
@@ -121,7 +121,7 @@ export function createTurns(clock: TurnsClock = REAL_CLOCK): Turns {
       const isFree = sender.waiting.length === 0 && sender.restsUntil <= now && allRestUntil <= now;
       if (isFree && plannedFor > now) return measureWork(sender, work, most);
       if (sender.waiting.length >= WAITING_MAX) {
-        throw tooOften("too much work from this sender is already waiting", RETRY_SECONDS);
+        throw rateLimitError("too much work from this sender is already waiting", RETRY_SECONDS);
       }
       return new Promise((resolve, reject) => {
         sender.waiting.push(() => {

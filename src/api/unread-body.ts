@@ -9,7 +9,11 @@ const DROPPED_MAX_BYTES = 64 * 1024 * 1024;
 const DROPPED_MAX_MS = 30_000;
 
 /** Drops the rest of the request. Beyond the limits, it ends the connection; by then the response has been sent. */
-export function dropRest(request: IncomingMessage, maxBytes = DROPPED_MAX_BYTES, maxMs = DROPPED_MAX_MS): void {
+export function discardUnreadBody(
+  request: IncomingMessage,
+  maxBytes = DROPPED_MAX_BYTES,
+  maxMs = DROPPED_MAX_MS,
+): void {
   if (request.complete || request.destroyed) return;
   let bytes = 0;
   const closeSocket = () => request.socket.destroySoon();

@@ -24,7 +24,7 @@ const OPTIONS = {
 } as const;
 
 /** Returns the available keys. A missing key is no fault if there is nothing to decrypt yet. */
-function keysAtHand({ settingsKeys, dataDir }: Config): readonly Buffer[] {
+function availableKeys({ settingsKeys, dataDir }: Config): readonly Buffer[] {
   const path = settingsKeyFile(dataDir);
   return settingsKeys ?? (existsSync(path) ? readKeyFile(path) : []);
 }
@@ -52,7 +52,7 @@ await runCommand(async () => {
   }
   const folder = join(config.dataDir, "media");
   const openStore = (space: string) => openBlobStore({ folder, bucket: config.mediaBucket, space });
-  const keys = withKeys ? keysAtHand(config) : null;
+  const keys = withKeys ? availableKeys(config) : null;
   const report = await withDatabaseUrl(config, (url) => createBackup({ url, path, secret, keys, openStore }));
   if (report.lostFiles > 0) {
     process.stderr.write(`warning: ${report.lostFiles} files of apps were not in the store any more\n`);

@@ -41,7 +41,7 @@ export const oneOf = <const T extends string>(...allowed: readonly T[]) =>
   parsedBy(`one of ${allowed.join(", ")}`, (input) => allowed.find((value) => value === input));
 
 /** Parses a switch with the words `on` and `off`, which are passed. */
-export const switchOf = (on: string, off: string) => oneOf(on, off).transform((value) => value === on);
+export const booleanFromWords = (on: string, off: string) => oneOf(on, off).transform((value) => value === on);
 
 /** Parses parts between commas, each without spaces around it. */
 export const listOf = <T>(expected: string, read: (part: string) => T | undefined) =>

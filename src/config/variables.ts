@@ -82,7 +82,7 @@ const VARIABLE_SCHEMAS = {
     "Puppeteer's own",
   ),
   CHROME_SANDBOX: describeVariable(
-    values.switchOf("on", "off"),
+    values.booleanFromWords("on", "off"),
     true,
     "`off` runs the code of authors without Chromium's sandbox. The service warns at each start",
     "`on`",
@@ -160,7 +160,7 @@ const VARIABLE_SCHEMAS = {
     "twice the number of cores",
   ),
   ALLOW_PRIVATE_NETWORK: describeVariable(
-    values.switchOf("1", "0"),
+    values.booleanFromWords("1", "0"),
     false,
     "`1` lets actions reach private addresses, for development. This also applies to the service's own requests for apps: to language models, mail and SMS servers, git servers, webhooks of alerts, push services, token endpoints and packages. http is then also valid. With `0`, the service resolves the host names of all these requests with the name servers of the system, and ignores its hosts file",
     "`0`",
@@ -181,13 +181,13 @@ const VARIABLE_SCHEMAS = {
     "path of a JSON file with an array of further packages for actions, each a `PackageEntry` (`src/rules/packages.ts`)",
   ),
   NPM_PACKAGES: describeVariable(
-    values.switchOf("on", "off"),
+    values.booleanFromWords("on", "off"),
     true,
     "`off`: actions cannot use packages from npm, only those of the service and scripts at addresses",
     "`on`",
   ),
   NPM_SANDBOX: describeVariable(
-    values.switchOf("on", "off"),
+    values.booleanFromWords("on", "off"),
     true,
     "`off`: if the machine has no user namespaces, the service bundles packages in a process with network access, and warns at each start",
     "`on`",

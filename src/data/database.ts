@@ -14,9 +14,9 @@ import {
   BOUNDED_POOL,
   createStatementPool,
   isConnectionFault,
-  namedRows,
   PATIENT_POOL,
   POOLED_POOL,
+  queryRowsPrepared,
 } from "../postgres.js";
 import { ActionRow } from "./action.js";
 import { AppRow } from "./app.js";
@@ -105,7 +105,7 @@ export function poolUse(db: DataSource): { busy: number; idle: number; waiting: 
  */
 export async function preparedRows<T>(executor: Executor, name: string, text: string, values: unknown[]): Promise<T[]> {
   if (!(executor instanceof Database)) return rows(executor, text, values);
-  return namedRows(executor.statements, name, text, values);
+  return queryRowsPrepared(executor.statements, name, text, values);
 }
 
 /** Returns a unique name for each text, for generated statements of few shapes. */

@@ -53,7 +53,7 @@ export async function writeArchive(path: string, parts: AsyncIterable<TapePart>,
   }
 }
 
-async function headOf(path: string): Promise<Buffer> {
+async function readFirstBytes(path: string): Promise<Buffer> {
   const file = await open(path, "r").catch((error: NodeJS.ErrnoException) => {
     throw new ArchiveError(`${path} cannot be read (${error.code})`);
   });
@@ -69,7 +69,7 @@ async function headOf(path: string): Promise<Buffer> {
 
 /** Returns the compressed bytes. */
 async function readPackedBytes(path: string, secret: Secret | null): Promise<AsyncIterable<Buffer>> {
-  const head = await headOf(path);
+  const head = await readFirstBytes(path);
   const from = (start: number) => createReadStream(path, { start, highWaterMark: READ_BYTES });
   if (head.subarray(0, SEAL_MAGIC.length).equals(SEAL_MAGIC)) return unsealStream(head, from(HEADER_BYTES), secret);
   if (!head.subarray(0, GZIP_MAGIC.length).equals(GZIP_MAGIC))

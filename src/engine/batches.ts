@@ -30,12 +30,12 @@ export function createBatches<Item, Result>(options: {
   let underWay = 0;
   let called = false;
 
-  async function workOn(batch: readonly Waiting<Item, Result>[]): Promise<void> {
+  async function processBatch(batch: readonly Waiting<Item, Result>[]): Promise<void> {
     try {
       const results = await work(batch.map(({ item }) => item));
       for (const [place, { resolve }] of batch.entries()) resolve(results[place]!);
     } catch (error) {
-      if (batch.length > 1 && isOfOne(error)) await Promise.all(batch.map((waiter) => workOn([waiter])));
+      if (batch.length > 1 && isOfOne(error)) await Promise.all(batch.map((waiter) => processBatch([waiter])));
       else for (const { reject } of batch) reject(error);
     }
   }
@@ -47,7 +47,7 @@ export function createBatches<Item, Result>(options: {
       waiting = waiting.slice(most);
       underWay += 1;
       runInBackground(
-        workOn(batch).then(() => {
+        processBatch(batch).then(() => {
           underWay -= 1;
           startBatch();
         }),

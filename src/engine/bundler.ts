@@ -86,7 +86,7 @@ async function readAll(stream: Readable): Promise<string> {
 
 const formatSeconds = (ms: number) => `${ms / 1_000} s`;
 const formatMegabytes = (bytes: number) => `${bytes / 2 ** 20} MB`;
-const takesMore = (than: string) => new PackageFault(`bundling it takes more than ${than}`);
+const exceedsLimitFault = (than: string) => new PackageFault(`bundling it takes more than ${than}`);
 
 export function createBundler(options: {
   log: Logger;
@@ -110,7 +110,7 @@ export function createBundler(options: {
   const running = new Set<ChildProcess>();
   let sandboxPromise: Promise<BundlerSandbox> | null = null;
 
-  function kill(child: ChildProcess): void {
+  function killProcess(child: ChildProcess): void {
     try {
       // Ends the whole process group, with the bundler that the process started.
       if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
@@ -119,7 +119,7 @@ export function createBundler(options: {
     }
   }
 
-  function start(sandboxPlace: BundlerSandbox): ChildProcess {
+  function startChild(sandboxPlace: BundlerSandbox): ChildProcess {
     const child = startInSandbox(sandboxPlace, script);
     running.add(child);
     child.once("close", () => running.delete(child));
@@ -130,21 +130,21 @@ export function createBundler(options: {
    * Ends the process if it and its children exceed their time or memory. Without figures only the kernel's limits apply.
    * @param refuse receives the reason
    */
-  function watch(child: ChildProcess, { ms, bytes }: Bounds, refuse: (why: Error) => void): () => void {
+  function watchChildLimits(child: ChildProcess, { ms, bytes }: Bounds, refuse: (why: Error) => void): () => void {
     const { pid } = child;
     if (pid === undefined) return () => undefined;
     const killChild = (why: Error) => {
       refuse(why);
-      kill(child);
+      killProcess(child);
     };
     const endIfOverTime = async () => {
       const isStarved = (await processorTime(pid)) * 1_000 < ms * SLOWED_DOWN_SHARE;
       killChild(
-        isStarved ? new BundlerBusyError("the machine is too busy to bundle it") : takesMore(formatSeconds(ms)),
+        isStarved ? new BundlerBusyError("the machine is too busy to bundle it") : exceedsLimitFault(formatSeconds(ms)),
       );
     };
     const checkMemory = async () => {
-      if ((await memoryOf(pid)) > bytes) killChild(takesMore(formatMegabytes(bytes)));
+      if ((await memoryOf(pid)) > bytes) killChild(exceedsLimitFault(formatMegabytes(bytes)));
     };
     const timer = setTimeout(() => runInBackground(endIfOverTime()), ms);
     const looks = setInterval(() => runInBackground(checkMemory()), LOOK_EVERY_MS);
@@ -161,10 +161,10 @@ export function createBundler(options: {
     child: ChildProcess,
     most: Bounds,
   ): Promise<BundlerAnswer> {
-    let refusal: Error = takesMore(`${formatSeconds(most.ms)} or ${formatMegabytes(most.bytes)}`);
+    let refusal: Error = exceedsLimitFault(`${formatSeconds(most.ms)} or ${formatMegabytes(most.bytes)}`);
     // A process that could not start has ended, and gives no response.
     const closed = once(child, "close").catch(() => undefined);
-    const unwatch = watch(child, most, (why) => {
+    const unwatch = watchChildLimits(child, most, (why) => {
       refusal = why;
     });
     try {
@@ -180,14 +180,14 @@ export function createBundler(options: {
       throw refusal;
     } finally {
       unwatch();
-      kill(child);
+      killProcess(child);
       await closed;
     }
   }
 
-  async function answers(room: BundlerSandbox): Promise<boolean> {
+  async function isSandboxWorking(room: BundlerSandbox): Promise<boolean> {
     try {
-      await askChild(EMPTY_JOB, [], start(room), BUILD_BOUNDS);
+      await askChild(EMPTY_JOB, [], startChild(room), BUILD_BOUNDS);
       return true;
     } catch (error) {
       if (error instanceof BundlerBusyError) throw error;
@@ -198,7 +198,7 @@ export function createBundler(options: {
   /** Finds the strictest sandbox that works on this machine. */
   async function findStrictest(): Promise<BundlerSandbox> {
     for (const room of sandboxesOf(apart, !sandbox)) {
-      if (!(await answers(room))) continue;
+      if (!(await isSandboxWorking(room))) continue;
       for (const what of missingProtections(room)) log.warn(what);
       return room;
     }
@@ -208,7 +208,7 @@ export function createBundler(options: {
   }
 
   /** Finds it once, and again if there was none: an operator may have enabled one. @throws UncontainedError, BundlerBusyError */
-  function room(): Promise<BundlerSandbox> {
+  function findWorkingSandbox(): Promise<BundlerSandbox> {
     sandboxPromise ??= findStrictest().catch((error: unknown) => {
       sandboxPromise = null;
       throw error;
@@ -217,7 +217,7 @@ export function createBundler(options: {
   }
 
   return {
-    room,
+    room: findWorkingSandbox,
 
     /**
      * @param packages the wanted package first; folders as in `node_modules`
@@ -225,7 +225,7 @@ export function createBundler(options: {
      * @throws PackageFault, BundlerBusyError, UncontainedError
      */
     async bundle(packages: readonly PackageArchive[], subpath = ""): Promise<Script> {
-      const child = start(await room());
+      const child = startChild(await findWorkingSandbox());
       const job = {
         packages: packages.map(({ archive, ...placed }) => ({ ...placed, bytes: archive.length })),
         maxBytes: SCRIPT_MAX_BYTES,
@@ -241,7 +241,7 @@ export function createBundler(options: {
 
     /** Builds the files of an action. @throws PackageFault, BundlerBusyError, UncontainedError */
     async bundleSource(source: SourceJob): Promise<SourceScript> {
-      const child = start(await room());
+      const child = startChild(await findWorkingSandbox());
       const answer = await askChild({ packages: [], maxBytes: 0, subpath: "", source }, [], child, bounds);
       if ("built" in answer) return answer.built;
       if ("fault" in answer && answer.reason)
@@ -254,7 +254,7 @@ export function createBundler(options: {
      * @throws PackageFault, BundlerBusyError, UncontainedError
      */
     async readRepository(repository: RepositoryJob, pack: Buffer): Promise<unknown> {
-      const child = start(await room());
+      const child = startChild(await findWorkingSandbox());
       const answer = await askChild({ packages: [], maxBytes: 0, subpath: "", repository }, [pack], child, bounds);
       if ("document" in answer) return JSON.parse(answer.document);
       if ("fault" in answer && answer.reason) log.warn({ reason: answer.reason }, "a repository could not be read");
@@ -263,7 +263,7 @@ export function createBundler(options: {
 
     /** Ends all build processes. */
     stop(): void {
-      for (const child of running) kill(child);
+      for (const child of running) killProcess(child);
     },
   };
 }

@@ -195,7 +195,7 @@ export function createCheckedConnections(options: CheckedOptions): CheckedConnec
   const { mayReach, mayUsePort, resolve, trusted, localAddress = null } = options;
   const { connectLimitMs = CONNECT_LIMIT_MS, answerLimitMs = ANSWER_LIMIT_MS } = options;
 
-  async function connect(host: string, port: number): Promise<Socket> {
+  async function connectSocket(host: string, port: number): Promise<Socket> {
     const isTrusted = trusted?.has(`${withoutBrackets(host)}:${port}`) === true;
     if (!isTrusted && mayUsePort?.(port) === false) throw new NotConnectedError(`port ${port} may not be used`, true);
     const addresses = await addressesOf(withoutBrackets(host), isTrusted ? resolveAsMachine : resolve);
@@ -208,7 +208,7 @@ export function createCheckedConnections(options: CheckedOptions): CheckedConnec
     return waitForConnection(socket, "connect", connectLimitMs);
   }
 
-  async function secured(socket: Socket, host: string): Promise<Socket> {
+  async function upgradeToTls(socket: Socket, host: string): Promise<Socket> {
     const servername = isIP(withoutBrackets(host)) === 0 ? host : undefined;
     const secure = connectTls({ socket, host: withoutBrackets(host), ...(servername && { servername }) });
     return waitForConnection(secure, "secureConnect", connectLimitMs);
@@ -216,8 +216,8 @@ export function createCheckedConnections(options: CheckedOptions): CheckedConnec
 
   async function openTo(url: URL): Promise<Socket> {
     const isSecure = url.protocol === "https:";
-    const plain = await connect(url.hostname, Number(url.port) || (isSecure ? 443 : 80));
-    return isSecure ? secured(plain, url.hostname) : plain;
+    const plain = await connectSocket(url.hostname, Number(url.port) || (isSecure ? 443 : 80));
+    return isSecure ? upgradeToTls(plain, url.hostname) : plain;
   }
 
   /** One response of one host. */
@@ -236,7 +236,7 @@ export function createCheckedConnections(options: CheckedOptions): CheckedConnec
   }
 
   return {
-    connect,
+    connect: connectSocket,
     async download(first, { headers = {}, maxBytes, limitMs, signal, judge }) {
       const limit = AbortSignal.any([AbortSignal.timeout(limitMs), ...(signal ? [signal] : [])]);
       // A DNS lookup cannot be aborted, so its result is ignored.

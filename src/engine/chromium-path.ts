@@ -20,7 +20,7 @@ const MAC_PROGRAMS = ["/Applications/Google Chrome.app/Contents/MacOS", "/Applic
 const MAC_NAMES = ["Google Chrome", "Chromium", "Google Chrome for Testing"];
 
 /** Returns the usual places. `cacheDir` is the value of PUPPETEER_CACHE_DIR. */
-export function usualPaths(cacheDir: string | null = null): ChromiumPaths {
+export function defaultChromiumPaths(cacheDir: string | null = null): ChromiumPaths {
   return {
     programs: ["/usr/local/bin", "/usr/bin", "/opt/google/chrome", "/snap/bin", ...MAC_PROGRAMS],
     caches: [cacheDir ?? join(homedir(), ".cache/puppeteer"), PUBLIC_BROWSER_CACHE],
@@ -64,7 +64,7 @@ function programsInCache(cache: string): string[] {
 /**
  * Returns the path of Chromium, or null. If `explicit` (CHROME_PATH) is set, no other place is searched.
  */
-export function findChromium(explicit: string | null, places: ChromiumPaths = usualPaths()): string | null {
+export function findChromium(explicit: string | null, places: ChromiumPaths = defaultChromiumPaths()): string | null {
   if (explicit !== null) return isProgram(explicit) ? explicit : null;
   const installed = [...CHROMIUM_PROGRAMS, ...MAC_NAMES].flatMap((name) =>
     places.programs.map((folder) => join(folder, name)),

@@ -8,7 +8,7 @@ import { isIP, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import ipaddr from "ipaddr.js";
 import { type PrepareRequestFunctionOpts, type PrepareRequestFunctionResult, RequestError, Server } from "proxy-chain";
-import { agentOver, connectWithin, type Destination, tunnelTo } from "./egress-proxy/outgoing.js";
+import { agentForSocket, connectWithin, type Destination, tunnelTo } from "./egress-proxy/outgoing.js";
 import { peerUid } from "./egress-proxy/socket-owner.js";
 
 const LOOPBACK_ADDRESS = "127.0.0.1";
@@ -84,7 +84,7 @@ export function isPublicAddress(address: string): boolean {
   return !ownAddresses.some((ownAddress) => ipaddr.process(ownAddress.address).toString() === parsed.toString());
 }
 
-function bare(hostname: string): string {
+function withoutBrackets(hostname: string): string {
   return hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
 }
 
@@ -175,7 +175,7 @@ class ProxyPort implements EgressPort {
     const { client } = this;
     await this.knows(request.socket);
     this.isAsked = true;
-    const host = bare(call.hostname);
+    const host = withoutBrackets(call.hostname);
     if (client === null) {
       this.askedLate = true;
       throw runEndedError();
@@ -184,7 +184,7 @@ class ProxyPort implements EgressPort {
       const socket = await this.reach(client, host, port);
       if (!isHttp) return { customConnectServer: tunnelTo(socket) };
       const silence = () => client.onRefused?.(`${host}:${port}`, "the host closed the connection without an answer");
-      return { httpAgent: agentOver(socket, silence) };
+      return { httpAgent: agentForSocket(socket, silence) };
     } catch (error) {
       client.onRefused?.(`${host}:${port}`, (error as Error).message);
       throw error;

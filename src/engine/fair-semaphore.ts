@@ -3,7 +3,7 @@
 export type SemaphoreKey = number | string;
 
 /** True if a key that has `keyCount` units may have `more`: at most half of what other keys leave, so that the next key still gets some. */
-export function leavesHalf(total: number, taken: number, keyCount: number, more: number): boolean {
+export function leavesHalfFree(total: number, taken: number, keyCount: number, more: number): boolean {
   return keyCount + more <= Math.ceil((total - (taken - keyCount)) / 2);
 }
 
@@ -27,7 +27,7 @@ export class FairSemaphore {
   private mayEnter(key: SemaphoreKey): boolean {
     const keyCount = this.perKey.get(key) ?? 0;
     if (this.taken >= this.slots || keyCount >= this.slotsOfKey) return false;
-    return this.shares === "equal" || leavesHalf(this.slots, this.taken, keyCount, 1);
+    return this.shares === "equal" || leavesHalfFree(this.slots, this.taken, keyCount, 1);
   }
 
   private takeSlot(key: SemaphoreKey): () => void {

@@ -70,8 +70,8 @@ export function createNotifications(options: {
       for (const listener of listeners.get(channel) ?? []) listener(payload);
       for (const { hear } of follows.get(channel)?.followers ?? []) hear(payload);
     });
-    next.on("error", (error) => lose(next, error));
-    next.on("end", () => lose(next, new Error("the connection ended")));
+    next.on("error", (error) => handleLostConnection(next, error));
+    next.on("end", () => handleLostConnection(next, new Error("the connection ended")));
     try {
       await next.connect();
       for (const channel of channels) await next.query(`LISTEN ${pg.escapeIdentifier(channel)}`);
@@ -81,13 +81,13 @@ export function createNotifications(options: {
       throw error;
     }
     client = next;
-    timer = setTimeout(() => runInBackground(check()), CHECK_MS);
+    timer = setTimeout(() => runInBackground(checkConnection()), CHECK_MS);
     for (const [channel, channelState] of follows)
       if (channelState.followers.size > 0) runInBackground(notifyListeners(channel, channelState));
   }
 
   function runStatement(whom: pg.Client, text: string): Promise<unknown> {
-    asking = asking.then(() => whom.query(text)).catch((error: Error) => lose(whom, error));
+    asking = asking.then(() => whom.query(text)).catch((error: Error) => handleLostConnection(whom, error));
     return asking;
   }
 
@@ -109,7 +109,7 @@ export function createNotifications(options: {
     runInBackground(runStatement(requested, `UNLISTEN ${pg.escapeIdentifier(channel)}`));
   }
 
-  function lose(lost: pg.Client, error: Error): void {
+  function handleLostConnection(lost: pg.Client, error: Error): void {
     if (client !== lost) return;
     client = null;
     clearTimeout(timer);
@@ -132,13 +132,13 @@ export function createNotifications(options: {
   }
 
   // A dead peer is only noticed by a query without a response.
-  async function check(): Promise<void> {
+  async function checkConnection(): Promise<void> {
     const requested = client;
     if (!requested) return;
-    const silence = setTimeout(() => lose(requested, new Error("no answer in time")), CHECK_MS);
+    const silence = setTimeout(() => handleLostConnection(requested, new Error("no answer in time")), CHECK_MS);
     try {
       await runStatement(requested, "SELECT 1");
-      if (client === requested) timer = setTimeout(() => runInBackground(check()), CHECK_MS);
+      if (client === requested) timer = setTimeout(() => runInBackground(checkConnection()), CHECK_MS);
     } finally {
       clearTimeout(silence);
     }

@@ -117,7 +117,7 @@ export function createPictures({ log }: { log: Logger }) {
     process.getuid?.() === 0 ? { uid: UNPRIVILEGED_UID, gid: UNPRIVILEGED_UID } : null;
   let probed: Promise<void> | null = null;
 
-  function start(job: Job): ChildProcess {
+  function startChild(job: Job): ChildProcess {
     const args = ["-c", LIMITED, process.execPath, ...NODE_FLAGS, CHILD, JSON.stringify(job)];
     const stdio = ["pipe", "ignore", "ignore", "pipe"] as const;
     const child = spawn("/bin/sh", args, { cwd: "/", env: {}, stdio: [...stdio], ...account });
@@ -134,7 +134,7 @@ export function createPictures({ log }: { log: Logger }) {
 
   /** Sends the picture to the process and passes the frames of the response to `readFrames`. @throws PictureFault */
   async function runJob<T>(source: Readable, job: Job, readFrames: (frames: Frames) => Promise<T>): Promise<T> {
-    const child = start(job);
+    const child = startChild(job);
     const kill = () => child.kill("SIGKILL");
     const timer = setTimeout(kill, TIME_LIMIT_MS);
     // A process that did not start gives no answer, which is reported below.
@@ -156,7 +156,7 @@ export function createPictures({ log }: { log: Logger }) {
   }
 
   /** Checks once whether the unprivileged account can read the program of the process. */
-  async function probe(): Promise<void> {
+  async function probeSandbox(): Promise<void> {
     if (account === null) return;
     const job = { contentType: "image/gif", maxPixels: 1, resize: { width: 1, format: "png", quality: 1 } } as const;
     const answers = await runJob(Readable.from([Buffer.from("GIF")]), job, (frames) => frames.header()).catch(
@@ -167,8 +167,8 @@ export function createPictures({ log }: { log: Logger }) {
     log.warn("pictures are decoded under the service's own account: another may not read this installation's folder");
   }
 
-  async function ready(): Promise<void> {
-    probed ??= probe();
+  async function prepareSandbox(): Promise<void> {
+    probed ??= probeSandbox();
     await probed;
   }
 
@@ -184,7 +184,7 @@ export function createPictures({ log }: { log: Logger }) {
       thumbnail: { edge: number; quality: number; maxBytes: number },
       keep: (clean: AsyncIterable<Buffer>) => Promise<T>,
     ): Promise<Inspection & { storedCopy: T }> {
-      await ready();
+      await prepareSandbox();
       const job = { contentType, maxPixels: PICTURE_MAX_PIXELS, thumbnail };
       return runJob(source, job, async (frames) => {
         const clean = await frames.header();
@@ -198,7 +198,7 @@ export function createPictures({ log }: { log: Logger }) {
 
     /** Returns the picture in another width, format or quality; never wider than the original. @throws PictureFault */
     async resize(source: Readable, contentType: string, resizing: Resizing, maxBytes: number): Promise<Buffer> {
-      await ready();
+      await prepareSandbox();
       const job = { contentType, maxPixels: PICTURE_MAX_PIXELS, resize: resizing };
       return runJob(source, job, async (frames) => {
         const { fault, bytes } = await frames.header();

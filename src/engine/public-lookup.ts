@@ -25,7 +25,7 @@ export function createPublicLookup(options: { servers?: readonly string[]; limit
   let resolver: dns.Resolver | undefined;
   let madeAt = 0;
 
-  function current(): dns.Resolver {
+  function currentResolver(): dns.Resolver {
     if (resolver && performance.now() - madeAt < RENEWED_MS) return resolver;
     resolver = new dns.Resolver({ timeout: TRY_MS, tries: 2 });
     if (servers) resolver.setServers(servers);
@@ -35,7 +35,7 @@ export function createPublicLookup(options: { servers?: readonly string[]; limit
 
   return async (hostname) => {
     if (LOCALHOST.test(hostname)) return [LOOPBACK];
-    const requested = current();
+    const requested = currentResolver();
     const limit = Promise.withResolvers<never>();
     const timer = setTimeout(() => limit.reject(timeoutError()), limitMs);
     const within = (answers: Promise<string[]>) => Promise.race([answers, limit.promise]);

@@ -65,14 +65,14 @@ export function createReception(folder: string, turns: UploadTurns) {
   let flushed: Promise<void> = Promise.resolve();
 
   /** Flushes one file at a time, so that the database, which writes to the same disk, never waits for hundreds of files. */
-  function flush(put: () => Promise<void>): Promise<void> {
+  function flushBytes(put: () => Promise<void>): Promise<void> {
     const done = flushed.then(put);
     // The caller receives the failure from `done`.
     flushed = done.catch(() => undefined);
     return done;
   }
 
-  function passed(bytes: number): void {
+  function countPassedBytes(bytes: number): void {
     uncollected += bytes;
     if (uncollected < COLLECT_EVERY_BYTES) return;
     uncollected = 0;
@@ -80,7 +80,7 @@ export function createReception(folder: string, turns: UploadTurns) {
   }
 
   /** Waits until these bytes may be read without exceeding the maximum speed. */
-  async function turn(bytes: number): Promise<void> {
+  async function waitForTurn(bytes: number): Promise<void> {
     const now = performance.now();
     freeAt = Math.max(now, freeAt) + bytes / BYTES_PER_MS;
     const wait = freeAt - now;
@@ -89,7 +89,7 @@ export function createReception(folder: string, turns: UploadTurns) {
   }
 
   /** Reads the source while it has a slot. A slow source frees its slot until more data arrives. */
-  async function* inTurns(source: AsyncIterable<Buffer>, key: number | string): AsyncGenerator<Buffer> {
+  async function* readInTurns(source: AsyncIterable<Buffer>, key: number | string): AsyncGenerator<Buffer> {
     const chunks = source[Symbol.asyncIterator]();
     let freeSlot = await turns.enter(key);
     let [left, patience] = [TURN_BYTES, TURN_WAIT_MS];
@@ -117,7 +117,7 @@ export function createReception(folder: string, turns: UploadTurns) {
     }
   }
 
-  async function write(path: string, source: AsyncIterable<Buffer>, maxBytes: number): Promise<ReceivedUpload> {
+  async function writeUpload(path: string, source: AsyncIterable<Buffer>, maxBytes: number): Promise<ReceivedUpload> {
     const hash = createHash("sha256");
     const heads: Buffer[] = [];
     let bytes = 0;
@@ -127,17 +127,17 @@ export function createReception(folder: string, turns: UploadTurns) {
       for await (const chunk of source) {
         if (bytes + chunk.length > maxBytes) throw new TooManyBytes(`more than ${maxBytes} bytes`);
         if (bytes < HEAD_BYTES) heads.push(chunk.subarray(0, HEAD_BYTES - bytes));
-        await turn(chunk.length);
+        await waitForTurn(chunk.length);
         hash.update(chunk);
         await file.write(chunk);
-        passed(chunk.length);
+        countPassedBytes(chunk.length);
         bytes += chunk.length;
         unsynced += chunk.length;
         if (unsynced < SYNC_EVERY_BYTES) continue;
         unsynced = 0;
-        await flush(() => file.datasync());
+        await flushBytes(() => file.datasync());
       }
-      await flush(() => file.sync());
+      await flushBytes(() => file.sync());
     } finally {
       await file.close();
     }
@@ -160,7 +160,7 @@ export function createReception(folder: string, turns: UploadTurns) {
       key: number | string,
     ): Promise<ReceivedUpload> {
       const path = join(folder, name);
-      return write(path, inTurns(source, key), maxBytes).catch(async (error: unknown) => {
+      return writeUpload(path, readInTurns(source, key), maxBytes).catch(async (error: unknown) => {
         await rm(path, { force: true });
         throw error;
       });

@@ -52,7 +52,7 @@ function readableHeaders(response: IncomingMessage, origin: string): Record<stri
   );
 }
 
-async function* parts(response: IncomingMessage, isLive: boolean): AsyncGenerator<string> {
+async function* readTextParts(response: IncomingMessage, isLive: boolean): AsyncGenerator<string> {
   let part = "";
   for await (const text of response) {
     part += text;
@@ -108,7 +108,7 @@ export function createServiceRequests(apiUrl: string) {
         if (REDIRECTS.includes(status)) throw new Error("the service redirected to another URL");
         const headers = readableHeaders(response, origin);
         const isLive = headers["content-type"]?.startsWith(NDJSON_TYPE) === true;
-        return { status, headers, isLive, text: parts(response.setEncoding("utf8"), isLive) };
+        return { status, headers, isLive, text: readTextParts(response.setEncoding("utf8"), isLive) };
       } catch (error) {
         response.destroy();
         throw error;

@@ -113,7 +113,7 @@ function waitForCallback<T>(
 export function createSmtp({ times = SMTP_TIMES }: { times?: SmtpTimes } = {}): Smtp {
   const pool = createSmtpPool<SmtpServer>((server) => openConnection(server, times));
 
-  async function attempt(
+  async function attemptDelivery(
     session: PooledSession,
     handover: MailHandover,
     started: { value: boolean },
@@ -128,7 +128,7 @@ export function createSmtp({ times = SMTP_TIMES }: { times?: SmtpTimes } = {}): 
   }
 
   /** Closes the connection if the attempt is aborted, so that nothing is sent afterwards. */
-  async function within<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  async function rejectOnAbort<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
     const { promise, reject } = Promise.withResolvers<never>();
     const onTimeout = () => reject(new Error("the server did not answer in time"));
     signal.addEventListener("abort", onTimeout, { once: true });
@@ -142,12 +142,16 @@ export function createSmtp({ times = SMTP_TIMES }: { times?: SmtpTimes } = {}): 
     }
   }
 
-  async function once(server: SmtpServer, handover: MailHandover, signal: AbortSignal): Promise<Delivery | "stale"> {
+  async function sendOnce(
+    server: SmtpServer,
+    handover: MailHandover,
+    signal: AbortSignal,
+  ): Promise<Delivery | "stale"> {
     const started = { value: false };
     let session: PooledSession | null = null;
     try {
       session = await pool.takeSession(server, signal);
-      return await within(signal, attempt(session, handover, started));
+      return await rejectOnAbort(signal, attemptDelivery(session, handover, started));
     } catch (error) {
       // An envelope may be open on the connection: the next message must not use it.
       if (session) session.broken = true;
@@ -165,7 +169,7 @@ export function createSmtp({ times = SMTP_TIMES }: { times?: SmtpTimes } = {}): 
     async deliver(server, handover) {
       const signal = AbortSignal.any([handover.signal, AbortSignal.timeout(times.tryMs)]);
       for (;;) {
-        const delivery = await once(server, handover, signal);
+        const delivery = await sendOnce(server, handover, signal);
         if (delivery !== "stale") return delivery;
       }
     },

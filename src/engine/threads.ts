@@ -27,7 +27,7 @@ export function createThreads<I, O>(options: ThreadsOptions): Threads<I, O> {
   const { module, name, memoryMb, timeoutMs } = options;
   const idle = new Map<Worker, NodeJS.Timeout>();
 
-  function open(): Worker {
+  function startWorker(): Worker {
     const worker = new Worker(ENTRY, {
       workerData: { module: module.href, name },
       resourceLimits: { maxOldGenerationSizeMb: memoryMb },
@@ -46,7 +46,7 @@ export function createThreads<I, O>(options: ThreadsOptions): Threads<I, O> {
       idle.delete(worker);
       if (worker.threadId > 0) return worker;
     }
-    return open();
+    return startWorker();
   }
 
   function endWorker(worker: Worker): void {

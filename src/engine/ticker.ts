@@ -38,7 +38,7 @@ export function createTicker(options: {
   let stopped = false;
   let lastDone = Number.NEGATIVE_INFINITY;
 
-  async function once(): Promise<number> {
+  async function runOnce(): Promise<number> {
     try {
       const due = await work();
       lastDone = performance.now();
@@ -54,7 +54,7 @@ export function createTicker(options: {
     clearTimeout(timer);
     again = working !== null;
     if (again) return;
-    working = once().then((sleep) => {
+    working = runOnce().then((sleep) => {
       working = null;
       if (stopped) return;
       timer = setTimeout(checkDue, again ? 0 : sleep);

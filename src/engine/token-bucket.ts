@@ -22,7 +22,7 @@ export function createTokenBucket(options: { limit: number; windowMs: number; ke
   let sweptAt = Number.NEGATIVE_INFINITY;
 
   /** Removes full buckets, because a new bucket would be equal. */
-  function sweep(now: number): void {
+  function removeFullBuckets(now: number): void {
     sweptAt = now;
     for (const [key, { left, at }] of buckets) if (left + (now - at) * perMs >= limit) buckets.delete(key);
   }
@@ -34,11 +34,11 @@ export function createTokenBucket(options: { limit: number; windowMs: number; ke
   function bucketOf(key: string, now: number): string | typeof OTHERS {
     if (buckets.has(key) || buckets.size < keysMax) return key;
     // Sweeping takes time in proportion to the keys, so once in a hundredth of the window is enough.
-    if (now - sweptAt > windowMs / 100) sweep(now);
+    if (now - sweptAt > windowMs / 100) removeFullBuckets(now);
     return buckets.size < keysMax ? key : OTHERS;
   }
 
-  function leftFor(key: string | typeof OTHERS, now: number): number {
+  function remainingTokens(key: string | typeof OTHERS, now: number): number {
     const { left, at } = buckets.get(key) ?? { left: limit, at: now };
     return Math.min(limit, left + (now - at) * perMs);
   }
@@ -47,7 +47,7 @@ export function createTokenBucket(options: { limit: number; windowMs: number; ke
     takeTokens(key, cost = 1) {
       const now = performance.now();
       const bucket = bucketOf(key, now);
-      const left = leftFor(bucket, now);
+      const left = remainingTokens(bucket, now);
       // A call that costs more than a whole window needs a full bucket.
       const needed = Math.min(cost, limit);
       const passes = left >= needed;
@@ -57,7 +57,7 @@ export function createTokenBucket(options: { limit: number; windowMs: number; ke
     charge(key, cost) {
       const now = performance.now();
       const bucket = bucketOf(key, now);
-      buckets.set(bucket, { left: Math.max(-limit, leftFor(bucket, now) - cost), at: now });
+      buckets.set(bucket, { left: Math.max(-limit, remainingTokens(bucket, now) - cost), at: now });
     },
   };
 }

@@ -66,7 +66,7 @@ export function createMessaging(
  * Returns the object through which hooks of data sources send messages.
  * @param acceptance returns the module that stores messages; it is created later, because it needs the data sources
  */
-export function outletOf(gate: AccessGate, acceptance: () => MessageAcceptance): MessageOutlet {
+export function messageOutletOf(gate: AccessGate, acceptance: () => MessageAcceptance): MessageOutlet {
   return {
     count: gate.countMessages,
     statusFor: (appId, kind) => acceptance().statusFor(appId, kind),

@@ -39,7 +39,7 @@ import { createAdministrators } from "./members/administrators.js";
 import { createEditors } from "./members/editors.js";
 import { createInvitations } from "./members/invitations.js";
 import { createMembers } from "./members/members.js";
-import { createMessaging, outletOf } from "./messaging.js";
+import { createMessaging, messageOutletOf } from "./messaging.js";
 import { OAuthServer } from "./oauth/oauth.js";
 import { createPackageProbe } from "./packages/package-probe.js";
 import { createPackages } from "./packages/packages.js";
@@ -239,7 +239,7 @@ export async function createOperations(surroundings: Surroundings) {
   const { clientTimeoutMs, serverTimeoutMs, allowPrivateNetwork, defaultTimezone } = config;
   const needsSecondFactor = (appId: number) => messaging.verification.needsSecondFactor(appId);
   const userChanged = (caller: Caller, appId: number) => messaging.notify.userChanged(caller, appId);
-  const outlet = outletOf(gate, () => messaging.communicate.acceptance);
+  const outlet = messageOutletOf(gate, () => messaging.communicate.acceptance);
   const ofStore = { ring, logEvents, intake, person: people.session, needsSecondFactor, userChanged, outlet };
   const store = createStore({ ...surroundings, ...ofStore });
   const { sessionOf } = store;

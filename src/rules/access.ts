@@ -297,7 +297,7 @@ export const isPersonCaller = ({ kind }: Pick<Caller, "kind">): boolean => kind 
 export const isVisitor = ({ kind }: Pick<Caller, "kind">): boolean => kind === "live" || kind === "viewer";
 
 /** Returns the caller's column in the permission table for an app; null if the caller has no right on the app. */
-export function standingOn(caller: Caller, appId: number): CallerRole | null {
+export function callerRoleIn(caller: Caller, appId: number): CallerRole | null {
   switch (caller.kind) {
     case "admin":
       return "administrator";
@@ -321,7 +321,7 @@ export function allowsOperation(
 
 /** True if the caller may perform the operation on the app. Administrators may for any ID; whether the app exists is checked elsewhere. */
 export function mayEnter(caller: Caller, operation: Operation, appId: number): boolean {
-  const standing = standingOn(caller, appId);
+  const standing = callerRoleIn(caller, appId);
   if (standing === null || !allowsOperation(operation, standing, caller.scopes)) return false;
   return caller.grantor === undefined || (caller.grantor !== null && allowsOperation(operation, caller.grantor));
 }

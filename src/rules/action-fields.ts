@@ -1,6 +1,6 @@
 /** Validates single fields of an action: one function for each error status, which returns the message. */
 import { ACTION_DESCRIPTION_MAX_CHARACTERS, ACTION_NAME_MAX_CHARACTERS } from "../limits.js";
-import { countCharacters, describeValue, unstorableAt } from "./described.js";
+import { countCharacters, describeValue, unstorableCharacterIndex } from "./described.js";
 import { frequencyFault, timezoneFault } from "./schedule.js";
 import { ENVIRONMENTS, isEnvironment } from "./trigger-input.js";
 
@@ -39,7 +39,7 @@ export function descriptionFault(description: unknown): string | null {
   if (description === null) return null;
   if (typeof description !== "string")
     return `description must be a string or null (got ${describeValue(description)})`;
-  const at = unstorableAt(description);
+  const at = unstorableCharacterIndex(description);
   return at < 0 ? null : `description must be plain text; the character at ${at + 1} cannot be stored`;
 }
 
@@ -101,7 +101,7 @@ export function dependenciesFault(dependencies: unknown): string | null {
     return `dependencies must be at most ${DEPENDENCIES_MAX} (got ${dependencies.length})`;
   }
   for (const [index, dependency] of dependencies.entries()) {
-    const isValid = typeof dependency === "string" && dependency !== "" && unstorableAt(dependency) < 0;
+    const isValid = typeof dependency === "string" && dependency !== "" && unstorableCharacterIndex(dependency) < 0;
     if (isValid && dependency.length <= DEPENDENCY_MAX_CHARACTERS) continue;
     const expected = `a string of 1 to ${DEPENDENCY_MAX_CHARACTERS} characters`;
     return `dependencies[${index}] must be ${expected} (got ${describeValue(dependency)})`;

@@ -1,6 +1,6 @@
 /** `source` of an action: the files that its author writes. Validates their form and paths. */
 import type { ActionSource, SourceLanguage } from "../data/action-types.js";
-import { describeValue, isObject, unstorableAt } from "./described.js";
+import { describeValue, isObject, unstorableCharacterIndex } from "./described.js";
 import { flatShape, type Shape } from "./unknown-fields.js";
 
 export const SOURCE_LANGUAGES: readonly SourceLanguage[] = ["typescript", "javascript"];
@@ -52,7 +52,7 @@ function filesFault(files: Record<string, unknown>): string | null {
     }
     if (typeof text !== "string")
       return `source.files[${JSON.stringify(path)}] must be a text (got ${describeValue(text)})`;
-    if (unstorableAt(text) >= 0)
+    if (unstorableCharacterIndex(text) >= 0)
       return `source.files[${JSON.stringify(path)}] must not have U+0000 or half of a surrogate pair`;
     bytes += Buffer.byteLength(path) + Buffer.byteLength(text);
   }

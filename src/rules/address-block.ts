@@ -8,8 +8,13 @@ const HEXTETS_OF_BLOCK = 4;
  * Returns the key by which requests of a credential are counted. All visitors of a page may share a live token, so its
  * requests are counted by address.
  */
-export const holderOf = ({ credentialId, address }: { credentialId: number; address?: string | undefined }): string =>
-  `credential ${credentialId} ${address === undefined ? "" : addressBlock(address)}`;
+export const rateLimitKeyOf = ({
+  credentialId,
+  address,
+}: {
+  credentialId: number;
+  address?: string | undefined;
+}): string => `credential ${credentialId} ${address === undefined ? "" : addressBlock(address)}`;
 
 /** Returns the address itself for IPv4, or the first 64 bits for IPv6. An IPv4 address in IPv6 form counts as the IPv4 address. */
 export function addressBlock(address: string): string {

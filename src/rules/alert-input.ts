@@ -1,7 +1,7 @@
 /** Validates alert rules; each fault names its field. */
 
 import { ActionError } from "../errors.js";
-import { isObject, unstorableAt } from "./described.js";
+import { isObject, unstorableCharacterIndex } from "./described.js";
 import { refuseField } from "./fields.js";
 import { isEmailAddress } from "./message-fields.js";
 import { flatShape, refuseUnknownFields } from "./unknown-fields.js";
@@ -39,7 +39,7 @@ export interface AlertInput {
   enabled: boolean;
 }
 
-function oneOf<T extends string>(value: unknown, allowed: readonly T[], field: string): T {
+function requireOneOf<T extends string>(value: unknown, allowed: readonly T[], field: string): T {
   return allowed.find((word) => word === value) ?? refuseField(field, `one of ${allowed.join(", ")}`, value);
 }
 
@@ -50,7 +50,8 @@ function wholeNumberIn(value: unknown, field: string, min: number, max: number):
 
 function nameIn(value: unknown): string {
   const text = typeof value === "string" ? value.trim() : "";
-  const isValid = text !== "" && text.length <= NAME_MAX_CHARACTERS && unstorableAt(text) < 0 && !/\p{Cc}/u.test(text);
+  const isValid =
+    text !== "" && text.length <= NAME_MAX_CHARACTERS && unstorableCharacterIndex(text) < 0 && !/\p{Cc}/u.test(text);
   return isValid ? text : refuseField("name", `a line of 1 to ${NAME_MAX_CHARACTERS} characters`, value);
 }
 
@@ -65,7 +66,7 @@ function recipientsIn(value: unknown): string[] {
 }
 
 function settingIn(value: unknown): string {
-  const isValid = typeof value === "string" && PROTECTED_KEY.test(value) && unstorableAt(value) < 0;
+  const isValid = typeof value === "string" && PROTECTED_KEY.test(value) && unstorableCharacterIndex(value) < 0;
   return isValid ? value : refuseField("setting", "the key of a protected setting, such as __alerts", value);
 }
 
@@ -74,8 +75,8 @@ export function alertInput(body: unknown, before: Partial<AlertInput> = {}): Ale
   if (!isObject(body)) return refuseField("the rule", "an object", body);
   const fieldValue = <K extends keyof AlertInput>(field: K, fallback?: unknown): unknown =>
     field === "actionId" && body[field] === null ? null : (body[field] ?? before[field] ?? fallback);
-  const condition = oneOf(fieldValue("condition"), ALERT_CONDITIONS, "condition");
-  const channel = oneOf(fieldValue("channel"), ALERT_CHANNELS, "channel");
+  const condition = requireOneOf(fieldValue("condition"), ALERT_CONDITIONS, "condition");
+  const channel = requireOneOf(fieldValue("channel"), ALERT_CHANNELS, "channel");
   const actionId = fieldValue("actionId", null);
   const failures = wholeNumberIn(fieldValue("failures", 1), "failures", 1, RUNS_MAX);
   const enabled = fieldValue("enabled", true);

@@ -4,7 +4,7 @@
  */
 
 import { holdsText } from "./comparable-text.js";
-import { isObject, unstorableAt } from "./described.js";
+import { isObject, unstorableCharacterIndex } from "./described.js";
 import { refuseField } from "./fields.js";
 import { flatShape, refuseUnknownFields } from "./unknown-fields.js";
 
@@ -39,7 +39,7 @@ const COLUMN_MAX_CHARACTERS = 255;
 const VALUE_MAX_CHARACTERS = 1_000;
 
 const isText = (value: unknown, most: number): value is string =>
-  typeof value === "string" && value !== "" && value.length <= most && unstorableAt(value) < 0;
+  typeof value === "string" && value !== "" && value.length <= most && unstorableCharacterIndex(value) < 0;
 
 /** @throws REQUEST_INVALID naming the field */
 export function checkColumn(value: unknown, field: string): void {

@@ -3,7 +3,7 @@ import { type AnyNode, type Function as FunctionNode, getLineInfo, type Pattern,
 import { ActionError } from "../errors.js";
 import { namespaceUses } from "./code-namespaces.js";
 import { parseScript } from "./code-parser.js";
-import { describeValue, unstorableAt } from "./described.js";
+import { describeValue, unstorableCharacterIndex } from "./described.js";
 import { BUILT_IN_PACKAGES } from "./packages.js";
 
 const ACCEPTED_FORMS =
@@ -46,7 +46,7 @@ export function readCode(source: string): CodeReading {
     const { line, column } = getLineInfo(source, offset);
     return `code, line ${line}, column ${column + 1}: ${reason}`;
   };
-  const unstorableIndex = unstorableAt(source);
+  const unstorableIndex = unstorableCharacterIndex(source);
   if (unstorableIndex >= 0) {
     const reason = "U+0000 or half of a surrogate pair cannot be stored";
     return { fault: at({ offset: unstorableIndex, reason }), uses: [] };

@@ -95,7 +95,7 @@ export function firesEveryMinute(fields: CronFields): boolean {
 }
 
 /** True if the schedule has a tick in some year: `0 0 31 2 *` has none, `0 0 29 2 *` has one in four years. */
-export function everFires({ days, months, anyWeekday }: CronFields): boolean {
+export function canFire({ days, months, anyWeekday }: CronFields): boolean {
   if (!anyWeekday) return true;
   return [...months].some((month) => [...days].some((day) => day <= DAYS_OF_MONTH[month - 1]!));
 }

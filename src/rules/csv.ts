@@ -156,7 +156,7 @@ function sampleRows(text: string, delimiter: string, isWhole: boolean): string[]
 }
 
 /** Returns how well a delimiter fits: 0 not at all, 1 if no row is longer than the header, 2 if all rows have the same length. */
-function fitOf(rows: string[][] | null): { fit: number; columns: number } {
+function rateLayout(rows: string[][] | null): { fit: number; columns: number } {
   const [header, ...rest] = rows ?? [];
   const columns = header?.length ?? 0;
   if (columns < 2) return { fit: 0, columns };
@@ -180,7 +180,7 @@ export function detectDelimiter(sample: string, isWhole: boolean): CsvStart {
   if (separatorLine) return { delimiter: separatorLine[1]!, skip: separatorLine[0].length };
   let bestFit: { delimiter: string; fit: number; columns: number } = { delimiter: ",", fit: 0, columns: 0 };
   for (const delimiter of DETECTED_DELIMITERS) {
-    const delimiterFit = fitOf(sampleRows(sample, delimiter, isWhole));
+    const delimiterFit = rateLayout(sampleRows(sample, delimiter, isWhole));
     if (
       delimiterFit.fit > bestFit.fit ||
       (delimiterFit.fit === bestFit.fit && delimiterFit.fit > 0 && delimiterFit.columns > bestFit.columns)

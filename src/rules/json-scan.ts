@@ -100,7 +100,7 @@ function enterValue(text: string, from: number, nesting: NestingStack): { at: nu
 }
 
 /** After a value: returns the start of the next one, or the end if nothing is open any more. */
-function leaveValue(text: string, from: number, nesting: NestingStack): { at: number; ended: boolean } {
+function nextValueAfter(text: string, from: number, nesting: NestingStack): { at: number; ended: boolean } {
   let at = from;
   while (nesting.isOpen) {
     at = skipBlank(text, at);
@@ -128,7 +128,7 @@ function skipValue(text: string, from: number, nesting: NestingStack, levels: nu
       if (!empty) continue;
     } else at = skipScalar(text, at);
     if (at === NOT_FOUND) return NOT_FOUND;
-    const { at: next, ended } = leaveValue(text, at, nesting);
+    const { at: next, ended } = nextValueAfter(text, at, nesting);
     if (ended) return next;
     at = next;
   }

@@ -1,7 +1,7 @@
 /** Validates log events of callers (contract, section 3, log event). */
 import { ActionError } from "../errors.js";
 import { EVENT_MAX_BYTES } from "../limits.js";
-import { describeValue, holdsInfinity, isObject, nestsDeeperThan, unstorableAt } from "./described.js";
+import { describeValue, holdsInfinity, isObject, nestsDeeperThan, unstorableCharacterIndex } from "./described.js";
 import { optionalId, refuseField } from "./fields.js";
 import { EVENT_TYPE_MAX_CHARACTERS } from "./trigger-input.js";
 import { flatShape, refuseUnknownFields } from "./unknown-fields.js";
@@ -26,7 +26,7 @@ export type LogEventInput = { type: string; data: Record<string, unknown> } & Re
 
 function eventType(value: unknown): string {
   const isText = typeof value === "string" && value !== "" && value.length <= EVENT_TYPE_MAX_CHARACTERS;
-  if (!isText || unstorableAt(value) >= 0) {
+  if (!isText || unstorableCharacterIndex(value) >= 0) {
     const expected = `type must be a log event type of 1 to ${EVENT_TYPE_MAX_CHARACTERS} characters`;
     throw new ActionError("REQUEST_INVALID", `${expected} (got ${describeValue(value)})`);
   }

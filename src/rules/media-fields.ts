@@ -1,5 +1,5 @@
 /** Validates names of folders and files, and the options for reading contents. */
-import { isObject, unstorableAt } from "./described.js";
+import { isObject, unstorableCharacterIndex } from "./described.js";
 import { optionalId, refuseField } from "./fields.js";
 import { flatShape, refuseUnknownFields } from "./unknown-fields.js";
 
@@ -16,7 +16,10 @@ const UNFIT_CHARACTERS = /[/\\\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-
 export function mediaName(value: unknown, field = "name"): string {
   const text = typeof value === "string" ? value.trim().normalize("NFC") : "";
   const isValid =
-    text !== "" && text.length <= MEDIA_NAME_MAX_CHARACTERS && unstorableAt(text) < 0 && !UNFIT_CHARACTERS.test(text);
+    text !== "" &&
+    text.length <= MEDIA_NAME_MAX_CHARACTERS &&
+    unstorableCharacterIndex(text) < 0 &&
+    !UNFIT_CHARACTERS.test(text);
   if (isValid && text !== "." && text !== "..") return text;
   const expected = `a name of 1 to ${MEDIA_NAME_MAX_CHARACTERS} characters without slashes and control characters`;
   refuseField(field, expected, value);

@@ -1,6 +1,6 @@
 /** Validates fields of messages: addresses, headers, attachments. Each fault names the field. */
 
-import { isObject, unstorableAt } from "./described.js";
+import { isObject, unstorableCharacterIndex } from "./described.js";
 import { refuseField } from "./fields.js";
 
 export const RECIPIENT_TYPES = ["to", "cc", "bcc"] as const;
@@ -43,7 +43,10 @@ const CONTROL_CHARACTER = /\p{Cc}|[\u2028\u2029]/u;
 /** Parses a text of one line without control characters. @throws REQUEST_INVALID */
 export function oneLine(value: unknown, field: string, max = LINE_MAX): string {
   const isValid =
-    typeof value === "string" && value.length <= max && !CONTROL_CHARACTER.test(value) && unstorableAt(value) < 0;
+    typeof value === "string" &&
+    value.length <= max &&
+    !CONTROL_CHARACTER.test(value) &&
+    unstorableCharacterIndex(value) < 0;
   return isValid ? value : refuseField(field, `one line of at most ${max} characters, without line breaks`, value);
 }
 
@@ -55,7 +58,7 @@ export function optionalLine(value: unknown, field: string, max = NAME_MAX): str
 /** Parses a text of any length; null if absent. @throws REQUEST_INVALID */
 export function optionalBody(value: unknown, field: string): string | null {
   if (value === undefined || value === null) return null;
-  if (typeof value === "string" && unstorableAt(value) < 0) return value;
+  if (typeof value === "string" && unstorableCharacterIndex(value) < 0) return value;
   return refuseField(field, "a text without characters that cannot be stored", value);
 }
 
@@ -121,7 +124,7 @@ function readAttachment(value: unknown, field: string): MessageAttachment {
     return refuseField(`${field}.type`, "a type such as text/csv", type);
   if (!ATTACHMENT_ENCODINGS.some((known) => known === encoding))
     refuseField(`${field}.encoding`, "base64 or utf8", encoding);
-  if (typeof content !== "string" || unstorableAt(content) >= 0)
+  if (typeof content !== "string" || unstorableCharacterIndex(content) >= 0)
     return refuseField(`${field}.content`, "a text", typeof content);
   const bareText = encoding === "base64" ? content.replace(/[\r\n]/g, "") : content;
   if (encoding === "base64" && (bareText.length % 4 !== 0 || !BASE64_TEXT.test(bareText))) {

@@ -54,13 +54,13 @@ const SMS_SHAPE = flatShape([...Object.keys(SMS_TEXT.fields), "provider"]);
 export const BATCH_MAX = 1_000;
 const SMS_MAX_CHARACTERS = 1_600;
 
-function record(value: unknown, name: string): Record<string, unknown> {
+function requireObject(value: unknown, name: string): Record<string, unknown> {
   if (isObject(value)) return value;
   refuseField(name, "an object", value);
 }
 
 const dataOf = (value: unknown): Record<string, unknown> | null =>
-  value === undefined || value === null ? null : record(value, "data");
+  value === undefined || value === null ? null : requireObject(value, "data");
 
 /** Adds the position in a batch to the path of each fault, unless the path already contains it. */
 function prefixField<T>(where: string, judge: () => T): T {
@@ -74,7 +74,7 @@ function prefixField<T>(where: string, judge: () => T): T {
 
 /** Parses `{options, data}`, or options that contain `data`. @param path of the message in a larger body @throws REQUEST_INVALID */
 export function parseEmail(body: unknown, path = ""): Email {
-  const input = record(body, "the message");
+  const input = requireObject(body, "the message");
   const options = isObject(input["options"]) ? input["options"] : input;
   const data = dataOf(input["data"]);
   const to = emailRecipients(options["to"]);
@@ -105,7 +105,7 @@ export function parseEmail(body: unknown, path = ""): Email {
  * @throws REQUEST_INVALID
  */
 export function parseSms(input: unknown, path = ""): Sms {
-  const messageFields = record(input, "the message");
+  const messageFields = requireObject(input, "the message");
   const data = isObject(messageFields["data"]) ? messageFields["data"] : messageFields;
   const provider = messageFields["provider"] ?? null;
   if (provider !== null && !SMS_PROVIDERS.some((known) => known === provider)) {

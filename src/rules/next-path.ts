@@ -4,7 +4,7 @@ const BASE_URL = "http://service.invalid";
 const PATH_MAX_CHARACTERS = 2_000;
 
 /** Returns a path of this service with its query and fragment; `otherwise` for any other text. */
-export function safeNext(value: unknown, otherwise: string): string {
+export function safeNextPath(value: unknown, otherwise: string): string {
   if (typeof value !== "string" || value.length > PATH_MAX_CHARACTERS) return otherwise;
   // Browsers read a backslash as a slash, and skip tabs and line breaks: `/\evil.example` and `/<tab>/evil.example` name a host.
   if (!/^\/(?!\/)[\x21-\x5b\x5d-\x7e]*$/.test(value)) return otherwise;

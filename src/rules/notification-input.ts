@@ -1,7 +1,7 @@
 /** Validates notifications (packages, Notifications). */
 
 import { EVENT_MAX_BYTES } from "../limits.js";
-import { isObject, nestsDeeperThan, unstorableAt } from "./described.js";
+import { isObject, nestsDeeperThan, unstorableCharacterIndex } from "./described.js";
 import { refuseField } from "./fields.js";
 import { parseScope, type Scope } from "./scope.js";
 import { flatShape, refuseUnknownFields, type Shape } from "./unknown-fields.js";
@@ -46,7 +46,7 @@ function readStorable(value: unknown, field: string, maxBytes: number): Record<s
   const text = JSON.stringify(value);
   if (Buffer.byteLength(text) > maxBytes)
     refuseField(field, `at most ${maxBytes} bytes of JSON`, Buffer.byteLength(text));
-  if (/\\u0000/.test(text) || unstorableAt(text) >= 0 || /\\ud[89a-f]/i.test(text)) {
+  if (/\\u0000/.test(text) || unstorableCharacterIndex(text) >= 0 || /\\ud[89a-f]/i.test(text)) {
     refuseField(field, "without characters that cannot be stored", "one that cannot");
   }
   return value;

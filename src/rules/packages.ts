@@ -211,7 +211,7 @@ function externalUrlFault(text: unknown): string | null {
 }
 
 /** True if the code contains `Svc` followed by anything but one of the members, which are regular expressions. */
-function usesMore(code: string, members: readonly string[]): boolean {
+function usesOtherMembers(code: string, members: readonly string[]): boolean {
   return code.replaceAll(new RegExp(`\\bSvc\\.(?:${members.join("|")})\\b`, "g"), "").includes("Svc");
 }
 
@@ -236,22 +236,22 @@ export function needsLibrary(code: string, dependencies: readonly string[], cata
   const ownNames = entries.map(({ namespace, standalone }) =>
     Array.isArray(standalone) ? `${namespace}\\.(?:${standalone.join("|")})` : `${namespace}`,
   );
-  return usesMore(code, [...REQUEST_FUNCTIONS, ...ownNames]);
+  return usesOtherMembers(code, [...REQUEST_FUNCTIONS, ...ownNames]);
 }
 
 /** Mode of the client library for code that uses it: code that uses more of `Svc` than its packages runs in a document. */
 export function modeOfLibrary(code: string, dependencies: readonly string[], catalogue: Catalogue): PackageMode {
   const packageNames = dependencies.flatMap((name) => catalogue.get(name)?.namespace ?? []);
   const namespaces = [...packageNames, ...(namesRequests(code) ? REQUEST_FUNCTIONS : [])];
-  return namespaces.length > 0 && !usesMore(code, namespaces) ? "network-isolate" : "document";
+  return namespaces.length > 0 && !usesOtherMembers(code, namespaces) ? "network-isolate" : "document";
 }
 
 /** What one piece of code needs from a package. */
 export type PackageNeed = Required<Pick<PackageEntry, "mode" | "network" | "canBeTried">>;
 
 /** True if the code contains the package's namespace, or `Svc`, followed by anything but one of these functions. */
-function usesOthers(code: string, namespace: string | null, functions: readonly string[]): boolean {
-  return usesMore(code, [`${namespace}\\.(?:${functions.join("|")})`, `(?!${namespace}\\b)\\w+`]);
+function usesOtherFunctions(code: string, namespace: string | null, functions: readonly string[]): boolean {
+  return usesOtherMembers(code, [`${namespace}\\.(?:${functions.join("|")})`, `(?!${namespace}\\b)\\w+`]);
 }
 
 /** Returns what this code needs from a package. @param isShared true if other code, which is not analyzed, may also call the package */
@@ -260,7 +260,8 @@ export function needOfPackage(entry: PackageEntry, code: string, isShared = fals
   const { inDocument = [], withoutDocument = [] } = entry;
   const containsOneOf = (words: readonly string[]) =>
     words.length > 0 && new RegExp(`\\b(?:${words.join("|")})\\b`).test(code);
-  const mayCallOthers = withoutDocument.length > 0 && (isShared || usesOthers(code, namespace, withoutDocument));
+  const mayCallOthers =
+    withoutDocument.length > 0 && (isShared || usesOtherFunctions(code, namespace, withoutDocument));
   const needsDocument = mayCallOthers || containsOneOf(inDocument);
   return needsDocument ? { mode: "document", network, canBeTried: false } : { mode, network, canBeTried };
 }

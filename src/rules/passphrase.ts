@@ -12,7 +12,7 @@ const COMMON_PASSPHRASES: ReadonlySet<string> = new Set(
 );
 
 /** Returns the shortest text of which the whole is a repetition: `ab` for `abab`. To find it, the text is searched in its own doubling. */
-const unitOf = (text: string): string => text.slice(0, (text + text).indexOf(text, 1));
+const repeatedUnitOf = (text: string): string => text.slice(0, (text + text).indexOf(text, 1));
 
 const weakPassphrase = (message: string): ActionError => new ActionError("PASSPHRASE_TOO_WEAK", message);
 
@@ -31,8 +31,8 @@ export function checkPassphrase(value: unknown): string {
   if (COMMON_PASSPHRASES.has(lowerCasePassphrase))
     throw weakPassphrase("passphrase is one of the most common ones; choose another");
   if (
-    [...unitOf(lowerCasePassphrase)].length < PASSPHRASE_MIN_CHARACTERS &&
-    unitOf(lowerCasePassphrase) !== lowerCasePassphrase
+    [...repeatedUnitOf(lowerCasePassphrase)].length < PASSPHRASE_MIN_CHARACTERS &&
+    repeatedUnitOf(lowerCasePassphrase) !== lowerCasePassphrase
   ) {
     throw weakPassphrase("passphrase repeats a short text; choose another");
   }

@@ -71,7 +71,7 @@ export const listState = (items: readonly StatedTag[]): string =>
  * @param item undefined if it is not in the list
  * @throws RESOURCE_CHANGED with the current item
  */
-export function mustBeInList(
+export function requireInList(
   item: StatedTag | undefined,
   lists: readonly (readonly StatedTag[])[],
   precondition: ExpectedTags,
@@ -88,5 +88,5 @@ export function requireUnchanged(updatedAt: Date, precondition: ExpectedTags, ch
 }
 
 /** Returns the time of a change, at least a millisecond after the previous one, so that two versions never have the same time. */
-export const changedAfter = (before: Date | undefined): Date =>
+export const changeTimeAfter = (before: Date | undefined): Date =>
   new Date(Math.max(Date.now(), (before?.getTime() ?? 0) + 1));

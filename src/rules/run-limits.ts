@@ -10,7 +10,7 @@ import {
   JITTER_MAX_SECONDS,
   TIMEOUT_MIN_MS,
 } from "../limits.js";
-import { describeValue, isObject, unstorableAt } from "./described.js";
+import { describeValue, isObject, unstorableCharacterIndex } from "./described.js";
 import { flatShape } from "./unknown-fields.js";
 
 const CONCURRENCY_POLICIES: readonly ConcurrencyPolicy[] = ["skip", "queue", "cancel"];
@@ -42,7 +42,8 @@ function numberFault(
 
 function keyFault(key: unknown): string | null {
   if (isAbsent(key)) return null;
-  const isValid = typeof key === "string" && key.length <= KEY_MAX_CHARACTERS && KEY.test(key) && unstorableAt(key) < 0;
+  const isValid =
+    typeof key === "string" && key.length <= KEY_MAX_CHARACTERS && KEY.test(key) && unstorableCharacterIndex(key) < 0;
   const expected = `the path of a property of the payload, such as "order.id", of at most ${KEY_MAX_CHARACTERS} characters`;
   return isValid ? null : `concurrency.key must be ${expected} (got ${describeValue(key)})`;
 }

@@ -12,7 +12,7 @@
  */
 import { Cron } from "croner";
 import { ActionError, type Status } from "../errors.js";
-import { everFires, firesEveryMinute, parseCron } from "./cron-grammar.js";
+import { canFire, firesEveryMinute, parseCron } from "./cron-grammar.js";
 import { describeValue } from "./described.js";
 import links from "./time-zone-links.json" with { type: "json" };
 import { endOfSkip, instantsOf, zoneOffset } from "./zone-clock.js";
@@ -41,7 +41,7 @@ export function frequencyFault(value: unknown): ScheduleFault | null {
     const message = `frequency must not fire every minute; ${describeValue(value)} does`;
     return { status: "FREQUENCY_TOO_FREQUENT", message };
   }
-  return everFires(fields) ? null : invalidSchedule(": none of its months has these days");
+  return canFire(fields) ? null : invalidSchedule(": none of its months has these days");
 }
 
 /** Returns the reason why a time zone is invalid (specification, Create parameters: a full IANA name), or null. */

@@ -1,6 +1,6 @@
 /** Validates the field `triggers` of an action, and converts triggers to the form in which they are stored. */
 import type { AnalyticsWhere, Environment, HttpWhere, LogWhere, Trigger, TriggerType } from "../data/action-types.js";
-import { describeValue, isObject, nestsDeeperThan, unstorableAt } from "./described.js";
+import { describeValue, isObject, nestsDeeperThan, unstorableCharacterIndex } from "./described.js";
 import { HTTP_WHERE_FIELDS, httpWhereFault, repeatedRouteFault, storedHttpWhere } from "./http/where.js";
 import { ANALYTICS_EVENT_TYPES } from "./trigger-match.js";
 import { flatShape, type Shape } from "./unknown-fields.js";
@@ -124,7 +124,7 @@ function logWhereFault(where: Record<string, unknown>): string | null {
   const type = ownField(where, "type");
   const length = `1 to ${EVENT_TYPE_MAX_CHARACTERS} characters`;
   if (typeof type !== "string") return `where.type must be a log event type (got ${describeValue(type)})`;
-  if (type === "" || type.length > EVENT_TYPE_MAX_CHARACTERS || unstorableAt(type) >= 0) {
+  if (type === "" || type.length > EVENT_TYPE_MAX_CHARACTERS || unstorableCharacterIndex(type) >= 0) {
     return `where.type must be a log event type of ${length} (got ${describeValue(type)})`;
   }
   const id = ownField(where, "dataSourceId") ?? null;

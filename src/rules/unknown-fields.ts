@@ -59,7 +59,7 @@ const childPath = (path: string, name: string): string => (path === "" ? name : 
 const shownPath = (path: string, name: string): string =>
   /^[\w$]{1,60}$/.test(name) ? childPath(path, name) : `${path}[${describeValue(name)}]`;
 
-function firstUnknown(value: unknown, shapeOf: ShapeOf, path: string): UnknownField | null {
+function firstUnknownField(value: unknown, shapeOf: ShapeOf, path: string): UnknownField | null {
   if (!isObject(value)) return null;
   const { fields, readOnly = [] } = typeof shapeOf === "function" ? shapeOf(value) : shapeOf;
   const knownNames = Object.keys(fields);
@@ -80,14 +80,14 @@ function firstInField(value: unknown, shape: Exclude<FieldShape, null>, path: st
   if (isList(shape)) {
     if (!Array.isArray(value)) return null;
     for (const [at, element] of value.entries()) {
-      const unknown = firstUnknown(element, shape[0], `${path}[${at}]`);
+      const unknown = firstUnknownField(element, shape[0], `${path}[${at}]`);
       if (unknown) return unknown;
     }
     return null;
   }
-  if (!("each" in shape)) return firstUnknown(value, shape, path);
+  if (!("each" in shape)) return firstUnknownField(value, shape, path);
   for (const [name, field] of isObject(value) ? Object.entries(value) : []) {
-    const unknown = firstUnknown(field, shape.each, childPath(path, name));
+    const unknown = firstUnknownField(field, shape.each, childPath(path, name));
     if (unknown) return unknown;
   }
   return null;

@@ -5,7 +5,7 @@ import type { BrowserSource } from "../engine/browser/browser-source.js";
 import { isBrowsersUid } from "../engine/browser/processes/chromium.js";
 import { localBrowser } from "../engine/browser/processes/local-browser.js";
 import { remoteBrowser } from "../engine/browser/remote/remote-browser.js";
-import { findChromium, usualPaths } from "../engine/chromium-path.js";
+import { defaultChromiumPaths, findChromium } from "../engine/chromium-path.js";
 import type { EgressOptions } from "../engine/egress-proxy.js";
 import { lookupFor } from "../engine/public-lookup.js";
 import { StartError } from "../errors.js";
@@ -16,7 +16,7 @@ export interface BrowserSources {
 }
 
 function pathToChromium({ chromePath, puppeteerCacheDir }: Config): string {
-  const path = findChromium(chromePath, usualPaths(puppeteerCacheDir));
+  const path = findChromium(chromePath, defaultChromiumPaths(puppeteerCacheDir));
   if (!path) throw new StartError("no Chromium was found: set CHROME_PATH, or install chromium-headless-shell");
   return path;
 }

@@ -18,7 +18,7 @@ const DISK_EVERY_MS = 1_000;
 const DATABASE_EVERY_MS = 10_000;
 
 /** Returns the free bytes on the disk of the folder, or of its nearest existing parent. */
-export async function freeUnder(folder: string): Promise<number> {
+export async function freeBytesUnder(folder: string): Promise<number> {
   let path = folder;
   while (!existsSync(path)) path = dirname(path);
   const { bavail, bsize } = await statfs(path);
@@ -31,7 +31,7 @@ export function dataDirWatch({ databaseUrl, dataDir, diskFreeMinMb }: Config, lo
   const minimumBytes = diskFreeMinMb * MB;
   return createDiskSpace({
     what: "DATA_DIR",
-    free: () => freeUnder(dataDir),
+    free: () => freeBytesUnder(dataDir),
     minimumBytes,
     everyMs: DATABASE_EVERY_MS,
     log,
@@ -50,7 +50,7 @@ export function diskRoom(config: Config, db: DataSource, log: Logger): DiskSpace
   return databaseUrl === null
     ? createDiskSpace({
         what: "the database",
-        free: () => freeUnder(dataDir),
+        free: () => freeBytesUnder(dataDir),
         minimumBytes,
         everyMs: DISK_EVERY_MS,
         log,

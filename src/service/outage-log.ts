@@ -47,7 +47,7 @@ export function createOutageLog(options: {
   const plainLog = createLog(level, { ...(destination && { destination }) });
   let outage: DatabaseOutage | null = null;
 
-  function count(err: unknown, problem: string, first: string): void {
+  function countRejection(err: unknown, problem: string, first: string): void {
     const at = now();
     if (outage === null) {
       outage = { problem, since: at, lastFailure: at, lastLine: at, lines: 1 };
@@ -66,7 +66,7 @@ export function createOutageLog(options: {
     const err = typeof fields === "object" && fields !== null && "err" in fields ? fields.err : undefined;
     const problem = err === undefined ? null : problemOf(err);
     if (problem === null) return false;
-    count(err, problem, String(message));
+    countRejection(err, problem, String(message));
     return true;
   };
 

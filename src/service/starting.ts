@@ -33,7 +33,7 @@ import { browserSources } from "./browser-sources.js";
 import { correctedClock, createDatabaseClock } from "./database-clock.js";
 import { openService } from "./database-start.js";
 import { createDiskProbe } from "./disk-probe.js";
-import { dataDirWatch, diskRoom, freeUnder } from "./disk-space.js";
+import { dataDirWatch, diskRoom, freeBytesUnder } from "./disk-space.js";
 import type { Clock, DatabaseConnections, Plan, RunnerState } from "./plan.js";
 
 /** Milliseconds in which responses to aborted requests are still written after the grace period was cut short. */
@@ -260,7 +260,7 @@ export class Starting {
         lost: lostConnections,
         clockSkewMs,
         diskFull: isDiskFull,
-        dataDirFree: () => freeUnder(config.dataDir),
+        dataDirFree: () => freeBytesUnder(config.dataDir),
         answers,
         sockets,
         measures,

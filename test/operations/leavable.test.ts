@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { createLeavable, leftWith } from "../../src/operations/records/leavable.js";
+import { createLeavable, endOnAbort } from "../../src/operations/records/leavable.js";
 
 /** Creates a generator that yields 1, then waits until its reader stops reading. */
 const leavableNumbers = (received: string[]) =>
@@ -30,7 +30,7 @@ describe("an iterable that a reader can leave while it waits", () => {
 
   it("ends the source from which it is made", async () => {
     const doubled = createLeavable(async function* (left) {
-      for await (const one of leftWith(leavableNumbers(received), left)) yield 2 * one;
+      for await (const one of endOnAbort(leavableNumbers(received), left)) yield 2 * one;
     });
     expect((await doubled.next()).value).to.equal(2);
     const next = doubled.next();

@@ -1,13 +1,13 @@
 /** Starts a real Chromium for tests of the service's pages, and records the errors of a page. */
 import { type Browser, launch, type Page } from "puppeteer";
 import { readConfig } from "../../src/config.js";
-import { findChromium, usualPaths } from "../../src/engine/chromium-path.js";
+import { defaultChromiumPaths, findChromium } from "../../src/engine/chromium-path.js";
 
 /** Time limit for a page. Puppeteer's default is 30 s, which a page sometimes exceeds on a busy machine. */
 const PAGE_TIMEOUT_MS = 120_000;
 
 export async function launchChromium(): Promise<Browser> {
-  const executablePath = findChromium(readConfig().chromePath, usualPaths(null));
+  const executablePath = findChromium(readConfig().chromePath, defaultChromiumPaths(null));
   if (!executablePath) throw new Error("no Chromium found: set CHROME_PATH");
   // Chromium refuses to run its sandbox as root. These pages are trusted, so the tests turn the sandbox off.
   const rootArguments = process.getuid?.() === 0 ? ["--no-sandbox"] : [];

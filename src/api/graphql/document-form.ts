@@ -94,7 +94,7 @@ class DocumentForm {
   }
 }
 
-function onlyOperation(
+function singleOperationOf(
   form: DocumentForm,
   { selectionSet, variableDefinitions, directives }: OperationDefinitionNode,
 ): void {
@@ -112,7 +112,7 @@ function onlyOperation(
 export function checkForm({ definitions }: DocumentNode): void {
   const form = new DocumentForm();
   for (const definition of definitions) {
-    if (definition.kind === Kind.OPERATION_DEFINITION) onlyOperation(form, definition);
+    if (definition.kind === Kind.OPERATION_DEFINITION) singleOperationOf(form, definition);
     else if (definition.kind === Kind.FRAGMENT_DEFINITION) {
       form.count("fragments");
       form.directives(definition.directives);

@@ -8,7 +8,7 @@ import type { LogTail } from "../../operations/records/log-tail.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import { RunOnEnum } from "./leaf-types.js";
-import { ActionLogsInput, LogEntryType, LogListType, partOf, ScriptErrorType } from "./log-types.js";
+import { ActionLogsInput, entryFieldOf, LogEntryType, LogListType, ScriptErrorType } from "./log-types.js";
 
 interface TailArguments {
   appId: number;
@@ -82,32 +82,32 @@ export class LogResolver {
 
   @FieldResolver(() => String, { description: "Kind of start: scheduled or on-demand." })
   mode(@Root() entry: LogEntry): unknown {
-    return partOf(entry, "mode");
+    return entryFieldOf(entry, "mode");
   }
 
   @FieldResolver(() => RunOnEnum, { description: "Side on which the code ran." })
   runOn(@Root() entry: LogEntry): unknown {
-    return partOf(entry, "runOn");
+    return entryFieldOf(entry, "runOn");
   }
 
   @FieldResolver(() => Int, { description: "ID of the draft or live version that ran." })
   taskId(@Root() entry: LogEntry): unknown {
-    return partOf(entry, "taskId");
+    return entryFieldOf(entry, "taskId");
   }
 
   @FieldResolver(() => GraphQLJSON, { description: "Payload of the run; {} for scheduled runs." })
   payload(@Root() entry: LogEntry): unknown {
-    return partOf(entry, "payload");
+    return entryFieldOf(entry, "payload");
   }
 
   @FieldResolver(() => Float, { description: "Duration of the run in milliseconds." })
   duration(@Root() entry: LogEntry): unknown {
-    return partOf(entry, "duration");
+    return entryFieldOf(entry, "duration");
   }
 
   @FieldResolver(() => String, { description: "Version of the action format; always v3." })
   actionVersion(@Root() entry: LogEntry): unknown {
-    return partOf(entry, "actionVersion");
+    return entryFieldOf(entry, "actionVersion");
   }
 
   @FieldResolver(() => GraphQLJSON, {
@@ -116,7 +116,7 @@ export class LogResolver {
       "{data, success: true} of a completed run, {error, success: false, errorObject} of a failed one; null for completed scheduled runs.",
   })
   result(@Root() entry: LogEntry): unknown {
-    return partOf(entry, "result");
+    return entryFieldOf(entry, "result");
   }
 
   @FieldResolver(() => ScriptErrorType, {
@@ -124,7 +124,7 @@ export class LogResolver {
     description: "Error that execute threw; null for completed runs.",
   })
   error(@Root() entry: LogEntry): unknown {
-    return partOf(entry, "error");
+    return entryFieldOf(entry, "error");
   }
 
   @FieldResolver(() => Int, {
@@ -132,6 +132,6 @@ export class LogResolver {
     description: "ID of the run that this run repeats; null if it repeats none.",
   })
   replayOf(@Root() entry: LogEntry): unknown {
-    return partOf(entry, "replayOf");
+    return entryFieldOf(entry, "replayOf");
   }
 }

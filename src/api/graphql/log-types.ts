@@ -28,7 +28,7 @@ const parsedEntryParts = new WeakMap<JsonText, Map<string, string>>();
 const AS_TEXT: readonly string[] = ["payload", "result"] satisfies (keyof EntryData)[];
 
 /** Returns one part of an entry's `data`. Only this function depends on how the data is stored. */
-export function partOf({ data }: LogEntry, name: keyof EntryData): unknown {
+export function entryFieldOf({ data }: LogEntry, name: keyof EntryData): unknown {
   const members = parsedEntryParts.get(data) ?? memberTexts(data.text);
   parsedEntryParts.set(data, members);
   const text = members.get(name);

@@ -20,7 +20,7 @@ export interface DocumentRequest {
 const idOf = (query: string): string => DOCUMENT_ID_PREFIX + createHash("sha256").update(query).digest("hex");
 
 /** Returns the text of the document, null if the request names none, or an error if the name is unknown. */
-export function textOf({ query, documentId }: DocumentRequest): string | GraphQLError | null {
+export function queryTextOf({ query, documentId }: DocumentRequest): string | GraphQLError | null {
   if (typeof query === "string" && query !== "") return query;
   if (documentId === undefined || documentId === null) return typeof query === "string" ? query : null;
   const text = typeof documentId === "string" ? KNOWN_DOCUMENTS.get(documentId) : undefined;
@@ -28,7 +28,11 @@ export function textOf({ query, documentId }: DocumentRequest): string | GraphQL
 }
 
 /** Returns the reason why the caller may not send the document; null if it may. */
-export function refusalOf(query: string, caller: Caller | null, mode: "any" | "persisted"): GraphQLError | null {
+export function errorIfNotPersisted(
+  query: string,
+  caller: Caller | null,
+  mode: "any" | "persisted",
+): GraphQLError | null {
   if (mode === "any" || !caller || !isVisitor(caller) || KNOWN_DOCUMENTS.has(idOf(query))) return null;
   return new GraphQLError("app users can send only the documents of the service's client library");
 }

@@ -32,19 +32,23 @@ export interface GraphqlRefusals {
   fail(request: FastifyRequest, reply: FastifyReply, error: unknown): FastifyReply;
 }
 
-const codeOf = ({ extensions }: GraphQLFormattedError): number => STATUS[extensions?.["status"] as Status].http;
+const httpStatusOf = ({ extensions }: GraphQLFormattedError): number => STATUS[extensions?.["status"] as Status].http;
 
 export function createRefusals(format: FormatError): GraphqlRefusals {
   return {
     refuse(request, reply, errors) {
       const formatted = errors.map(format);
       const isJson = mediaTypeOf(request) === JSON_TYPE;
-      return sendText(request, reply.code(isJson ? 200 : codeOf(formatted[0]!)), JSON.stringify({ errors: formatted }));
+      return sendText(
+        request,
+        reply.code(isJson ? 200 : httpStatusOf(formatted[0]!)),
+        JSON.stringify({ errors: formatted }),
+      );
     },
     fail(request, reply, error) {
       const formattedError = format(error);
       const retryAfter = formattedError.extensions?.["retryAfter"];
-      reply.code(codeOf(formattedError)).headers(quotaHeaders(request.context ?? { caller: null }));
+      reply.code(httpStatusOf(formattedError)).headers(quotaHeaders(request.context ?? { caller: null }));
       if (typeof retryAfter === "number") reply.header("Retry-After", String(retryAfter));
       return sendText(request, reply, JSON.stringify({ errors: [formattedError] }));
     },

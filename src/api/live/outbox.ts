@@ -76,7 +76,7 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
     isCrowded = !hasRoom;
   }
 
-  function handOver(): void {
+  function writeNextMessages(): void {
     isDue = false;
     wire.cork();
     while (waitingMessages.length > 0 && socket.bufferedAmount < HANDED_OVER_BYTES) {
@@ -86,7 +86,7 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
       for (const part of parts) socket.send(part, { binary: false, fin: false });
       socket.send(last, { binary: false }, () => {
         settled?.();
-        sent();
+        onSent();
       });
     }
     wire.uncork();
@@ -96,10 +96,10 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
   function planCheck(): void {
     if (isDue) return;
     isDue = true;
-    runAtEndOfTurn(handOver);
+    runAtEndOfTurn(writeNextMessages);
   }
 
-  function sent(): void {
+  function onSent(): void {
     lastProgressAt = Date.now();
     // The end of a socket also ends its operations: nothing may follow it.
     if (socket.readyState !== socket.OPEN) clearMessages();
@@ -112,13 +112,13 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
     updateFreeSpace();
   }
 
-  function cutOff(): void {
+  function terminateSlowClient(): void {
     clearMessages();
     onSlow();
     socket.terminate();
   }
 
-  function add(message: Message): void {
+  function enqueueMessage(message: Message): void {
     if (socket.readyState !== socket.OPEN) {
       message.settled?.();
       return;
@@ -127,7 +127,8 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
     waitingMessages.push(message);
     length += lengthOf(message.parts);
     // A single text of any size is sent, but many are not queued.
-    if (waitingMessages.length > WAITING_MESSAGES || (waitingMessages.length > 1 && length > WAITING_LENGTH)) cutOff();
+    if (waitingMessages.length > WAITING_MESSAGES || (waitingMessages.length > 1 && length > WAITING_LENGTH))
+      terminateSlowClient();
     else planCheck();
     updateFreeSpace();
   }
@@ -147,8 +148,8 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
   socket.once("close", clearMessages);
 
   return {
-    send: (...parts) => add({ parts }),
-    sendCounted: (settled, ...parts) => add({ parts, settled }),
+    send: (...parts) => enqueueMessage({ parts }),
+    sendCounted: (settled, ...parts) => enqueueMessage({ parts, settled }),
     room: () => whenRoomy.promise,
     afterWaiting,
     isStalled: (now) => (waitingMessages.length > 0 || socket.bufferedAmount > 0) && now - lastProgressAt > STALLED_MS,

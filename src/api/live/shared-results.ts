@@ -6,7 +6,7 @@
 import { createSourceEventStream, type ExecutionArgs, type ExecutionResult, execute } from "graphql";
 import type { Logger } from "pino";
 import { ActionError } from "../../errors.js";
-import { createLeavable, leftWith } from "../../operations/records/leavable.js";
+import { createLeavable, endOnAbort } from "../../operations/records/leavable.js";
 import { isLiveSource, type LiveSource, type SourceGuard } from "../../operations/records/live-source.js";
 import type { Caller } from "../../rules/access.js";
 import { writeJson } from "../../rules/json-text.js";
@@ -95,7 +95,7 @@ const executeEach = (
   args: ExecutionArgs,
 ): AsyncGenerator<ExecutionResult, void, void> =>
   createLeavable(async function* (readerLeft) {
-    for await (const event of leftWith(source, readerLeft)) yield await execute({ ...args, rootValue: event });
+    for await (const event of endOnAbort(source, readerLeft)) yield await execute({ ...args, rootValue: event });
   });
 
 /**

@@ -60,7 +60,7 @@ function watchPings(socket: WebSocket, outbox: SocketOutbox, pingMs: number): ()
  * Disconnects a peer that sends too much before it has authenticated, even within its first message.
  * @returns a function that removes this limit
  */
-function boundUntilAdmitted(socket: WebSocket, wire: Socket): () => void {
+function limitBytesUntilAdmitted(socket: WebSocket, wire: Socket): () => void {
   const started = wire.bytesRead;
   const count = () => {
     if (wire.bytesRead - started > BEFORE_INIT_MAX_BYTES) socket.terminate();
@@ -123,7 +123,7 @@ export function createTransport<LinkState extends object>(
       request,
       outbox,
       operations,
-      admit: boundUntilAdmitted(socket, request.socket),
+      admit: limitBytesUntilAdmitted(socket, request.socket),
     };
     const receive = createInbox(link, pace);
     const leaveQueue = pace.enter(link);

@@ -151,7 +151,7 @@ const toRegistration = ({ id, name, redirectUris, grantTypes }: OauthClient) => 
 type DecidingPerson = Pick<GrantDecision, "personId" | "makerId">;
 
 /** Returns the signed-in person. @throws UNAUTHORIZED, FORBIDDEN if the credential does not belong to a person */
-function deciderOf({ context: { caller } }: FastifyRequest): DecidingPerson {
+function decidingPersonOf({ context: { caller } }: FastifyRequest): DecidingPerson {
   if (!caller) throw new ActionError("UNAUTHORIZED");
   if ((caller.kind !== "editor" && caller.kind !== "admin") || caller.personId === null)
     throw new ActionError("FORBIDDEN");
@@ -187,7 +187,7 @@ const asActionError = (error: unknown): unknown =>
  */
 function registerPersonRoutes(app: FastifyInstance, { oauth, pages, addressFor }: OauthOptions): void {
   const requireDecider = (request: FastifyRequest): DecidingPerson => {
-    const decider = deciderOf(request);
+    const decider = decidingPersonOf(request);
     oauth.limits.countDecision(decider.personId);
     return decider;
   };
@@ -243,10 +243,12 @@ function registerPersonRoutes(app: FastifyInstance, { oauth, pages, addressFor }
     return reply.header("cache-control", "no-store").send({ status: decision ? "ALLOWED" : "REFUSED" });
   });
   app.get("/oauth/grants", async (request, reply) =>
-    reply.header("cache-control", "no-store").send({ grants: await oauth.grants.listOf(deciderOf(request).personId) }),
+    reply
+      .header("cache-control", "no-store")
+      .send({ grants: await oauth.grants.listOf(decidingPersonOf(request).personId) }),
   );
   app.delete<{ Params: { id: string } }>("/oauth/grants/:id", async (request) => {
-    const { personId } = deciderOf(request);
+    const { personId } = decidingPersonOf(request);
     const id = /^[1-9]\d{0,14}$/.test(request.params.id) ? Number(request.params.id) : 0;
     await oauth.grants.revoke(personId, id);
     return { status: "GRANT_ENDED" };

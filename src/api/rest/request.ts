@@ -97,7 +97,7 @@ export function restRequest(
       return otherwise;
     }
   }
-  function readSingle(name: string): string | undefined {
+  function readSingleParameter(name: string): string | undefined {
     const text = query[name];
     if (text === undefined || typeof text === "string") return text;
     throw new ActionError("REQUEST_INVALID", `${name} must be given once (got it ${text.length} times)`);
@@ -125,7 +125,7 @@ export function restRequest(
         if (typeof text === "string" && /^\d+$/.test(text)) return Math.min(Number(text), Number.MAX_SAFE_INTEGER);
         refuseField(name, "a whole number from 0", text);
       }, undefined),
-    text: (name) => readOrDefer(() => readSingle(name), undefined),
+    text: (name) => readOrDefer(() => readSingleParameter(name), undefined),
     flag: (name) =>
       readOrDefer(() => {
         const text = query[name] ?? "false";
@@ -134,7 +134,7 @@ export function restRequest(
       }, false),
     strings: (name) =>
       readOrDefer(() => {
-        const text = readSingle(name);
+        const text = readSingleParameter(name);
         return text === undefined ? undefined : stringsIn(text, name);
       }, undefined),
     check: (read) => readOrDefer(read, undefined),

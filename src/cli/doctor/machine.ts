@@ -7,7 +7,7 @@ import type { Config } from "../../config.js";
 import { Browsers } from "../../engine/browser/browsers.js";
 import { localBrowser } from "../../engine/browser/processes/local-browser.js";
 import { createBundler } from "../../engine/bundler.js";
-import { findChromium, usualPaths } from "../../engine/chromium-path.js";
+import { defaultChromiumPaths, findChromium } from "../../engine/chromium-path.js";
 import { createIsolateCheck } from "../../engine/isolate-check.js";
 import { isLocalAddress } from "../../engine/local-address.js";
 import { settingsKeyFile } from "../../operations/settings/data-keys.js";
@@ -135,7 +135,7 @@ export async function checkBrowser({
         `${browserWsEndpoints.length} remote browsers; the start of the service shows if they can be used`,
       ),
     ];
-  const path = findChromium(chromePath, usualPaths(puppeteerCacheDir));
+  const path = findChromium(chromePath, defaultChromiumPaths(puppeteerCacheDir));
   if (!path)
     return [
       createDiagnostic(

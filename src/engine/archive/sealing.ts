@@ -55,7 +55,7 @@ function chunkNonce(number: number, last: boolean): Buffer {
   return iv;
 }
 
-const checkOf = ({ check }: Keys, head: Buffer): Buffer =>
+const headerChecksum = ({ check }: Keys, head: Buffer): Buffer =>
   createHmac("sha256", check).update(head).digest().subarray(0, CHECK_BYTES);
 
 /** Yields pieces of exactly `size` bytes and whether a piece is the last one, which may be shorter or empty. */
@@ -83,7 +83,7 @@ async function* splitIntoPieces(
 export async function* sealStream(plain: AsyncIterable<Buffer>, secret: Secret): AsyncGenerator<Buffer> {
   const head = Buffer.concat([SEAL_MAGIC, Buffer.from([KIND[secret.kind]]), randomBytes(SALT_BYTES)]);
   const keys = await deriveKeys(secret, head.subarray(SEAL_MAGIC.length + 1));
-  yield Buffer.concat([head, checkOf(keys, head)]);
+  yield Buffer.concat([head, headerChecksum(keys, head)]);
   let number = 0;
   for await (const { piece, last } of splitIntoPieces(plain, CHUNK_BYTES)) {
     const cipher = createCipheriv("aes-256-gcm", keys.chunks, chunkNonce(number, last)).setAAD(head);
@@ -98,7 +98,7 @@ async function openHeader(header: Buffer, secret: Secret | null): Promise<{ keys
   if (header.length < HEADER_BYTES || !kind) throw damagedArchive("its beginning is not whole");
   if (secret?.kind !== kind) throw new ArchiveError(`the file is encrypted with ${SECRET_WORDS[kind]}: pass that`);
   const keys = await deriveKeys(secret, head.subarray(SEAL_MAGIC.length + 1));
-  if (!timingSafeEqual(checkOf(keys, head), header.subarray(HEADER_BYTES - CHECK_BYTES))) {
+  if (!timingSafeEqual(headerChecksum(keys, head), header.subarray(HEADER_BYTES - CHECK_BYTES))) {
     const which = kind === "passphrase" ? "passphrase" : "key";
     throw new ArchiveError(`the ${which} is not the one that the file was encrypted with`);
   }

@@ -57,7 +57,7 @@ async function waitForBrowser(supervisors: readonly Supervisor[]): Promise<boole
 }
 
 const needsOfCode = createNeedsOfCode();
-const trials = new Trials();
+const documentTrials = new Trials();
 /** Code that recently ended its page in a network isolate, or had too little stack there. It runs in a document. */
 const needDocument = new RememberedCode();
 
@@ -73,7 +73,7 @@ function placementOf(request: PageRun): Placement {
   const { packages, source } = request;
   if (request.mode !== undefined) {
     const network = hasNetwork(request.mode) && request.network !== false;
-    return { mode: request.mode, trialOf: trials.modeToTry(request, request.mode), network };
+    return { mode: request.mode, trialOf: documentTrials.modeToTry(request, request.mode), network };
   }
   const defined = packages.flatMap((script) => ("source" in script && script.defines) || []);
   const sourceNeeds = needsOfCode(source, defined);
@@ -83,7 +83,7 @@ function placementOf(request: PageRun): Placement {
   const isTooLarge = mode === "network-isolate" && needDocument.has(request);
   return {
     mode: isTooLarge ? "document" : mode,
-    trialOf: trials.modeToTry(request, mode, sourceNeeds.mode),
+    trialOf: documentTrials.modeToTry(request, mode, sourceNeeds.mode),
     network: needs.some(({ network }) => network),
   };
 }
@@ -184,7 +184,7 @@ export class Browsers {
     const { mayRequest: _mayRequest, onRequest: _onRequest, ...withoutRequests } = request;
     const placed: PageRun = network ? request : { ...withoutRequests, network };
     if (trialOf !== null) {
-      const outcome = await trials.run(placed, trialOf, (trial) => this.runInMode(trial, "isolate"));
+      const outcome = await documentTrials.run(placed, trialOf, (trial) => this.runInMode(trial, "isolate"));
       if (outcome !== null) {
         placed.onMode?.("isolate");
         return outcome;

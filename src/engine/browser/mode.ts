@@ -28,11 +28,12 @@ const DYNAMIC_CODE_NAMES = ["globalThis", "eval", "eval()", "Function"];
 /** Globals of which a mode has only some members, so that code must name the member. */
 const PARTIAL_MEMBERS = PERFORMANCE_MEMBERS.map((member) => `performance.${member}`);
 
-const named = (names: readonly string[]) => new Set(names.filter((name) => !DYNAMIC_CODE_NAMES.includes(name)));
+const withoutDynamicCodeNames = (names: readonly string[]) =>
+  new Set(names.filter((name) => !DYNAMIC_CODE_NAMES.includes(name)));
 /** Names that code may use in each isolate, the cheapest first. */
 const ISOLATE_MODES = [
-  { mode: "isolate", names: named(ISOLATE_GLOBALS) },
-  { mode: "network-isolate", names: named([...NETWORK_ISOLATE_GLOBALS, ...PARTIAL_MEMBERS]) },
+  { mode: "isolate", names: withoutDynamicCodeNames(ISOLATE_GLOBALS) },
+  { mode: "network-isolate", names: withoutDynamicCodeNames([...NETWORK_ISOLATE_GLOBALS, ...PARTIAL_MEMBERS]) },
 ] as const;
 
 /** What code needs from a mode. `network` is true if it names a global that makes requests, or if it runs in a document. */
@@ -118,7 +119,7 @@ function needsOfCode(code: string, defined: readonly string[]): CodeNeeds {
   if (code.length > ANALYZED_MAX_CHARACTERS) return DOCUMENT_NEEDS;
   try {
     const program = parse(code, { ecmaVersion: "latest", sourceType: "script", ranges: true });
-    if (reachesBeyond(program)) return DOCUMENT_NEEDS;
+    if (mayUseUnnamedGlobals(program)) return DOCUMENT_NEEDS;
     const used = undeclaredNames(program).filter((name) => !defined.includes(name));
     const isolate = ISOLATE_MODES.find(({ names }) => used.every((name) => names.has(name)));
     if (!isolate || (isolate.mode === "network-isolate" && exceedsNetworkIsolate(program))) return DOCUMENT_NEEDS;
@@ -150,7 +151,7 @@ function undeclaredNames(program: Program): string[] {
  * True if the code may use globals that it does not name: by modules, by `this` as the global object, or by functions that are created from
  * text.
  */
-function reachesBeyond(program: Program): boolean {
+function mayUseUnnamedGlobals(program: Program): boolean {
   let isReached = false;
   fullAncestor(program, (node, _state, ancestors) => {
     isReached ||= reachesGlobals(node as AnyNode, ancestors as AnyNode[]);
@@ -170,13 +171,15 @@ function reachesGlobals(node: AnyNode, ancestors: readonly AnyNode[]): boolean {
     case "MemberExpression":
       return !node.computed && node.property.type === "Identifier" && node.property.name === "constructor";
     case "ObjectPattern":
-      return node.properties.some((property) => property.type === "Property" && keyOf(property) === "constructor");
+      return node.properties.some(
+        (property) => property.type === "Property" && propertyKeyOf(property) === "constructor",
+      );
     default:
       return false;
   }
 }
 
-function keyOf({ key }: Property | AssignmentProperty): unknown {
+function propertyKeyOf({ key }: Property | AssignmentProperty): unknown {
   if (key.type === "Identifier") return key.name;
   return key.type === "Literal" ? key.value : undefined;
 }

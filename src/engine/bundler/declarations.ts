@@ -71,7 +71,7 @@ function createFinder(tree: FileTree) {
     });
 
   /** Returns the file that declares the module; null if there is none. */
-  function declared(found: string | null): string | null {
+  function readableDeclaration(found: string | null): string | null {
     if (found === null) return null;
     const beside = DECLARATION_EXTENSIONS.map(([ending, instead]) => found.replace(ending, instead));
     return [found, ...beside].find((path) => isDeclaration(path) && tree.read(path)) ?? null;
@@ -81,7 +81,7 @@ function createFinder(tree: FileTree) {
    * True if a module of the folder would find the package. Checked before the resolver is used, which takes a thousand
    * times as long for a missing package.
    */
-  function isThere(name: string, folder: string): boolean {
+  function isInstalled(name: string, folder: string): boolean {
     for (let at = folder; ; at = dirname(at)) {
       if (tree.read(join(at, "node_modules", name, "package.json"))) return true;
       if (at === "/") return false;
@@ -89,14 +89,14 @@ function createFinder(tree: FileTree) {
   }
 
   return async (specifier: string, folder: string): Promise<string | null> => {
-    if (specifier.startsWith(".")) return declared(await resolved(specifier, folder));
+    if (specifier.startsWith(".")) return readableDeclaration(await resolved(specifier, folder));
     const [name = ""] = PACKAGE.exec(specifier) ?? [];
     const forms = [
-      ...(isThere(name, folder) ? [specifier, ...(name === specifier ? [`${specifier}/index.d.ts`] : [])] : []),
-      ...(isThere(typesOf(name), folder) ? [typesOf(specifier)] : []),
+      ...(isInstalled(name, folder) ? [specifier, ...(name === specifier ? [`${specifier}/index.d.ts`] : [])] : []),
+      ...(isInstalled(typesOf(name), folder) ? [typesOf(specifier)] : []),
     ];
     for (const form of forms) {
-      const declarationPath = declared(await resolved(form, folder));
+      const declarationPath = readableDeclaration(await resolved(form, folder));
       if (declarationPath !== null) return declarationPath;
     }
     return null;

@@ -120,12 +120,12 @@ export function nameInReadme(readme: string, packageName: string): GlobalName | 
     new RegExp(`\\{[^{}]*\\}\\s*=\\s*require\\(\\s*["']${named}["']`),
   ];
   const namespace = parts.some((form) => form.test(text));
-  const name = spelledIn(text, packageName) ?? (namespace ? nameInCamelCase(packageName) : null);
+  const name = spellingIn(text, packageName) ?? (namespace ? nameInCamelCase(packageName) : null);
   return name === null ? null : { name, namespace };
 }
 
 /** Returns the package's name as the README spells it in a call: `Handlebars.compile(…)`. */
-function spelledIn(text: string, packageName: string): string | null {
+function spellingIn(text: string, packageName: string): string | null {
   const camel = nameInCamelCase(packageName);
   const spelled = text.matchAll(
     new RegExp(`(?<![\\w$./@-])${camel.replaceAll("$", "\\$")}(?=(?:\\.(?!js\\b)|\\()\\w)`, "gi"),

@@ -123,7 +123,7 @@ const fileWithoutExecute = (message: Message): string | null =>
     ? shownFile(message.location.file)
     : fileWithoutExport(message);
 
-function builtWith(job: SourceJob, exporting: ReadonlySet<string>): Promise<BuildResult<{ write: false }>> {
+function buildSource(job: SourceJob, exporting: ReadonlySet<string>): Promise<BuildResult<{ write: false }>> {
   return build({
     stdin: {
       contents: `import { execute as run } from ${JSON.stringify(`./${job.entry}`)};\nexport const execute = run;\n`,
@@ -160,7 +160,7 @@ async function buildWithExports(job: SourceJob): Promise<BuildResult<{ write: fa
   const exporting = new Set([job.entry]);
   for (;;) {
     try {
-      return await builtWith(job, exporting);
+      return await buildSource(job, exporting);
     } catch (error) {
       const errors = errorsOf(error);
       // The file already exports the function.

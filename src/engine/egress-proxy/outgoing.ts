@@ -15,7 +15,7 @@ export interface Destination {
 const BAD_GATEWAY = 502;
 
 /** Returns a resolver that answers every name with the checked addresses, so that no other address is used. */
-function pinned(addresses: LookupAddress[]): LookupFunction {
+function pinnedLookup(addresses: LookupAddress[]): LookupFunction {
   const [first] = addresses;
   return (_hostname, { all }, callback) => {
     if (all) callback(null, addresses);
@@ -50,7 +50,7 @@ export function connectWithin(destination: Destination, timeoutMs: number, signa
     const socket = connectTo({
       host: hostname,
       port,
-      lookup: pinned(addresses),
+      lookup: pinnedLookup(addresses),
       ...(localAddress === null ? {} : { localAddress, family: isIP(localAddress) }),
     });
     const timer = setTimeout(() => fail(Object.assign(new Error(), { code: "ETIMEDOUT" })), timeoutMs);
@@ -70,7 +70,7 @@ export function connectWithin(destination: Destination, timeoutMs: number, signa
  * Returns an agent that uses only this connection, for a forwarded request. `onSilence` is called if the connection
  * ends before the first byte.
  */
-export function agentOver(socket: Socket, onSilence: () => void): Agent {
+export function agentForSocket(socket: Socket, onSilence: () => void): Agent {
   const agent = new Agent({ keepAlive: false });
   agent.createConnection = () => socket;
   socket.once("close", () => {

@@ -26,7 +26,7 @@ export async function uidByTable(localEnd: SocketEnd, remoteEnd: SocketEnd): Pro
   return line === undefined ? NO_OWNER : Number(line.trim().split(/\s+/)[UID_COLUMN]);
 }
 
-let asking: Promise<AskKernel | null> | null = null;
+let kernelSocketsOpening: Promise<AskKernel | null> | null = null;
 
 /** Returns the user ID of the client's process; NO_OWNER if it has closed its end; null if the system does not report it. */
 export async function peerUid(
@@ -39,7 +39,7 @@ export async function peerUid(
     { address: localAddress, port: localPort },
   ];
   // Where the kernel refuses such a socket, the tables in /proc are read.
-  asking ??= openKernelSockets().catch(() => null);
-  const uid = (await asking)?.(localEnd, remoteEnd) ?? null;
+  kernelSocketsOpening ??= openKernelSockets().catch(() => null);
+  const uid = (await kernelSocketsOpening)?.(localEnd, remoteEnd) ?? null;
   return uid ?? (await uidByTable(localEnd, remoteEnd));
 }

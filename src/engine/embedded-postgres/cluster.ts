@@ -30,7 +30,7 @@ export function spawnOptions(account: SystemAccount | null, folder: string): Spa
   return { ...account, cwd: folder, env: { LC_ALL: "C", TZ: "UTC" } };
 }
 
-async function runToEnd(program: string, args: string[], options: SpawnOptions, input: number): Promise<void> {
+async function runProgramToEnd(program: string, args: string[], options: SpawnOptions, input: number): Promise<void> {
   const child = spawn(program, args, { ...options, stdio: [input, "ignore", "pipe"] });
   const ended = new Promise<number | null>((resolve, reject) => {
     child.once("error", reject);
@@ -80,7 +80,7 @@ export async function createCluster(context: ClusterContext, password: string, s
   ];
   args.push("--encoding=UTF8", "--locale=C", ...(sync ? [] : ["--no-sync"]));
   await runWithInput(`${clusterDir}.password`, `${password}\n`, account, (fd) =>
-    runToEnd(binaries.initdb, args, spawnOptions(account, draft), fd),
+    runProgramToEnd(binaries.initdb, args, spawnOptions(account, draft), fd),
   );
   renameSync(draft, clusterDir);
 }
@@ -90,7 +90,7 @@ export async function resetPassword(context: ClusterContext, password: string): 
   const { binaries, account, clusterDir } = context;
   const args = ["--single", "-D", dataFolderArgument(clusterDir), "postgres"];
   await runWithInput(`${clusterDir}.password`, `ALTER ROLE ${SUPERUSER} PASSWORD '${password}'\n`, account, (fd) =>
-    runToEnd(binaries.postgres, args, spawnOptions(account, clusterDir), fd),
+    runProgramToEnd(binaries.postgres, args, spawnOptions(account, clusterDir), fd),
   );
 }
 

@@ -29,7 +29,7 @@ export interface ServerLog {
 export function createServerLog(log: Logger, onReady: () => void): ServerLog {
   let fault: string | null = null;
 
-  function line(text: string): void {
+  function handleLine(text: string): void {
     // A tab continues the previous line, which may have been suppressed.
     if (text === "" || text.startsWith("\t")) return;
     const [, backend, sqlState = "", severity = "", logText = ""] = LOG_LINE.exec(text) ?? [];
@@ -49,5 +49,5 @@ export function createServerLog(log: Logger, onReady: () => void): ServerLog {
     if (severity === "LOG" && message === READY_MESSAGE) onReady();
   }
 
-  return { line, lastFault: () => fault };
+  return { line: handleLine, lastFault: () => fault };
 }

@@ -16,10 +16,10 @@ const KEEP_ALIVE_MS = 4_000;
 const KEEP_ALIVE_MAX_MS = 30_000;
 export const HEADERS_MAX_BYTES = 64 * 1024;
 
-const bare = (hostname: string): string => hostname.replace(/^\[(.*)\]$/, "$1");
+const withoutBrackets = (hostname: string): string => hostname.replace(/^\[(.*)\]$/, "$1");
 
 function secureSocket(socket: Socket, hostname: string): Promise<Socket> {
-  const host = bare(hostname);
+  const host = withoutBrackets(hostname);
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
   const servername = isIP(host) === 0 ? { servername: host } : {};
   const tls = connectTls({ socket, host, ...servername, ALPNProtocols: ["h2", "http/1.1"] });
@@ -39,10 +39,10 @@ function secureSocket(socket: Socket, hostname: string): Promise<Socket> {
   return promise;
 }
 
-function connectorOver(open: OpenConnection): buildConnector.connector {
+function connectorWith(open: OpenConnection): buildConnector.connector {
   return ({ hostname, protocol, port }, callback) => {
     const isSecure = protocol === "https:";
-    const connected = open(bare(hostname), Number(port) || (isSecure ? 443 : 80));
+    const connected = open(withoutBrackets(hostname), Number(port) || (isSecure ? 443 : 80));
     const settled = connected.then((socket) => (isSecure ? secureSocket(socket, hostname) : socket));
     settled.then(
       (socket) => callback(null, socket.setNoDelay(true) as never),
@@ -70,7 +70,7 @@ export class ConnectionPools {
     if (knownAgent) return knownAgent;
     const agent = new Agent({
       allowH2: true,
-      connect: connectorOver(this.open),
+      connect: connectorWith(this.open),
       connections: CONNECTIONS_PER_ORIGIN,
       keepAliveTimeout: KEEP_ALIVE_MS,
       keepAliveMaxTimeout: KEEP_ALIVE_MAX_MS,

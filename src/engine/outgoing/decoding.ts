@@ -116,11 +116,11 @@ export async function readDecoded(body: Readable, options: DecodingOptions, sign
     const first = await firstPart(source);
     if (first === null) return Buffer.alloc(0);
     const steps = decodersOf(encoding, first[0]!, origin).flatMap((step) => [step, limitBytes(maxBytes, tooLarge)]);
-    async function* whole(): AsyncGenerator<Buffer> {
+    async function* readWholeBody(): AsyncGenerator<Buffer> {
       yield first!;
       for (let next = await source.next(); !next.done; next = await source.next()) yield next.value;
     }
-    await pipeline([whole, limitBytes(maxBytes, tooLarge), ...steps, collect] as never, { signal });
+    await pipeline([readWholeBody, limitBytes(maxBytes, tooLarge), ...steps, collect] as never, { signal });
     return Buffer.concat(parts);
   } catch (error) {
     body.on("error", () => undefined).destroy();

@@ -110,16 +110,17 @@ function blankBox(file: Buffer, { at, start, end }: Box): void {
   file.write("free", at + 4, "latin1");
 }
 
-function blankIn(file: Buffer, from: number, to: number, depth: number): void {
+function blankMetadataBoxes(file: Buffer, from: number, to: number, depth: number): void {
   for (const box of boxesIn(file, from, to)) {
     if (box.type === "meta") blankMeta(file, box);
     else if (OWN_BOXES.includes(box.type)) blankBox(file, box);
-    else if (["moov", "trak"].includes(box.type) && depth < DEPTH_MAX) blankIn(file, box.start, box.end, depth + 1);
+    else if (["moov", "trak"].includes(box.type) && depth < DEPTH_MAX)
+      blankMetadataBoxes(file, box.start, box.end, depth + 1);
   }
 }
 
 /** Removes private items. Changes and returns `file` itself. @throws RangeError if a box points beyond the file */
 export function removePrivateItems(file: Buffer): Buffer {
-  blankIn(file, 0, file.length, 0);
+  blankMetadataBoxes(file, 0, file.length, 0);
   return file;
 }

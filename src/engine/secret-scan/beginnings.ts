@@ -16,7 +16,7 @@ const WORD_BITS_MAX = 20;
 const EIGHT_BITS_MIN = 12;
 const EIGHT_BITS_MAX = 24;
 
-const bitsFor = (entries: number, min: number, max: number): number =>
+const filterBits = (entries: number, min: number, max: number): number =>
   Math.min(max, Math.max(min, Math.ceil(Math.log2(entries * SLOTS_PER_WORD + 1))));
 
 const wordAt = (bytes: Uint8Array, at: number): number =>
@@ -32,8 +32,8 @@ export class Beginnings {
 
   /** @param patterns each of at least PATTERN_MIN_BYTES */
   constructor(patterns: readonly Uint8Array[]) {
-    const wordBits = bitsFor(patterns.length * WORD, WORD_BITS_MIN, WORD_BITS_MAX);
-    const eightBits = bitsFor(patterns.length, EIGHT_BITS_MIN, EIGHT_BITS_MAX);
+    const wordBits = filterBits(patterns.length * WORD, WORD_BITS_MIN, WORD_BITS_MAX);
+    const eightBits = filterBits(patterns.length, EIGHT_BITS_MIN, EIGHT_BITS_MAX);
     this.words = new Uint8Array(2 ** wordBits);
     this.wordShift = 32 - wordBits;
     this.eights = new Int32Array(2 ** (eightBits - 5));

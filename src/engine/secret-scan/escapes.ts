@@ -2,7 +2,7 @@
 import { isLineBreak, type Layer, pushUnit, Writer } from "./layers.js";
 import { HEX } from "./numerals.js";
 import { addSpan, joinedSpans, type Spans } from "./spans.js";
-import { sameBytes, wordOf, wordsOf } from "./words.js";
+import { repeatInWord, sameBytes, wordsOf } from "./words.js";
 
 const BACKSLASH = 0x5c;
 const PERCENT = 0x25;
@@ -57,8 +57,8 @@ function codeAt(bytes: Uint8Array, index: number): number {
   return value < 0 ? 0 : ((2 + digits) << LENGTH_SHIFT) | value;
 }
 
-const BACKSLASHES = wordOf(BACKSLASH);
-const PERCENTS = wordOf(PERCENT);
+const BACKSLASHES = repeatInWord(BACKSLASH);
+const PERCENTS = repeatInWord(PERCENT);
 
 /** Length of the longest escape in bytes. */
 const ESCAPE_BYTES = 6;

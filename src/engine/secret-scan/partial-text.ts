@@ -28,7 +28,7 @@ export interface MaskedBeginning {
 }
 
 /** Returns the index of the first character at or after `from` that is no white space. */
-function afterSpace(text: string, from: number): number {
+function indexAfterSpace(text: string, from: number): number {
   let at = from;
   while (at < text.length && text[at]!.trim() === "") at += 1;
   return at;
@@ -45,7 +45,7 @@ function addQuoted(intervals: Interval[], text: string, whole: ReadonlyMap<strin
     if (value.includes('"') || value.includes("\\")) continue;
     const quoted = `"${value}"`;
     for (let at = text.indexOf(quoted); at !== -1; at = text.indexOf(quoted, at + 1)) {
-      const next = afterSpace(text, at + quoted.length);
+      const next = indexAfterSpace(text, at + quoted.length);
       if (text[next] !== ":") intervals.push({ from: at + 1, to: at + quoted.length - 1, name });
       if (next === text.length) undecided = Math.min(undecided, at);
     }

@@ -84,7 +84,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
   let hostFinder: ReturnType<typeof createFinder> | null = null;
   let addressFinder: ReturnType<typeof createFinder> | null = null;
 
-  function findLong(text: string, cut = false): string | null {
+  function findLongSecret(text: string, cut = false): string | null {
     let secretName: string | null = null;
     const onHit = (hit: PatternHit): boolean => {
       secretName = finder.name(hit);
@@ -120,7 +120,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
    * of digits that may encode one, at its end in any layer. Without the last escapes, which may be incomplete, following text only appends
    * to the layers.
    */
-  function undecidedFrom(text: string): number {
+  function undecidedStart(text: string): number {
     if (long.length === 0) return text.length;
     let from = escapesBefore(text, text.length);
     for (const { layer, isDecoded } of layersOf(text.slice(0, from), true, finder.automaton.longest)) {
@@ -133,7 +133,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
   }
 
   /** Returns `text` with each secret replaced by «name». */
-  function mask({ text, cut = false }: ScannedText): string {
+  function maskText({ text, cut = false }: ScannedText): string {
     const name = whole.get(text);
     if (name !== undefined) return `«${name}»`;
     let masked = "";
@@ -150,7 +150,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
   }
 
   /** Finds a secret in JSON text, except in short names of keys. */
-  function findBesideKeys(json: string): string | null {
+  function findSecretBesideKeys(json: string): string | null {
     const keys = shortKeys(json, KEY_MIN_CHARACTERS);
     let secretName: string | null = null;
     for (const { layer } of layersOf(json, true, finder.automaton.longest)) {
@@ -170,7 +170,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
     if (whole.size > 0) {
       for (const text of shortStrings(json, WHOLE_MAX_CHARACTERS)) if (whole.has(text)) return whole.get(text)!;
     }
-    return findLong(json) === null ? null : findBesideKeys(json);
+    return findLongSecret(json) === null ? null : findSecretBesideKeys(json);
   }
 
   function findInHost({ hostname }: URL): string | null {
@@ -188,7 +188,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
 
   /** Finds secrets that the URL altered because they were not encoded, or escaped with backslashes. */
   function findAltered(url: string): string | null {
-    const escaped = findLong(url.replaceAll("/", "\\"));
+    const escaped = findLongSecret(url.replaceAll("/", "\\"));
     if (escaped !== null) return escaped;
     addressFinder ??= createFinder(long, addressPatternsOf);
     if (addressFinder.automaton.longest === 0) return null;
@@ -206,25 +206,26 @@ export function createSecretScan(secrets: readonly Secret[]) {
   }
 
   function maskedValue(value: unknown): unknown {
-    if (typeof value === "string") return mask({ text: value });
-    if (typeof value === "number") return findLong(String(value)) === null ? value : mask({ text: String(value) });
+    if (typeof value === "string") return maskText({ text: value });
+    if (typeof value === "number")
+      return findLongSecret(String(value)) === null ? value : maskText({ text: String(value) });
     if (Array.isArray(value)) return value.map(maskedValue);
     if (typeof value !== "object" || value === null) return value;
     return Object.fromEntries(Object.entries(value).map(([key, inner]) => [maskedKey(key), maskedValue(inner)]));
   }
 
   const maskedKey = (key: string): string =>
-    key.length < KEY_MIN_CHARACTERS || findLong(key) === null ? key : mask({ text: key });
+    key.length < KEY_MIN_CHARACTERS || findLongSecret(key) === null ? key : maskText({ text: key });
 
   return {
     findInJson,
-    mask,
+    mask: maskText,
     maskBeginning: (part: TextBeginning): MaskedBeginning =>
       maskBeginning(
         part,
         intervalsIn(part.text, false),
         whole,
-        part.isEnd ? part.text.length : undecidedFrom(part.text),
+        part.isEnd ? part.text.length : undecidedStart(part.text),
       ),
     bytes: finder.automaton.bytes,
     steps: (): number => finder.automaton.steps,
@@ -232,7 +233,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
     /** Returns the name of a secret in one of the texts, or null. A short value counts only as a whole text. */
     find(texts: readonly ScannedText[]): string | null {
       for (const { text, cut } of texts) {
-        const name = whole.get(text) ?? findLong(text, cut);
+        const name = whole.get(text) ?? findLongSecret(text, cut);
         if (name !== null) return name;
       }
       return null;
@@ -243,7 +244,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
      */
     findInUrl(url: string): string | null {
       const parsed = URL.parse(url);
-      const secretName = findLong(url) ?? findAltered(url) ?? (parsed && findInHost(parsed));
+      const secretName = findLongSecret(url) ?? findAltered(url) ?? (parsed && findInHost(parsed));
       if (secretName !== null || parsed === null || whole.size === 0) return secretName;
       for (const value of parsed.searchParams.values()) if (whole.has(value)) return whole.get(value)!;
       return null;

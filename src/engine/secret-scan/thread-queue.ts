@@ -32,7 +32,7 @@ export function createThreadQueue(): ThreadQueue {
   let current: Waiting | null = null;
   let idle: NodeJS.Timeout | undefined;
 
-  function start(): Worker {
+  function startThread(): Worker {
     const started = new Worker(THREAD_MODULE);
     // An idle thread does not keep the process alive.
     started.unref();
@@ -47,11 +47,11 @@ export function createThreadQueue(): ThreadQueue {
     worker = null;
     current?.reject(error);
     current = null;
-    proceed();
+    sendNextRequest();
   }
 
-  function send(request: Request): void {
-    worker ??= start();
+  function sendToThread(request: Request): void {
+    worker ??= startThread();
     worker.ref();
     worker.postMessage(request);
   }
@@ -59,17 +59,17 @@ export function createThreadQueue(): ThreadQueue {
   function onReply(reply: ScanReply): void {
     const { key, secrets, task, resolve, reject } = current!;
     if ("missing" in reply) {
-      send({ key, secrets, task });
+      sendToThread({ key, secrets, task });
       return;
     }
     current = null;
     worker?.unref();
     if ("error" in reply) reject(new Error(reply.error));
     else resolve(reply.answer);
-    proceed();
+    sendNextRequest();
   }
 
-  function proceed(): void {
+  function sendNextRequest(): void {
     clearTimeout(idle);
     const turn = queues.entries().next().value;
     if (current !== null) return;
@@ -86,7 +86,7 @@ export function createThreadQueue(): ThreadQueue {
     // The owner goes to the end of the line.
     queues.delete(asker);
     if (queue.length > 0) queues.set(asker, queue);
-    send({ key: current.key, task: current.task });
+    sendToThread({ key: current.key, task: current.task });
   }
 
   return {
@@ -95,7 +95,7 @@ export function createThreadQueue(): ThreadQueue {
         const queue = queues.get(asker) ?? [];
         queue.push({ key, secrets, task, resolve, reject });
         queues.set(asker, queue);
-        proceed();
+        sendNextRequest();
       }),
   };
 }

@@ -25,7 +25,7 @@ const SCANS_MAX_BYTES = 128 * 1024 * 1024;
 
 const scans = createKeptScans(SCANS_MAX_BYTES);
 
-function reply({ key, secrets, task }: Request): ScanReply {
+function replyTo({ key, secrets, task }: Request): ScanReply {
   const scan = scans.find(key) ?? (secrets && scans.make(key, secrets));
   if (!scan) return { missing: true };
   try {
@@ -35,4 +35,4 @@ function reply({ key, secrets, task }: Request): ScanReply {
   }
 }
 
-parentPort!.on("message", (request: Request) => parentPort!.postMessage(reply(request)));
+parentPort!.on("message", (request: Request) => parentPort!.postMessage(replyTo(request)));

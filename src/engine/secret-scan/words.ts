@@ -21,7 +21,7 @@ export function pairsOf(bytes: Uint8Array): Uint16Array {
 }
 
 /** Returns a word that consists of four times this byte. */
-export const wordOf = (byte: number): number => byte * LOW_BIT_OF_EACH_BYTE;
+export const repeatInWord = (byte: number): number => byte * LOW_BIT_OF_EACH_BYTE;
 
 /** Returns a number other than 0 if a byte of the word equals the byte of `same`, because only a zero byte borrows into its highest bit. */
 export function sameBytes(word: number, same: number): number {

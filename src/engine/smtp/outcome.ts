@@ -41,7 +41,7 @@ export const detailOf = (text: string): string =>
 
 const isPermanent = ({ responseCode = 0 }: SmtpError): boolean => responseCode >= 500 && responseCode !== 503;
 
-function refusedOf(errors: readonly SmtpError[] = []): RefusedRecipient[] {
+function refusedRecipientsOf(errors: readonly SmtpError[] = []): RefusedRecipient[] {
   return errors.flatMap((error) => {
     const { recipient, response, message } = error;
     return recipient
@@ -52,7 +52,12 @@ function refusedOf(errors: readonly SmtpError[] = []): RefusedRecipient[] {
 
 export function outcomeOfSuccess(info: SMTPConnection.SentMessageInfo): Delivery {
   const { accepted, rejectedErrors, response } = info;
-  return { kind: "taken", accepted: [...accepted], refused: refusedOf(rejectedErrors), detail: detailOf(response) };
+  return {
+    kind: "taken",
+    accepted: [...accepted],
+    refused: refusedRecipientsOf(rejectedErrors),
+    detail: detailOf(response),
+  };
 }
 
 /** Nodemailer's codes for faults of the message itself, which was then not sent. */
@@ -63,7 +68,7 @@ export function outcomeOfError(error: SmtpError, started: boolean): Delivery {
   const { responseCode = null, code = "", rejectedErrors, response, message, forbidden } = error;
   const detail = detailOf(response ?? message);
   if (responseCode === null && started) return { kind: "unsure", detail };
-  const refused = refusedOf(rejectedErrors);
+  const refused = refusedRecipientsOf(rejectedErrors);
   if (forbidden !== undefined)
     return { kind: "refused", permanent: forbidden, ours: true, code: null, refused, detail };
   const isOurFault = code === "EAUTH" || code === "ETLS";

@@ -27,7 +27,7 @@ interface ServerConnections {
 }
 
 /** Returns the key of a server, which is equal only if all settings including the credentials are equal. */
-const keyOf = (server: object): string => createHash("sha256").update(JSON.stringify(server)).digest("hex");
+const serverKeyOf = (server: object): string => createHash("sha256").update(JSON.stringify(server)).digest("hex");
 
 export function createSmtpPool<Server extends object>(open: (server: Server) => Promise<SMTPConnection>) {
   const places = new Map<string, ServerConnections>();
@@ -50,7 +50,7 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
   }
 
   /** Waits for a free connection slot of the server. @throws the signal's reason */
-  async function enter(key: string, signal: AbortSignal): Promise<KeptSession | null> {
+  async function acquireSession(key: string, signal: AbortSignal): Promise<KeptSession | null> {
     for (;;) {
       signal.throwIfAborted();
       const place = places.get(key) ?? { open: 0, idle: [], waiting: [] };
@@ -71,8 +71,8 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
 
   return {
     async takeSession(server: Server, signal: AbortSignal): Promise<PooledSession> {
-      const key = keyOf(server);
-      const idle = await enter(key, signal);
+      const key = serverKeyOf(server);
+      const idle = await acquireSession(key, signal);
       if (idle) {
         clearTimeout(idle.timer);
         idle.reused = true;

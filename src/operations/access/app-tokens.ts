@@ -10,7 +10,7 @@ import { ActionError } from "../../errors.js";
 import { TOKENS_PER_APP } from "../../limits.js";
 import { type Caller, SCOPES, type Scope } from "../../rules/access.js";
 import { optionalId, refuseField, requiredText } from "../../rules/fields.js";
-import { type ExpectedTags, mustBeInList, type StatedTag } from "../../rules/precondition.js";
+import { type ExpectedTags, requireInList, type StatedTag } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
 import type { Credentials } from "./credentials.js";
@@ -156,7 +156,7 @@ export function createAppTokens(options: { db: DataSource; credentials: Credenti
       if (precondition) {
         const tokens = (await listWhere(db, "app_id = $1", appId)).map(addTokenState);
         const token = tokens.find((token) => token.id === id);
-        if (token) mustBeInList(token, [tokens], precondition);
+        if (token) requireInList(token, [tokens], precondition);
       }
       await credentials.revoke(id, appId);
       await recordChange(db.manager, caller, { appId, type: "token.delete", data: { tokenId: id } });

@@ -24,7 +24,10 @@ async function insertPerson(executor: Executor, organizationId: number, role: st
 }
 
 /** Creates one organization, one app, its people and their tokens. Returns null if the database is not empty. */
-async function makeFirst(db: DataSource, credentials: Credentials): Promise<Omit<FirstCredentials, "baseUrl"> | null> {
+async function createFirstCredentials(
+  db: DataSource,
+  credentials: Credentials,
+): Promise<Omit<FirstCredentials, "baseUrl"> | null> {
   return db.transaction(async (manager) => {
     // If several processes start on one empty database, one of them creates the first app.
     await manager.query("LOCK TABLE organization IN EXCLUSIVE MODE");
@@ -77,7 +80,7 @@ export async function bootstrap(options: {
   const { db, credentials, dataDir, baseUrl } = options;
   const path = join(dataDir, "credentials.json");
   mkdirSync(dataDir, { recursive: true });
-  const first = await makeFirst(db, credentials);
+  const first = await createFirstCredentials(db, credentials);
   if (first) {
     writeCredentialsFile(path, { baseUrl, ...first });
     return path;

@@ -6,7 +6,7 @@ import type { CredentialKind } from "../../data/credential.js";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { ActionError, tooOften } from "../../errors.js";
+import { ActionError, rateLimitError } from "../../errors.js";
 import { RATE_WINDOW_MS, SESSION_IDLE_MS, SESSION_LIFETIME_MS, UNKNOWN_TOKENS_PER_ADDRESS } from "../../limits.js";
 import { allowsOperation, type Caller, type Scope } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
@@ -161,7 +161,7 @@ function toCaller(row: CredentialRow): Caller {
   };
 }
 
-const keyOf = (token: string): string => hash("sha256", token, "base64");
+const cacheKeyOf = (token: string): string => hash("sha256", token, "base64");
 
 /** Creates the rate limiter and cache for unknown tokens. It stores them briefly and counts them by the address that sent them. */
 function createUnknownTokens() {
@@ -183,7 +183,7 @@ function createUnknownTokens() {
     checkRate(key: string, address: string | undefined): void {
       if (address === undefined || once.has(key)) return;
       const retryAfter = unknownTokenBucket.takeTokens(addressBlock(address), 0);
-      if (retryAfter > 0) throw tooOften("too many unknown tokens from this address", retryAfter);
+      if (retryAfter > 0) throw rateLimitError("too many unknown tokens from this address", retryAfter);
     },
     /** Counts an unknown token. Lookups in flight and failed queries are not counted, because their tokens may be valid. */
     countMiss(key: string, address: string | undefined): void {
@@ -243,7 +243,7 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       const credentialValues = [kind, hashToken(token), name, appId, personId, runId, expiresAt];
       const values = [...credentialValues, pageSession, parentId, actionId, visitorBlock, scopes];
       const [row] = await preparedRows<{ id: number }>(executor, "issue-credential", INSERT_CREDENTIAL, values);
-      unknownTokens.markFound(keyOf(token));
+      unknownTokens.markFound(cacheKeyOf(token));
       if (kind === "task") ofRuns.set(row!.id, "");
       return { id: row!.id, token };
     },
@@ -257,7 +257,7 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
      */
     async resolve(token: string, address?: string): Promise<Caller | null> {
       if (!isWellFormedToken(token)) return null;
-      const key = keyOf(token);
+      const key = cacheKeyOf(token);
       const hit = callersByHash.get(key);
       if (hit && hit.expiresAt > Date.now() && notifications.healthy()) return hit;
       if (unknownTokens.has(key) && notifications.healthy()) return null;

@@ -136,7 +136,7 @@ export function createGate(options: {
    * Counts one request in the app's rate window. Visitors can use the whole window, but what they use above their share
    * is added to the limit of the app's own credentials, so that visitors cannot lock out editors and back ends.
    */
-  async function countIn(
+  async function countInBuckets(
     visitor: Visitor,
     appId: number,
     { name, limit, windowMs, isVisitor }: { name: string; limit: number; windowMs: number; isVisitor: boolean },
@@ -162,11 +162,11 @@ export function createGate(options: {
     );
   }
 
-  async function count(visitor: Visitor, caller: Caller, rateClass: RateClass, appId: number): Promise<void> {
+  async function countRequest(visitor: Visitor, caller: Caller, rateClass: RateClass, appId: number): Promise<void> {
     const limit = limits[rateClass];
     if (limit === 0) return;
     const isAnonymous = rateClass === "run" && isVisitor(caller) && caller.personId === null;
-    await countIn(visitor, appId, {
+    await countInBuckets(visitor, appId, {
       name: rateClass,
       limit,
       windowMs: rateWindowOf(rateClass),
@@ -178,7 +178,12 @@ export function createGate(options: {
     const limit = limits.communicate;
     if (limit === 0) return;
     const windowMs = rateWindowOf("communicate");
-    await countIn({ caller: null }, appId, { name: "communicate", limit, windowMs, isVisitor: isVisitor(sender) });
+    await countInBuckets({ caller: null }, appId, {
+      name: "communicate",
+      limit,
+      windowMs,
+      isVisitor: isVisitor(sender),
+    });
   }
 
   async function appExists(appId: number): Promise<boolean> {
@@ -223,7 +228,7 @@ export function createGate(options: {
       // Other credentials name apps that exist. An administrator may name any app.
       if (caller.kind === "admin" && !(await appExists(appId))) throw new ActionError("APP_NOT_FOUND");
       const rateClass = rateClassOf(operation);
-      if (rateClass) await count(visitor, caller, rateClass, appId);
+      if (rateClass) await countRequest(visitor, caller, rateClass, appId);
       reportDeferred(visitor);
       if (room.level() !== "enough") refuseIfDiskIsFull(operation, room.level());
       return callerOf(caller, visitor);
@@ -242,7 +247,7 @@ export function createGate(options: {
     async enterTrigger(visitor, appId) {
       const limit = limits.http;
       if (limit > 0) {
-        await countIn(visitor, appId, { name: "http", limit, windowMs: RATE_WINDOW_MS, isVisitor: false });
+        await countInBuckets(visitor, appId, { name: "http", limit, windowMs: RATE_WINDOW_MS, isVisitor: false });
       }
       if (room.level() !== "enough") refuseIfDiskIsFull("runAction", room.level());
     },
@@ -251,7 +256,7 @@ export function createGate(options: {
       const limit = limits.publish;
       if (limit > 0) {
         const windowMs = rateWindowOf("publish");
-        await countIn(visitor, appId, { name: "git webhook", limit, windowMs, isVisitor: false });
+        await countInBuckets(visitor, appId, { name: "git webhook", limit, windowMs, isVisitor: false });
       }
       if (room.level() !== "enough") refuseIfDiskIsFull("pullGit", room.level());
     },
@@ -259,7 +264,7 @@ export function createGate(options: {
     async countToolCall(visitor, appId) {
       const limit = limits.mcp;
       if (limit === 0) return;
-      await countIn(visitor, appId, { name: "mcp", limit, windowMs: rateWindowOf("manage"), isVisitor: false });
+      await countInBuckets(visitor, appId, { name: "mcp", limit, windowMs: rateWindowOf("manage"), isVisitor: false });
     },
 
     enterService(visitor, operation) {

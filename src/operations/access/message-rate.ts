@@ -18,7 +18,10 @@ export function createMessageRate(
       await wait(waitSeconds);
   }
 
-  async function passAll(counts: readonly (readonly [TokenBucket, string])[], isOpen: () => boolean): Promise<void> {
+  async function waitForBuckets(
+    counts: readonly (readonly [TokenBucket, string])[],
+    isOpen: () => boolean,
+  ): Promise<void> {
     for (const [bucket, key] of counts) await waitForTokens(bucket, key, isOpen);
   }
 
@@ -30,7 +33,7 @@ export function createMessageRate(
     takeMessage(socket: string, by: readonly string[], isOpen: () => boolean): Promise<void> | null {
       const counts = [[sockets, socket] as const, ...by.map((sender) => [senders, sender] as const)];
       const fullBucketIndex = counts.findIndex(([bucket, key]) => bucket.takeTokens(key) > 0);
-      return fullBucketIndex === -1 ? null : passAll(counts.slice(fullBucketIndex), isOpen);
+      return fullBucketIndex === -1 ? null : waitForBuckets(counts.slice(fullBucketIndex), isOpen);
     },
   };
 }

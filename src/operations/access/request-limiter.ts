@@ -10,7 +10,7 @@ import {
   REQUESTS_IN_PROGRESS_PER_VISITOR,
 } from "../../limits.js";
 import { isVisitor } from "../../rules/access.js";
-import { addressBlock, holderOf } from "../../rules/address-block.js";
+import { addressBlock, rateLimitKeyOf } from "../../rules/address-block.js";
 import type { Visitor } from "./gate.js";
 
 export interface RequestLimiter {
@@ -51,7 +51,7 @@ export function createRequestLimiter(limits = CONCURRENT_REQUESTS): RequestLimit
       try {
         if (!caller) return await anonymous.enter(addressBlock(address), gone);
         if (!isVisitor(caller)) return await credentials.enter(caller.credentialId, gone);
-        return await enterVisitor(holderOf({ ...caller, address }), addressBlock(address), gone);
+        return await enterVisitor(rateLimitKeyOf({ ...caller, address }), addressBlock(address), gone);
       } catch {
         throw clientDisconnected();
       }

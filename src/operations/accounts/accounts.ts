@@ -6,7 +6,7 @@ import type { DataSource, EntityManager } from "typeorm";
 import { runInBackground } from "../../background.js";
 import { type Executor, isDuplicate, rows } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { ActionError, tooOften } from "../../errors.js";
+import { ActionError, rateLimitError } from "../../errors.js";
 import { RESET_LINK_MS, SETUP_LINK_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
@@ -69,7 +69,7 @@ interface PersonRow extends User {
   passphraseHash: string | null;
 }
 
-const turnOf = ({ address }: SessionOrigin): HashTurn => ({ appId: 0, sender: addressBlock(address ?? "") });
+const hashTurnOf = ({ address }: SessionOrigin): HashTurn => ({ appId: 0, sender: addressBlock(address ?? "") });
 
 const isPresent = (value: unknown): boolean => value !== undefined && value !== null;
 
@@ -143,7 +143,7 @@ export function createAccounts(options: {
       const names = [requiredText(body["firstName"], "firstName"), requiredText(body["lastName"], "lastName")];
       const passphrase = isPresent(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
       await links.peek(body["token"], "setup");
-      const passphraseHash = passphrase === null ? null : await hashText(passphrase, turnOf(request));
+      const passphraseHash = passphrase === null ? null : await hashText(passphrase, hashTurnOf(request));
       const organizationId = await people.organizationOf(null);
       return db.transaction(async (manager) => {
         await links.redeem(body["token"], "setup", manager);
@@ -172,7 +172,7 @@ export function createAccounts(options: {
     ): Promise<SignedIn> {
       const names = [requiredText(body["firstName"], "firstName"), requiredText(body["lastName"], "lastName")];
       const passphrase = isPresent(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
-      const passphraseHash = passphrase === null ? null : await hashText(passphrase, turnOf(request));
+      const passphraseHash = passphrase === null ? null : await hashText(passphrase, hashTurnOf(request));
       return db.transaction(async (manager) => {
         const user = await insertPerson([organizationId, ...names, email, passphraseHash, false], manager);
         await welcome(user, manager);
@@ -192,7 +192,7 @@ export function createAccounts(options: {
       const { address } = request;
       const user = await attempts.counted(email.toLowerCase(), address, async () => {
         const foundPerson = await personOf(BY_EMAIL, email);
-        return (await matchesHash(passphrase, foundPerson?.passphraseHash ?? null, turnOf(request)))
+        return (await matchesHash(passphrase, foundPerson?.passphraseHash ?? null, hashTurnOf(request)))
           ? foundPerson!.user
           : null;
       });
@@ -236,7 +236,7 @@ export function createAccounts(options: {
       const email = requiredEmail(body["email"], "email");
       refuseUnknownFields(body, RESET_FIELDS);
       const retryAfter = resetBucket.takeTokens(addressBlock(address ?? ""));
-      if (retryAfter > 0) throw tooOften("too many requests for a reset from this address", retryAfter);
+      if (retryAfter > 0) throw rateLimitError("too many requests for a reset from this address", retryAfter);
       runInBackground(sendResetTo(email, address));
     },
 
@@ -265,7 +265,7 @@ export function createAccounts(options: {
     async confirmReset(request: SignInRequest, body: Record<string, unknown>): Promise<void> {
       const passphrase = checkPassphrase(body["passphrase"]);
       await links.peek(body["token"], "reset");
-      const passphraseHash = await hashText(passphrase, turnOf(request));
+      const passphraseHash = await hashText(passphrase, hashTurnOf(request));
       await db.transaction(async (manager) => {
         const { personId } = await links.redeem(body["token"], "reset", manager);
         refuseUnknownFields(body, CONFIRM_FIELDS);
@@ -292,12 +292,12 @@ export function createAccounts(options: {
       if (passphrase !== null && passphraseHash !== null) {
         const currentPassphrase = readPassphrase(body["currentPassphrase"]);
         const isRight = await attempts.counted(user.email.toLowerCase(), request.address, async () =>
-          (await matchesHash(currentPassphrase, passphraseHash, turnOf(request))) ? true : null,
+          (await matchesHash(currentPassphrase, passphraseHash, hashTurnOf(request))) ? true : null,
         );
         if (!isRight) throw new ActionError("SIGN_IN_FAILED", "currentPassphrase is wrong");
       }
       refuseUnknownFields(body, ACCOUNT_FIELDS);
-      const hashed = passphrase === null ? null : await hashText(passphrase, turnOf(request));
+      const hashed = passphrase === null ? null : await hashText(passphrase, hashTurnOf(request));
       await db.transaction(async (manager) => {
         const values = [user.id, names.firstName, names.lastName, hashed];
         await manager.query(

@@ -8,7 +8,7 @@ import type { DataSource, EntityManager } from "typeorm";
 import type { OpenIdProvider } from "../../config/open-id.js";
 import { isDuplicate } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { ActionError, tooOften } from "../../errors.js";
+import { ActionError, rateLimitError } from "../../errors.js";
 import { addressBlock } from "../../rules/address-block.js";
 import { isObject } from "../../rules/described.js";
 import { highestOf, ROLES, type Role } from "../../rules/roles.js";
@@ -162,7 +162,7 @@ export function createOpenId(options: {
     return identityOf(provider, { ...userInfo, ...claims }, issuer);
   }
 
-  async function link(request: SignInRequest, provider: OpenIdProvider, identity: ProvenIdentity, by: number) {
+  async function linkIdentity(request: SignInRequest, provider: OpenIdProvider, identity: ProvenIdentity, by: number) {
     const { caller, address } = request;
     if (!caller?.session || caller.credentialId !== by || caller.personId === null) throw new SignInRefusal("failed");
     const { personId } = caller;
@@ -177,7 +177,7 @@ export function createOpenId(options: {
   }
 
   /** Creates the account of a first sign-in. */
-  async function create(manager: EntityManager, provider: OpenIdProvider, identity: ProvenIdentity): Promise<User> {
+  async function createUser(manager: EntityManager, provider: OpenIdProvider, identity: ProvenIdentity): Promise<User> {
     if (!provider.autoCreate) throw new SignInRefusal("no-account");
     if (identity.email === null) throw new SignInRefusal("no-account");
     const isMapped = provider.organizations.size > 0;
@@ -200,7 +200,7 @@ export function createOpenId(options: {
   async function signIn(request: SignInRequest, provider: OpenIdProvider, identity: ProvenIdentity): Promise<SignedIn> {
     return db.transaction(async (manager) => {
       const owner = await identities.ownerOf(identity, manager);
-      const user = owner ? await accounts.user(owner.personId) : await create(manager, provider, identity);
+      const user = owner ? await accounts.user(owner.personId) : await createUser(manager, provider, identity);
       const managesRoles = owner ? owner.managesRoles : true;
       if (managesRoles && provider.roles.size > 0) await identities.setRole(manager, user, identity.role);
       return accounts.beginSession(request, user, { by: "openid", provider: provider.id }, manager);
@@ -233,13 +233,13 @@ export function createOpenId(options: {
     async finish(request: SignInRequest, id: string, flow: OpenIdFlow | null, callback: URL): Promise<OpenIdOutcome> {
       const provider = providerOf(id);
       const retryAfter = answerBucket.takeTokens(addressBlock(request.address ?? ""));
-      if (retryAfter > 0) throw tooOften("too many answers of providers from this address", retryAfter);
+      if (retryAfter > 0) throw rateLimitError("too many answers of providers from this address", retryAfter);
       const next = flow?.next ?? "";
       try {
         if (flow === null || flow.provider !== id) throw new SignInRefusal("failed");
         const identity = await proveIdentity(provider, flow, callback);
         if (flow.linkedBy !== null) {
-          await link(request, provider, identity, flow.linkedBy);
+          await linkIdentity(request, provider, identity, flow.linkedBy);
           return { kind: "linked", next };
         }
         return { kind: "signed-in", signedIn: await signIn(request, provider, identity), next };

@@ -13,12 +13,12 @@ import type {
 import type { DataSource } from "typeorm";
 import { isDuplicate, rows } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { ActionError, tooOften } from "../../errors.js";
+import { ActionError, rateLimitError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
 import { isObject } from "../../rules/described.js";
 import { requiredText } from "../../rules/fields.js";
-import { type ExpectedTags, mustBeInList } from "../../rules/precondition.js";
+import { type ExpectedTags, requireInList } from "../../rules/precondition.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { User } from "../access/people.js";
 import { recordAccess } from "./access-events.js";
@@ -124,7 +124,7 @@ export function createPasskeys(options: {
     address: string | undefined,
   ): Promise<void> {
     const retryAfter = challengeLimit.takeTokens(addressBlock(address ?? ""));
-    if (retryAfter > 0) throw tooOften("too many passkey challenges", retryAfter);
+    if (retryAfter > 0) throw rateLimitError("too many passkey challenges", retryAfter);
     await rows(db, DELETE_OLD_CHALLENGES);
     await rows(db, INSERT_CHALLENGE, [digest(challenge), sessionId]);
   }
@@ -264,7 +264,7 @@ export function createPasskeys(options: {
         await lockSignInMethods(manager, personId);
         const passkeys = (await rows<Row>(manager, LIST, [personId, null])).map(toPasskey);
         const passkey = passkeys.find((passkey) => passkey.id === id);
-        if (passkey) mustBeInList(passkey, [passkeys], precondition);
+        if (passkey) requireInList(passkey, [passkeys], precondition);
         if ((await rows(manager, DELETE_PASSKEY, [id, personId])).length === 0) {
           throw new ActionError("NOT_FOUND", "no such passkey");
         }

@@ -8,7 +8,7 @@ import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { SESSION_IDLE_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { type ExpectedTags, mustBeInList } from "../../rules/precondition.js";
+import { type ExpectedTags, requireInList } from "../../rules/precondition.js";
 import type { Credentials } from "../access/credentials.js";
 
 /** Facts of the request that started a session. */
@@ -155,7 +155,7 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
       if (precondition) {
         const sessions = await list(personId, id);
         const session = sessions.find((session) => session.id === id);
-        if (session) mustBeInList(session, [sessions], precondition);
+        if (session) requireInList(session, [sessions], precondition);
       }
       if ((await endSessions(personId, id, null, db)) === 0) throw new ActionError("NOT_FOUND", "no such session");
     },

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
-import { tooOften } from "../../errors.js";
+import { rateLimitError } from "../../errors.js";
 import { addressBlock } from "../../rules/address-block.js";
 import {
   type AttemptState,
@@ -37,7 +37,7 @@ interface Row {
 
 const digest = (...parts: readonly string[]): Buffer => createHash("sha256").update(JSON.stringify(parts)).digest();
 
-function stateOf({ failures, level, blockedUntil }: Row): AttemptState {
+function attemptStateOf({ failures, level, blockedUntil }: Row): AttemptState {
   return { failures: failures.map((at) => at.getTime()), level, blockedUntil: blockedUntil?.getTime() ?? null };
 }
 
@@ -63,23 +63,28 @@ export function createSignInAttempts({ db }: { db: DataSource }) {
     return db.transaction(async (manager) => {
       const lockedRows = await lockAttempts(manager, subjects);
       const now = await databaseTime(manager);
-      const until = Math.max(...lockedRows.map((row) => blockedUntil(stateOf(row), now) ?? 0));
+      const until = Math.max(...lockedRows.map((row) => blockedUntil(attemptStateOf(row), now) ?? 0));
       if (until > 0) {
-        throw tooOften("too many failed sign-ins", Math.max(1, Math.ceil((until - now) / 1000)));
+        throw rateLimitError("too many failed sign-ins", Math.max(1, Math.ceil((until - now) / 1000)));
       }
-      for (const row of lockedRows) await saveAttempts(manager, row.subject, addAttempt(stateOf(row), now));
+      for (const row of lockedRows) await saveAttempts(manager, row.subject, addAttempt(attemptStateOf(row), now));
       await rows(manager, DELETE_OLD_FAILURES, []);
       return now;
     });
   }
 
   /** Removes an attempt from the count. After a success, removes all attempts of the account from this address. */
-  async function takeBack(at: number, ofAddress: Buffer, ofAccount: Buffer, hasSucceeded: boolean): Promise<void> {
+  async function uncountAttempt(
+    at: number,
+    ofAddress: Buffer,
+    ofAccount: Buffer,
+    hasSucceeded: boolean,
+  ): Promise<void> {
     await db.transaction(async (manager) => {
       for (const row of await lockAttempts(manager, [ofAddress, ofAccount])) {
         const isForgotten = hasSucceeded && row.subject.equals(ofAccount);
         if (isForgotten) await rows(manager, DELETE_FAILURE, [ofAccount]);
-        else await saveAttempts(manager, row.subject, removeAttempt(stateOf(row), at));
+        else await saveAttempts(manager, row.subject, removeAttempt(attemptStateOf(row), at));
       }
     });
   }
@@ -103,10 +108,10 @@ export function createSignInAttempts({ db }: { db: DataSource }) {
       try {
         result = await attempt();
       } catch (error) {
-        await takeBack(at, addressKey, accountKey, false);
+        await uncountAttempt(at, addressKey, accountKey, false);
         throw error;
       }
-      if (result !== null) await takeBack(at, addressKey, accountKey, true);
+      if (result !== null) await uncountAttempt(at, addressKey, accountKey, true);
       return result;
     },
   };

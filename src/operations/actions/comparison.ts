@@ -79,7 +79,7 @@ async function compareStates(appId: number, from: State, to: State): Promise<Com
   return { from: from.side, to: to.side, before, after, ...(await diffInThread(appId, compared)) };
 }
 
-function sideOf(against: string): ComparedSide {
+function parseSide(against: string): ComparedSide {
   if (against === "master" || against === "production") return against;
   if (/^[1-9]\d{0,15}$/.test(against)) return Number(against);
   throw new ActionError("REQUEST_INVALID", "against must be master, production or the id of a version");
@@ -109,7 +109,7 @@ export function createComparison({ db }: { db: DataSource }) {
      * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, VERSION_NOT_FOUND, ACTION_NOT_PUBLISHED, REQUEST_INVALID
      */
     async versions(appId: number, actionId: number, versionId: number, against: string): Promise<Comparison> {
-      const side = sideOf(against);
+      const side = parseSide(against);
       const master = inputOf(await findAction(db.manager, appId, actionId));
       const from = await readState(actionId, master, versionId);
       return compareStates(appId, from, await readState(actionId, master, side));

@@ -4,7 +4,7 @@ import { isDatabaseAway } from "../../data/database.js";
 import { ActionError, type Status } from "../../errors.js";
 
 /** Rethrows ActionErrors and database outages. Logs any other error and throws `status` instead. */
-export async function failingAs<T>(status: Status, log: Logger, work: Promise<T>): Promise<T> {
+export async function rethrowAs<T>(status: Status, log: Logger, work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {

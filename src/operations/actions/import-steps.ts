@@ -56,7 +56,7 @@ const scriptsOf = (assets: readonly StoredAsset[]) =>
 const sameScripts = (left: readonly StoredAsset[], right: readonly StoredAsset[]) =>
   scriptsOf(left) === scriptsOf(right);
 
-export const nameOf = (data: unknown): string | null =>
+export const stringNameOf = (data: unknown): string | null =>
   isObject(data) && typeof data["name"] === "string" ? data["name"] : null;
 
 /**
@@ -64,7 +64,7 @@ export const nameOf = (data: unknown): string | null =>
  * it.
  */
 export const namesOf = (all: readonly unknown[]): string[] =>
-  all.map(nameOf).filter((name): name is string => name !== null && !name.includes("\0"));
+  all.map(stringNameOf).filter((name): name is string => name !== null && !name.includes("\0"));
 
 export type ImportSteps = ReturnType<typeof createImportSteps>;
 

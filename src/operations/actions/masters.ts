@@ -9,7 +9,7 @@ import { ACTIONS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import { isStoredScript } from "../../rules/packages.js";
-import { changedAfter } from "../../rules/precondition.js";
+import { changeTimeAfter } from "../../rules/precondition.js";
 import type { Endpoints } from "../http/endpoints.js";
 import { writeRoutes } from "../http/routes.js";
 import { type AuditFact, recordChange } from "../records/audit.js";
@@ -54,7 +54,7 @@ export type Masters = ReturnType<typeof createMasters>;
 export function createMasters({ log, endpoints }: { log: Logger; endpoints: Endpoints }) {
   /** Writes validated input to a row. After an error, the transaction cannot continue. @throws NAME_ALREADY_EXISTS, TRIGGERS_INVALID */
   async function store(manager: EntityManager, row: ActionRow, { input, assets }: ValidatedAction): Promise<void> {
-    Object.assign(assignInput(row, input), { assets, updatedAt: changedAfter(row.updatedAt) });
+    Object.assign(assignInput(row, input), { assets, updatedAt: changeTimeAfter(row.updatedAt) });
     await uniquelyNamed(writeRow(manager, row), nameTaken(input.name));
     await writeRoutes(manager, row);
     await endpoints.ensureSecret(manager, row.appId, row.id, input.triggers);

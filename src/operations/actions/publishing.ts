@@ -5,7 +5,7 @@ import { ActionRow } from "../../data/action.js";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { changedAfter } from "../../rules/precondition.js";
+import { changeTimeAfter } from "../../rules/precondition.js";
 import { addressTakenFault, writeRoutes } from "../http/routes.js";
 import { NO_PACKAGES, type ResolvedPackages } from "../packages/packages.js";
 import { recordChange } from "../records/audit.js";
@@ -22,7 +22,7 @@ import {
   unlockedMaster,
   writeRow,
 } from "./action-rows.js";
-import { failingAs } from "./failures.js";
+import { rethrowAs } from "./failures.js";
 import type { ActionValidation } from "./judgement.js";
 import { type Masters, scriptsAdded } from "./masters.js";
 import { markPublished, wasPublished } from "./versions.js";
@@ -60,7 +60,7 @@ async function requirePublishable(
 
 function overwriteLiveVersion(liveVersion: ActionRow | null, master: ActionRow): ActionRow {
   const { appId, id: masterId, actionVersion, assets } = master;
-  const link = { appId, masterId, actionVersion, assets, updatedAt: changedAfter(liveVersion?.updatedAt) };
+  const link = { appId, masterId, actionVersion, assets, updatedAt: changeTimeAfter(liveVersion?.updatedAt) };
   return Object.assign(assignInput(liveVersion ?? new ActionRow(), inputOf(master)), link);
 }
 
@@ -138,7 +138,7 @@ export function createPublishing(options: {
      *   PUBLISH_FAILED
      */
     publish: (caller: Caller, target: Publication): Promise<Action> =>
-      failingAs("PUBLISH_FAILED", log, publishAhead(caller, target)),
+      rethrowAs("PUBLISH_FAILED", log, publishAhead(caller, target)),
 
     /**
      * Checks in the transaction that changes drafts whether they can be published afterwards without tests.

@@ -14,7 +14,7 @@ import {
   type Target,
   unlockedMaster,
 } from "./action-rows.js";
-import { failingAs } from "./failures.js";
+import { rethrowAs } from "./failures.js";
 import type { ActionValidation, ValidatedAction } from "./judgement.js";
 import { type Masters, scriptsAdded } from "./masters.js";
 import { findVersion, recordVersion, type StoredVersion } from "./versions.js";
@@ -96,6 +96,6 @@ export function createRestoring(options: {
      * NAME_ALREADY_EXISTS; RESTORE_FAILED, also for a snapshot that the current rules reject
      */
     restore: (caller: Caller, target: Target, versionId: number): Promise<RestoredAction> =>
-      failingAs("RESTORE_FAILED", log, restoreReadAhead(caller, target, versionId)),
+      rethrowAs("RESTORE_FAILED", log, restoreReadAhead(caller, target, versionId)),
   };
 }

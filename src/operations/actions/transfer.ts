@@ -16,8 +16,8 @@ import {
   type ImportEntry,
   type ImportStep,
   type ImportSteps,
-  nameOf,
   namesOf,
+  stringNameOf,
 } from "./import-steps.js";
 
 /** Version of the document; an incompatible format gets a new number. */
@@ -95,7 +95,7 @@ export function createTransfer({ db, steps }: { db: DataSource; steps: ImportSte
     const claimAddresses = createAddressClaims();
     const plan: ImportPlan = { steps: [], faults: [] };
     for (const [index, entry] of entries.entries()) {
-      const name = nameOf(entry.data);
+      const name = stringNameOf(entry.data);
       try {
         if (name !== null && seenNames.has(name)) {
           throw new ActionError("NAME_ALREADY_EXISTS", `name must be unique (got ${describeValue(name)} twice)`);

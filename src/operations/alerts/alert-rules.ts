@@ -1,7 +1,7 @@
 /** Operations on an app's alert rules for callers: create, change, remove, list, test. */
 import type { DataSource, EntityManager } from "typeorm";
 import { isDuplicate, isMissingReference, rows } from "../../data/database.js";
-import { ActionError, tooOften } from "../../errors.js";
+import { ActionError, rateLimitError } from "../../errors.js";
 import { ALERT_RULES_PER_APP } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { type AlertInput, alertInput } from "../../rules/alert-input.js";
@@ -143,7 +143,7 @@ export function createAlertRules(options: {
       const SELECT_RECENT_TEST =
         "SELECT FROM alert_delivery WHERE app_id = $1 AND created_at > now() - interval '1 minute'";
       if ((await rows(db, SELECT_RECENT_TEST, [appId])).length >= MESSAGES_PER_MINUTE) {
-        throw tooOften(
+        throw rateLimitError(
           `an app's alerts are tried while they say less than ${MESSAGES_PER_MINUTE} things in a minute`,
           60,
         );

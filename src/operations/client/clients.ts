@@ -4,10 +4,10 @@ import type { DataSource } from "typeorm";
 import type { DiskSpace } from "../../engine/disk-space.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { tooOften } from "../../errors.js";
+import { rateLimitError } from "../../errors.js";
 import { CLIENT_REQUESTS_PER_CREDENTIAL, RATE_WINDOW_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { holderOf } from "../../rules/address-block.js";
+import { rateLimitKeyOf } from "../../rules/address-block.js";
 import type { AddressAssets } from "../../rules/packages.js";
 import type { Credentials } from "../access/credentials.js";
 import type { IntakeLimiter } from "../records/intake.js";
@@ -25,8 +25,8 @@ import { createVisitors } from "./visitors.js";
 function createSenderLimit(): (caller: Caller) => void {
   const requestBucket = createTokenBucket({ limit: CLIENT_REQUESTS_PER_CREDENTIAL, windowMs: RATE_WINDOW_MS });
   return (caller) => {
-    const retryAfter = requestBucket.takeTokens(holderOf(caller));
-    if (retryAfter > 0) throw tooOften("this client sends too much", retryAfter);
+    const retryAfter = requestBucket.takeTokens(rateLimitKeyOf(caller));
+    if (retryAfter > 0) throw rateLimitError("this client sends too much", retryAfter);
   };
 }
 

@@ -14,7 +14,7 @@ const threads = createThreads<string, LargeReport>({
   memoryMb: 256,
   timeoutMs: 10_000,
 });
-const line = new FairSemaphore(REPORTS_AT_ONCE, 1);
+const reportSemaphore = new FairSemaphore(REPORTS_AT_ONCE, 1);
 
 const FAULT_MESSAGES: Record<NonNullable<LargeReport["fault"]>, [Status, string]> = {
   invalid: ["REQUEST_INVALID", "the body is not valid JSON"],
@@ -24,7 +24,7 @@ const FAULT_MESSAGES: Record<NonNullable<LargeReport["fault"]>, [Status, string]
 
 /** Returns the report as an object whose payload and result are JSON texts. @throws REQUEST_INVALID, PAYLOAD_INVALID */
 export async function readLargeReport(sender: string, text: string): Promise<Record<string, unknown>> {
-  const leaveQueue = await line.enter(sender);
+  const leaveQueue = await reportSemaphore.enter(sender);
   try {
     const threadResult = await threads.call(text);
     if (!threadResult.ok)

@@ -9,7 +9,7 @@ import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import type { DiskSpace } from "../../engine/disk-space.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { ActionError, tooOften } from "../../errors.js";
+import { ActionError, rateLimitError } from "../../errors.js";
 import {
   PAGE_SESSIONS_PER_ADDRESS,
   PAGE_VIEWS_PER_APP_AND_MINUTE,
@@ -90,7 +90,7 @@ export function createPageSessions(options: {
 
   function boundMinting(by: string): void {
     const retryAfter = sessionBucket.takeTokens(by);
-    if (retryAfter > 0) throw tooOften("too many new sessions", retryAfter);
+    if (retryAfter > 0) throw rateLimitError("too many new sessions", retryAfter);
   }
 
   /** @param viewer person who opens the page, or null */

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
-import { ActionError, tooOften } from "../../errors.js";
+import { ActionError, rateLimitError } from "../../errors.js";
 import { RATE_WINDOW_MS, VISIT_MS, VISIT_RENEWALS_MS, VISITORS_PER_ADDRESS, VISITORS_PER_APP } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
@@ -195,6 +195,6 @@ export function createVisitorLimits() {
     if (sessionCount!.count < VISITORS_PER_ADDRESS) return;
     const removedVisitors = await rows(executor, REMOVE_OF_ADDRESS, [appId, block]);
     if (removedVisitors.length === 0)
-      throw tooOften("too many sessions of visitors from this address", RATE_WINDOW_MS / 1000);
+      throw rateLimitError("too many sessions of visitors from this address", RATE_WINDOW_MS / 1000);
   };
 }

@@ -42,7 +42,7 @@ export type Destinations = ReturnType<typeof createDestinations>;
 export function createDestinations(options: { settings: Settings; scans: SecretScans; operator: OperatorMail }) {
   const { settings, scans, operator } = options;
 
-  async function setting(appId: number, key: "__smtp" | "__sms"): Promise<unknown> {
+  async function readSetting(appId: number, key: "__smtp" | "__sms"): Promise<unknown> {
     return (await settings.backend(appId)).get(key);
   }
 
@@ -57,7 +57,7 @@ export function createDestinations(options: { settings: Settings; scans: SecretS
   return {
     /** Returns the mail server of the app, or null if none is configured. @throws DestinationFault that names the field of the setting */
     async mail(appId: number): Promise<MailDestination | null> {
-      const appDestination = smtpDestination(await setting(appId, "__smtp"), operator.from);
+      const appDestination = smtpDestination(await readSetting(appId, "__smtp"), operator.from);
       if (appDestination) return { ...appDestination, ours: false };
       if (operator.server === null || operator.from === null) return null;
       return { ...smtpDestination({ ...operator.server, from: operator.from }, null)!, ours: true };
@@ -65,12 +65,12 @@ export function createDestinations(options: { settings: Settings; scans: SecretS
 
     /** Returns the provider of the app's text messages, or null if none is configured. @throws as `mail` */
     async sms(appId: number): Promise<SmsDestination | null> {
-      return smsDestination(await setting(appId, "__sms"));
+      return smsDestination(await readSetting(appId, "__sms"));
     },
 
     /** Returns the secret with which a provider signs delivery reports; null if the app has none. */
     async reportSecret(appId: number, kind: "email" | "sms", field: "secret" | "token"): Promise<string | null> {
-      const value = await setting(appId, kind === "email" ? "__smtp" : "__sms");
+      const value = await readSetting(appId, kind === "email" ? "__smtp" : "__sms");
       const secret = typeof value === "object" && value !== null ? (value as Record<string, unknown>)[field] : null;
       return typeof secret === "string" && secret !== "" ? secret : null;
     },

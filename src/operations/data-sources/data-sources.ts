@@ -26,7 +26,7 @@ import {
   viewOf,
 } from "./data-source-rows.js";
 import { createEntryValidator, type ReadyEntry } from "./entry-judgement.js";
-import { removeOthers } from "./entry-statements.js";
+import { removeEntriesExcept } from "./entry-statements.js";
 import { checkIndexes } from "./index-definitions.js";
 import { checkUnique, type SourceDefinitions } from "./source-definitions.js";
 
@@ -163,7 +163,7 @@ export function createDataSources(options: {
         await lockWholeSource(manager, appId, source.id);
         await checkSource(manager, appId, source.id, precondition);
         // Entries are removed in batches, because one statement for millions of entries would exceed the statement timeout.
-        await removeOthers(manager, source, [], { entries: -1, bytes: 0 });
+        await removeEntriesExcept(manager, source, [], { entries: -1, bytes: 0 });
         // The data source comes last, because an update of an entry also locks the entry before the data source. The other order would
         // deadlock.
         await deleteSource(manager, appId, source.id, precondition);

@@ -86,7 +86,7 @@ export function createEntries(options: {
     return { rights, source };
   }
 
-  async function one(rights: Rights, source: StoredDataSource, id: number): Promise<Entry> {
+  async function readOne(rights: Rights, source: StoredDataSource, id: number): Promise<Entry> {
     const grant = rights.grant(source, "select");
     if (!mayNameById(grant)) throw accessDenied();
     const [entry] = await rows<StoredEntry>(db, ONE, [source.appId, source.id, id]);
@@ -100,7 +100,7 @@ export function createEntries(options: {
     /** @throws DATA_SOURCE_NOT_FOUND, DATA_SOURCE_ACCESS_DENIED, ENTRY_NOT_FOUND */
     async get(visit: AdmittedRequest, place: DataSourceTarget, id: number): Promise<Entry> {
       const { rights, source } = await openSource(visit, place, "select");
-      return one(rights, source, id);
+      return readOne(rights, source, id);
     },
 
     /** Returns a page of entries, or the result of an aggregate. @throws as `get`; REQUEST_INVALID */

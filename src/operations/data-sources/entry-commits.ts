@@ -18,7 +18,7 @@ import {
   type LockedEntry,
   lockEntries,
   removeEntries,
-  removeOthers,
+  removeEntriesExcept,
   splitIntoBatches,
   updateTexts,
 } from "./entry-statements.js";
@@ -185,7 +185,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
       await shareWholeSource(executor, source.appId, source.id);
       await versions.snapshot(change, rights.writer, "commit");
       // This also locks the named entries, so that all entries are locked in the order of their IDs.
-      change.addGone(await removeOthers(executor, source, namedIds, change.room));
+      change.addGone(await removeEntriesExcept(executor, source, namedIds, change.room));
     }
     const lockedEntries = await lockEntries(executor, source, namedIds);
     requireAllFound(lockedEntries, namedIds);

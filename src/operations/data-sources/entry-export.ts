@@ -43,7 +43,7 @@ interface RowWriter {
 const FORMULA_START = /^[=+\-@\t\r]/;
 
 /** @param spreadsheet true to put a `'` before texts and names of columns that a spreadsheet would run as formulas */
-function csv(columns: readonly string[], spreadsheet: boolean): RowWriter {
+function csvWriter(columns: readonly string[], spreadsheet: boolean): RowWriter {
   const line = (cells: readonly unknown[]) => {
     const text = Papa.unparse([[...cells]], { escapeFormulae: spreadsheet && FORMULA_START });
     // An import would ignore an empty line.
@@ -73,7 +73,7 @@ export type EntryExport = ReturnType<typeof createEntryExport>;
 
 export function createEntryExport({ read }: { read: ReadRows }) {
   /** Yields the data of all visible entries in pages, in order. Entries that are inserted at the end meanwhile are included. */
-  async function* pages(key: DataSourceKey, scope: EntryScope): AsyncGenerator<string[]> {
+  async function* readPages(key: DataSourceKey, scope: EntryScope): AsyncGenerator<string[]> {
     let last: RawRow | undefined;
     for (;;) {
       const statement = new Statement();
@@ -102,10 +102,10 @@ export function createEntryExport({ read }: { read: ReadRows }) {
     ): AsyncGenerator<string> {
       const visibleColumns = columns.filter((column) => scope.sees(column));
       const rowWriter =
-        format === "csv" ? csv(visibleColumns, spreadsheet) : format === "json" ? JSON_LIST : JSON_LINES;
+        format === "csv" ? csvWriter(visibleColumns, spreadsheet) : format === "json" ? JSON_LIST : JSON_LINES;
       yield rowWriter.opening;
       let first = true;
-      for await (const data of pages(key, scope)) {
+      for await (const data of readPages(key, scope)) {
         yield rowWriter.some(data, first);
         first = false;
       }

@@ -16,7 +16,7 @@ import { type StoredDataSource, shareWholeSource } from "./data-source-rows.js";
 import { type EntryChange, type EntryChanges, LISTED_ENTRIES } from "./entry-changes.js";
 import { createEntryValidator, type ReadyEntry } from "./entry-judgement.js";
 import type { Rights } from "./entry-rights.js";
-import { insertedIds, insertTexts, newestId, removeOthers } from "./entry-statements.js";
+import { insertedIds, insertTexts, newestId, removeEntriesExcept } from "./entry-statements.js";
 import type { EntryVersions } from "./entry-versions.js";
 import { isUniqueIndex } from "./index-definitions.js";
 import type { CsvLayout } from "./row-streams.js";
@@ -88,7 +88,12 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
     };
   }
 
-  async function* readied(rights: Rights, source: StoredDataSource, wish: ImportWish, met: MetColumns): ReadyEntries {
+  async function* prepareEntries(
+    rights: Rights,
+    source: StoredDataSource,
+    wish: ImportWish,
+    met: MetColumns,
+  ): ReadyEntries {
     const { trusted } = rights.as;
     const turn = hashTurn(source.appId, rights.writer.emitter);
     const validateEntry = createEntryValidator(source, "insert", {
@@ -155,7 +160,10 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
     await rowsOf(change.executor, "SET LOCAL statement_timeout = DEFAULT");
   }
 
-  async function store(change: EntryChange, { first, more, ready: readyEntries }: ReceivedEntries): Promise<void> {
+  async function storeEntries(
+    change: EntryChange,
+    { first, more, ready: readyEntries }: ReceivedEntries,
+  ): Promise<void> {
     if (more) {
       const newest = await newestId(change.executor, change.source);
       await copyAll(change, first, readyEntries);
@@ -174,7 +182,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
   }
 
   async function removeOld(change: EntryChange): Promise<void> {
-    change.addGone(await removeOthers(change.executor, change.source, [], change.room));
+    change.addGone(await removeEntriesExcept(change.executor, change.source, [], change.room));
   }
 
   async function loadEntries(
@@ -191,9 +199,9 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
     if (!append && change.source.indexes.some(isUniqueIndex)) {
       await storeVersion();
       await removeOld(change);
-      return store(change, received);
+      return storeEntries(change, received);
     }
-    await store(change, received);
+    await storeEntries(change, received);
     // The file has arrived. Only now does the import lock rows that others write.
     if (!append || received.more) await storeVersion();
     if (!append) await removeOld(change);
@@ -215,7 +223,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
       if (!wish.append) mayReplace(rights, source);
       intake.checkRoom();
       const met = new MetColumns([]);
-      const readyEntries = readied(rights, source, wish, met);
+      const readyEntries = prepareEntries(rights, source, wish, met);
       // A small file has arrived completely before it uses a connection.
       const received = { ...(await takeEntries(readyEntries, BULK_ENTRIES)), ready: readyEntries };
       const leaveImport = received.more ? enterImport(source.appId) : () => undefined;

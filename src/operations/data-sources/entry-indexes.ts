@@ -38,18 +38,18 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
   let last: Promise<unknown> = Promise.resolve();
 
   /** Acquires the lock by polling, because a statement that waits for it would block the index build of its holder. */
-  async function locked(client: pg.Client): Promise<void> {
+  async function lockIndexes(client: pg.Client): Promise<void> {
     const free = async () =>
       (await client.query("SELECT pg_try_advisory_lock($1) AS free", [INDEX_LOCK_ID])).rows[0].free;
     while (!(await free())) await delay(LOCK_EVERY_MS);
   }
 
-  async function alone<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
+  async function withIndexLock<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
     const turn = last.then(async () => {
       const client = createClient(url, "svc-app-actions indexes");
       await client.connect();
       try {
-        await locked(client);
+        await lockIndexes(client);
         return await work(client);
       } finally {
         await client.end();
@@ -61,7 +61,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
   }
 
   /** Returns the existing indexes of the data source, and whether they are valid. */
-  async function existing(client: pg.Client, key: DataSourceKey): Promise<Map<string, boolean>> {
+  async function existingIndexes(client: pg.Client, key: DataSourceKey): Promise<Map<string, boolean>> {
     const { rows } = await client.query<{ name: string; valid: boolean }>(
       `SELECT relname AS name, indisvalid AS valid FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
         WHERE indrelid = 'data_source_entry'::regclass AND relname LIKE $1
@@ -100,7 +100,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
   };
 
   /** @throws ENTRY_ALREADY_EXISTS, REQUEST_INVALID if a unique index cannot be created; others are skipped */
-  async function make(client: pg.Client, { name, create, unique }: IndexStatements): Promise<void> {
+  async function createIndex(client: pg.Client, { name, create, unique }: IndexStatements): Promise<void> {
     try {
       await client.query(create);
     } catch (error) {
@@ -125,7 +125,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
     const missing: IndexStatements[] = [];
     const surplus: string[] = [];
     for (const { key, wishes } of changes) {
-      const existingIndex = await existing(client, key);
+      const existingIndex = await existingIndexes(client, key);
       const wished = wishes.flatMap((wish) => indexStatements(key, wish));
       const names = new Set(wished.map(({ name }) => name));
       // A process that ended during a build has left this invalid index.
@@ -140,7 +140,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
       missing.filter(({ name }) => isCountedIndex(name)).length - surplus.filter(isCountedIndex).length;
     if (changes[0]) await checkSpace(client, changes[0].key, addedCount);
     try {
-      for (const made of missing) await make(client, made);
+      for (const made of missing) await createIndex(client, made);
       await save();
     } catch (error) {
       await dropAll(
@@ -165,22 +165,22 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
       key: DataSourceKey,
       wishes: readonly IndexWish[],
       save: () => Promise<unknown> = async () => undefined,
-    ): Promise<void> => alone((client) => applyWith(client, [{ key, wishes }], save)),
+    ): Promise<void> => withIndexLock((client) => applyWith(client, [{ key, wishes }], save)),
 
     /** Applies the index changes of several data sources of one app: all, or none if one fails. */
     applyAll: (changes: readonly IndexChange[], save: () => Promise<unknown>): Promise<void> =>
-      alone((client) => applyWith(client, changes, save)),
+      withIndexLock((client) => applyWith(client, changes, save)),
 
     /** Drops the indexes of a removed data source. */
     drop: (key: DataSourceKey): Promise<void> =>
-      alone(async (client) => dropAll(client, (await existing(client, key)).keys())),
+      withIndexLock(async (client) => dropAll(client, (await existingIndexes(client, key)).keys())),
 
     /**
      * Creates missing indexes and drops leftover ones, which remain if a process ended or an app was removed. A leftover unique index would
      * reject entries.
      */
     reconcile: (): Promise<void> =>
-      alone(async (client) => {
+      withIndexLock(async (client) => {
         const { rows: there } = await client.query<{ name: string }>(
           `SELECT relname AS name FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
             WHERE indrelid = 'data_source_entry'::regclass AND relname LIKE 'entry\\_ix\\_%'`,
@@ -205,8 +205,8 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
 
     /** Returns which of the requested indexes queries can use now. */
     states: (key: DataSourceKey, wishes: readonly IndexWish[]): Promise<IndexState[]> =>
-      alone(async (client) => {
-        const existingIndex = await existing(client, key);
+      withIndexLock(async (client) => {
+        const existingIndex = await existingIndexes(client, key);
         return wishes.map((wish) =>
           indexStatements(key, wish).every(({ name }) => existingIndex.get(name)) ? "ready" : "missing",
         );

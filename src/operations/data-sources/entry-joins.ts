@@ -3,7 +3,7 @@
  * join is part of the statement that finds the page.
  */
 import { ActionError } from "../../errors.js";
-import { refuseMore } from "../../rules/entry-query/judge.js";
+import { throwLimitError } from "../../rules/entry-query/judge.js";
 import { textOf, typeOf } from "../../rules/entry-query/operators.js";
 import type { EntryScope, JoinOptions } from "../../rules/entry-query/options.js";
 import { keySql, orderBy, parseOrder } from "../../rules/entry-query/order.js";
@@ -43,7 +43,7 @@ type JoinedRow = RawRow & { at: number };
  */
 type Keys = readonly (readonly string[] | null)[];
 
-const isShown = (sql: string): string => `${typeOf(sql)} IN ('string', 'number', 'boolean')`;
+const isScalarSql = (sql: string): string => `${typeOf(sql)} IN ('string', 'number', 'boolean')`;
 
 const ID = /^[1-9]\d{0,14}$/;
 
@@ -56,7 +56,7 @@ function comparableForms(text: string): string[] {
 }
 
 export function createEntryJoins(read: ReadRows) {
-  async function open<Source extends DataSourceKey>(
+  async function openJoin<Source extends DataSourceKey>(
     key: DataSourceKey,
     join: JoinOptions,
     sources: JoinSources<Source>,
@@ -81,7 +81,7 @@ export function createEntryJoins(read: ReadRows) {
     const source = sourceOf("e", scope.sees);
     const texts = join.on.map(([left]) => {
       const value = valueAt(parsePath(left, `join.${join.name}.on`, source, true), source, statement);
-      return `CASE WHEN ${isShown(value)} THEN ${textOf(value)} END`;
+      return `CASE WHEN ${isScalarSql(value)} THEN ${textOf(value)} END`;
     });
     const sql = `SELECT e.id, ARRAY[${texts.join(", ")}] AS texts FROM data_source_entry e WHERE e.app_id = $2 AND e.id = ANY($1::bigint[])`;
     const rows = await read<{ id: number; texts: (string | null)[] }>(key.appId, sql, statement.values);
@@ -93,7 +93,7 @@ export function createEntryJoins(read: ReadRows) {
   }
 
   /** Builds a select of the joined entries. `at` is the index of the page's entry in `keys`. */
-  function matching({ join, key, scope }: Opened, keys: Keys, statement: Statement): string {
+  function matchingEntriesSql({ join, key, scope }: Opened, keys: Keys, statement: Statement): string {
     const source = sourceOf("j", scope.sees);
     const place = `join.${join.name}`;
     const condition = entriesOf(key, { scope, where: join.where }, statement, "j");
@@ -133,7 +133,7 @@ export function createEntryJoins(read: ReadRows) {
   async function entriesFor(joinedSource: Opened, keys: Keys): Promise<unknown[]> {
     const { join, key, scope } = joinedSource;
     const statement = new Statement();
-    const from = matching(joinedSource, keys, statement);
+    const from = matchingEntriesSql(joinedSource, keys, statement);
     const source = sourceOf("j", scope.sees);
     const order = parseOrder(join.order, source, `join.${join.name}.order`);
     const sorted = orderBy(
@@ -148,7 +148,7 @@ export function createEntryJoins(read: ReadRows) {
       statement.values,
     );
     if (rows.length > 0 && rows[0]!.found > rows.length)
-      refuseMore(`join.${join.name} is more than 8 MB together: ask for fewer entries or a smaller limit`);
+      throwLimitError(`join.${join.name} is more than 8 MB together: ask for fewer entries or a smaller limit`);
     const joined: unknown[][] = keys.map(() => []);
     for (const row of rows) joined[row.at]!.push(viewOf(row, key.id, scope, join.attributes));
     return joined;
@@ -157,7 +157,7 @@ export function createEntryJoins(read: ReadRows) {
   async function figuresFor(joinedSource: Opened, keys: Keys): Promise<unknown[]> {
     const { join, key, scope } = joinedSource;
     const statement = new Statement();
-    const from = matching(joinedSource, keys, statement);
+    const from = matchingEntriesSql(joinedSource, keys, statement);
     const { shows } = join;
     let figure = "count(*)";
     if (shows.as === "sum") {
@@ -182,13 +182,13 @@ export function createEntryJoins(read: ReadRows) {
     ): Promise<string[]> {
       const conditions: string[] = [];
       for (const join of joins.filter((requiredJoin) => requiredJoin.required)) {
-        const joinedSource = await open(key, join, sources);
+        const joinedSource = await openJoin(key, join, sources);
         const [left, right] = [sourceOf("e", sources.scope.sees), sourceOf("j", joinedSource.scope.sees)];
         const equal = join.on.map(([leftColumn, rightColumn]) => {
           const place = `join.${join.name}.on`;
           const leftValue = valueAt(parsePath(leftColumn, place, left, true), left, statement);
           const rightValue = valueAt(parsePath(rightColumn, place, right, true), right, statement);
-          return `${isShown(leftValue)} AND ${isShown(rightValue)} AND ${textOf(leftValue)} = ${textOf(rightValue)}`;
+          return `${isScalarSql(leftValue)} AND ${isScalarSql(rightValue)} AND ${textOf(leftValue)} = ${textOf(rightValue)}`;
         });
         const condition = entriesOf(joinedSource.key, { scope: joinedSource.scope, where: join.where }, statement, "j");
         conditions.push(`EXISTS (SELECT FROM data_source_entry j WHERE ${condition} AND ${equal.join(" AND ")})`);
@@ -205,7 +205,7 @@ export function createEntryJoins(read: ReadRows) {
     ): Promise<Record<string, unknown>[]> {
       const results: Record<string, unknown>[] = entries.map(() => ({}));
       for (const join of joins) {
-        const joinedSource = await open(key, join, sources);
+        const joinedSource = await openJoin(key, join, sources);
         const keys = await keysOf(key, entries, join, sources.scope);
         const values =
           join.shows.as === "entries" ? await entriesFor(joinedSource, keys) : await figuresFor(joinedSource, keys);

@@ -32,7 +32,7 @@ export function createEntryValidator(
   const hooked = textHooks(source.hooks, verb);
   let hashes = 0;
 
-  async function hashed(data: EntryData): Promise<EntryData> {
+  async function hashColumns(data: EntryData): Promise<EntryData> {
     const columns = source.hashedColumns.filter((column) => Object.hasOwn(data, column));
     // A missing password stays null, which equals nothing.
     const input = columns.filter((column) => data[column] !== null && data[column] !== "");
@@ -57,7 +57,7 @@ export function createEntryValidator(
     requireColumns(grant, new Set(Object.keys(data)), "data");
     // The new data must meet the tests of the rule, and an update must not change columns that it does not name.
     if (!meetsTests(data, grant.tests)) throw accessDenied();
-    const done = await hashed(data);
+    const done = await hashColumns(data);
     return done === input ? { data: input, text } : toReadyEntry(done, place);
   };
 }

@@ -8,7 +8,7 @@ import type { UserData } from "../../rules/caller-rules.js";
 import type { EntryVerb } from "../../rules/entries/access-rules.js";
 import {
   accessDenied,
-  demandedColumns,
+  columnsInWhere,
   type EntryCaller,
   type EntryGrant,
   grantFor,
@@ -47,7 +47,7 @@ export interface Rights {
 
 const WRITING_VERBS: readonly EntryVerb[] = ["insert", "update"];
 
-function mayTouch(grant: Rights["grant"], source: StoredDataSource, verb: EntryVerb, column: string): boolean {
+function mayUseColumn(grant: Rights["grant"], source: StoredDataSource, verb: EntryVerb, column: string): boolean {
   try {
     return grant(source, verb).mayTouch(column);
   } catch {
@@ -95,7 +95,7 @@ function rightsOf(
   };
   const mayName: EntryWriter["mayName"] = (source, column) => {
     const top = parsePath(column, "indexes", { entry: "" });
-    return top.own === null && WRITING_VERBS.some((verb) => mayTouch(grant, source, verb, top.segments[0]!));
+    return top.own === null && WRITING_VERBS.some((verb) => mayUseColumn(grant, source, verb, top.segments[0]!));
   };
   const scopeOfSingleEntry: Rights["scopeOfOne"] = (source) => {
     try {
@@ -114,13 +114,13 @@ function rightsOf(
     may,
     scope(source, where) {
       const accessGrant = grant(source, "select");
-      requireColumns(accessGrant, demandedColumns(where), "where");
+      requireColumns(accessGrant, columnsInWhere(where), "where");
       requireValues(accessGrant, where);
       return scopeFor(accessGrant, hashedOf(source));
     },
     scopeOfRemoval(source, where) {
       const accessGrant = grant(source, "delete");
-      requireColumns(accessGrant, demandedColumns(where), "where");
+      requireColumns(accessGrant, columnsInWhere(where), "where");
       requireValues(accessGrant, where);
       const { sees, filter } = scopeFor(accessGrant, hashedOf(source));
       if (as.trusted) return { sees, filter };

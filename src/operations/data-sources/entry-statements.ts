@@ -159,7 +159,7 @@ interface RemovedPart extends DeletedEntries {
  * Removes all entries except those in `kept` and those that the transaction has written.
  * @param room maximum number and bytes of removed entries whose states are returned
  */
-export async function removeOthers(
+export async function removeEntriesExcept(
   executor: Executor,
   { appId, id }: SourceKey,
   stored: readonly number[],

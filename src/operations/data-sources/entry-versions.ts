@@ -9,7 +9,7 @@ import { DATA_SOURCE_VERSIONS_KEPT } from "../../limits.js";
 import type { ExpectedTags } from "../../rules/precondition.js";
 import { checkSource, lockSource, lockWholeSource, type StoredDataSource } from "./data-source-rows.js";
 import type { EntryChange, EntryChanges, EntryWriter } from "./entry-changes.js";
-import { newestId, removeOthers } from "./entry-statements.js";
+import { newestId, removeEntriesExcept } from "./entry-statements.js";
 
 /** A snapshot, without its entries. Times are ISO 8601. */
 export interface EntryVersion {
@@ -164,7 +164,7 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
         await checkSource(executor, source.appId, source.id, precondition);
         change.operation = "restore";
         await storeVersion(change, writer, "restore");
-        change.addGone(await removeOthers(executor, source, [], change.room));
+        change.addGone(await removeEntriesExcept(executor, source, [], change.room));
         for (const { part } of parts) {
           const values = [source.appId, source.id, versionId, part, change.room.entries];
           const [made] = await rows<StoredPart>(executor, RESTORE_PART, values);

@@ -4,11 +4,11 @@ import pg from "pg";
 import { isObject } from "../../rules/described.js";
 import {
   arrayAt,
+  jsonTypesAlongPath,
   keyAt,
   type Path,
   parsePath,
   type Source,
-  typesOnTheWay,
   valueAt,
 } from "../../rules/entry-query/path.js";
 import { Statement } from "../../rules/entry-query/statement.js";
@@ -130,7 +130,7 @@ export function indexStatements(key: DataSourceKey, wish: IndexWish): IndexState
     create: `CREATE ${kind} CONCURRENTLY IF NOT EXISTS ${name}${suffix} ON data_source_entry ${sql}`,
   });
   const made = [index("", `(${[...keys, "id"].join(", ")}) ${whereClause}`)];
-  const types = typesOnTheWay(first, ENTRY, statement);
+  const types = jsonTypesAlongPath(first, ENTRY, statement);
   if (types.length > 0) made.push(index("_a", `(id) ${whereClause} AND ${arrayAt(first, ENTRY, statement)}`));
   if (isUniqueIndex(wish)) {
     const values = paths.map((path) => `(NULLIF(${valueAt(path, ENTRY, statement)}, 'null'::jsonb))`);

@@ -19,7 +19,7 @@ const STATEMENT_MAX_CHARACTERS = 100_000;
  * Returns settings of the connection. JIT would compile for longer than these queries run, and a parallel plan would use cores that others
  * need.
  */
-const settings = (timeoutMs: number) => `
+const sessionSettings = (timeoutMs: number) => `
   SET default_transaction_read_only = on; SET statement_timeout = ${timeoutMs}; SET work_mem = '8MB'; SET hash_mem_multiplier = 1;
   SET max_parallel_workers_per_gather = 0; SET jit = off; SET timezone = 'UTC'; SET extra_float_digits = 1`;
 /* Limits temporary files. Only superusers can set this; for other users the time limit also limits the files. */
@@ -56,7 +56,7 @@ export type ReadPool = ReturnType<typeof createReadPool>;
 /** @param timeoutMs time limit of one statement */
 export function createReadPool(url: string, timeoutMs = QUERY_TIMEOUT_MS) {
   const pool = createPool(url, READ_CONNECTIONS, "svc-app-actions entries", async (client) => {
-    await client.query(settings(timeoutMs));
+    await client.query(sessionSettings(timeoutMs));
     // PostgreSQL rejects this unless the database's user is a superuser.
     await client.query(TEMP_FILES).catch(() => undefined);
   });

@@ -5,7 +5,7 @@
 import { randomInt } from "node:crypto";
 import type { DataSource as Database } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
-import { tooOften } from "../../errors.js";
+import { rateLimitError } from "../../errors.js";
 import { digestParts } from "./sign-in-attempts.js";
 
 const GOOD_FOR_SECONDS = 600;
@@ -123,7 +123,8 @@ export function createVerificationCodes({ db }: { db: Database }) {
       await db.transaction(async (manager) => {
         await rows(manager, LOCK_SUBJECTS, [subjects]);
         const [full] = await rows<{ wait: number | null }>(manager, SELECT_WAIT_SECONDS, limitColumns);
-        if (full?.wait != null) throw tooOften("too many codes were requested", Math.max(1, Math.ceil(full.wait)));
+        if (full?.wait != null)
+          throw rateLimitError("too many codes were requested", Math.max(1, Math.ceil(full.wait)));
         await rows(manager, ASK, [subjects]);
       });
     },

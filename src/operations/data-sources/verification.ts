@@ -116,7 +116,7 @@ export function createVerification(options: {
   }
 
   /** Stores a code. For an unknown address, the rows are rolled back, so that the work is the same for each address. */
-  async function store(caller: Caller, rules: VerificationRules, subject: Subject): Promise<void> {
+  async function storeSubject(caller: Caller, rules: VerificationRules, subject: Subject): Promise<void> {
     const { source, by, entryId, address, purpose, hash } = subject;
     const { appId, id: dataSourceId } = source;
     const code = newCode();
@@ -137,12 +137,16 @@ export function createVerification(options: {
     codeMessage(rules, subject.by, subject.address, "000000");
     const requester = caller.address === undefined ? `credential ${caller.credentialId}` : addressBlock(caller.address);
     await codes.sendCode({ appId, from: requester, to: [subject.by, subject.address] });
-    await store(caller, rules, subject);
+    await storeSubject(caller, rules, subject);
     return { status: "CODE_SENT", expiresAt: new Date(Date.now() + codes.goodFor * 1_000).toISOString() };
   }
 
   /** @throws UNAUTHORIZED, the same for a wrong, used or expired code and an unknown address; RATE_LIMIT_EXCEEDED */
-  async function use(caller: Caller, { source, column, by, purpose, hash }: Subject, code: string): Promise<void> {
+  async function redeemCode(
+    caller: Caller,
+    { source, column, by, purpose, hash }: Subject,
+    code: string,
+  ): Promise<void> {
     let usedCode: { entryId: number; address: string } | null = null;
     const attemptVerification = async () => {
       usedCode = await codes.use(caller.credentialId, hash, code);
@@ -182,7 +186,7 @@ export function createVerification(options: {
       const subject = await subjectOf(caller, appId, rules, request);
       refuseUnknownFields(body, VERIFICATION_SHAPE);
       if (request.code === null) return sendSubjectCode(caller, rules, subject);
-      await use(caller, subject, request.code);
+      await redeemCode(caller, subject, request.code);
       return null;
     },
   };

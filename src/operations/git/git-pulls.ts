@@ -167,7 +167,7 @@ export function createGitPulls(options: {
   }
 
   /** Applies the definitions, and repeats this if another request has changed the app meanwhile. @throws ActionError MANIFEST_CHANGED */
-  async function apply(pull: RunningPull, author: Caller, commit: string, document: unknown) {
+  async function applyManifest(pull: RunningPull, author: Caller, commit: string, document: unknown) {
     for (let attempt = 1; attempt <= APPLY_ATTEMPTS; attempt += 1) {
       const { plan, drafts } = await applyOnce(pull, author, commit, document);
       if (plan) return { plan, drafts };
@@ -187,7 +187,7 @@ export function createGitPulls(options: {
   }
 
   /** Pulls one ref. @returns null for a tag that was published before */
-  async function run(pull: RunningPull): Promise<GitPull | null> {
+  async function runPull(pull: RunningPull): Promise<GitPull | null> {
     const { request, row, pulledRef, turn } = pull;
     const { appId, isPlan, skipsPublished } = request;
     const { ref, publishes } = pulledRef;
@@ -202,7 +202,7 @@ export function createGitPulls(options: {
     const free = await applySlots.enter(appId);
     try {
       const document = await repository.read(remoteCommit.commit, row.folder, pack);
-      const { plan, drafts } = await apply(pull, author, remoteCommit.commit, document);
+      const { plan, drafts } = await applyManifest(pull, author, remoteCommit.commit, document);
       await publishDrafts(pull, remoteCommit.commit, drafts);
       if (publishes && !isPlan) await order.addPublished(turn, ref, remoteCommit.target);
       return { ref, commit: remoteCommit.commit, plan, published: pull.published };
@@ -212,7 +212,7 @@ export function createGitPulls(options: {
   }
 
   /** Stores the outcome of a pull. A failure to store it does not change the outcome. */
-  async function record({ request, pulledRef, turn, commit, published }: RunningPull, reason: string | null) {
+  async function recordPull({ request, pulledRef, turn, commit, published }: RunningPull, reason: string | null) {
     if (request.isPlan) return;
     const error = reason?.slice(0, ERROR_MAX_CHARACTERS).toWellFormed() ?? null;
     const lastPull = { ref: pulledRef.ref, commit, published, error };
@@ -235,13 +235,13 @@ export function createGitPulls(options: {
       const pull: RunningPull = { request, row, pulledRef, turn, commit: null, published: [] };
       let pulled: GitPull | null;
       try {
-        pulled = await run(pull);
+        pulled = await runPull(pull);
       } catch (error) {
         const reason = error instanceof ActionError ? error.message : "something went wrong in the service";
-        if (!request.stopping?.aborted) await record(pull, reason);
+        if (!request.stopping?.aborted) await recordPull(pull, reason);
         throw error;
       }
-      if (pulled) await record(pull, null);
+      if (pulled) await recordPull(pull, null);
       return pulled;
     } finally {
       freeSlot();

@@ -1,7 +1,7 @@
 /** Webhooks of git servers: verifies the signature before any other work, stores the webhook, and pulls the branch or tag afterwards. */
 import type { Logger } from "pino";
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { ActionError, tooOften } from "../../errors.js";
+import { ActionError, rateLimitError } from "../../errors.js";
 import { RATE_WINDOW_MS } from "../../limits.js";
 import { addressBlock } from "../../rules/address-block.js";
 import { pulledRef } from "../../rules/git-input.js";
@@ -69,7 +69,7 @@ export function createGitWebhooks(options: {
     /** Counts a request by its network address, before its body is read. @throws RATE_LIMIT_EXCEEDED */
     countAddress(address: string | undefined, appId: number): void {
       const wait = addresses.takeTokens(`${appId} ${addressBlock(address ?? "")}`);
-      if (wait > 0) throw tooOften("too many requests from this address", wait);
+      if (wait > 0) throw rateLimitError("too many requests from this address", wait);
     },
 
     /** Sets the function that is called when a webhook was accepted or a pull has ended; it then calls `deliverDue`. */
@@ -127,7 +127,7 @@ export function createGitWebhooks(options: {
       const { address } = request;
       await gate.enterGitWebhook({ caller: null, ...(address !== undefined && { address }) }, appId);
       if (!(await deliveries.add(appId, pushed.ref)))
-        throw tooOften(`${WAITING_MAX} pulls of this app wait already`, RATE_WINDOW_MS / 1_000);
+        throw rateLimitError(`${WAITING_MAX} pulls of this app wait already`, RATE_WINDOW_MS / 1_000);
       onAccepted();
       return { status: "ACCEPTED" };
     },

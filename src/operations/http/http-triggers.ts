@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { ActionError, tooOften } from "../../errors.js";
+import { ActionError, rateLimitError } from "../../errors.js";
 import { HTTP_ADDRESS_FACTOR, RATE_WINDOW_MS } from "../../limits.js";
 import { type Caller, mayEnter } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
@@ -210,7 +210,7 @@ export function createHttpTriggers(options: {
     /** Counts a request by its network address before its outcome is known. @throws RATE_LIMIT_EXCEEDED */
     countAddress(address: string | undefined, appId: number): void {
       const wait = limit === 0 ? 0 : addresses.takeTokens(`${appId} ${addressBlock(address ?? "")}`);
-      if (wait > 0) throw tooOften("too many requests from this address", wait);
+      if (wait > 0) throw rateLimitError("too many requests from this address", wait);
     },
 
     /** Finds the triggers of a URL for all HTTP methods. */

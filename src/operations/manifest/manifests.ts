@@ -160,7 +160,7 @@ export function createManifests(options: {
   const { db, importSteps: steps, settings, sources, definitions, logEvents, intake, bindings } = options;
 
   /** Returns the current definitions of the app. @param lock true to lock them until the end of the transaction */
-  async function stored(manager: EntityManager, appId: number, lock: boolean) {
+  async function readStoredParts(manager: EntityManager, appId: number, lock: boolean) {
     if (lock) await lockApp(manager, appId);
     const app = await readApp(manager, appId);
     const heldSources = await storedSources(manager, appId, lock);
@@ -176,7 +176,7 @@ export function createManifests(options: {
     return { app, held: heldSources, drafts, rules, bindings, settings: await readDefinitions(manager, appId) };
   }
 
-  type Stored = Awaited<ReturnType<typeof stored>>;
+  type Stored = Awaited<ReturnType<typeof readStoredParts>>;
 
   function documentOf({
     app,
@@ -242,7 +242,7 @@ export function createManifests(options: {
   ): Promise<ApplyOutcome> {
     const { appId, precondition, isPlan, may } = options;
     return db.transaction(async (manager) => {
-      const state = await stored(manager, appId, !isPlan);
+      const state = await readStoredParts(manager, appId, !isPlan);
       checkTag(state, precondition);
       const auditedKeys: { fields: string[]; keys: string[] } = { fields: [], keys: [] };
       const context = { ...options, manager, caller };
@@ -265,7 +265,7 @@ export function createManifests(options: {
         const counts = { created: plan.created.length, changed: plan.changed.length, removed: plan.removed.length };
         await recordChange(manager, caller, { appId, type: "app.manifest.apply", data: counts });
       }
-      const after = changes.length > 0 ? documentOf(await stored(manager, appId, false)) : before;
+      const after = changes.length > 0 ? documentOf(await readStoredParts(manager, appId, false)) : before;
       await options.onApplied?.(manager, { plan, before: before.manifest, after: after.manifest });
       return { plan, tag: after.tag, sources: sourcesPlan };
     });
@@ -301,7 +301,9 @@ export function createManifests(options: {
         throw new ActionError("REQUEST_INVALID", `${sizeMessage}, and this app's definitions are larger`);
       }
       await reserve(total);
-      return db.transaction("REPEATABLE READ", async (manager) => documentOf(await stored(manager, appId, false)));
+      return db.transaction("REPEATABLE READ", async (manager) =>
+        documentOf(await readStoredParts(manager, appId, false)),
+      );
     },
 
     /**

@@ -76,7 +76,7 @@ export function createContents(options: {
     return { contentType: `image/${chosenFormat}`, bytes: null, tag, open: openContent };
   }
 
-  function formOf(appId: number, row: FileRow, form: ContentsForm) {
+  function contentsFormOf(appId: number, row: FileRow, form: ContentsForm) {
     if (form.kind === "resized") return resizePicture(appId, row, form);
     if (form.kind === "whole") {
       const { contentType, bytes, checksum, blobKey } = row;
@@ -106,7 +106,7 @@ export function createContents(options: {
       const row = await files.known(granted, appId, id);
       if (!isLinked) granted.need(row.rules, "read");
       const isPublic = grantsRight(row.rules, "read", null);
-      return { name: row.name, isPublic, isReadable: row.width !== null, ...formOf(appId, row, form) };
+      return { name: row.name, isPublic, isReadable: row.width !== null, ...contentsFormOf(appId, row, form) };
     },
   };
 }

@@ -181,7 +181,7 @@ export function createFolders(options: {
   }
 
   /** Checks that the rules let the caller see something in the list, also at the top level. @throws as `need` */
-  function checkSomething(grants: MediaGrants, { folder, folders, pagination }: FolderListing): void {
+  function checkAnyVisible(grants: MediaGrants, { folder, folders, pagination }: FolderListing): void {
     const isEmpty = folders.length === 0 && pagination.total === 0;
     if (!grants.isTrusted && folder === null && isEmpty) throw grants.refusal();
   }
@@ -212,7 +212,7 @@ export function createFolders(options: {
     const fileRows = await filesOf(fileCondition, visibleMedia, input);
     const path = row && grants.isTrusted ? await rows<FolderListing["path"][number]>(db, PATH, [appId, row.id]) : [];
     const folderListing = { folder: row && toFolder(row), path, folders, ...fileRows };
-    checkSomething(grants, folderListing);
+    checkAnyVisible(grants, folderListing);
     return folderListing;
   }
 

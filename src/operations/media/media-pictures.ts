@@ -2,7 +2,7 @@
 import { availableParallelism } from "node:os";
 import type { Readable } from "node:stream";
 import { LRUCache } from "lru-cache";
-import { FairSemaphore, leavesHalf } from "../../engine/fair-semaphore.js";
+import { FairSemaphore, leavesHalfFree } from "../../engine/fair-semaphore.js";
 import { type Inspection, PictureFault, type Pictures, type Resizing } from "../../engine/pictures.js";
 import { ActionError } from "../../errors.js";
 import {
@@ -38,7 +38,7 @@ export function createMediaPictures({ pictures }: { pictures: Pictures }) {
   /** @throws OVERLOADED if too many wait */
   async function resizeInTurn<T>(appId: number, work: () => Promise<T>): Promise<T> {
     const waitingCount = waitingByApp.get(appId) ?? 0;
-    if (!leavesHalf(PICTURES_WAITING_MAX, allWaiting, waitingCount, 1)) {
+    if (!leavesHalfFree(PICTURES_WAITING_MAX, allWaiting, waitingCount, 1)) {
       const details = { retryAfter: OVERLOADED_RETRY_SECONDS };
       throw new ActionError("OVERLOADED", "too many pictures are waiting to be checked; try again shortly", details);
     }

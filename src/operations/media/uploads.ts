@@ -9,7 +9,7 @@ import { rows } from "../../data/database.js";
 import type { MediaFile } from "../../data/media-types.js";
 import { type BlobStore, newBlobKey } from "../../engine/blob-store/blob.js";
 import { contentTypeOf } from "../../engine/content-type.js";
-import { leavesHalf } from "../../engine/fair-semaphore.js";
+import { leavesHalfFree } from "../../engine/fair-semaphore.js";
 import { CLEANABLE_FORMATS } from "../../engine/pictures/private-metadata.js";
 import { type ReceivedUpload, type Reception, TooManyBytes } from "../../engine/reception.js";
 import { ActionError } from "../../errors.js";
@@ -88,7 +88,7 @@ class UploadSlots {
   constructor(private readonly total: number) {}
 
   hasRoom(appId: number): boolean {
-    return leavesHalf(this.total, this.taken, this.byApp.get(appId) ?? 0, 1);
+    return leavesHalfFree(this.total, this.taken, this.byApp.get(appId) ?? 0, 1);
   }
 
   add(appId: number, count: 1 | -1): void {
@@ -120,7 +120,7 @@ export function createUploads(options: UploadsOptions) {
   const openUploads = { all: new UploadSlots(UPLOADS_MAX), visitors: new UploadSlots(UPLOADS_OF_VISITORS_MAX) };
 
   /** Passes the bytes on, and reserves more quota when they exceed what is reserved. */
-  async function* reserving(
+  async function* reserveWhileReading(
     source: AsyncIterable<Buffer>,
     appId: number,
     key: string,
@@ -146,14 +146,16 @@ export function createUploads(options: UploadsOptions) {
     const reserved = Math.max(blobs.counted(0), Math.min(expected, maxBytes));
     if (!(await hasRoom(reserved))) throw overloadedError("the service's disk is nearly full", LOW_DISK_RETRY_SECONDS);
     await blobs.reserve(appId, key, reserved);
-    return reception.receive(key, reserving(source, appId, key, reserved), maxBytes, appId).catch((error: unknown) => {
-      if (error instanceof TooManyBytes) {
-        throw new ActionError("PAYLOAD_TOO_LARGE", `a file must be at most ${maxBytes / 2 ** 20} MB`);
-      }
-      if ((error as NodeJS.ErrnoException).code === "ENOSPC")
-        throw overloadedError("the service's disk is full", LOW_DISK_RETRY_SECONDS);
-      throw error;
-    });
+    return reception
+      .receive(key, reserveWhileReading(source, appId, key, reserved), maxBytes, appId)
+      .catch((error: unknown) => {
+        if (error instanceof TooManyBytes) {
+          throw new ActionError("PAYLOAD_TOO_LARGE", `a file must be at most ${maxBytes / 2 ** 20} MB`);
+        }
+        if ((error as NodeJS.ErrnoException).code === "ENOSPC")
+          throw overloadedError("the service's disk is full", LOW_DISK_RETRY_SECONDS);
+        throw error;
+      });
   }
 
   /** Removes private metadata, measures the picture and creates its thumbnail. `keys` collects blobs to release on a failure. */
@@ -167,7 +169,7 @@ export function createUploads(options: UploadsOptions) {
     const { size, thumbnail, storedCopy } = await pictures.inspect(appId, open, contentType, (clean) =>
       receiveBytes(appId, cleanKey, clean, raw.bytes),
     );
-    await giveBack(appId, key);
+    await releaseReservation(appId, key);
     if (thumbnail === null) return { ...storedCopy, key: cleanKey, size, thumbnail: null };
     const thumbnailKey = newBlobKey();
     keys.push(thumbnailKey);
@@ -180,7 +182,7 @@ export function createUploads(options: UploadsOptions) {
     yield bytes;
   }
 
-  async function giveBack(appId: number, key: string): Promise<void> {
+  async function releaseReservation(appId: number, key: string): Promise<void> {
     await reception.discard(key);
     await blobs.drop(key, store.remove, appId);
   }
@@ -291,7 +293,7 @@ export function createUploads(options: UploadsOptions) {
         // The sweep finds what cannot be released now, by the lease in the row.
         for (const key of keys) {
           blobs.let(key);
-          await giveBack(appId, key).catch((error: unknown) =>
+          await releaseReservation(appId, key).catch((error: unknown) =>
             log.warn(
               { err: error },
               "bytes of a failed upload are still in the media store; the next sweep removes them",

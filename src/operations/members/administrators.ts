@@ -4,7 +4,7 @@ import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { ADMINISTRATORS_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { type ExpectedTags, mustBeInList } from "../../rules/precondition.js";
+import { type ExpectedTags, requireInList } from "../../rules/precondition.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccess } from "../accounts/access-events.js";
@@ -65,7 +65,7 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
     if (!precondition) return;
     const all = await list(manager);
     const administrator = all.find(({ id }) => id === personId);
-    mustBeInList(administrator, [all], precondition);
+    requireInList(administrator, [all], precondition);
   }
 
   async function changeAdministrator(
@@ -81,7 +81,7 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
       if (!person) throw new ActionError("NOT_FOUND", "there is no such person");
       await requireUnchangedAdministrator(manager, personId, precondition);
       if (person.isAdministrator === isAdministrator) return;
-      if (isAdministrator) await mustBeAllowed(manager, person);
+      if (isAdministrator) await requireAllowedSignIn(manager, person);
       else {
         const [others] = await rows<{ count: number }>(manager, COUNT_OTHER_ADMINISTRATORS, [personId]);
         if (others!.count === 0) throw new ActionError("LAST_ADMINISTRATOR");
@@ -98,7 +98,7 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
     return list();
   }
 
-  async function mustBeAllowed(manager: EntityManager, { canSignIn }: FoundAdministrator): Promise<void> {
+  async function requireAllowedSignIn(manager: EntityManager, { canSignIn }: FoundAdministrator): Promise<void> {
     if (!canSignIn) {
       throw new ActionError(
         "REQUEST_INVALID",

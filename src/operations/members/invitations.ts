@@ -6,12 +6,12 @@ import type { DataSource } from "typeorm";
 import { runInBackground } from "../../background.js";
 import { rows } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { ActionError, tooOften } from "../../errors.js";
+import { ActionError, rateLimitError } from "../../errors.js";
 import { INVITATION_HOURS, INVITATION_MAX_HOURS, INVITATIONS_MAX } from "../../limits.js";
 import { type Caller, isPersonCaller } from "../../rules/access.js";
 import { describeValue } from "../../rules/described.js";
 import { requiredEmail } from "../../rules/fields.js";
-import { type ExpectedTags, mustBeInList } from "../../rules/precondition.js";
+import { type ExpectedTags, requireInList } from "../../rules/precondition.js";
 import { isRoleAbove, parseRole, type RoleScope } from "../../rules/roles.js";
 import { flatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
@@ -113,7 +113,7 @@ export function createInvitations(options: {
       const role = parseRole(data["role"], "role");
       const lifetimeMs = hoursOf(data["expiresInHours"]) * HOUR_MS;
       const retryAfter = invitationBucket.takeTokens(String(scope.organizationId));
-      if (retryAfter > 0) throw tooOften("too many invitations of this organization", retryAfter);
+      if (retryAfter > 0) throw rateLimitError("too many invitations of this organization", retryAfter);
       const { personId, address } = caller;
       const issuedInvitation = await db.transaction(async (manager) => {
         await members.lock(manager, scope);
@@ -153,7 +153,7 @@ export function createInvitations(options: {
           const pendingLists = [null, appId].map((invitedTo) =>
             pendingInvitations(manager, { organizationId, appId: invitedTo }),
           );
-          mustBeInList(invitation, await Promise.all(pendingLists), precondition);
+          requireInList(invitation, await Promise.all(pendingLists), precondition);
         }
         await revokeInvitation(manager, id);
         const data = { email, role, invitationId: id };

@@ -8,7 +8,7 @@ import { ActionError } from "../../errors.js";
 import { MEMBERS_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { requiredText } from "../../rules/fields.js";
-import { changedAfter, type ExpectedTags, mustBeInList, type StatedTag } from "../../rules/precondition.js";
+import { changeTimeAfter, type ExpectedTags, requireInList, type StatedTag } from "../../rules/precondition.js";
 import { highestOf, isRoleAbove, parseRole, type Role, type RoleScope } from "../../rules/roles.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
@@ -162,7 +162,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     throw new ActionError("REQUEST_INVALID", `an organization or app has at most ${MEMBERS_MAX} members`);
   }
 
-  async function record(
+  async function recordRoleChange(
     manager: EntityManager,
     { personId, credentialId, address }: AuditActor & { address?: string | undefined },
     { organizationId, appId }: RoleScope,
@@ -185,13 +185,13 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     for (const sql of CLEAR_APP) {
       for (const { at } of await rows<{ at: Date }>(manager, sql, [appId, personId])) clearedAt.push(at);
     }
-    const at = changedAfter(clearedAt[0]);
+    const at = changeTimeAfter(clearedAt[0]);
     if (role === "editor") await manager.query(SET_EDITOR, [appId, personId, at]);
     else await manager.query(SET_APP, [appId, personId, role, at]);
     await revokeInvalidLinks(manager, personId);
   }
 
-  async function listOf(executor: Executor, { organizationId, appId }: RoleScope): Promise<Member[]> {
+  async function listMembers(executor: Executor, { organizationId, appId }: RoleScope): Promise<Member[]> {
     type Row = User & { lastSeenAt: Date | null; roles: Role[]; updatedAt: Date };
     const memberRows = await rows<Row>(executor, SELECT_MEMBERS, [organizationId, appId]);
     return memberRows.map(({ lastSeenAt, roles, updatedAt, ...user }) => ({
@@ -213,8 +213,8 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     precondition: ExpectedTags,
   ) {
     if (!precondition) return;
-    const members = statedMembers(await listOf(manager, scope));
-    mustBeInList(
+    const members = statedMembers(await listMembers(manager, scope));
+    requireInList(
       members.find(({ id }) => id === personId),
       [members],
       precondition,
@@ -226,11 +226,11 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     rankOf,
     lock: lockOrganization,
     write: writeRole,
-    record,
+    record: recordRoleChange,
     refuseTooMany,
 
     /** Lists the members of an organization or app. Members of an app are the people with a role on the app itself. */
-    list: (scope: RoleScope): Promise<Member[]> => listOf(db, scope),
+    list: (scope: RoleScope): Promise<Member[]> => listMembers(db, scope),
 
     /**
      * Sets the role of a person of the organization.
@@ -254,7 +254,11 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
         if (before === null) await refuseTooMany(manager, scope);
         await writeRole(manager, scope, personId, role);
         reportUnknownField(caller);
-        await record(manager, caller, scope, { type: "member.update", subjectId: personId, data: { role, before } });
+        await recordRoleChange(manager, caller, scope, {
+          type: "member.update",
+          subjectId: personId,
+          data: { role, before },
+        });
         await credentials.announce(manager);
       });
       await credentials.announce();
@@ -284,7 +288,11 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
         await revokeInvalidLinks(manager, personId);
         await manager.query(END_TOKENS, [organizationId, appId, personId]);
         await manager.query(END_SESSIONS, [personId]);
-        await record(manager, caller, scope, { type: "member.delete", subjectId: personId, data: { before } });
+        await recordRoleChange(manager, caller, scope, {
+          type: "member.delete",
+          subjectId: personId,
+          data: { before },
+        });
         await credentials.announce(manager);
       });
       await credentials.announce();

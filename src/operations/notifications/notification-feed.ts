@@ -54,15 +54,20 @@ export function createNotificationFeed(options: {
   const { db, notices, readerOf, log } = options;
   const feedsByApp = new Map<number, AppFeed>();
 
-  function inOrder(feed: AppFeed, read: () => Promise<void>): void {
+  function enqueueRead(feed: AppFeed, read: () => Promise<void>): void {
     feed.order = feed.order.then(read).catch((error: unknown) => {
       log.warn({ err: error, appId: feed.appId }, "notifications could not be read");
-      setTimeout(() => feedsByApp.get(feed.appId) === feed && inOrder(feed, read), RETRY_MS).unref();
+      setTimeout(() => feedsByApp.get(feed.appId) === feed && enqueueRead(feed, read), RETRY_MS).unref();
     });
   }
 
   /** Yields all notifications after `place`, page by page. */
-  async function* after(appId: number, place: number, reader: string, until: number): AsyncGenerator<Notification> {
+  async function* notificationsAfter(
+    appId: number,
+    place: number,
+    reader: string,
+    until: number,
+  ): AsyncGenerator<Notification> {
     for (let last = place; last < until; ) {
       const newNotifications = await publishedAfter(db, appId, last, reader);
       for (const notification of newNotifications) if (notification.cursor! <= until) yield notification;
@@ -75,7 +80,7 @@ export function createNotificationFeed(options: {
    * Reads the users of all subscribers again before scopes are compared, because a user's entry may have changed since
    * the subscription.
    */
-  async function readAgain({ appId, followers }: AppFeed): Promise<void> {
+  async function rereadFeed({ appId, followers }: AppFeed): Promise<void> {
     const users = await usersOf(
       db,
       appId,
@@ -86,11 +91,11 @@ export function createNotificationFeed(options: {
   }
 
   /** Delivers new notifications. All readers of a notification get the same object. */
-  async function readOn(feed: AppFeed): Promise<void> {
+  async function readNewNotifications(feed: AppFeed): Promise<void> {
     if (feed.place === null) return;
     let areKnown = false;
-    for await (const notification of after(feed.appId, feed.place, "", Number.POSITIVE_INFINITY)) {
-      if (notification.scope !== null && !areKnown) await readAgain(feed);
+    for await (const notification of notificationsAfter(feed.appId, feed.place, "", Number.POSITIVE_INFINITY)) {
+      if (notification.scope !== null && !areKnown) await rereadFeed(feed);
       areKnown ||= notification.scope !== null;
       feed.place = notification.cursor!;
       for (const { reader, listener } of feed.followers)
@@ -118,17 +123,17 @@ export function createNotificationFeed(options: {
 
   notices.listen(NOTIFICATION_CHANNEL, (notice) => {
     const feed = feedsByApp.get(Number(notice));
-    if (feed) inOrder(feed, () => readOn(feed));
+    if (feed) enqueueRead(feed, () => readNewNotifications(feed));
   });
   notices.listen(READER_CHANNEL, (notice) => {
     const [appId, credentialId] = notice.split(":").map(Number) as [number, number];
     const feed = feedsByApp.get(appId);
-    if (feed) inOrder(feed, () => changeReader(feed, credentialId));
+    if (feed) enqueueRead(feed, () => changeReader(feed, credentialId));
   });
   notices.onGap(() => {
     for (const feed of feedsByApp.values()) {
-      for (const { caller } of feed.followers) inOrder(feed, () => changeReader(feed, caller.credentialId));
-      inOrder(feed, () => readOn(feed));
+      for (const { caller } of feed.followers) enqueueRead(feed, () => changeReader(feed, caller.credentialId));
+      enqueueRead(feed, () => readNewNotifications(feed));
     }
   });
 
@@ -145,10 +150,10 @@ export function createNotificationFeed(options: {
       feed.members += 1;
       let open = true;
       let from = seenCursor;
-      inOrder(feed, async () => {
+      enqueueRead(feed, async () => {
         from ??= await positionBefore(db, appId, since);
         feed.place ??= await lastPosition(db, appId);
-        for await (const notification of after(appId, from, reader.key, feed.place)) {
+        for await (const notification of notificationsAfter(appId, from, reader.key, feed.place)) {
           if (!open) return;
           if (isUserInScope(notification.scope, reader.user)) listener(notification);
           from = notification.cursor!;
@@ -156,7 +161,7 @@ export function createNotificationFeed(options: {
         if (!open) return;
         feed.followers.add(follower);
         // This includes notifications since the last read, or since this reader disconnected.
-        await readOn(feed);
+        await readNewNotifications(feed);
       });
       return () => {
         if (open) feed.members -= 1;

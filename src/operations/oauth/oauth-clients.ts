@@ -4,7 +4,7 @@ import type { DataSource } from "typeorm";
 import { z } from "zod";
 import { rows } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { tooOften } from "../../errors.js";
+import { rateLimitError } from "../../errors.js";
 import { addressBlock } from "../../rules/address-block.js";
 import { OauthFailure } from "./oauth-failure.js";
 
@@ -101,7 +101,7 @@ export class OauthClients {
       throw new OauthFailure("invalid_redirect_uri", "redirect_uris must name at least one address");
     }
     const retryAfter = this.#registrations.takeTokens(addressBlock(address ?? ""));
-    if (retryAfter > 0) throw tooOften("too many registrations from this address", retryAfter);
+    if (retryAfter > 0) throw rateLimitError("too many registrations from this address", retryAfter);
     const client: OauthClient = {
       id: `svc_client_${randomBytes(16).toString("base64url")}`,
       name: plainName(data.client_name),

@@ -1,6 +1,6 @@
 /** Rate limits of OAuth: requests without a credential are counted by address, decisions by person. */
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { tooOften } from "../../errors.js";
+import { rateLimitError } from "../../errors.js";
 import { addressBlock } from "../../rules/address-block.js";
 
 const REQUESTS_PER_ADDRESS = 240;
@@ -14,12 +14,12 @@ export class OauthLimits {
   /** Counts a request of a program without a credential. @throws RATE_LIMIT_EXCEEDED */
   countRequest(address: string | undefined): void {
     const retryAfter = this.#requests.takeTokens(addressBlock(address ?? ""));
-    if (retryAfter > 0) throw tooOften("too many requests from this address", retryAfter);
+    if (retryAfter > 0) throw rateLimitError("too many requests from this address", retryAfter);
   }
 
   /** Counts a decision of a person. @throws RATE_LIMIT_EXCEEDED */
   countDecision(personId: number): void {
     const retryAfter = this.#decisions.takeTokens(String(personId));
-    if (retryAfter > 0) throw tooOften("too many requests of this person", retryAfter);
+    if (retryAfter > 0) throw rateLimitError("too many requests of this person", retryAfter);
   }
 }

@@ -9,7 +9,7 @@ import type { DataSource } from "typeorm";
 import type { StoredAsset } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { ActionError, tooOften } from "../../errors.js";
+import { ActionError, rateLimitError } from "../../errors.js";
 import { DECLARATIONS_PER_APP, RATE_WINDOW_MS } from "../../limits.js";
 import { describeValue } from "../../rules/described.js";
 import { isStoredScript, type KeptAsset, storedPath } from "../../rules/packages.js";
@@ -232,7 +232,7 @@ export function createStoredScripts(db: DataSource) {
       const waitSeconds = declarationBucket.takeTokens(String(appId), 1);
       if (waitSeconds > 0) {
         const limit = `this app may read what packages declare ${DECLARATIONS_PER_APP} times in a minute`;
-        throw tooOften(`${limit}; try again in ${waitSeconds} s`, waitSeconds);
+        throw rateLimitError(`${limit}; try again in ${waitSeconds} s`, waitSeconds);
       }
       const [declarationRow] = await rows<{ declarations: Buffer | null }>(db, SELECT_DECLARATIONS, [appId, sha256]);
       return declarationRow?.declarations ? (JSON.parse(String(declarationRow.declarations)) as string[]) : null;

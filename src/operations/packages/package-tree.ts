@@ -30,7 +30,7 @@ const fitsRange = (version: string, range: string): boolean =>
   range === "" || range === "*" || satisfies(version, range, { loose: true });
 
 /** Yields the folders in which a module of `folder` searches for a package, the nearest first. */
-function* lookedAt(folder: string, name: string): Generator<string> {
+function* searchedFolders(folder: string, name: string): Generator<string> {
   for (let at = folder; ; at = at.slice(0, at.lastIndexOf("/node_modules/"))) {
     yield `${at}/node_modules/${name}`;
     if (at === "") return;
@@ -114,7 +114,7 @@ class Tree {
 
   /** True if a module in the folder would find this package. */
   private has(folder: string, name: string, origin: string, range: string): boolean {
-    for (const candidatePath of lookedAt(folder, name)) {
+    for (const candidatePath of searchedFolders(folder, name)) {
       const existingNode = this.nodes.get(candidatePath);
       if (existingNode) return existingNode.origin === origin && fitsRange(existingNode.choice.version, range);
     }

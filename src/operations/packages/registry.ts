@@ -59,7 +59,7 @@ export function createRegistry(options: {
     unresolvedError(dependency, `cannot be fetched now: the registry ${reason}, asked for ${name}`, AWAY_RETRY_SECONDS);
 
   /** Checks the target of a redirect: the registry itself, or a public host over https. */
-  function judge(url: URL): void {
+  function checkUrl(url: URL): void {
     if (url.origin !== origin && url.protocol !== "https:")
       throw new NotConnectedError("it redirects to a URL without TLS", true);
   }
@@ -75,7 +75,7 @@ export function createRegistry(options: {
     const headers = { accept, ...(url.origin === origin ? authorization : {}) };
     const { signal } = asking;
     try {
-      return await connections.download(url, { headers, maxBytes, limitMs: ANSWER_LIMIT_MS, signal, judge });
+      return await connections.download(url, { headers, maxBytes, limitMs: ANSWER_LIMIT_MS, signal, judge: checkUrl });
     } catch (error) {
       if (error instanceof TooLargeError)
         throw unresolvedError(asking.dependency, `cannot be fetched: of ${name} ${error.message}`);

@@ -4,7 +4,7 @@
  */
 import type { DiskSpace } from "../../engine/disk-space.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { ActionError, tooOften } from "../../errors.js";
+import { ActionError, rateLimitError } from "../../errors.js";
 import {
   INTAKE_ADDRESS_SHARE,
   INTAKE_ROW_BYTES,
@@ -21,7 +21,7 @@ export type Sender = Pick<Caller, "kind" | "credentialId" | "address">;
 export type IntakeLimiter = ReturnType<typeof createIntake>;
 
 function intakeError(whose: string, megabytes: number, retryAfter: number): ActionError {
-  return tooOften(`${whose} may send ${megabytes} MB in a minute; try again in ${retryAfter} s`, retryAfter);
+  return rateLimitError(`${whose} may send ${megabytes} MB in a minute; try again in ${retryAfter} s`, retryAfter);
 }
 
 /** @param quotaBytes bytes per minute for one app's own credentials; 0 means unlimited */

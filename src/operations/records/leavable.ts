@@ -29,7 +29,7 @@ export function createLeavable<T>(
 }
 
 /** Yields the values of `source`, and ends as soon as `left` aborts. */
-export function leftWith<T>(source: AsyncIterable<T>, left: AbortSignal): AsyncIterable<T> {
+export function endOnAbort<T>(source: AsyncIterable<T>, left: AbortSignal): AsyncIterable<T> {
   const iterator = source[Symbol.asyncIterator]();
   const stopWaiting = () => {
     // The source has no reader any more.

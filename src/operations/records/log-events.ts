@@ -99,7 +99,7 @@ export function createLogEvents({
   }
 
   /** Stores validated events, in the transaction of `executor` if passed, and starts their actions. */
-  async function store(
+  async function storeValidatedEvent(
     emitter: Emitter,
     appId: number,
     eventInput: LogEventInput,
@@ -123,7 +123,7 @@ export function createLogEvents({
   }
 
   return {
-    store,
+    store: storeValidatedEvent,
 
     /**
      * Stores the event and starts each active live version whose `where` matches it.
@@ -132,13 +132,13 @@ export function createLogEvents({
     async add(caller: Caller, appId: number, body: unknown): Promise<LogEvent> {
       const input = parseLogEvent(body);
       intake.takeRows(caller, appId, eventBytes(body, "the event"));
-      return store(caller, appId, input);
+      return storeValidatedEvent(caller, appId, input);
     },
 
     /** Stores a log event of the service itself, in the transaction of the change that causes it. */
     async emit(executor: Executor, emitter: Emitter, appId: number, event: { type: string; data: object }) {
       const data = event.data as Record<string, unknown>;
-      await store(emitter, appId, { ...NO_IDS, userId: null, type: event.type, data }, executor);
+      await storeValidatedEvent(emitter, appId, { ...NO_IDS, userId: null, type: event.type, data }, executor);
     },
   };
 }

@@ -73,7 +73,7 @@ export function createLogTail(options: {
   let planTimer: NodeJS.Timeout | undefined;
 
   /** Runs the work after all earlier work has ended. */
-  function inOrder(work: () => Promise<void>): Promise<void> {
+  function enqueueWork(work: () => Promise<void>): Promise<void> {
     pendingWork = pendingWork
       .then(work)
       .catch((error) => log.warn({ err: error }, "log entries could not be delivered"));
@@ -81,7 +81,7 @@ export function createLogTail(options: {
   }
 
   /** Runs the work while the follower is open, and ends the follower if the work fails. */
-  async function workFor(follower: TailFollower, work: () => Promise<void>): Promise<void> {
+  async function runForFollower(follower: TailFollower, work: () => Promise<void>): Promise<void> {
     if (!follower.isOpen) return;
     try {
       await work();
@@ -103,7 +103,7 @@ export function createLogTail(options: {
     return read();
   }
 
-  async function readEach(
+  async function readForEach(
     ids: readonly number[],
     pushEntry: (entry: FollowedEntry) => void,
     isWanted = () => true,
@@ -121,7 +121,7 @@ export function createLogTail(options: {
   }
 
   /** Returns the first missing ID above `settled`; null if none is missing up to the newest. */
-  function firstMissing(from: number, foundIds: readonly { id: number }[]): number | null {
+  function firstMissingId(from: number, foundIds: readonly { id: number }[]): number | null {
     let expected = from + 1;
     for (const { id } of foundIds) {
       if (id !== expected) return expected;
@@ -148,13 +148,13 @@ export function createLogTail(options: {
       const from: number = settled;
       let foundIds = await readWithRetries(() => logs.idsAfter(from));
       if (foundIds.length === 0) return;
-      if (firstMissing(from, foundIds) !== null) {
+      if (firstMissingId(from, foundIds) !== null) {
         const last = foundIds.at(-1)!.id;
         await writersEnded();
         foundIds = (await readWithRetries(() => logs.idsAfter(from))).filter(({ id }) => id <= last);
       }
       const ids = foundIds.filter(({ id, appId }) => followers.has(appId) && !passedIds.has(id)).map(({ id }) => id);
-      await readEach(ids, deliverEntry);
+      await readForEach(ids, deliverEntry);
       settled = Math.max(from, foundIds.at(-1)?.id ?? from);
       for (const id of passedIds) if (id <= settled) passedIds.delete(id);
     }
@@ -164,7 +164,7 @@ export function createLogTail(options: {
   function planAdvance(): void {
     if (isPlanned) return;
     isPlanned = true;
-    runInBackground(inOrder(advanceTail));
+    runInBackground(enqueueWork(advanceTail));
   }
 
   /**
@@ -195,12 +195,12 @@ export function createLogTail(options: {
       follower.isOpen && matchesFilter(follower, entry) && follower.push(entry.entry);
     for (let after = from; after < upTo && follower.isOpen; ) {
       const ids = await readWithRetries(() => logs.idsOfApp(follower.appId, after, upTo));
-      await readEach(ids, pushEntry, () => follower.isOpen);
+      await readForEach(ids, pushEntry, () => follower.isOpen);
       after = ids.at(-1) ?? upTo;
     }
   }
 
-  function add(follower: TailFollower): void {
+  function addFollower(follower: TailFollower): void {
     if (!follower.isOpen) return;
     const set = followers.get(follower.appId) ?? new Set();
     followers.set(follower.appId, set.add(follower));
@@ -215,25 +215,25 @@ export function createLogTail(options: {
     await catchUp(follower, from, upTo);
     const joinTail = async () => {
       await catchUp(follower, upTo, settled!);
-      add(follower);
+      addFollower(follower);
     };
-    await inOrder(() => workFor(follower, joinTail));
+    await enqueueWork(() => runForFollower(follower, joinTail));
   }
 
   function planResume(follower: TailFollower, after: number): void {
     const { appId } = follower;
     const before = catchUps.get(appId) ?? Promise.resolve();
     const done = before
-      .then(() => workFor(follower, () => resumeFollower(follower, after)))
+      .then(() => runForFollower(follower, () => resumeFollower(follower, after)))
       .then(() => {
         if (catchUps.get(appId) === done) catchUps.delete(appId);
       });
     catchUps.set(appId, done);
   }
 
-  async function join(follower: TailFollower, since: Date): Promise<void> {
+  async function joinFollower(follower: TailFollower, since: Date): Promise<void> {
     if (settled === null) await startTail(since);
-    if (follower.after == null) return add(follower);
+    if (follower.after == null) return addFollower(follower);
     // The others get their entries first, so that everything up to `settled` is in order.
     await advanceTail();
     planResume(follower, follower.after);
@@ -247,7 +247,7 @@ export function createLogTail(options: {
         openCount += 1;
         if (openCount === 1) stopFollowing = notifications.follow(LOG_CHANNEL, handleNotice, planAdvance);
         const since = new Date();
-        runInBackground(inOrder(() => workFor(follower, () => join(follower, since))));
+        runInBackground(enqueueWork(() => runForFollower(follower, () => joinFollower(follower, since))));
         return () => {
           if (!follower.isOpen) return;
           follower.isOpen = false;
@@ -259,7 +259,7 @@ export function createLogTail(options: {
           clearTimeout(planTimer);
           planTimer = undefined;
           runInBackground(
-            inOrder(async () => {
+            enqueueWork(async () => {
               if (openCount === 0) settled = null;
             }),
           );

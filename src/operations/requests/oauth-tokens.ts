@@ -47,7 +47,7 @@ const STORE_TOKEN =
 const nameOf = ({ key, origin }: SecretBinding): string => `token:${key}:${origin}`;
 
 /** Returns a hash of the data with which a token was fetched, so that a changed setting or binding makes it invalid. */
-const basisOf = (binding: SecretBinding, value: unknown): string =>
+const tokenFingerprint = (binding: SecretBinding, value: unknown): string =>
   createHash("sha256")
     .update(JSON.stringify([binding, value]))
     .digest("base64url");
@@ -120,7 +120,7 @@ export function createOauthTokens(options: {
   const isFresh = (token: Token): boolean => token.expiresAt - RENEWED_BEFORE_MS > now();
 
   /** @throws OutgoingError */
-  async function request(
+  async function requestToken(
     appId: number,
     binding: SecretBinding,
     secrets: Secrets,
@@ -158,7 +158,7 @@ export function createOauthTokens(options: {
     );
   }
 
-  async function stored(
+  async function readStoredToken(
     manager: EntityManager,
     appId: number,
     binding: SecretBinding,
@@ -180,11 +180,11 @@ export function createOauthTokens(options: {
   ): Promise<Token> {
     const secrets = secretsOf(binding, value);
     return db.transaction(async (manager) => {
-      const storedToken = await stored(manager, appId, binding, basis);
+      const storedToken = await readStoredToken(manager, appId, binding, basis);
       if (storedToken && isFresh(storedToken) && storedToken.accessToken !== rejected) return storedToken;
       const refreshToken =
         binding.grant === "refresh_token" ? (storedToken?.refreshToken ?? secrets.refreshToken) : null;
-      const fetchedToken = await request(appId, binding, secrets, refreshToken);
+      const fetchedToken = await requestToken(appId, binding, secrets, refreshToken);
       const token = { ...fetchedToken, refreshToken: fetchedToken.refreshToken ?? refreshToken };
       const sealedToken = await settings.sealFor(manager, appId, nameOf(binding), JSON.stringify(token));
       await rows(manager, STORE_TOKEN, [appId, binding.key, binding.origin, basis, sealedToken]);
@@ -196,7 +196,7 @@ export function createOauthTokens(options: {
     /** Returns a valid access token, other than `rejected` if possible. @throws OutgoingError */
     async of(appId: number, binding: SecretBinding, value: unknown, rejected: string | null = null): Promise<string> {
       const id = `${appId} ${nameOf(binding)}`;
-      const basis = basisOf(binding, value);
+      const basis = tokenFingerprint(binding, value);
       const hit = cachedTokens.get(id);
       const mayReplace = hit?.replacedAt == null || hit.replacedAt + REPLACED_EVERY_MS < now();
       if (hit && hit.basis === basis && isFresh(hit) && !(hit.accessToken === rejected && mayReplace)) {

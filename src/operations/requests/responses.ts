@@ -42,7 +42,7 @@ export function textOfResponse({ headers, body, origin }: OutgoingResponse): str
 }
 
 /** Returns texts that code could decode from the bytes: in other charsets, and from a compressed body without Content-Encoding. */
-async function otherReadings(body: Buffer): Promise<string[]> {
+async function decompressedTexts(body: Buffer): Promise<string[]> {
   const plainReadings = (bytes: Buffer) => [bytes.toString("utf8"), bytes.toString("latin1")];
   const wideReadings = (bytes: Buffer) => {
     const evenBytes = bytes.subarray(0, bytes.length & ~1);
@@ -90,7 +90,7 @@ export async function maskResponse(
   const headers = Object.fromEntries(entries.map((_, at) => [maskedEntries[2 * at]!, maskedEntries[2 * at + 1]!]));
   let body: string | Buffer = text === null ? response.body : (await maskTexts([text]))[0]!;
   const isMasked = keys.size > 0;
-  for (const reading of await otherReadings(response.body)) {
+  for (const reading of await decompressedTexts(response.body)) {
     const key = await scan.find([{ text: reading }]);
     if (key === null) continue;
     keys.add(key);

@@ -105,11 +105,11 @@ export const serverEnding = (
   payload: string | null = run.payload === EMPTY_PAYLOAD ? EMPTY_PAYLOAD : null,
 ): RunEnd => endingOf(run, outcome, "server", durationMs, payload);
 
-const sinceStart = ({ startedAt }: RunRecord): number => (startedAt ? Date.now() - startedAt.getTime() : 0);
+const msSinceStart = ({ startedAt }: RunRecord): number => (startedAt ? Date.now() - startedAt.getTime() : 0);
 
 /** Ending of a run whose process has died. `payload` as in `serverEnding`. */
 export const lostEnding = (run: RunRecord, payload: string | null): RunEnd =>
-  serverEnding(run, LOST_OUTCOME, sinceStart(run), payload);
+  serverEnding(run, LOST_OUTCOME, msSinceStart(run), payload);
 
 /** Ending of a run that was cancelled while it was queued, by a person or for the run `displacedBy`. `payload` as in `serverEnding`. */
 export const cancelledEnding = (run: RunRecord, payload: string | null, displacedBy: number | null = null): RunEnd =>
@@ -133,10 +133,10 @@ export const timedOut = (message: string): RunOutcome => failedOutcome("TimeoutE
 
 /** Ending of a cancelled run in a browser. The page goes on, but its later report has no effect. */
 export const cancelledInBrowser = (run: RunRecord): RunEnd =>
-  browserEnding(run, cancelledOutcome(null), sinceStart(run));
+  browserEnding(run, cancelledOutcome(null), msSinceStart(run));
 
 /** Ending of a run in a browser that has not reported its end in time. */
 export function overdueEnding(run: RunRecord, timeoutMs: number): RunEnd {
   const message = `the page reported no end within the limit of ${timeoutMs / 1000} seconds; it was closed, or the code still runs`;
-  return browserEnding(run, timedOut(message), sinceStart(run));
+  return browserEnding(run, timedOut(message), msSinceStart(run));
 }

@@ -84,7 +84,7 @@ export function createSecretValues(options: {
   const { db, openSettings } = options;
 
   /** Reads the secrets. @param since version after which replaced values are included; without it, none are */
-  async function read(appId: number, since?: number, executor?: Executor): Promise<SecretValues> {
+  async function readSecretValues(appId: number, since?: number, executor?: Executor): Promise<SecretValues> {
     const sinceVersion = since ?? Number.MAX_SAFE_INTEGER;
     const secretRows = await preparedRows<SecretRow>(executor ?? db, "secret-values", SECRET_VALUES, [
       appId,
@@ -101,7 +101,7 @@ export function createSecretValues(options: {
   }
 
   return {
-    read,
+    read: readSecretValues,
 
     /** Returns the keys of settings that only bindings use, so that code does not receive them. */
     async sealedKeys(appId: number, executor: Executor = db): Promise<string[]> {
@@ -118,7 +118,7 @@ export function createSecretValues(options: {
     /** @throws SETTINGS_INVALID if the app's settings, with `keys` written, contain more secrets than can be masked */
     async refuseTooMany(executor: Executor, appId: number, keys: readonly string[]): Promise<void> {
       if (keys.every((key) => tierOf(key) === "public")) return;
-      const { entries } = await read(appId, undefined, executor);
+      const { entries } = await readSecretValues(appId, undefined, executor);
       const secretFault = secretsFault(entries.flatMap(([name, value]) => secretsOfSetting(name, value)));
       if (secretFault === null) return;
       const settingSize = sizeOfSecrets(

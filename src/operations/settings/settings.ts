@@ -107,6 +107,7 @@ export interface SettingsTarget {
 
 export type { SettingsUse, StoredSetting };
 
+type NamedValues = [string, unknown][];
 export type Settings = ReturnType<typeof createSettings>;
 
 export function createSettings(options: {
@@ -170,10 +171,10 @@ export function createSettings(options: {
   /** Returns the settings that a response may show, with their version. */
   async function httpAt(appId: number): Promise<TaggedSettings> {
     const at = await updatedAt(appId);
-    return { settings: await http(appId), updatedAt: at };
+    return { settings: await httpSettings(appId), updatedAt: at };
   }
 
-  async function put(executor: Executor, caller: Caller, appId: number, entries: [string, unknown][]): Promise<void> {
+  async function putSettings(executor: Executor, caller: Caller, appId: number, entries: NamedValues): Promise<void> {
     const texts = entries.map(([key, value]) => ({
       key: storedKey(key),
       tier: tierOf(key),
@@ -198,7 +199,7 @@ export function createSettings(options: {
     await recordChange(executor, caller, { appId, type: "app.settings.update", data: { keys } });
   }
 
-  async function http(appId: number): Promise<SettingsView> {
+  async function httpSettings(appId: number): Promise<SettingsView> {
     return httpView(await readSettings(appId, "http"));
   }
 
@@ -212,17 +213,17 @@ export function createSettings(options: {
     const keys = entries.map(([key]) => key);
     await db.transaction(async (manager) => {
       await lockSettings(manager, target);
-      await write(manager, caller, appId, entries);
+      await writeSettings(manager, caller, appId, entries);
       reportUnknownField(caller);
       await emitUpdate(manager, caller, appId, keys);
     });
   }
 
   /** Writes validated settings in the caller's transaction. The caller emits the log event. */
-  async function write(executor: Executor, caller: Caller, appId: number, entries: [string, unknown][]): Promise<void> {
+  async function writeSettings(executor: Executor, caller: Caller, appId: number, entries: NamedValues): Promise<void> {
     if (entries.length === 0) return;
     await lockApp(executor, appId);
-    await put(executor, caller, appId, entries);
+    await putSettings(executor, caller, appId, entries);
     await secretValues.refuseTooMany(
       executor,
       appId,
@@ -243,7 +244,7 @@ export function createSettings(options: {
   }
 
   /** Returns the state of each of `keys`: whether it is set, when and by which person. null selects every underscore key. */
-  async function status(appId: number, keys: readonly string[] | null): Promise<SettingStatus[]> {
+  async function readSettingStatus(appId: number, keys: readonly string[] | null): Promise<SettingStatus[]> {
     if (keys) checkRequestedKeys(keys);
     const statusRows = await readStatus(db, appId, keys);
     const unsetStatus = { configured: false, updatedAt: null, updatedBy: null };
@@ -259,7 +260,7 @@ export function createSettings(options: {
   }
 
   return {
-    write,
+    write: writeSettings,
     removeKeys,
     emitUpdate,
 
@@ -271,7 +272,7 @@ export function createSettings(options: {
     },
 
     /** Returns the settings for the response of GET, which never contains protected ones. */
-    http,
+    http: httpSettings,
     httpAt,
     /** Returns the public settings, for readers of the app. */
     async publicAt(appId: number): Promise<TaggedSettings> {
@@ -280,7 +281,7 @@ export function createSettings(options: {
     },
     updatedAt,
 
-    /** Filters copied rows like `http`, so that a response never shows a protected value. */
+    /** Filters copied rows like `httpSettings`, so that a response never shows a protected value. */
     async httpOf(appId: number, copies: readonly StoredSetting[]): Promise<SettingsView> {
       return httpView(
         await openSettings(
@@ -318,7 +319,7 @@ export function createSettings(options: {
 
     /** Writes new values of bound keys, in the transaction that writes their bindings. @throws SETTINGS_INVALID */
     async writeBound(executor: Executor, caller: Caller, appId: number, values: object): Promise<void> {
-      await write(executor, caller, appId, checkSettingKeys(values));
+      await writeSettings(executor, caller, appId, checkSettingKeys(values));
       if (Object.keys(values).length > 0) await emitUpdate(executor, caller, appId, Object.keys(values));
     },
 
@@ -346,7 +347,7 @@ export function createSettings(options: {
         await touchSettings(manager, appId);
         await recordChange(manager, caller, { appId, type: "app.settings.mark", data: { keys, secret } });
       });
-      return status(appId, keys);
+      return readSettingStatus(appId, keys);
     },
 
     /**
@@ -364,7 +365,7 @@ export function createSettings(options: {
       return httpAt(target.appId);
     },
 
-    /** Validates the settings in an administrator's PUT for `write`. @throws SETTINGS_INVALID */
+    /** Validates the settings in an administrator's PUT for `writeSettings`. @throws SETTINGS_INVALID */
     judgeIgnoringProtected: (settings: unknown): [string, unknown][] => checkSettingKeys(dropProtectedKeys(settings)),
 
     /** Stores a secure AI builder field as `_aiartifact_<settingKey>`; returns that key. @throws SETTINGS_INVALID, RESOURCE_CHANGED */
@@ -394,6 +395,6 @@ export function createSettings(options: {
       return httpAt(appId);
     },
 
-    status,
+    status: readSettingStatus,
   };
 }

@@ -75,7 +75,7 @@ export type StagePromotions = ReturnType<typeof createPromotions>;
 export function createPromotions(options: { db: DataSource; manifests: Manifests; stages: Stages }) {
   const { db, manifests, stages } = options;
 
-  async function record(
+  async function recordPromotion(
     manager: EntityManager,
     caller: Caller,
     appId: number,
@@ -116,7 +116,7 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
       may: (operation) => may(operation, appId),
       onApplied: async (manager, applied) => {
         reportUnknownField(caller);
-        promotion = await record(manager, caller, appId, origin, applied);
+        promotion = await recordPromotion(manager, caller, appId, origin, applied);
       },
     });
     return { plan, tag, promotion };

@@ -106,7 +106,7 @@ interface TickFate {
 }
 
 /** Decides about the due ticks of one schedule. At most one is queued, and only if no run of the action is unfinished. */
-function fatesOf(
+function decideTickFates(
   due: DueRow,
   owedTicks: OwedTicks,
   { busy, published, paused, upSince }: ActionCircumstances,
@@ -166,7 +166,7 @@ export function createSchedule(options: {
         const tick = tickOf(row, timezone);
         const shiftedNow = new Date(moment.getTime() - (row.dueAt.getTime() - tick.getTime()));
         const owedTicks = ticksOwed(row.frequency, timezone, tick, shiftedNow);
-        fates.push(...fatesOf(row, owedTicks, state));
+        fates.push(...decideTickFates(row, owedTicks, state));
         next.push(new Date(owedTicks.next.getTime() + row.offsetMs).toISOString());
         // After a long pause, one schedule has thousands of missed ticks, whose computation would block the event loop.
         if (owedTicks.missed.length > 1) await breathe();

@@ -45,7 +45,7 @@ const startsWithoutCaller = ({ masterId, active, environment, actionVersion }: I
   masterId !== null && active && environment !== "client" && actionVersion === "v3";
 
 /** Returns the condition for which runs that log events start must wait. */
-const waitOf = ({ concurrency, debounce }: IndexedAction): RunWait | null => {
+const runWaitOf = ({ concurrency, debounce }: IndexedAction): RunWait | null => {
   if (debounce) return "debounce";
   return concurrency ? "concurrency" : null;
 };
@@ -75,7 +75,7 @@ export function createTriggerIndex(options: { now: () => number; defaultTimezone
     if (logConditions.length === 0) return;
     const types = logConditions.map(({ type }) => type);
     const sources = logConditions.map(({ dataSourceId }) => dataSourceId ?? 0);
-    await rows(executor, INSERT_LOG_TRIGGERS, [appId, id, types, sources, waitOf(copy)]);
+    await rows(executor, INSERT_LOG_TRIGGERS, [appId, id, types, sources, runWaitOf(copy)]);
   }
 
   return {

@@ -64,7 +64,7 @@ const SELECT_DETACHED = `
    WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND NOT relispartition AND starts_with(relname, $1) ORDER BY oid`;
 
 /** Returns false if a lock could not be acquired. Rethrows any other error. */
-function givenUp(error: unknown): false {
+function falseIfLockTimeout(error: unknown): false {
   if (isLockTimeout(error) || isDeadlock(error)) return false;
   throw error;
 }
@@ -93,7 +93,7 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
         return true;
       });
     } catch (error) {
-      return givenUp(error);
+      return falseIfLockTimeout(error);
     }
   }
 
@@ -175,7 +175,9 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
   async function dropDetached(): Promise<void> {
     for (const { name } of await rows<{ name: string }>(db, SELECT_DETACHED, [DETACHED_PREFIX])) {
       // One message, and so one transaction: a transaction for each would cost concurrent runs as much again.
-      await db.query(`SET LOCAL lock_timeout = ${LOCK_LIMIT_MS}; DROP TABLE IF EXISTS "${name}"`).catch(givenUp);
+      await db
+        .query(`SET LOCAL lock_timeout = ${LOCK_LIMIT_MS}; DROP TABLE IF EXISTS "${name}"`)
+        .catch(falseIfLockTimeout);
       await delay(DROP_PAUSE_MS);
     }
   }

@@ -119,7 +119,7 @@ export function createTrimming(options: { db: DataSource; maxBytes: number; now?
   }
 
   /** Returns the apps that have written enough since their last measurement to be measured again. */
-  async function dueParts(watchedKind: (typeof watchedKinds)[number]): Promise<number[]> {
+  async function appsToMeasure(watchedKind: (typeof watchedKinds)[number]): Promise<number[]> {
     const { kind, countedUntil, writtenBy } = watchedKind;
     const [newest] = await rows<{ at: string }>(db, kind.newest);
     // The first call only sets the start of counting, so that a start reads no whole tables.
@@ -134,7 +134,7 @@ export function createTrimming(options: { db: DataSource; maxBytes: number; now?
     async trim() {
       const measuresAll = now() - measuredAt >= MEASURE_ALL_MS;
       for (const watchedKind of maxBytes > 0 ? watchedKinds : []) {
-        const appsOverLimit = isStopped ? [] : await dueParts(watchedKind);
+        const appsOverLimit = isStopped ? [] : await appsToMeasure(watchedKind);
         const all = measuresAll && !isStopped ? await allApps(watchedKind.kind) : [];
         for (const appId of new Set([...appsOverLimit, ...all])) {
           if (isStopped) break;

@@ -38,7 +38,7 @@ export function createVitals(options: {
 }) {
   const { db, schedule, depths } = options;
 
-  async function read(): Promise<VitalSigns> {
+  async function readVitalSigns(): Promise<VitalSigns> {
     const [[counts], waitingByApp, scheduleLagMs, ticksDue] = await Promise.all([
       rows<Pick<VitalSigns, "schedules" | "running" | "instances">>(db, SELECT_VITAL_COUNTS),
       depths(),
@@ -52,7 +52,7 @@ export function createVitals(options: {
   }
 
   return {
-    read,
+    read: readVitalSigns,
     /** True if a process with this role is alive. */
     async living(role: Role): Promise<boolean> {
       const sql = "SELECT FROM instance WHERE $1 = ANY (roles) AND lease_until >= now() LIMIT 1";

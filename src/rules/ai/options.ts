@@ -79,7 +79,7 @@ function textIn(value: unknown, field: string): string {
   return typeof value === "string" ? value : refuseField(field, "a text", value);
 }
 
-function listIn(value: unknown, field: string): unknown[] {
+function readList(value: unknown, field: string): unknown[] {
   return Array.isArray(value) && value.length <= ITEMS_MAX
     ? value
     : refuseField(field, `a list of at most ${ITEMS_MAX}`, value);
@@ -106,7 +106,7 @@ function messageIn(value: unknown, field: string): Message {
     "toolCallId",
   ]);
   if (!ROLES.includes(role)) refuseField(`${field}.role`, "system, user, assistant or tool", role);
-  const calls = isAbsent(toolCalls) ? [] : listIn(toolCalls, `${field}.toolCalls`);
+  const calls = isAbsent(toolCalls) ? [] : readList(toolCalls, `${field}.toolCalls`);
   if (role === "tool" && isAbsent(toolCallId)) refuseField(`${field}.toolCallId`, "the id of a tool call", toolCallId);
   return {
     role: role as Message["role"],
@@ -128,7 +128,7 @@ function toolIn(value: unknown, field: string): AiTool {
 
 function completionIn(options: Record<string, unknown>, model: string | null): CompletionOptions {
   const { messages, tools, maxTokens = null, temperature = null, responseFormat = null, stream = false } = options;
-  const input = listIn(messages, "messages");
+  const input = readList(messages, "messages");
   if (input.length === 0) refuseField("messages", "a list of at least one message", messages);
   const isCount = Number.isSafeInteger(maxTokens) && (maxTokens as number) > 0 && (maxTokens as number) <= 1_000_000;
   if (maxTokens !== null && !isCount) refuseField("maxTokens", "a whole number from 1 to 1000000", maxTokens);
@@ -140,7 +140,7 @@ function completionIn(options: Record<string, unknown>, model: string | null): C
     call: "completions",
     model,
     messages: input.map((message, at) => messageIn(message, `messages[${at}]`)),
-    tools: isAbsent(tools) ? [] : listIn(tools, "tools").map((tool, at) => toolIn(tool, `tools[${at}]`)),
+    tools: isAbsent(tools) ? [] : readList(tools, "tools").map((tool, at) => toolIn(tool, `tools[${at}]`)),
     maxTokens: maxTokens as number | null,
     temperature: temperature as number | null,
     responseFormat: responseFormat as Record<string, unknown> | null,
@@ -175,7 +175,7 @@ export function readAiOptions(call: AiCall, value: unknown): AiOptions {
     return { call, model, prompt: textIn(prompt, "prompt"), size: size as string | null };
   }
   const { input } = options;
-  const texts = typeof input === "string" ? [input] : listIn(input, "input");
+  const texts = typeof input === "string" ? [input] : readList(input, "input");
   if (texts.length === 0) refuseField("input", "a text or a list of texts", input);
   return { call, model, input: texts.map((text, at) => textIn(text, `input[${at}]`)) };
 }

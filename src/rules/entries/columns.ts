@@ -1,7 +1,7 @@
 /** Checks the names of columns, and finds the columns that entries add to a data source. */
 
 import { ActionError } from "../../errors.js";
-import { describeValue, unstorableAt } from "../described.js";
+import { describeValue, unstorableCharacterIndex } from "../described.js";
 import { refuseField } from "../fields.js";
 
 export const COLUMN_MAX_CHARACTERS = 255;
@@ -13,7 +13,8 @@ export const COLUMNS_LISTED = 1_000;
 
 /** @throws REQUEST_INVALID */
 export function checkColumnName(name: string, place: string): void {
-  const isValid = name !== "" && name.length <= COLUMN_MAX_CHARACTERS && unstorableAt(name) < 0 && name !== "__proto__";
+  const isValid =
+    name !== "" && name.length <= COLUMN_MAX_CHARACTERS && unstorableCharacterIndex(name) < 0 && name !== "__proto__";
   if (isValid) return;
   const expected = `must be a name of 1 to ${COLUMN_MAX_CHARACTERS} characters, and not __proto__`;
   throw new ActionError("REQUEST_INVALID", `a column of ${place} ${expected} (got ${describeValue(name)})`);

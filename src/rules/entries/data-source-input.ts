@@ -1,7 +1,7 @@
 /** Validates the definition of a data source. */
 
 import { ActionError } from "../../errors.js";
-import { isObject, unstorableAt } from "../described.js";
+import { isObject, unstorableCharacterIndex } from "../described.js";
 import { refuseField } from "../fields.js";
 import { flatShape, refuseUnknownFields, type Shape } from "../unknown-fields.js";
 import { ACCESS_RULE_SHAPE, type AccessRule, parseAccessRules } from "./access-rules.js";
@@ -32,7 +32,7 @@ export interface DataSourceFields<Indexes> {
 
 function parseName(value: unknown): string {
   if (value === undefined || value === null) throw new ActionError("NAME_REQUIRED");
-  const isText = typeof value === "string" && unstorableAt(value) < 0;
+  const isText = typeof value === "string" && unstorableCharacterIndex(value) < 0;
   if (!isText) refuseField("name", "a text", value);
   if (value.trim() === "") throw new ActionError("NAME_EMPTY");
   if (value.length > NAME_MAX_CHARACTERS) throw new ActionError("NAME_TOO_LONG");

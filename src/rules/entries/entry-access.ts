@@ -128,7 +128,7 @@ function* filterConditions(filters: readonly unknown[]): Generator<[column: stri
 }
 
 /** Returns the columns that have a condition which every matching entry must meet. */
-export const demandedColumns = (where: unknown): Set<string> =>
+export const columnsInWhere = (where: unknown): Set<string> =>
   new Set([...requiredConditions(where)].map(([column]) => column));
 
 /** Yields the values to which the `where` compares a column. */

@@ -4,7 +4,7 @@ import { UPDATE_NAMES_MAX_BYTES } from "../../limits.js";
 export type EntryEvent = "create" | "update" | "delete";
 
 /** Returns as many of the names as fit into an event, from the first. */
-function namesThatFit(names: readonly string[]): string[] {
+function limitNames(names: readonly string[]): string[] {
   let bytes = 0;
   const tooFar = names.findIndex((name) => {
     bytes += Buffer.byteLength(JSON.stringify(name)) + 1;
@@ -14,11 +14,11 @@ function namesThatFit(names: readonly string[]): string[] {
 }
 
 /** Returns the field with the page's user who has written. For a person of the organization, the service adds the name itself. */
-const byUser = (email: string | null) => (email === null ? {} : { _userEmail: email });
+const userEmailField = (email: string | null) => (email === null ? {} : { _userEmail: email });
 
 /** Builds the event of one entry. `columns` are the written ones or, for a removed entry, all that it had. */
 export function entryEvent(event: EntryEvent, columns: readonly string[], userEmail: string | null) {
-  return { type: `dataSource.entry.${event}`, data: { columns: namesThatFit(columns), ...byUser(userEmail) } };
+  return { type: `dataSource.entry.${event}`, data: { columns: limitNames(columns), ...userEmailField(userEmail) } };
 }
 
 /** Numbers of written and removed entries in a bulk change, which emits one event. */
@@ -30,7 +30,7 @@ export interface BulkCounts {
 }
 
 export function importEvent(counts: BulkCounts, columns: readonly string[], userEmail: string | null) {
-  return { type: "dataSource.import", data: { ...counts, columns: namesThatFit(columns), ...byUser(userEmail) } };
+  return { type: "dataSource.import", data: { ...counts, columns: limitNames(columns), ...userEmailField(userEmail) } };
 }
 
 /** Type of the audit log entry for a change of entries. */
@@ -53,6 +53,6 @@ export function changeHead(dataSourceId: number, { operation, counts, events }: 
     ...(operation !== null && { operation }),
     ...counts,
     entries,
-    columns: namesThatFit(columns),
+    columns: limitNames(columns),
   };
 }

@@ -2,7 +2,7 @@
 
 import { ActionError } from "../../errors.js";
 import { COMMIT_ENTRIES_MAX, ENTRY_MAX_BYTES } from "../../limits.js";
-import { describeValue, holdsInfinity, isObject, nestsDeeperThan, unstorableAt } from "../described.js";
+import { describeValue, holdsInfinity, isObject, nestsDeeperThan, unstorableCharacterIndex } from "../described.js";
 import { refuseField } from "../fields.js";
 import type { ExpectedTags } from "../precondition.js";
 import { flatShape, refuseUnknownFields, type Shape } from "../unknown-fields.js";
@@ -19,9 +19,9 @@ export type EntryData = Record<string, unknown>;
 const SUSPECT_ESCAPE = /\\u(?:0000|[dD][89a-fA-F])/;
 
 function unstorableText(value: unknown): boolean {
-  if (typeof value === "string") return unstorableAt(value) >= 0;
+  if (typeof value === "string") return unstorableCharacterIndex(value) >= 0;
   if (typeof value !== "object" || value === null) return false;
-  return Object.entries(value).some(([key, inner]) => unstorableAt(key) >= 0 || unstorableText(inner));
+  return Object.entries(value).some(([key, inner]) => unstorableCharacterIndex(key) >= 0 || unstorableText(inner));
 }
 
 /** Serializes the data. @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE, naming `place` and the column */
@@ -147,7 +147,7 @@ function readFlag(body: Record<string, unknown>, name: string, otherwise: boolea
 }
 
 /** Returns the operations whose hooks run: all of them unless the commit names some. @throws ActionError REQUEST_INVALID */
-function hookVerbs(value: unknown): readonly HookVerb[] {
+function parseHookVerbs(value: unknown): readonly HookVerb[] {
   if (value === undefined || value === null) return HOOK_VERBS;
   const verbs: readonly unknown[] = HOOK_VERBS;
   if (Array.isArray(value) && value.every((verb) => verbs.includes(verb))) return [...new Set(value as HookVerb[])];
@@ -187,18 +187,18 @@ export function parseCommit(body: unknown): CommitInput {
         precondition: ifUpdatedAtOf(ifUpdatedAt, `${field}.ifUpdatedAt`),
       });
   }
-  refuseTwice([...updates.map(({ id }) => id), ...deletes]);
+  refuseDuplicateIds([...updates.map(({ id }) => id), ...deletes]);
   const flags = {
     append: readFlag(body, "append", true),
     extend: readFlag(body, "extend", false),
     returnEntries: readFlag(body, "returnEntries", false),
   };
-  const runHooks = hookVerbs(body["runHooks"]);
+  const runHooks = parseHookVerbs(body["runHooks"]);
   refuseUnknownFields(body, COMMIT_SHAPE);
   return { inserts, updates, deletes, runHooks, ...flags };
 }
 
-function refuseTwice(ids: readonly number[]): void {
+function refuseDuplicateIds(ids: readonly number[]): void {
   const seenIds = new Set<number>();
   for (const id of ids) {
     if (seenIds.has(id)) throw new ActionError("REQUEST_INVALID", `a commit names entry ${id} twice`);

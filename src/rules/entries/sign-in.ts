@@ -1,7 +1,7 @@
 /** Validates the values with which a page signs in: columns with values, one of them a password or other secret. */
 
 import { ActionError } from "../../errors.js";
-import { describeValue, isObject, unstorableAt } from "../described.js";
+import { describeValue, isObject, unstorableCharacterIndex } from "../described.js";
 import { refuseField } from "../fields.js";
 import type { EntryData } from "./entry-input.js";
 
@@ -11,7 +11,7 @@ const COLUMNS_MAX = 10;
 function checkValue(value: unknown, field: string): void {
   // Operators would search instead of identifying an entry, and null must not equal null.
   const isText = typeof value === "string" && value !== "" && value.length <= VALUE_MAX_CHARACTERS;
-  if ((isText && unstorableAt(value) < 0) || (typeof value === "number" && Number.isFinite(value))) return;
+  if ((isText && unstorableCharacterIndex(value) < 0) || (typeof value === "number" && Number.isFinite(value))) return;
   const receivedText = typeof value === "string" ? `a text of ${value.length} characters` : describeValue(value);
   throw new ActionError("REQUEST_INVALID", `${field} must be a text or a number (got ${receivedText})`);
 }

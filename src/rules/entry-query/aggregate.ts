@@ -95,15 +95,15 @@ function buildObject(members: readonly [name: string, value: string][], statemen
   return `(SELECT COALESCE(jsonb_object_agg(k, v), '{}') FROM (${withSizeCheck}) ${y} WHERE ${failIfTooLarge("total_bytes")})`;
 }
 
-const isOff = (value: unknown): boolean => value === 0 || value === false;
-const isOn = (value: unknown): boolean => typeof value === "number" || value === true;
+const isExcluded = (value: unknown): boolean => value === 0 || value === false;
+const isIncluded = (value: unknown): boolean => typeof value === "number" || value === true;
 
 const projectStage: Stage = (spec, place, input, sees, statement) => {
   if (!isObject(spec)) refuseField(place, "an object of columns and expressions", spec);
   const entries = Object.entries(spec);
   if (entries.length === 0 || entries.length > FIELDS_MAX) refuseField(place, `of 1 to ${FIELDS_MAX} fields`, spec);
   for (const [name] of entries) fieldName(name, `${place}.${name}`);
-  if (entries.every(([, value]) => isOff(value))) {
+  if (entries.every(([, value]) => isExcluded(value))) {
     const objectBase = statement.bind(
       entries.map(([name]) => name),
       "text[]",
@@ -113,13 +113,13 @@ const projectStage: Stage = (spec, place, input, sees, statement) => {
       sql: `SELECT d - ${objectBase} AS d, n, m ${fromDocumentRows(input, statement)} ${OFFSET_BARRIER}`,
     };
   }
-  const computedFields = entries.filter(([name, value]) => !(name === "_id" && isOff(value)));
-  const off = computedFields.find(([, value]) => isOff(value));
+  const computedFields = entries.filter(([name, value]) => !(name === "_id" && isExcluded(value)));
+  const off = computedFields.find(([, value]) => isExcluded(value));
   if (off) refuseField(`${place}.${off[0]}`, "1 or an expression; only _id can be 0 beside included fields", off[1]);
   const at = source(input, sees);
   const members = computedFields.map(([name, value]): [string, string] => [
     name,
-    compileExpression(isOn(value) ? `$${name.replaceAll(".", "\\.")}` : value, `${place}.${name}`, at, statement),
+    compileExpression(isIncluded(value) ? `$${name.replaceAll(".", "\\.")}` : value, `${place}.${name}`, at, statement),
   ]);
   if (!entries.some(([name]) => name === "_id"))
     members.unshift(["_id", compileExpression("$_id", place, at, statement)]);

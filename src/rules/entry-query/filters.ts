@@ -34,13 +34,13 @@ function scalarText(value: unknown, place: string): string {
   return checkText(value, place, TEXT_MAX);
 }
 
-function day(value: unknown, place: string): string {
+function parseDay(value: unknown, place: string): string {
   if (typeof value === "string" && DAY.test(value)) return value.slice(0, 10);
   return refuseField(place, "a day as YYYY-MM-DD", value);
 }
 
 /** Returns the two ends of `between`, given as `[from, to]` or `{from, to}`. */
-function rangeEnds(value: unknown, place: string): [unknown, unknown] {
+function parseRange(value: unknown, place: string): [unknown, unknown] {
   if (isObject(value)) {
     const { from, to } = checkFields(value, place, ["from", "to"]);
     return [from, to];
@@ -76,14 +76,14 @@ const comparedBy =
 const dayCompared =
   (sign: string): CompileCondition =>
   (value, place, statement) => {
-    const boundValue = statement.bind(day(value, place), "text");
+    const boundValue = statement.bind(parseDay(value, place), "text");
     return (sql) => falseIfNull(`${dayOf(sql)} ${sign} ${boundValue}`);
   };
 
 const joinedBounds =
   (first: CompileCondition, second: CompileCondition): CompileCondition =>
   (value, place, statement) => {
-    const [from, to] = rangeEnds(value, place);
+    const [from, to] = parseRange(value, place);
     const tests = [first(from, `${place}[0]`, statement), second(to, `${place}[1]`, statement)];
     return (sql) => `(${tests.map((test) => test(sql)).join(" AND ")})`;
   };

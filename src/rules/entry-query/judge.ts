@@ -1,7 +1,7 @@
 /** Errors of invalid queries, and checks that limit the size of a query. */
 
 import { ActionError } from "../../errors.js";
-import { describeValue, holdsInfinity, isObject, unstorableAt } from "../described.js";
+import { describeValue, holdsInfinity, isObject, unstorableCharacterIndex } from "../described.js";
 import { refuseField } from "../fields.js";
 import { flatShape, refuseUnknownFields } from "../unknown-fields.js";
 
@@ -18,7 +18,7 @@ export const STAGES_MAX = 10;
 export const FIELDS_MAX = 50;
 
 /** @throws REQUEST_INVALID for a query that is too large */
-export function refuseMore(message: string): never {
+export function throwLimitError(message: string): never {
   throw new ActionError("REQUEST_INVALID", message);
 }
 
@@ -62,7 +62,7 @@ export function wholeNumber(value: unknown, place: string, min: number, max: num
 
 /** Returns a text that PostgreSQL can store. */
 export function checkText(value: unknown, place: string, max: number): string {
-  if (typeof value === "string" && value.length <= max && unstorableAt(value) < 0) return value;
+  if (typeof value === "string" && value.length <= max && unstorableCharacterIndex(value) < 0) return value;
   return refuseField(place, `a text of at most ${max} storable characters`, value);
 }
 
@@ -73,11 +73,13 @@ export function readFlag(value: unknown, place: string): boolean {
 
 /** True if the value contains a text or key that PostgreSQL cannot store. */
 function isUnstorable(value: unknown, levels: number): boolean {
-  if (typeof value === "string") return unstorableAt(value) >= 0;
+  if (typeof value === "string") return unstorableCharacterIndex(value) >= 0;
   if (typeof value !== "object" || value === null) return false;
   if (levels === 0) return true;
   if (Array.isArray(value)) return value.some((element) => isUnstorable(element, levels - 1));
-  return Object.entries(value).some(([key, field]) => unstorableAt(key) >= 0 || isUnstorable(field, levels - 1));
+  return Object.entries(value).some(
+    ([key, field]) => unstorableCharacterIndex(key) >= 0 || isUnstorable(field, levels - 1),
+  );
 }
 
 /** Returns a JSON value as the text of a parameter. @throws ActionError REQUEST_INVALID if no entry could store it */

@@ -3,8 +3,8 @@ import { createHash } from "node:crypto";
 import { ActionError } from "../../errors.js";
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
-import { checkList, ORDER_MAX, refuseMore } from "./judge.js";
-import { keyAt, type OwnField, ownSql, type Path, parsePath, type Source } from "./path.js";
+import { checkList, ORDER_MAX, throwLimitError } from "./judge.js";
+import { keyAt, type OwnField, ownFieldSql, type Path, parsePath, type Source } from "./path.js";
 import type { Statement } from "./statement.js";
 
 export interface OrderKey {
@@ -32,7 +32,7 @@ export function parseOrder(order: unknown, source: Source, place = "order"): Ord
 
 /** Returns SQL of the value that each key compares: fields of the entry itself unchanged, columns as jsonb. */
 export const keySql = ({ path }: OrderKey, source: Source, statement: Statement): string =>
-  path.own === null ? keyAt(path, source, statement) : ownSql(path.own, source);
+  path.own === null ? keyAt(path, source, statement) : ownFieldSql(path.own, source);
 
 /** @param reversed true for the previous page */
 export function orderBy(keys: readonly OrderKey[], sql: readonly string[], reversed = false): string {
@@ -99,7 +99,7 @@ const orderFingerprint = (keys: readonly OrderKey[], dataSourceId: number): stri
 export function writeCursor(keys: readonly OrderKey[], dataSourceId: number, { values, reversed }: Cursor): string {
   const content = { f: orderFingerprint(keys, dataSourceId), k: values, r: reversed ? 1 : 0 };
   const cursor = Buffer.from(JSON.stringify(content)).toString("base64url");
-  if (cursor.length > CURSOR_MAX_CHARACTERS) refuseMore("the values of order's columns are too long for a cursor");
+  if (cursor.length > CURSOR_MAX_CHARACTERS) throwLimitError("the values of order's columns are too long for a cursor");
   return cursor;
 }
 

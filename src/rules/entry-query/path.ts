@@ -55,10 +55,10 @@ export function parsePath(value: unknown, place: string, source: Pick<Source, "e
 const JSON_NULL = "'null'::jsonb";
 
 /** Returns SQL of a field of the entry itself, in its own type. */
-export const ownSql = (own: OwnField, source: Source): string => `${source.entry}.${SQL_OF_OWN[own]}`;
+export const ownFieldSql = (own: OwnField, source: Source): string => `${source.entry}.${SQL_OF_OWN[own]}`;
 
 function ownJson(own: OwnField, source: Source): string {
-  const sql = ownSql(own, source);
+  const sql = ownFieldSql(own, source);
   if (own === "id" || own === "order") return `to_jsonb(${sql})`;
   return `to_jsonb(to_char(${sql} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))`;
 }
@@ -100,7 +100,7 @@ interface ReachableValues {
 const isFilledArray = (key: string): string => `(${key} > 'true'::jsonb AND ${key} < '{}'::jsonb)`;
 
 /** Returns SQL of the JSON types at each position after which the path continues with a name. */
-export function typesOnTheWay(segments: readonly string[], source: Source, statement: Statement): string[] {
+export function jsonTypesAlongPath(segments: readonly string[], source: Source, statement: Statement): string[] {
   return segments.slice(1).flatMap((next, at) => {
     if (INDEX.test(next)) return [];
     return [`jsonb_typeof(${keyAt({ own: null, segments: segments.slice(0, at + 1) }, source, statement)})`];
@@ -114,7 +114,7 @@ export function arrayAt(
   statement: Statement,
   elements = true,
 ): string | null {
-  const arrays = typesOnTheWay(segments, source, statement).map((type) => `${type} = 'array'`);
+  const arrays = jsonTypesAlongPath(segments, source, statement).map((type) => `${type} = 'array'`);
   if (elements) arrays.push(isFilledArray(keyAt({ own: null, segments }, source, statement)));
   if (arrays.length === 0) return null;
   return arrays.length === 1 ? arrays[0]! : `(${arrays.join(" OR ")})`;

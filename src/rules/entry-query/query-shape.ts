@@ -103,7 +103,7 @@ const isOneWay = (sorting: readonly ShapeSorting[]): boolean =>
   sorting.every(({ descending }) => descending === sorting[0]!.descending);
 
 /** True if an index on those columns serves the query: by its first column, or by its order. */
-export function servesShape(columns: readonly string[], { conditions, sorting }: CheckedShape): boolean {
+export function indexServesShape(columns: readonly string[], { conditions, sorting }: CheckedShape): boolean {
   const plainColumns = columns.map((column) => nameColumn(column, false, (name) => name).column);
   if (conditions.some(({ isFound, column }) => isFound && column !== null && column === plainColumns[0])) return true;
   const sortedColumns = sorting.map(({ column }) => column);

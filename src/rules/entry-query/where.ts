@@ -2,7 +2,7 @@
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
 import { filterCondition } from "./filters.js";
-import { checkList, refuseMore, refuseName, WHERE_MAX_DEPTH, WHERE_MAX_OPERATORS } from "./judge.js";
+import { checkList, refuseName, throwLimitError, WHERE_MAX_DEPTH, WHERE_MAX_OPERATORS } from "./judge.js";
 import { OPERATOR_TESTS, typeOf, type ValueTest } from "./operators.js";
 import { anyValueAt, type Path, parsePath, type Source } from "./path.js";
 import type { Statement } from "./statement.js";
@@ -34,8 +34,9 @@ class WhereCompilation {
 
   private count(place: string, depth: number): void {
     this.operators += 1;
-    if (this.operators > WHERE_MAX_OPERATORS) refuseMore(`where must have at most ${WHERE_MAX_OPERATORS} operators`);
-    if (depth > WHERE_MAX_DEPTH) refuseMore(`${place} is nested more than ${WHERE_MAX_DEPTH} deep`);
+    if (this.operators > WHERE_MAX_OPERATORS)
+      throwLimitError(`where must have at most ${WHERE_MAX_OPERATORS} operators`);
+    if (depth > WHERE_MAX_DEPTH) throwLimitError(`${place} is nested more than ${WHERE_MAX_DEPTH} deep`);
   }
 
   where(where: unknown, place: string, source: Source, depth: number): string {
@@ -156,7 +157,7 @@ export function compileWhere(where: unknown, source: Source, statement: Statemen
   if (where === undefined || where === null) return "true";
   const condition = new WhereCompilation(statement).where(where, place, source, 0);
   if (condition.length > CONDITION_MAX_CHARACTERS) {
-    refuseMore(`${place} is too large: name fewer and shorter paths, and fewer conditions`);
+    throwLimitError(`${place} is too large: name fewer and shorter paths, and fewer conditions`);
   }
   return condition;
 }

@@ -6,8 +6,8 @@ import type { AccessRule } from "../../../src/rules/entries/access-rules.js";
 import { parseAccessRules } from "../../../src/rules/entries/access-rules.js";
 import {
   columnNamed,
+  columnsInWhere,
   decidingRule,
-  demandedColumns,
   grantFor,
   mayNameById,
   requireColumns,
@@ -109,7 +109,7 @@ describe("access rules, generated", () => {
     fc.assert(
       fc.property(where, (one) => {
         const keys = Object.keys(one as object).filter((key) => !key.startsWith("$"));
-        expect(demandedColumns(one).size).to.be.at.most(keys.length);
+        expect(columnsInWhere(one).size).to.be.at.most(keys.length);
       }),
       { numRuns: 1_000 },
     );
@@ -275,7 +275,7 @@ describe("the tests of a rule as a where", () => {
   });
 
   it("need only whole columns of what every found entry must match", () => {
-    const demanded = (where: unknown) => [...demandedColumns(where)].sort();
+    const demanded = (where: unknown) => [...columnsInWhere(where)].sort();
     expect(demanded({ a: 1, $and: [{ b: 2 }, { $and: [{ c: 3 }] }] })).to.deep.equal(["a", "b", "c"]);
     expect(demanded({ $or: [{ a: 1 }], $and: { b: 1 }, $filters: "c" })).to.deep.equal([]);
     expect(demanded({ $filters: [{ column: "a" }, { column: 5 }, "b", null] })).to.deep.equal(["a"]);

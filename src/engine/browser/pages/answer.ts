@@ -28,7 +28,7 @@ const EVALUATING_FRAME = "at eval (<anonymous>)";
 /** Matches the text that Blink puts before the message of a syntax error in a script that was appended. */
 const PARSED_BY = /^Failed to execute 'appendChild' on 'Node': /;
 
-function text(value: unknown, fallback: string): string {
+function stringOr(value: unknown, fallback: string): string {
   return typeof value === "string" ? value.slice(0, TEXT_MAX_CHARACTERS).toWellFormed() : fallback;
 }
 
@@ -73,12 +73,12 @@ function cleanStack(stack: string, at: string): string {
 
 function readFailure(json: string, sourceName: string): PageOutcome {
   const failure = JSON.parse(json) as Partial<HarnessFailure>;
-  const name = text(failure.name, "Error");
-  const message = text(failure.message, "").replace(PARSED_BY, "");
+  const name = stringOr(failure.name, "Error");
+  const message = stringOr(failure.message, "").replace(PARSED_BY, "");
   const wasAnyCut = [failure.name, failure.message, failure.stack].some(wasCut);
   // Nothing is appended to a text that was cut.
   const stack = correctFirstLineColumns(
-    cleanStack(text(failure.stack, name), wasAnyCut ? "" : text(failure.at, "")),
+    cleanStack(stringOr(failure.stack, name), wasAnyCut ? "" : stringOr(failure.at, "")),
     sourceName,
   );
   const error = { name, message, stack, ...(wasAnyCut && { cut: wasAnyCut }) };

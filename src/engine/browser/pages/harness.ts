@@ -87,7 +87,8 @@ function codeThatCalls(run: (...args: any[]) => unknown, ...args: string[]): str
  * Names a script and makes it strict, because `Error.prepareStackTrace` exposes the functions of sloppy code. The directive is inside a
  * function, because V8 compiles a text that starts with one again each time.
  */
-const named = (source: string): string => `(() => { "use strict"; return ${source} })()\n//# sourceURL=${HARNESS_NAME}`;
+const nameStrictScript = (source: string): string =>
+  `(() => { "use strict"; return ${source} })()\n//# sourceURL=${HARNESS_NAME}`;
 const FORMATTER_CODE = codeThatCalls(valueFormatter, String(TEXT_MAX_CHARACTERS));
 const HARNESS_CORE_CODE = `((formatter) => ${codeThatCalls(harnessCore, JSON.stringify(HARNESS_LIMITS), "formatter", codeThatCalls(harnessConsole, JSON.stringify(HARNESS_LIMITS), "formatter"))})(${FORMATTER_CODE})`;
 const PAGE_TEXTS_CODE = codeThatCalls(pageTexts);
@@ -99,7 +100,7 @@ const NAVIGATOR_JSON = JSON.stringify(NAVIGATOR_MEMBERS);
  * Script of a document's harness. It evaluates to the object whose methods the service calls. No other code in the page has access to this
  * object.
  */
-export const DOCUMENT_HARNESS = named(
+export const DOCUMENT_HARNESS = nameStrictScript(
   codeThatCalls(documentHarness, HARNESS_CORE_CODE, HOST_CALLS, RUN_CALLS, JSON.stringify(SERVICE_GLOBAL)),
 );
 
@@ -112,13 +113,15 @@ const BOUND_SCOPE = codeThatCalls(
 );
 
 /** Script that is evaluated in every document and frame of a run before its first line. */
-export const DOCUMENT_BOUNDS = named(`[${BOUND_SCOPE}, ${codeThatCalls(visibleAlways)}]`);
+export const DOCUMENT_BOUNDS = nameStrictScript(`[${BOUND_SCOPE}, ${codeThatCalls(visibleAlways)}]`);
 
 /** Script that is evaluated in every worker that a run starts, before its first line. */
-export const WORKER_BOUNDS = named(BOUND_SCOPE);
+export const WORKER_BOUNDS = nameStrictScript(BOUND_SCOPE);
 
 /** Script that replaces the console in each worker of a run before the worker's first line. */
-export const CHILD_CONSOLE = named(codeThatCalls(childConsole, HARNESS_CORE_CODE, JSON.stringify(CONSOLE_BINDING)));
+export const CHILD_CONSOLE = nameStrictScript(
+  codeThatCalls(childConsole, HARNESS_CORE_CODE, JSON.stringify(CONSOLE_BINDING)),
+);
 
 /** Builds the harnesses of an isolate's page and of its worker. @param hasNetwork true if the worker has the page's origin */
 function isolateThread(globals: readonly string[], hasNetwork: boolean): { page: string; worker: string } {
@@ -150,14 +153,14 @@ function isolateThread(globals: readonly string[], hasNetwork: boolean): { page:
   );
   const worker = codeThatCalls(
     realmWorker,
-    JSON.stringify(named(realm)),
+    JSON.stringify(nameStrictScript(realm)),
     PAGE_TEXTS_CODE,
     ifNetwork(hostPlatformSource),
     ifNetwork(HOST_CALLS),
     NAVIGATOR_JSON,
     JSON.stringify(THREAD_BOUNDS),
   );
-  return { page: named(codeThatCalls(threadHost, String(hasNetwork))), worker: named(worker) };
+  return { page: nameStrictScript(codeThatCalls(threadHost, String(hasNetwork))), worker: nameStrictScript(worker) };
 }
 
 /** Harnesses of a page that runs its scripts in isolates on one thread. */

@@ -13,7 +13,8 @@ import type { SentScript } from "./in-page/page-texts.js";
 const STORED_MAX_CHARACTERS = 4 * 1024 * 1024;
 
 /** Returns the script's text with the name that stacks show. */
-const named = ({ name, source }: { name: string; source: string }): string => `${source}\n//# sourceURL=${name}`;
+const withSourceUrl = ({ name, source }: { name: string; source: string }): string =>
+  `${source}\n//# sourceURL=${name}`;
 
 const NETWORK_ISOLATE_STAND_INS_JSON = JSON.stringify(NETWORK_ISOLATE_STAND_INS);
 
@@ -46,7 +47,7 @@ export class StoredTexts {
       // The stored text includes the name.
       const content = script.content ? `${script.name}\n${script.content}` : "";
       if (this.lengths.has(content)) return [[script.name, null, content, false]];
-      const text = named(script);
+      const text = withSourceUrl(script);
       const isStored = content !== "" && text.length <= this.maxCharacters;
       if (isStored) removed.push(...this.add(content, text.length));
       return [[script.name, text, content, isStored]];

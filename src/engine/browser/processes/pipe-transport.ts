@@ -30,7 +30,7 @@ export function createPipeTransport(toBrowser: Writable, fromBrowser: Readable):
     },
   };
 
-  function keep(bytes: Buffer): void {
+  function bufferBytes(bytes: Buffer): void {
     if (pending + bytes.length > memory.length) {
       const larger = Buffer.allocUnsafe(2 * (pending + bytes.length));
       memory.copy(larger, 0, 0, pending);
@@ -40,26 +40,26 @@ export function createPipeTransport(toBrowser: Writable, fromBrowser: Readable):
   }
 
   /** Returns the message that ends with these bytes. */
-  function complete(last: Buffer): string {
+  function completeMessage(last: Buffer): string {
     if (pending === 0) return last.toString("utf8");
-    keep(last);
+    bufferBytes(last);
     const message = memory.toString("utf8", 0, pending);
     pending = 0;
     if (memory.length > MEMORY_BYTES) memory = Buffer.allocUnsafe(MEMORY_BYTES);
     return message;
   }
 
-  function receive(chunk: Buffer): void {
+  function receiveChunk(chunk: Buffer): void {
     let start = 0;
     for (let end = chunk.indexOf(NUL); end !== -1; end = chunk.indexOf(NUL, start)) {
-      const message = complete(chunk.subarray(start, end));
+      const message = completeMessage(chunk.subarray(start, end));
       start = end + 1;
       transport.onmessage?.(message);
     }
-    if (start < chunk.length) keep(chunk.subarray(start));
+    if (start < chunk.length) bufferBytes(chunk.subarray(start));
   }
 
-  fromBrowser.on("data", receive);
+  fromBrowser.on("data", receiveChunk);
   fromBrowser.on("close", () => transport.close());
   // A write to an ended browser fails with EPIPE. The close event follows.
   fromBrowser.on("error", () => {});

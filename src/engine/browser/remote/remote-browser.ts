@@ -65,7 +65,7 @@ async function checkRemoteBrowser(
   if (!sandbox) log.warn({ browser: name }, "CHROME_SANDBOX=off: the browser's sandbox is not checked");
 }
 
-function chromiumOver(connection: Connection, transport: SocketTransport): Chromium {
+function connectChromium(connection: Connection, transport: SocketTransport): Chromium {
   let open = true;
   const ended = transport.closed;
   runInBackground(
@@ -103,7 +103,7 @@ export function remoteBrowser(options: RemoteOptions): RemoteBrowser {
         await checkRemoteBrowser(connection, transport.peer, options, name);
         // Set before the first context is created, because its proxy port checks this value.
         peer = transport.peer;
-        return chromiumOver(connection, transport);
+        return connectChromium(connection, transport);
       } catch (error) {
         transport.close();
         throw error;

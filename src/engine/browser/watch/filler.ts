@@ -21,7 +21,7 @@ interface BrowserGroup {
 }
 
 const bytesHeldBy = ({ sharedPids, id }: BrowserGroup) => residentBytesOf(sharedPids, id);
-const timeSpentBy = async (pid: number, { id }: BrowserGroup) => (await usageOf(pid, id))?.spent ?? 0;
+const processorTimeOf = async (pid: number, { id }: BrowserGroup) => (await usageOf(pid, id))?.spent ?? 0;
 
 /** @returns the memory of the browser's own processes when it has stopped growing */
 async function settledBytes(group: BrowserGroup): Promise<number> {
@@ -38,12 +38,12 @@ async function settledBytes(group: BrowserGroup): Promise<number> {
 /** Lets one renderer continue for a moment. @returns true if the browser's memory grows meanwhile */
 async function growsWith(pid: number, group: BrowserGroup): Promise<boolean> {
   const before = await settledBytes(group);
-  const spent = await timeSpentBy(pid, group);
+  const spent = await processorTimeOf(pid, group);
   signalProcess(pid, "SIGCONT");
   for (const deadline = Date.now() + TURN_MS; Date.now() < deadline; ) {
     await delay(CHECK_INTERVAL_MS);
     if ((await bytesHeldBy(group)) - before > GROWTH_BYTES) return true;
-    if ((await timeSpentBy(pid, group)) - spent > TURN_SPENT_MS) break;
+    if ((await processorTimeOf(pid, group)) - spent > TURN_SPENT_MS) break;
   }
   return (await settledBytes(group)) - before > GROWTH_BYTES;
 }

@@ -126,7 +126,7 @@ function applyDifference(base: Buffer, content: Buffer, budget: (bytes: number) 
 }
 
 /** Returns the number of objects that the pack announces. */
-function countIn(pack: Buffer): number {
+function objectCountOf(pack: Buffer): number {
   if (pack.length < HEADER_BYTES + HASH_BYTES || pack.toString("latin1", 0, 4) !== "PACK")
     throw brokenPackFault("it is not a pack");
   const contentEnd = pack.length - HASH_BYTES;
@@ -141,7 +141,7 @@ function countIn(pack: Buffer): number {
 
 /** @throws PackageFault for a pack that is broken or too large */
 export function readPack(pack: Buffer): GitObjects {
-  const count = countIn(pack);
+  const count = objectCountOf(pack);
   let total = 0;
   const budget = (bytes: number) => {
     total += bytes;

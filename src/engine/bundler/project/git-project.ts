@@ -34,11 +34,11 @@ interface TreeEntry {
   hash: string;
 }
 
-const broken = (reason: string) => new PackageFault(`the repository cannot be read: ${reason}`);
+const brokenRepositoryFault = (reason: string) => new PackageFault(`the repository cannot be read: ${reason}`);
 
 function contentOf(objects: GitObjects, hash: string, type: ObjectType): Buffer {
   const object = objects.get(hash);
-  if (object?.type !== type) throw broken(`its ${type} ${hash} is missing`);
+  if (object?.type !== type) throw brokenRepositoryFault(`its ${type} ${hash} is missing`);
   return object.content;
 }
 
@@ -49,7 +49,7 @@ function headerOf(content: Buffer, name: string): string {
     .split("\n", 20)
     .find((text) => text.startsWith(`${name} `));
   const hash = line?.slice(name.length + 1) ?? "";
-  if (!/^[0-9a-f]{40}$/.test(hash)) throw broken(`an object has no ${name}`);
+  if (!/^[0-9a-f]{40}$/.test(hash)) throw brokenRepositoryFault(`an object has no ${name}`);
   return hash;
 }
 
@@ -60,10 +60,10 @@ function entriesOf(content: Buffer): TreeEntry[] {
     const space = content.indexOf(0x20, at);
     const nameEnd = content.indexOf(0, at);
     if (space < 0 || nameEnd < space || nameEnd + 1 + HASH_BYTES > content.length)
-      throw broken("a folder has a broken entry");
+      throw brokenRepositoryFault("a folder has a broken entry");
     const name = content.toString("utf8", space + 1, nameEnd);
     const isOdd = name === "" || name === "." || name === ".." || /[/\\]/.test(name);
-    if (isOdd) throw broken("a folder has an entry with a name that is not allowed");
+    if (isOdd) throw brokenRepositoryFault("a folder has an entry with a name that is not allowed");
     const hash = content.toString("hex", nameEnd + 1, nameEnd + 1 + HASH_BYTES);
     entries.push({ mode: content.toString("latin1", at, space), name, hash });
     at = nameEnd + 1 + HASH_BYTES;
