@@ -17,15 +17,15 @@ function endersOf(socket: Socket): Set<() => void> {
   return enders;
 }
 
-/** Calls `over` once, when the response ends, or immediately if it has already ended. */
-export function callWhenResponseEnds({ socket }: IncomingMessage, response: ServerResponse, over: () => void): void {
+/** Calls `onEnd` once, when the response ends, or immediately if it has already ended. */
+export function callWhenResponseEnds({ socket }: IncomingMessage, response: ServerResponse, onEnd: () => void): void {
   if (response.closed || socket.destroyed) {
-    over();
+    onEnd();
     return;
   }
   const enders = endersOf(socket);
   const onClose = () => {
-    if (enders.delete(onClose)) over();
+    if (enders.delete(onClose)) onEnd();
   };
   enders.add(onClose);
   response.once("close", onClose);

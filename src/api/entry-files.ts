@@ -51,9 +51,9 @@ function formatOf(type: string, name = ""): RowFormat {
   );
 }
 
-/** Passes on at most `most` bytes. Fails if the sender pauses for too long, so that an import does not keep its transaction open. */
-function boundBytes(bytes: Readable, most: number, { raw }: FastifyRequest): Readable {
-  let bytesLeft = most;
+/** Passes on at most `max` bytes. Fails if the sender pauses for too long, so that an import does not keep its transaction open. */
+function boundBytes(bytes: Readable, max: number, { raw }: FastifyRequest): Readable {
+  let bytesLeft = max;
   const destroyStream = (error: Error) => bytes.destroy(error);
   const silenceTimer = setTimeout(
     () => destroyStream(new ActionError("REQUEST_INVALID", "the upload stalled")),
@@ -63,7 +63,7 @@ function boundBytes(bytes: Readable, most: number, { raw }: FastifyRequest): Rea
     transform(chunk: Buffer, _encoding, done) {
       silenceTimer.refresh();
       bytesLeft -= chunk.length;
-      const megabytes = Math.floor(most / 2 ** 20);
+      const megabytes = Math.floor(max / 2 ** 20);
       done(
         bytesLeft < 0 ? new ActionError("PAYLOAD_TOO_LARGE", `the file is larger than ${megabytes} MB`) : null,
         chunk,

@@ -76,9 +76,9 @@ function registerQueues(register: Registry): (now: VitalSigns | null) => void {
  * because zero would look like an idle service.
  */
 function registerVitals(register: Registry, vitals: ReadVitals): () => Promise<void> {
-  const gauge = (name: string, help: string, of: (now: VitalSigns) => number) => {
+  const gauge = (name: string, help: string, readValue: (now: VitalSigns) => number) => {
     const gauge = new Gauge({ name, help, registers: [register] });
-    return (now: VitalSigns | null) => (now ? gauge.set(of(now)) : gauge.remove());
+    return (now: VitalSigns | null) => (now ? gauge.set(readValue(now)) : gauge.remove());
   };
   const instances = new Gauge({
     name: "svc_instances",

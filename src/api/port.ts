@@ -30,7 +30,7 @@ const DEFAULT_LIMITS: PortLimits = {
 };
 
 /** Watches connections for silence, by address, the oldest first. */
-function createSilence(most: number) {
+function createSilence(max: number) {
   const byAddress = new Map<string, Set<Socket>>();
 
   function removeSocket(socket: Socket, address: string): void {
@@ -47,7 +47,7 @@ function createSilence(most: number) {
       socket.once("close", () => removeSocket(socket, address));
       // Closes the oldest one: a real client has sent its request by then, and request limits apply to it.
       const [oldest] = silentSockets;
-      if (silentSockets.size <= most || !oldest) return;
+      if (silentSockets.size <= max || !oldest) return;
       removeSocket(oldest, address);
       if (oldest.bytesRead === 0) oldest.destroy();
     },

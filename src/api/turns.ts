@@ -18,11 +18,11 @@ const KEYS_SWEPT = 1_000;
 export interface Turns {
   /**
    * Runs the work when it is the key's turn: immediately, unless the key must pause or others are waiting. At most
-   * `most` milliseconds count for work of limited size, because a longer time comes from the machine, for example from a
+   * `max` milliseconds count for work of limited size, because a longer time comes from the machine, for example from a
    * garbage collection.
    * @throws RATE_LIMIT_EXCEEDED if too much work of that key is waiting; errors of the work
    */
-  takeTurn<T>(key: string, work: () => T, most?: number): Promise<T>;
+  takeTurn<T>(key: string, work: () => T, max?: number): Promise<T>;
   /** Counts work that cannot run in a turn, or runs later. The key pauses for it as well. */
   owe(key: string, ms: number): void;
 }
@@ -35,14 +35,14 @@ interface TurnSender {
 /** Times are in milliseconds. */
 export interface TurnsClock {
   now(): number;
-  wait(ms: number, then: () => void): void;
+  wait(ms: number, callback: () => void): void;
 }
 
 const REAL_CLOCK: TurnsClock = {
   now: () => performance.now(),
-  wait(ms, then) {
-    if (ms <= 0) setImmediate(then);
-    else setTimeout(then, Math.ceil(ms));
+  wait(ms, callback) {
+    if (ms <= 0) setImmediate(callback);
+    else setTimeout(callback, Math.ceil(ms));
   },
 };
 
@@ -74,12 +74,12 @@ export function createTurns(clock: TurnsClock = REAL_CLOCK): Turns {
     allRestUntil = Math.min(Math.max(now, allRestUntil) + ms * REST_TIMES_OF_ALL, now + REST_MAX_MS);
   }
 
-  function measureWork<T>(sender: TurnSender, work: () => T, most: number): T {
+  function measureWork<T>(sender: TurnSender, work: () => T, max: number): T {
     const started = clock.now();
     try {
       return work();
     } finally {
-      restSender(sender, Math.min(clock.now() - started, most));
+      restSender(sender, Math.min(clock.now() - started, max));
     }
   }
 
@@ -115,18 +115,18 @@ export function createTurns(clock: TurnsClock = REAL_CLOCK): Turns {
   }
 
   return {
-    async takeTurn(key, work, most = Number.POSITIVE_INFINITY) {
+    async takeTurn(key, work, max = Number.POSITIVE_INFINITY) {
       const sender = senderOf(key);
       const now = clock.now();
       const isFree = sender.waiting.length === 0 && sender.restsUntil <= now && allRestUntil <= now;
-      if (isFree && plannedFor > now) return measureWork(sender, work, most);
+      if (isFree && plannedFor > now) return measureWork(sender, work, max);
       if (sender.waiting.length >= WAITING_MAX) {
         throw rateLimitError("too much work from this sender is already waiting", RETRY_SECONDS);
       }
       return new Promise((resolve, reject) => {
         sender.waiting.push(() => {
           try {
-            resolve(measureWork(sender, work, most));
+            resolve(measureWork(sender, work, max));
           } catch (error) {
             reject(error as Error);
           }

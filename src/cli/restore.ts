@@ -26,7 +26,7 @@ const OPTIONS = { ...SECRET_OPTIONS, replace: { type: "boolean", default: false 
 /** Matches names of media folders that the service generates. Other names in a restored row are rejected, because they could be paths. */
 const SPACE_NAME = /^[0-9a-f]{16}$/;
 
-const writeWarning = (words: string) => process.stderr.write(`warning: ${words}\n`);
+const writeWarning = (message: string) => process.stderr.write(`warning: ${message}\n`);
 
 function availableKeys({ settingsKeys, dataDir }: Config): readonly Buffer[] {
   const path = settingsKeyFile(dataDir);

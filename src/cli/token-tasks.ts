@@ -36,11 +36,11 @@ const UNIT_MS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 
 /** Default lifetime of a task token that is created by hand. Usually a task token ends with its run. */
 const TASK_EXPIRES = "1h";
 
-function readId(text: string | undefined, what: string): number | null {
+function readId(text: string | undefined, optionName: string): number | null {
   if (text === undefined) return null;
   const id = Number(text);
   if (/^\d+$/.test(text) && Number.isSafeInteger(id) && id > 0) return id;
-  throw new StartError(`${what} must be a positive whole number. ${USAGE}`);
+  throw new StartError(`${optionName} must be a positive whole number. ${USAGE}`);
 }
 
 function readExpiry(text: string | undefined): Date | null {
@@ -123,8 +123,8 @@ function listTask({ app }: Values): Task {
 }
 
 /** @throws StartError with the fault of the arguments and the usage */
-export function readTask(words: string[]): Task {
-  const { positionals, values } = readArguments(OPTIONS, USAGE, words);
+export function readTask(commandLineWords: string[]): Task {
+  const { positionals, values } = readArguments(OPTIONS, USAGE, commandLineWords);
   const [word, id, ...more] = positionals;
   if (word === "revoke" && more.length === 0) return revokeTask(id);
   if (id !== undefined) throw new StartError(`${id} is an unexpected argument. ${USAGE}`);

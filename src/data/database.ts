@@ -94,7 +94,7 @@ const poolOf = ({ driver }: DataSource): pg.Pool => (driver as unknown as { mast
 /** Returns the use of the pool: active and idle connections, and callers that wait for one. */
 export function poolUse(db: DataSource): { busy: number; idle: number; waiting: number } {
   const pools = db instanceof Database ? [poolOf(db), db.statements] : [poolOf(db)];
-  const sum = (of: (pool: pg.Pool) => number) => pools.reduce((total, pool) => total + of(pool), 0);
+  const sum = (countIn: (pool: pg.Pool) => number) => pools.reduce((total, pool) => total + countIn(pool), 0);
   const idle = sum((pool) => pool.idleCount);
   return { busy: sum((pool) => pool.totalCount) - idle, idle, waiting: sum((pool) => pool.waitingCount) };
 }

@@ -86,7 +86,7 @@ async function readAll(stream: Readable): Promise<string> {
 
 const formatSeconds = (ms: number) => `${ms / 1_000} s`;
 const formatMegabytes = (bytes: number) => `${bytes / 2 ** 20} MB`;
-const exceedsLimitFault = (than: string) => new PackageFault(`bundling it takes more than ${than}`);
+const exceedsLimitFault = (limit: string) => new PackageFault(`bundling it takes more than ${limit}`);
 
 export function createBundler(options: {
   log: Logger;
@@ -130,11 +130,11 @@ export function createBundler(options: {
    * Ends the process if it and its children exceed their time or memory. Without figures only the kernel's limits apply.
    * @param refuse receives the reason
    */
-  function watchChildLimits(child: ChildProcess, { ms, bytes }: Bounds, refuse: (why: Error) => void): () => void {
+  function watchChildLimits(child: ChildProcess, { ms, bytes }: Bounds, refuse: (reason: Error) => void): () => void {
     const { pid } = child;
     if (pid === undefined) return () => undefined;
-    const killChild = (why: Error) => {
-      refuse(why);
+    const killChild = (reason: Error) => {
+      refuse(reason);
       killProcess(child);
     };
     const endIfOverTime = async () => {
@@ -159,13 +159,13 @@ export function createBundler(options: {
     job: BundleJob,
     archives: Buffer[],
     child: ChildProcess,
-    most: Bounds,
+    max: Bounds,
   ): Promise<BundlerAnswer> {
-    let refusal: Error = exceedsLimitFault(`${formatSeconds(most.ms)} or ${formatMegabytes(most.bytes)}`);
+    let refusal: Error = exceedsLimitFault(`${formatSeconds(max.ms)} or ${formatMegabytes(max.bytes)}`);
     // A process that could not start has ended, and gives no response.
     const closed = once(child, "close").catch(() => undefined);
-    const unwatch = watchChildLimits(child, most, (why) => {
-      refusal = why;
+    const unwatch = watchChildLimits(child, max, (reason) => {
+      refusal = reason;
     });
     try {
       const header = Buffer.from(JSON.stringify(job));

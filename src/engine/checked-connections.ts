@@ -66,9 +66,9 @@ export interface CheckedConnections {
    * Sends one request. Redirects are not followed.
    * @throws NotConnectedError before a byte of the request was sent; any other error after that
    */
-  request(url: URL, what: WebRequest): Promise<WebAnswer>;
+  request(url: URL, request: WebRequest): Promise<WebAnswer>;
   /** @throws NotConnectedError, TooLargeError, RedirectsError; another error if the response was incomplete or late */
-  download(url: URL, what: DownloadRequest): Promise<Download>;
+  download(url: URL, request: DownloadRequest): Promise<Download>;
 }
 
 export interface CheckedOptions {
@@ -237,7 +237,7 @@ export function createCheckedConnections(options: CheckedOptions): CheckedConnec
 
   return {
     connect: connectSocket,
-    async download(first, { headers = {}, maxBytes, limitMs, signal, judge }) {
+    async download(firstUrl, { headers = {}, maxBytes, limitMs, signal, judge }) {
       const limit = AbortSignal.any([AbortSignal.timeout(limitMs), ...(signal ? [signal] : [])]);
       // A DNS lookup cannot be aborted, so its result is ignored.
       const over = new Promise<never>((_resolve, reject) =>
@@ -245,11 +245,11 @@ export function createCheckedConnections(options: CheckedOptions): CheckedConnec
       );
       // Handled where it is raced; without a request it has no handler.
       over.catch(() => undefined);
-      let url = first;
+      let url = firstUrl;
       for (let redirects = 0; ; redirects += 1) {
         judge?.(url);
         const answer = await Promise.race([
-          get(url, url.origin === first.origin ? headers : {}, maxBytes, limit),
+          get(url, url.origin === firstUrl.origin ? headers : {}, maxBytes, limit),
           over,
         ]);
         const { location } = answer.headers;

@@ -13,17 +13,17 @@ const TAG_BYTES = 16;
 const FINGERPRINT_BYTES = 8;
 
 /** Encrypts bytes. Result: initialization vector, authentication tag, ciphertext. */
-function encryptBytes(key: Buffer | KeyObject, plain: Buffer, associated: string): Buffer {
+function encryptBytes(key: Buffer | KeyObject, plain: Buffer, associatedData: string): Buffer {
   const iv = randomBytes(IV_BYTES);
-  const cipher = createCipheriv("aes-256-gcm", key, iv).setAAD(Buffer.from(associated));
+  const cipher = createCipheriv("aes-256-gcm", key, iv).setAAD(Buffer.from(associatedData));
   const body = Buffer.concat([cipher.update(plain), cipher.final()]);
   return Buffer.concat([iv, cipher.getAuthTag(), body]);
 }
 
-function decryptBytes(key: Buffer | KeyObject, sealed: Buffer, associated: string): Buffer {
+function decryptBytes(key: Buffer | KeyObject, sealed: Buffer, associatedData: string): Buffer {
   const iv = sealed.subarray(0, IV_BYTES);
   const tag = sealed.subarray(IV_BYTES, IV_BYTES + TAG_BYTES);
-  const decipher = createDecipheriv("aes-256-gcm", key, iv).setAAD(Buffer.from(associated)).setAuthTag(tag);
+  const decipher = createDecipheriv("aes-256-gcm", key, iv).setAAD(Buffer.from(associatedData)).setAuthTag(tag);
   return Buffer.concat([decipher.update(sealed.subarray(IV_BYTES + TAG_BYTES)), decipher.final()]);
 }
 
@@ -41,19 +41,22 @@ export function keyFingerprint(masterKey: Buffer): string {
     .slice(0, 2 * FINGERPRINT_BYTES);
 }
 
-/** Encrypts `text`. Decryption requires the same key and the same `associated` text. */
-export const sealText = (dataKey: KeyObject, text: string, associated: string): Buffer =>
-  encryptBytes(dataKey, Buffer.from(text), associated);
+/** Encrypts `text`. Decryption requires the same key and the same `associatedData`. */
+export const sealText = (dataKey: KeyObject, text: string, associatedData: string): Buffer =>
+  encryptBytes(dataKey, Buffer.from(text), associatedData);
 
-/** Decrypts. @throws if the key or `associated` differs from the encryption, or the bytes were changed */
-export const openText = (dataKey: KeyObject, sealed: Buffer, associated: string): string =>
-  decryptBytes(dataKey, sealed, associated).toString();
+/** Decrypts. @throws if the key or `associatedData` differs from the encryption, or the bytes were changed */
+export const openText = (dataKey: KeyObject, sealed: Buffer, associatedData: string): string =>
+  decryptBytes(dataKey, sealed, associatedData).toString();
 
 /** Encrypts a data key with a master key. The result contains the fingerprint of the master key. */
-export const wrapDataKey = (masterKey: Buffer, dataKey: KeyObject, associated: string): Buffer =>
-  Buffer.concat([Buffer.from(keyFingerprint(masterKey), "hex"), encryptBytes(masterKey, dataKey.export(), associated)]);
+export const wrapDataKey = (masterKey: Buffer, dataKey: KeyObject, associatedData: string): Buffer =>
+  Buffer.concat([
+    Buffer.from(keyFingerprint(masterKey), "hex"),
+    encryptBytes(masterKey, dataKey.export(), associatedData),
+  ]);
 
 export const wrappedUnder = (wrapped: Buffer): string => wrapped.subarray(0, FINGERPRINT_BYTES).toString("hex");
 
-export const unwrapDataKey = (masterKey: Buffer, wrapped: Buffer, associated: string): KeyObject =>
-  createSecretKey(decryptBytes(masterKey, wrapped.subarray(FINGERPRINT_BYTES), associated));
+export const unwrapDataKey = (masterKey: Buffer, wrapped: Buffer, associatedData: string): KeyObject =>
+  createSecretKey(decryptBytes(masterKey, wrapped.subarray(FINGERPRINT_BYTES), associatedData));

@@ -39,13 +39,13 @@ const BEFORE_SVG: readonly Preamble[] = [
   { open: "<!doctype svg", close: ">", closesFrom: 13 },
 ];
 
-function matchesAt(text: string, at: number, pattern: RegExp): boolean {
-  pattern.lastIndex = at;
+function matchesAt(text: string, index: number, pattern: RegExp): boolean {
+  pattern.lastIndex = index;
   return pattern.test(text);
 }
 
-function indexAfterSpace(text: string, at: number): number {
-  return matchesAt(text, at, LEADING_SPACE) ? LEADING_SPACE.lastIndex : at;
+function indexAfterSpace(text: string, index: number): number {
+  return matchesAt(text, index, LEADING_SPACE) ? LEADING_SPACE.lastIndex : index;
 }
 
 /**

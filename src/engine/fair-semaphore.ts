@@ -3,8 +3,8 @@
 export type SemaphoreKey = number | string;
 
 /** True if a key that has `keyCount` units may have `more`: at most half of what other keys leave, so that the next key still gets some. */
-export function leavesHalfFree(total: number, taken: number, keyCount: number, more: number): boolean {
-  return keyCount + more <= Math.ceil((total - (taken - keyCount)) / 2);
+export function leavesHalfFree(total: number, taken: number, keyCount: number, requested: number): boolean {
+  return keyCount + requested <= Math.ceil((total - (taken - keyCount)) / 2);
 }
 
 export class FairSemaphore {

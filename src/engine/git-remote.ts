@@ -134,7 +134,7 @@ async function requestPackets(
   lines: readonly string[],
   checkResponse?: (response: GitResponse) => void,
 ): Promise<Packet[]> {
-  const text = (some: readonly string[]) => some.map((line) => encodePacket(`${line}\n`)).join("");
+  const text = (packetLines: readonly string[]) => packetLines.map((line) => encodePacket(`${line}\n`)).join("");
   const body = Buffer.from(text(head) + DELIMITER_PACKET + text(lines) + FLUSH_PACKET);
   const headers = { ...VERSION, "content-type": `${UPLOAD_PACK_TYPE}-request`, accept: `${UPLOAD_PACK_TYPE}-result` };
   const response = await send({ method: "POST", path: "/git-upload-pack", headers, body });

@@ -30,7 +30,7 @@ export interface OutgoingRequest {
   /** Limit of the whole call, including redirects and retries; waiting for a slot does not count. */
   timeoutMs: number;
   /** Receives each decoded part of a response with a status from 200 to 299. The next part is read when its promise resolves. */
-  onPart?: ((part: Buffer) => Promise<void>) | undefined;
+  onPart?: ((chunk: Buffer) => Promise<void>) | undefined;
   /** Statuses on which the request is repeated, up to `attempts` requests in total. */
   retry?: { attempts: number; on: readonly number[] } | undefined;
 }
@@ -280,10 +280,10 @@ export class OutgoingSender {
       facts.status = answer.statusCode;
       const headers = headersOf(answer.headers);
       const isSuccess = answer.statusCode >= 200 && answer.statusCode <= 299;
-      const onDecoded = async (part: Buffer) => {
-        facts.receivedBytes += part.length;
-        budget.countBytes(part.length, origin);
-        if (isSuccess && onPart) await rejectOnAbort(onPart(part), signal);
+      const onDecoded = async (chunk: Buffer) => {
+        facts.receivedBytes += chunk.length;
+        budget.countBytes(chunk.length, origin);
+        if (isSuccess && onPart) await rejectOnAbort(onPart(chunk), signal);
       };
       const reading = { encoding: headers["content-encoding"], maxBytes: RESPONSE_MAX_BYTES, origin, onDecoded };
       const body = await readDecoded(answer.body as unknown as Readable, reading, signal);

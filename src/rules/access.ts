@@ -311,12 +311,12 @@ export function callerRoleIn(caller: Caller, appId: number): CallerRole | null {
 /** True if the table allows the operation for this column and these scopes. */
 export function allowsOperation(
   operation: Operation,
-  standing: CallerRole,
+  callerRole: CallerRole,
   scopes: readonly Scope[] | null = null,
 ): boolean {
   const { who, scopes: permitted = [] }: Rule = ACCESS_TABLE[operation];
-  if (standing === "api" && scopes !== null) return permitted.some((scope) => scopes.includes(scope));
-  return who.includes(standing);
+  if (callerRole === "api" && scopes !== null) return permitted.some((scope) => scopes.includes(scope));
+  return who.includes(callerRole);
 }
 
 /** True if the caller may perform the operation on the app. Administrators may for any ID; whether the app exists is checked elsewhere. */

@@ -62,11 +62,11 @@ export function codeEmpty(code: unknown): string | null {
  * Returns the fault of the code. A value that is not a string gets the same status, because the specification has no
  * other. If `dependencies` is invalid, the code is checked as if it listed no package.
  */
-export function codeInvalid(code: unknown, dependencies: unknown, judge: CodeCheck): string | null {
+export function codeInvalid(code: unknown, dependencies: unknown, checkCode: CodeCheck): string | null {
   if (codeMissing(code) !== null || codeEmpty(code) !== null) return null;
   if (typeof code !== "string") return `code must be a string of JavaScript (got ${describeValue(code)})`;
   const listedNames = Array.isArray(dependencies) ? dependencies.filter((name) => typeof name === "string") : [];
-  return judge(code, listedNames);
+  return checkCode(code, listedNames);
 }
 
 export function activeFault(active: unknown): string | null {

@@ -17,8 +17,10 @@ interface ScheduledAction {
 /** Returns the warnings; empty if every setting has an effect. */
 export function actionWarnings({ triggers, frequency }: ScheduledAction): ActionWarning[] {
   if (frequency) return [];
-  return triggers.flatMap(({ trigger }, at) => {
+  return triggers.flatMap(({ trigger }, index) => {
     if (trigger !== "schedule") return [];
-    return [{ path: `triggers[${at}]`, message: 'a schedule trigger without "frequency" never runs; set "frequency"' }];
+    return [
+      { path: `triggers[${index}]`, message: 'a schedule trigger without "frequency" never runs; set "frequency"' },
+    ];
   });
 }

@@ -39,55 +39,53 @@ export const NEW_STATE: AlertState = { outcomes: "", lastSuccess: null, firing: 
 const OVERDUE_REASON = "its schedule does not run: no process claims the due tick";
 const MINUTE_MS = 60_000;
 
-const toFiring = (standing: AlertState, reason: string, runId: number | null): AlertState =>
-  standing.firing ? standing : { ...standing, firing: true, reason, runId };
-const toResting = (standing: AlertState): AlertState =>
-  standing.firing ? { ...standing, firing: false, reason: null, runId: null } : standing;
+const toFiring = (state: AlertState, reason: string, runId: number | null): AlertState =>
+  state.firing ? state : { ...state, firing: true, reason, runId };
+const toResting = (state: AlertState): AlertState =>
+  state.firing ? { ...state, firing: false, reason: null, runId: null } : state;
 
-function stateAfterFailableRun(rule: Rule, standing: AlertState, run: EndedRun): AlertState {
-  const outcomes = (standing.outcomes + (run.state === "completed" ? "c" : "f")).slice(-rule.of);
+function stateAfterFailableRun(rule: Rule, state: AlertState, run: EndedRun): AlertState {
+  const outcomes = (state.outcomes + (run.state === "completed" ? "c" : "f")).slice(-rule.of);
   const failedCount = outcomes.replaceAll("c", "").length;
-  const next = { ...standing, outcomes };
+  const next = { ...state, outcomes };
   if (failedCount < rule.failures) return toResting(next);
   const reason = rule.of === 1 ? "it failed" : `it failed ${failedCount} times in its last ${outcomes.length} runs`;
   return toFiring(next, reason, run.id);
 }
 
 /** Returns the rule's state after one more run. */
-export function stateAfterRun(rule: Rule, standing: AlertState, run: EndedRun): AlertState {
+export function stateAfterRun(rule: Rule, state: AlertState, run: EndedRun): AlertState {
   switch (rule.condition) {
     case "failed":
-      return run.state === "skipped" ? standing : stateAfterFailableRun(rule, standing, run);
+      return run.state === "skipped" ? state : stateAfterFailableRun(rule, state, run);
     case "skipped":
-      if (!run.scheduled) return standing;
-      return run.state === "skipped"
-        ? toFiring(standing, `a tick was skipped: ${run.reason}`, run.id)
-        : toResting(standing);
+      if (!run.scheduled) return state;
+      return run.state === "skipped" ? toFiring(state, `a tick was skipped: ${run.reason}`, run.id) : toResting(state);
     case "silent":
-      return run.state === "completed" ? toResting({ ...standing, lastSuccess: run.finishedAt }) : standing;
+      return run.state === "completed" ? toResting({ ...state, lastSuccess: run.finishedAt }) : state;
     default:
-      return standing;
+      return state;
   }
 }
 
 /** Returns the rule's state after a time without an event. */
-export function stateAfterTime(rule: Rule, standing: AlertState, present: AlertMoment): AlertState {
+export function stateAfterTime(rule: Rule, state: AlertState, present: AlertMoment): AlertState {
   const { now, since, overdue, oldestMs } = present;
   const limitMs = rule.minutes * MINUTE_MS;
   switch (rule.condition) {
     case "skipped":
-      if (overdue) return toFiring(standing, OVERDUE_REASON, null);
-      return standing.reason === OVERDUE_REASON ? toResting(standing) : standing;
+      if (overdue) return toFiring(state, OVERDUE_REASON, null);
+      return state.reason === OVERDUE_REASON ? toResting(state) : state;
     case "silent": {
-      const silentMs = now.getTime() - Math.max(since.getTime(), (standing.lastSuccess ?? since).getTime());
-      if (silentMs >= limitMs) return toFiring(standing, `it has not succeeded for ${rule.minutes} minutes`, null);
-      if (overdue) return toFiring(standing, OVERDUE_REASON, null);
-      return standing.reason === OVERDUE_REASON ? toResting(standing) : standing;
+      const silentMs = now.getTime() - Math.max(since.getTime(), (state.lastSuccess ?? since).getTime());
+      if (silentMs >= limitMs) return toFiring(state, `it has not succeeded for ${rule.minutes} minutes`, null);
+      if (overdue) return toFiring(state, OVERDUE_REASON, null);
+      return state.reason === OVERDUE_REASON ? toResting(state) : state;
     }
     case "queued":
-      if (oldestMs >= limitMs) return toFiring(standing, `runs have waited for ${rule.minutes} minutes`, null);
-      return toResting(standing);
+      if (oldestMs >= limitMs) return toFiring(state, `runs have waited for ${rule.minutes} minutes`, null);
+      return toResting(state);
     default:
-      return standing;
+      return state;
   }
 }

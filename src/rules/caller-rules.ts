@@ -38,8 +38,8 @@ const COLUMNS_MAX = 50;
 const COLUMN_MAX_CHARACTERS = 255;
 const VALUE_MAX_CHARACTERS = 1_000;
 
-const isText = (value: unknown, most: number): value is string =>
-  typeof value === "string" && value !== "" && value.length <= most && unstorableCharacterIndex(value) < 0;
+const isText = (value: unknown, max: number): value is string =>
+  typeof value === "string" && value !== "" && value.length <= max && unstorableCharacterIndex(value) < 0;
 
 /** @throws REQUEST_INVALID naming the field */
 export function checkColumn(value: unknown, field: string): void {

@@ -20,11 +20,11 @@ export const foldCaseSql = (sql: string): string =>
   `replace(replace(lower(upper(${sql} ${UNICODE_COLLATION})), '${FINAL_SIGMA}', '${LOWER_SIGMA}'), '${DOTTED_I}', 'i')`;
 
 /** True if the text contains the part in any case. */
-export const holdsText = (whole: string, part: string): boolean => foldCase(whole).includes(foldCase(part));
+export const holdsText = (text: string, part: string): boolean => foldCase(text).includes(foldCase(part));
 
 /** Returns the SQL for `holdsText`. */
-export const holdsTextSql = (whole: string, part: string): string =>
-  `strpos(${foldCaseSql(whole)}, ${foldCaseSql(part)}) > 0`;
+export const holdsTextSql = (text: string, part: string): string =>
+  `strpos(${foldCaseSql(text)}, ${foldCaseSql(part)}) > 0`;
 
 const EXPONENT_SHAPE = /^(-?)(\d)(?:\.(\d+))?e([+-]\d+)$/;
 

@@ -120,8 +120,8 @@ export class CsvParser {
     else throw this.quoteFault();
   }
 
-  private endCell(more: boolean): void {
-    const isBlankLine = !more && this.cells.length === 0 && this.state === "start";
+  private endCell(rowContinues: boolean): void {
+    const isBlankLine = !rowContinues && this.cells.length === 0 && this.state === "start";
     this.state = "start";
     if (isBlankLine) return;
     if (this.cells.length === CSV_CELLS_MAX) {

@@ -27,7 +27,7 @@ export interface AppSession {
 }
 
 /** Returns the person of a page or run in this environment. The credential decides which app user is signed in to the page. */
-export type SessionOf = (whom: {
+export type SessionOf = (user: {
   appId: number;
   personId: number | null;
   credentialId: number | null;

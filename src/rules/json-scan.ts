@@ -47,18 +47,18 @@ function skipNumber(text: string, from: number): number {
   return NUMBER.test(text) ? NUMBER.lastIndex : NOT_FOUND;
 }
 
-function skipScalar(text: string, at: number): number {
-  const code = text.charCodeAt(at);
-  if (code === QUOTE) return skipString(text, at);
-  if (code === MINUS || (code >= ZERO && code <= NINE)) return skipNumber(text, at);
-  const foundWord = JSON_WORDS.find((word) => text.startsWith(word, at));
-  return foundWord ? at + foundWord.length : NOT_FOUND;
+function skipScalar(text: string, index: number): number {
+  const code = text.charCodeAt(index);
+  if (code === QUOTE) return skipString(text, index);
+  if (code === MINUS || (code >= ZERO && code <= NINE)) return skipNumber(text, index);
+  const foundWord = JSON_WORDS.find((word) => text.startsWith(word, index));
+  return foundWord ? index + foundWord.length : NOT_FOUND;
 }
 
 /** Returns the start of the value of a key. */
-function skipKey(text: string, at: number): number {
-  if (text.charCodeAt(at) !== QUOTE) return NOT_FOUND;
-  const stringEnd = skipString(text, at);
+function skipKey(text: string, index: number): number {
+  if (text.charCodeAt(index) !== QUOTE) return NOT_FOUND;
+  const stringEnd = skipString(text, index);
   if (stringEnd === NOT_FOUND) return NOT_FOUND;
   const colonIndex = skipBlank(text, stringEnd);
   return text.charCodeAt(colonIndex) === COLON ? skipBlank(text, colonIndex + 1) : NOT_FOUND;

@@ -78,7 +78,7 @@ function readRecipient(value: unknown, field: string): EmailRecipient {
   if (typeof email !== "string" || !isEmailAddress(email)) {
     return refuseField(`${field}.email`, "an e-mail address such as ann@example.com", email);
   }
-  if (!RECIPIENT_TYPES.some((known) => known === type)) refuseField(`${field}.type`, "to, cc or bcc", type);
+  if (!RECIPIENT_TYPES.some((allowed) => allowed === type)) refuseField(`${field}.type`, "to, cc or bcc", type);
   return { email, name: optionalLine(name, `${field}.name`), type: type as RecipientType };
 }
 
@@ -122,7 +122,7 @@ function readAttachment(value: unknown, field: string): MessageAttachment {
   if (name === "" || /[\\/]/.test(name)) refuseField(`${field}.name`, "a file name without slashes", name);
   if (typeof type !== "string" || !MEDIA_TYPE.test(type))
     return refuseField(`${field}.type`, "a type such as text/csv", type);
-  if (!ATTACHMENT_ENCODINGS.some((known) => known === encoding))
+  if (!ATTACHMENT_ENCODINGS.some((allowed) => allowed === encoding))
     refuseField(`${field}.encoding`, "base64 or utf8", encoding);
   if (typeof content !== "string" || unstorableCharacterIndex(content) >= 0)
     return refuseField(`${field}.content`, "a text", typeof content);

@@ -63,9 +63,9 @@ const dataOf = (value: unknown): Record<string, unknown> | null =>
   value === undefined || value === null ? null : requireObject(value, "data");
 
 /** Adds the position in a batch to the path of each fault, unless the path already contains it. */
-function prefixField<T>(where: string, judge: () => T): T {
+function prefixField<T>(where: string, parse: () => T): T {
   try {
-    return judge();
+    return parse();
   } catch (error) {
     if (!(error instanceof ActionError) || error.message.startsWith(where)) throw error;
     throw new ActionError(error.status, `${where}: ${error.message}`);
@@ -108,7 +108,7 @@ export function parseSms(input: unknown, path = ""): Sms {
   const messageFields = requireObject(input, "the message");
   const data = isObject(messageFields["data"]) ? messageFields["data"] : messageFields;
   const provider = messageFields["provider"] ?? null;
-  if (provider !== null && !SMS_PROVIDERS.some((known) => known === provider)) {
+  if (provider !== null && !SMS_PROVIDERS.some((allowed) => allowed === provider)) {
     refuseField("provider", "twilio or webhook", provider);
   }
   const body = optionalBody(data["body"], "body") ?? "";

@@ -86,7 +86,7 @@ export function parseNotification(body: unknown, path = ""): NotificationFields 
   if (!isObject(body)) return refuseField("the notification", "an object", body);
   const { status, scope, orderAt, pushNotification } = body;
   const { data, extendData } = dataOf(body);
-  if (status !== undefined && status !== null && !NOTIFICATION_STATUSES.some((known) => known === status)) {
+  if (status !== undefined && status !== null && !NOTIFICATION_STATUSES.some((allowed) => allowed === status)) {
     refuseField("status", NOTIFICATION_STATUSES.join(", "), status);
   }
   const isSet = (value: unknown) => value !== undefined && value !== null;

@@ -158,9 +158,9 @@ function packageModule(name: string, files: readonly string[] | null): string {
   // The first file is the type of the global, for code without imports.
   const [entry, ...others] = files?.slice(1) ?? [];
   if (entry === undefined || !isModule(entry)) return `declare module ${JSON.stringify(name)};`;
-  const place = (at: number | string) => JSON.stringify(`svc-types:${name}/${at}`);
-  const modules = [entry, ...others].map((text, at) =>
-    typeBlock(`declare module ${place(at + 1)}`, [
+  const place = (index: number | string) => JSON.stringify(`svc-types:${name}/${index}`);
+  const modules = [entry, ...others].map((text, index) =>
+    typeBlock(`declare module ${place(index + 1)}`, [
       text.replaceAll(/"\.\/(\d{1,4})"/g, (_all, number) => place(number)),
     ]),
   );

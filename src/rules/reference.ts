@@ -17,11 +17,11 @@ function referenceById(text: string): EntityReference {
   return Number.isSafeInteger(id) ? { id } : NO_ID;
 }
 
-/** Interprets a reference. Unless `by` is set, a text of digits is an ID and any other text is a name. A number is an ID. */
-export function referenceOf(value: string | number, by?: ReferenceKind | null): EntityReference {
+/** Interprets a reference. Unless `kind` is set, a text of digits is an ID and any other text is a name. A number is an ID. */
+export function referenceOf(value: string | number, kind?: ReferenceKind | null): EntityReference {
   const text = String(value);
-  if (by === "name") return { name: text };
-  return by === "id" || typeof value === "number" || /^\d+$/.test(text) ? referenceById(text) : { name: text };
+  if (kind === "name") return { name: text };
+  return kind === "id" || typeof value === "number" || /^\d+$/.test(text) ? referenceById(text) : { name: text };
 }
 
 /** Returns the `by` parameter of a request. @throws REQUEST_INVALID */

@@ -155,9 +155,9 @@ function readBody(options: Record<string, unknown>): Body {
   return { bytes: null, type: null };
 }
 
-function readInteger(value: unknown, field: string, least: number, most: number): number {
-  if (Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most) return value as number;
-  return optionsError(`${field} must be an integer from ${least} to ${most} (got ${describeValue(value)})`);
+function readInteger(value: unknown, field: string, min: number, max: number): number {
+  if (Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max) return value as number;
+  return optionsError(`${field} must be an integer from ${min} to ${max} (got ${describeValue(value)})`);
 }
 
 function readRetry(value: unknown, method: string, headers: Record<string, string>): RequestDescription["retry"] {

@@ -23,8 +23,8 @@ const WAITS_PER_DELAY = 10;
 
 const isAbsent = (value: unknown): value is null | undefined => value === null || value === undefined;
 
-const isWithin = (value: unknown, least: number, most: number): value is number =>
-  Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most;
+const isWithin = (value: unknown, min: number, max: number): value is number =>
+  Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
 
 /** Fields of `concurrency` and `debounce`; unknown ones are refused with those of the action. */
 export const CONCURRENCY_SHAPE = flatShape(["policy", "limit", "key"]);
@@ -78,13 +78,11 @@ export function debounceFault(value: unknown, environment: unknown): string | nu
   return clientFault("debounce", environment);
 }
 
-/** Returns the fault of a time limit. @param most maximum milliseconds that the operator allows for a run */
-export function timeoutFault(value: unknown, environment: unknown, most: number): string | null {
+/** Returns the fault of a time limit. @param max maximum milliseconds that the operator allows for a run */
+export function timeoutFault(value: unknown, environment: unknown, max: number): string | null {
   if (isAbsent(value)) return null;
-  const minimumMs = Math.min(TIMEOUT_MIN_MS, most);
-  return (
-    numberFault(value, "timeoutMs", [minimumMs, most], " of milliseconds") ?? clientFault("timeoutMs", environment)
-  );
+  const minimumMs = Math.min(TIMEOUT_MIN_MS, max);
+  return numberFault(value, "timeoutMs", [minimumMs, max], " of milliseconds") ?? clientFault("timeoutMs", environment);
 }
 
 /** Returns the fault of a jitter. 0 stands for none. */

@@ -30,9 +30,9 @@ const TIME_ZONES: ReadonlySet<string> = new Set([...Intl.supportedValuesOf("time
 
 /** Returns the reason why a frequency is invalid (specification, Validation; contract, section 4), or null. */
 export function frequencyFault(value: unknown): ScheduleFault | null {
-  const invalidSchedule = (why: string): ScheduleFault => ({
+  const invalidSchedule = (reason: string): ScheduleFault => ({
     status: "FREQUENCY_INVALID",
-    message: `frequency must be a cron expression of five fields${why} (got ${describeValue(value)})`,
+    message: `frequency must be a cron expression of five fields${reason} (got ${describeValue(value)})`,
   });
   if (typeof value !== "string") return invalidSchedule("");
   const fields = parseCron(value);

@@ -30,18 +30,18 @@ const LIST_MAX = 1_000;
  * Rejects `$regex`: an untrusted pattern could block all other requests of this process. Queries of entries run patterns
  * in PostgreSQL.
  */
-function refuseRegex(value: unknown, place: string): void {
-  if (Array.isArray(value)) for (const [at, element] of value.entries()) refuseRegex(element, `${place}[${at}]`);
+function refuseRegex(value: unknown, fieldPath: string): void {
+  if (Array.isArray(value)) for (const [at, element] of value.entries()) refuseRegex(element, `${fieldPath}[${at}]`);
   if (!isObject(value)) return;
-  if ("$regex" in value) refuseField(place, "tested by another operator than $regex, $iLike perhaps", "$regex");
-  for (const [name, field] of Object.entries(value)) refuseRegex(field, `${place}.${name}`);
+  if ("$regex" in value) refuseField(fieldPath, "tested by another operator than $regex, $iLike perhaps", "$regex");
+  for (const [name, field] of Object.entries(value)) refuseRegex(field, `${fieldPath}.${name}`);
 }
 
 /** Validates the `where` with the same function as queries of data sources. */
-function checkWhere(where: unknown, place: string): void {
-  if (!isObject(where)) refuseField(place, "a where: an object of tests", where);
-  compileWhere(where, { doc: "", entry: null, sees: () => true }, new Statement(), place);
-  refuseRegex(where, place);
+function checkWhere(where: unknown, fieldPath: string): void {
+  if (!isObject(where)) refuseField(fieldPath, "a where: an object of tests", where);
+  compileWhere(where, { doc: "", entry: null, sees: () => true }, new Statement(), fieldPath);
+  refuseRegex(where, fieldPath);
 }
 
 /** A number in a list is a user's ID. null: all users. @throws REQUEST_INVALID naming the field */

@@ -87,24 +87,24 @@ function readTokenUrl(value: unknown, path: string, allowPrivateNetwork: boolean
   return url.href;
 }
 
-function readName(place: BindingTarget, value: unknown, path: string): string | null {
+function readName(target: BindingTarget, value: unknown, path: string): string | null {
   const name = text(value, path);
-  if (place === "query" && name === null) bindingError(`${path} is required where in is "query"`);
-  if (place === "header" && name !== null && (!isHeaderName(name) || FIXED_HEADER.test(name))) {
+  if (target === "query" && name === null) bindingError(`${path} is required where in is "query"`);
+  if (target === "header" && name !== null && (!isHeaderName(name) || FIXED_HEADER.test(name))) {
     bindingError(`${path} must be the name of a header that a request may set (got ${describeValue(name)})`);
   }
-  if (place === "basic" && name?.includes(":"))
+  if (target === "basic" && name?.includes(":"))
     bindingError(`${path} must be a user without a colon (got ${describeValue(name)})`);
-  if (place === "aws-sigv4" && name !== null && !AWS_NAME.test(name)) {
+  if (target === "aws-sigv4" && name !== null && !AWS_NAME.test(name)) {
     bindingError(`${path} must be service and region, such as "s3/eu-west-1" (got ${describeValue(name)})`);
   }
   return name;
 }
 
-function readFormat(place: BindingTarget, value: unknown, path: string): string | null {
+function readFormat(target: BindingTarget, value: unknown, path: string): string | null {
   const format = text(value, path);
   if (format === null) return null;
-  if (place !== "header" && place !== "query") bindingError(`${path} is for in "header" and "query" only`);
+  if (target !== "header" && target !== "query") bindingError(`${path} is for in "header" and "query" only`);
   if (format.split(VALUE_PLACEHOLDER).length !== 2 || !isHeaderValue(format)) {
     bindingError(`${path} must be printable text with ${VALUE_PLACEHOLDER} once (got ${describeValue(format)})`);
   }
@@ -117,13 +117,13 @@ function readScopes(value: unknown, path: string): string[] {
     return bindingError(`${path} must be an array of at most ${SCOPES_MAX} scopes (got ${describeValue(value)})`);
   }
   return value.map(
-    (scope, at) => text(scope, `${path}[${at}]`) ?? bindingError(`${path}[${at}] must be a string (got null)`),
+    (scope, index) => text(scope, `${path}[${index}]`) ?? bindingError(`${path}[${index}] must be a string (got null)`),
   );
 }
 
-function readOauth(input: Record<string, unknown>, place: BindingTarget, path: string, allowPrivateNetwork: boolean) {
+function readOauth(input: Record<string, unknown>, target: BindingTarget, path: string, allowPrivateNetwork: boolean) {
   const { tokenUrl, clientId, scopes, grant } = input;
-  if (place !== "oauth2") {
+  if (target !== "oauth2") {
     const extraField = ["tokenUrl", "clientId", "scopes", "grant"].find(
       (name) => input[name] !== undefined && input[name] !== null,
     );
@@ -167,7 +167,7 @@ export function readSecretBindings(body: unknown, allowPrivateNetwork: boolean):
       `bindings must be an array of at most ${SECRET_BINDINGS_MAX} bindings (got ${describeValue(list)})`,
     );
   }
-  const bindings = list.map((binding, at) => readBinding(binding, `bindings[${at}]`, allowPrivateNetwork));
+  const bindings = list.map((binding, index) => readBinding(binding, `bindings[${index}]`, allowPrivateNetwork));
   for (const [at, { key, origin, sealed }] of bindings.entries()) {
     const before = bindings.slice(0, at).filter((other) => other.key === key);
     if (before.some((other) => other.origin === origin))

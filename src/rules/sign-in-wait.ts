@@ -24,17 +24,19 @@ export const blockedUntil = ({ blockedUntil: until }: AttemptState, now: number)
 
 /** Returns the state with one more attempt, which counts as a failure until it succeeds. The tenth failure in ten minutes starts a wait. */
 export function addAttempt(state: AttemptState, now: number): AttemptState {
-  const failures = [...state.failures.filter((at) => at > now - FAILURE_WINDOW_MS), now].slice(-FREE_FAILURES);
+  const failures = [...state.failures.filter((failedAt) => failedAt > now - FAILURE_WINDOW_MS), now].slice(
+    -FREE_FAILURES,
+  );
   if (failures.length < FREE_FAILURES) return { failures, level: state.level, blockedUntil: null };
   return { failures, level: state.level + 1, blockedUntil: now + waitOfLevel(state.level) };
 }
 
 /**
- * Returns the state after the attempt that began at `at` has succeeded. The attempt, and the wait that it started, no
+ * Returns the state after the attempt that began at `attemptedAt` has succeeded. The attempt, and the wait that it started, no
  * longer count.
  */
-export function removeAttempt(state: AttemptState, at: number): AttemptState {
-  const failures = state.failures.filter((failure) => failure !== at);
-  const startedWait = state.blockedUntil === at + waitOfLevel(state.level - 1);
+export function removeAttempt(state: AttemptState, attemptedAt: number): AttemptState {
+  const failures = state.failures.filter((failure) => failure !== attemptedAt);
+  const startedWait = state.blockedUntil === attemptedAt + waitOfLevel(state.level - 1);
   return startedWait ? { failures, level: state.level - 1, blockedUntil: null } : { ...state, failures };
 }

@@ -107,8 +107,8 @@ export function verificationRequest(body: unknown): VerificationRequest {
 }
 
 /** Returns the message that contains a code. @throws ActionError REQUEST_INVALID for an address to which no message can be sent */
-export function codeMessage({ subject, text }: VerificationRules, by: VerifiedBy, address: string, code: string) {
+export function codeMessage({ subject, text }: VerificationRules, channel: VerifiedBy, address: string, code: string) {
   const data = { code };
-  if (by === "email") return parseEmail({ options: { to: [{ email: address }], subject, text }, data });
+  if (channel === "email") return parseEmail({ options: { to: [{ email: address }], subject, text }, data });
   return parseSms({ to: address, body: text.replaceAll("{{code}}", code) });
 }

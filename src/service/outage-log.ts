@@ -47,11 +47,11 @@ export function createOutageLog(options: {
   const plainLog = createLog(level, { ...(destination && { destination }) });
   let outage: DatabaseOutage | null = null;
 
-  function countRejection(err: unknown, problem: string, first: string): void {
+  function countRejection(err: unknown, problem: string, firstMessage: string): void {
     const at = now();
     if (outage === null) {
       outage = { problem, since: at, lastFailure: at, lastLine: at, lines: 1 };
-      plainLog.error({ err, first }, `${problem}: failures are counted until it is back`);
+      plainLog.error({ err, first: firstMessage }, `${problem}: failures are counted until it is back`);
       return;
     }
     outage.lines += 1;

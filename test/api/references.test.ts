@@ -72,7 +72,7 @@ describe("IDs and names", () => {
           return {};
         };
         const take = new Proxy({}, { get: () => recordIds });
-        await route.answer(new Proxy({}, { get: () => take }) as never, restRequest(request, {} as never));
+        await route.handle(new Proxy({}, { get: () => take }) as never, restRequest(request, {} as never));
         return seen;
       };
       expect(await called({})).to.deep.include({ id: 20 });

@@ -16,7 +16,7 @@ describe("a column that the caller may not read", () => {
   let fixture: Fixture;
   let whole: DataSourceKey;
   let without: DataSourceKey;
-  const scope: EntryScope = { sees: (column) => column !== HIDDEN_COLUMN, filter: null };
+  const scope: EntryScope = { canSee: (column) => column !== HIDDEN_COLUMN, filter: null };
 
   before(async () => {
     fixture = await startFixture();

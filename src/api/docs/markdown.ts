@@ -74,8 +74,8 @@ export class DocsRenderer {
     rules.html_inline = () => "";
     rules.table_open = () => '<div class="table" tabindex="0"><table>\n';
     rules.table_close = () => "</table></div>\n";
-    rules.fence = (tokens, at) => {
-      const { content, info } = tokens[at]!;
+    rules.fence = (tokens, index) => {
+      const { content, info } = tokens[index]!;
       return `<pre tabindex="0" data-language="${escapeHtml(info.trim())}"><code>${escapeHtml(content)}</code></pre>\n`;
     };
     this.#addHeadingIds();
@@ -93,10 +93,10 @@ export class DocsRenderer {
         headings.push({ level: Number(token.tag.slice(1)), id, text });
       }
     });
-    this.#markdown.renderer.rules.heading_close = (tokens, at) => {
-      const id = escapeHtml(String(tokens[at - 2]!.attrGet("id") ?? ""));
-      const name = escapeHtml(textOf(tokens[at - 1]));
-      return ` <a class="anchor" href="#${id}" aria-label="Link to ${name}">#</a></${tokens[at]!.tag}>\n`;
+    this.#markdown.renderer.rules.heading_close = (tokens, index) => {
+      const id = escapeHtml(String(tokens[index - 2]!.attrGet("id") ?? ""));
+      const name = escapeHtml(textOf(tokens[index - 1]));
+      return ` <a class="anchor" href="#${id}" aria-label="Link to ${name}">#</a></${tokens[index]!.tag}>\n`;
     };
   }
 
@@ -168,16 +168,16 @@ export function markdownFor(library: DocsLibrary, page: DocsPage, base: string):
     if (isCode) return line;
     const served = line.replaceAll(
       /(!?)\[([^[\]]*)\]\(([^()\s]+)\)/g,
-      (whole, mark: string, text: string, link: string) => {
+      (match, mark: string, text: string, link: string) => {
         const target = library.resolve(page, link);
         return mark === "" && target.kind === "missing"
           ? `${text} (${target.path} in the installation's folder)`
-          : whole;
+          : match;
       },
     );
-    return served.replaceAll(/\]\(([^()\s]+)\)/g, (whole, link: string) => {
+    return served.replaceAll(/\]\(([^()\s]+)\)/g, (match, link: string) => {
       const href = hrefOf(library.resolve(page, link), base, ".md");
-      return href === null ? whole : `](${href})`;
+      return href === null ? match : `](${href})`;
     });
   });
   return insertServiceAddress(lines.filter((line) => !/^<!--.*-->$/.test(line)).join("\n"), base);

@@ -156,8 +156,8 @@ class AiFailureType {
 }
 
 /** Type of a reply: the answer, or the failure. */
-function replyType<Answer extends object>(name: string, what: string, answerType: ClassType<Answer>) {
-  @ObjectType(name, { description: `${what}, or the reason why there is none.` })
+function replyType<Answer extends object>(name: string, subject: string, answerType: ClassType<Answer>) {
+  @ObjectType(name, { description: `${subject}, or the reason why there is none.` })
   class ReplyType {
     @Field(() => answerType, { nullable: true, description: "The answer; null if the call failed." }) answer?: Answer;
     @Field(() => AiFailureType, { nullable: true, description: "The failure; null if there is an answer." })

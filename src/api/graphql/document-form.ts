@@ -45,15 +45,15 @@ function nestsDeeper(value: ValueNode, levels: number): boolean {
 class DocumentForm {
   private readonly counts = new Map<FormLimit, number>();
 
-  count(what: FormLimit, more = 1): void {
-    const count = (this.counts.get(what) ?? 0) + more;
-    this.counts.set(what, count);
-    this.within(what, count);
+  count(limitName: FormLimit, more = 1): void {
+    const count = (this.counts.get(limitName) ?? 0) + more;
+    this.counts.set(limitName, count);
+    this.within(limitName, count);
   }
 
-  within(what: FormLimit, count: number): void {
-    if (count > FORM_LIMITS[what]) {
-      throw new GraphQLError(`a document has at most ${FORM_LIMITS[what]} ${what}`);
+  within(limitName: FormLimit, count: number): void {
+    if (count > FORM_LIMITS[limitName]) {
+      throw new GraphQLError(`a document has at most ${FORM_LIMITS[limitName]} ${limitName}`);
     }
   }
 

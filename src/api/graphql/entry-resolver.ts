@@ -8,7 +8,7 @@ import type { AccessGate } from "../../operations/access/gate.js";
 import type { Entries, ImportFile } from "../../operations/data-sources/entries.js";
 import type { Entry } from "../../operations/data-sources/entry.js";
 import type { CommitResult } from "../../operations/data-sources/entry-commits.js";
-import type { ExportWish } from "../../operations/data-sources/entry-export.js";
+import type { EntryExportOptions } from "../../operations/data-sources/entry-export.js";
 import type { EntryNews } from "../../operations/data-sources/entry-feed.js";
 import type { ImportResult } from "../../operations/data-sources/entry-imports.js";
 import type { FoundEntries } from "../../operations/data-sources/entry-reads.js";
@@ -233,9 +233,9 @@ export class EntryResolver {
   }
 
   /** Exports all entries that the caller can see, for REST. */
-  async exportFile(context: RequestContext, appId: number, ref: EntityReference, wish: ExportWish) {
+  async exportFile(context: RequestContext, appId: number, ref: EntityReference, options: EntryExportOptions) {
     const visit = await this.gate.admit(context, "readEntries", appId);
-    return this.service.export(visit, { appId, ref }, wish);
+    return this.service.export(visit, { appId, ref }, options);
   }
 
   /** Imports a file, for REST. */

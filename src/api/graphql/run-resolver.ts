@@ -67,8 +67,8 @@ async function followedRun({
 }
 
 const lineByLine = (batches: AsyncIterable<PrintedLine[]> & SourceGuard): AsyncGenerator<PrintedLine> & SourceGuard => {
-  const lines = createLeavable<PrintedLine>(async function* (left) {
-    for await (const batch of endOnAbort(batches, left)) yield* batch;
+  const lines = createLeavable<PrintedLine>(async function* (readerLeft) {
+    for await (const batch of endOnAbort(batches, readerLeft)) yield* batch;
   });
   return guardSource(lines, batches);
 };

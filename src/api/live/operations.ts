@@ -52,7 +52,7 @@ const SOCKET_LIMITS = { sockets: SOCKETS_PER_ADDRESS, idle: IDLE_SOCKETS_PER_ADD
 /** Limits the sockets of one address, and the idle sockets among them. When too many are idle, a new socket closes the oldest idle one. */
 export function createSocketBound<Link extends { operations: Pick<Operations, "count"> }>(
   close: (link: Link) => void,
-  most = SOCKET_LIMITS,
+  max = SOCKET_LIMITS,
 ) {
   /** Sockets by address, in the order in which they opened. */
   const byAddress = new Map<string, Set<Link>>();
@@ -68,10 +68,10 @@ export function createSocketBound<Link extends { operations: Pick<Operations, "c
     enter(address: string, link: Link): () => void {
       const links = byAddress.get(address) ?? new Set<Link>();
       byAddress.set(address, links.add(link));
-      if (links.size > most.idle) {
+      if (links.size > max.idle) {
         const idleLinks = [...links].filter(({ operations }) => operations.count === 0);
         const [oldest] = idleLinks;
-        if (oldest && (idleLinks.length > most.idle || links.size > most.sockets)) {
+        if (oldest && (idleLinks.length > max.idle || links.size > max.sockets)) {
           removeLink(address, oldest);
           close(oldest);
         }

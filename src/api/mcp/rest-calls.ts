@@ -51,7 +51,7 @@ export function restCaller(resolvers: Resolvers, context: RequestContext): CallR
       routeOptions: { url: path },
     };
     const innerRequest = restRequest(request as unknown as FastifyRequest, innerContext);
-    const answer = await context.answer!.part(() => row.answer(resolvers, innerRequest));
+    const answer = await context.answer!.part(() => row.handle(resolvers, innerRequest));
     if (innerContext.deferred) throw innerContext.deferred;
     reportUnknownField(innerContext);
     return answer;

@@ -160,8 +160,8 @@ class RequestRecording {
     this.notes.operation ??= name;
     this.notes.description ??= field?.description ?? null;
     if (!field) return new StandIn({});
-    values.slice(1).forEach((value, at) => {
-      const type = field.args[at]?.type;
+    values.slice(1).forEach((value, index) => {
+      const type = field.args[index]?.type;
       if (!type) return;
       if (value === this.whole || value === this.object) this.notes.body = this.bodySchema(this.schemas.whole(type));
       if (value instanceof PartStandIn) this.parts.set(value.name, this.schemas.whole(type));
@@ -240,7 +240,7 @@ class RequestRecording {
 /** Returns a function that records a row. A row that rejects the placeholder body is called again with an empty body. */
 export function createRecorder(schema: GraphQLSchema, schemas: OpenApiSchemas): (route: Route) => Promise<RouteNotes> {
   const fields = new Map(rootFields(schema).map((field) => [field.name, field]));
-  const recordAnswer = async ({ answer, bodyField }: Route, isPlan: boolean) => {
+  const recordAnswer = async ({ handle: answer, bodyField }: Route, isPlan: boolean) => {
     const filledRecording = new RequestRecording(schemas, fields, true, bodyField, isPlan);
     try {
       const routeNotes = filledRecording.finish(await answer(filledRecording.resolvers(), filledRecording.request()));

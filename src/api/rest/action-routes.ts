@@ -14,23 +14,29 @@ export function withWarnings(action: Action): { warnings?: ActionWarning[] } {
 }
 
 /** Returns a response with an action. A run does not change its ETag, because it changes nothing that an author wrote. */
-const replyWithAction = (q: RestRequest, status: string, action: Action, beside: object = {}) =>
-  q.at(action, { status, action, ...beside }, endpointsTag(action));
+const replyWithAction = (request: RestRequest, status: string, action: Action, beside: object = {}) =>
+  request.at(action, { status, action, ...beside }, endpointsTag(action));
 
 /** Returns a digest of the HTTP trigger URLs for the ETag, because a new secret changes the URLs but not the action. */
 const endpointsTag = ({ endpoints = [] }: Action): string | null =>
   endpoints.length === 0 ? null : hash("sha256", JSON.stringify(endpoints), "base64url").slice(0, 22);
 
-const savedAction = (q: RestRequest, status: string, action: Action) =>
-  replyWithAction(q, status, action, withWarnings(action));
+const savedAction = (request: RestRequest, status: string, action: Action) =>
+  replyWithAction(request, status, action, withWarnings(action));
 
 export const actionRoutes: readonly Route[] = [
   {
     method: "GET",
     path: ACTIONS,
-    answer: async ({ actions }, q) => ({
+    handle: async ({ actions }, request) => ({
       status: "ACTIONS_LISTED",
-      ...(await actions.actions(q.context, q.id("appId"), q.number("limit"), q.number("offset"), q.text("search"))),
+      ...(await actions.actions(
+        request.context,
+        request.id("appId"),
+        request.number("limit"),
+        request.number("offset"),
+        request.text("search"),
+      )),
     }),
   },
   {
@@ -38,84 +44,109 @@ export const actionRoutes: readonly Route[] = [
     path: ACTIONS,
     warns: true,
     http: 201,
-    answer: async ({ actions }, q) =>
-      savedAction(q, "ACTION_CREATED", await actions.createAction(q.context, q.id("appId"), q.body)),
+    handle: async ({ actions }, request) =>
+      savedAction(
+        request,
+        "ACTION_CREATED",
+        await actions.createAction(request.context, request.id("appId"), request.body),
+      ),
   },
   {
     method: "POST",
     path: `${ACTIONS}/logs`,
-    answer: async ({ logs }, q) => ({
+    handle: async ({ logs }, request) => ({
       status: "LOGS_LISTED",
-      ...(await logs.actionLogs(q.context, q.id("appId"), q.body)),
+      ...(await logs.actionLogs(request.context, request.id("appId"), request.body)),
     }),
   },
   {
     method: "GET",
     path: `${ACTIONS}/export`,
-    answer: ({ transfer }, q) => transfer.exportActions(q.context, q.id("appId")),
+    handle: ({ transfer }, request) => transfer.exportActions(request.context, request.id("appId")),
   },
   {
     method: "POST",
     path: `${ACTIONS}/import`,
-    answer: async ({ transfer }, q) => ({
+    handle: async ({ transfer }, request) => ({
       status: "ACTIONS_IMPORTED",
-      ...(await transfer.importActions(q.context, q.id("appId"), q.body, q.flag("dryRun"))),
+      ...(await transfer.importActions(request.context, request.id("appId"), request.body, request.flag("dryRun"))),
     }),
   },
   {
     method: "GET",
     path: `${ACTIONS}/:id`,
-    answer: async ({ actions }, q) =>
-      replyWithAction(q, "ACTION_RETRIEVED", await actions.action(q.context, q.id("appId"), q.id("id"))),
+    handle: async ({ actions }, request) =>
+      replyWithAction(
+        request,
+        "ACTION_RETRIEVED",
+        await actions.action(request.context, request.id("appId"), request.id("id")),
+      ),
   },
   {
     method: "PUT",
     path: `${ACTIONS}/:id`,
     warns: true,
-    answer: async ({ actions }, q) =>
+    handle: async ({ actions }, request) =>
       savedAction(
-        q,
+        request,
         "ACTION_UPDATED",
-        await actions.updateAction(q.context, q.id("appId"), q.id("id"), q.body, q.ifMatch()),
+        await actions.updateAction(
+          request.context,
+          request.id("appId"),
+          request.id("id"),
+          request.body,
+          request.ifMatch(),
+        ),
       ),
   },
   {
     method: "DELETE",
     path: `${ACTIONS}/:id`,
-    answer: async ({ actions }, q) => {
-      await actions.removeAction(q.context, q.id("appId"), q.id("id"), q.ifMatch());
+    handle: async ({ actions }, request) => {
+      await actions.removeAction(request.context, request.id("appId"), request.id("id"), request.ifMatch());
       return { status: "ACTION_DELETED" };
     },
   },
   {
     method: "GET",
     path: `${ACTIONS}/:id/refused-requests`,
-    answer: async ({ httpTriggers }, q) => ({
+    handle: async ({ httpTriggers }, request) => ({
       status: "REFUSED_REQUESTS_LISTED",
-      refusedRequests: await httpTriggers.refusedRequests(q.context, q.id("appId"), q.id("id")),
+      refusedRequests: await httpTriggers.refusedRequests(request.context, request.id("appId"), request.id("id")),
     }),
   },
   {
     method: "POST",
     path: `${ACTIONS}/:id/rotate-secret`,
-    answer: async ({ actions }, q) => {
-      const action = await actions.rotateTriggerSecret(q.context, q.id("appId"), q.id("id"), q.ifMatch());
-      return replyWithAction(q, "SECRET_ROTATED", action);
+    handle: async ({ actions }, request) => {
+      const action = await actions.rotateTriggerSecret(
+        request.context,
+        request.id("appId"),
+        request.id("id"),
+        request.ifMatch(),
+      );
+      return replyWithAction(request, "SECRET_ROTATED", action);
     },
   },
   {
     method: "POST",
     path: `${ACTIONS}/:id/publish`,
-    answer: async ({ publishing }, q) => ({
+    handle: async ({ publishing }, request) => ({
       status: "ACTION_PUBLISHED",
-      ...(await publishing.publishAction(q.context, q.id("appId"), q.id("id"), q.ifMatch(), q.flag("tested"))),
+      ...(await publishing.publishAction(
+        request.context,
+        request.id("appId"),
+        request.id("id"),
+        request.ifMatch(),
+        request.flag("tested"),
+      )),
     }),
   },
   {
     method: "POST",
     path: `${ACTIONS}/:id/unpublish`,
-    answer: async ({ publishing }, q) => {
-      await publishing.unpublishAction(q.context, q.id("appId"), q.id("id"), q.ifMatch());
+    handle: async ({ publishing }, request) => {
+      await publishing.unpublishAction(request.context, request.id("appId"), request.id("id"), request.ifMatch());
       return { status: "ACTION_UNPUBLISHED" };
     },
   },

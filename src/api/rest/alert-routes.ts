@@ -9,53 +9,68 @@ const ALERTS_ROUTE = "/v1/apps/:appId/alerts";
 const digestOf = (text: string): string => createHash("sha256").update(text).digest("base64url").slice(0, 22);
 
 /** Returns a response with an alert. Its ETag does not change when the alert fires. */
-const replyWithAlert = (q: RestRequest, alert: Pick<AlertRule, "updatedAt" | "firing">) =>
-  q.at(alert, { alert }, alert.firing.length > 0 ? digestOf(JSON.stringify(alert.firing)) : null);
+const replyWithAlert = (request: RestRequest, alert: Pick<AlertRule, "updatedAt" | "firing">) =>
+  request.at(alert, { alert }, alert.firing.length > 0 ? digestOf(JSON.stringify(alert.firing)) : null);
 
 export const alertRoutes: readonly Route[] = [
   {
     method: "GET",
     path: ALERTS_ROUTE,
-    answer: async ({ alerts }, q) => ({ alerts: await alerts.alertRules(q.context, q.id("appId")) }),
+    handle: async ({ alerts }, request) => ({ alerts: await alerts.alertRules(request.context, request.id("appId")) }),
   },
   {
     method: "POST",
     path: ALERTS_ROUTE,
     http: 201,
-    answer: async ({ alerts }, q) => replyWithAlert(q, await alerts.createAlertRule(q.context, q.id("appId"), q.body)),
+    handle: async ({ alerts }, request) =>
+      replyWithAlert(request, await alerts.createAlertRule(request.context, request.id("appId"), request.body)),
   },
   {
     method: "GET",
     path: `${ALERTS_ROUTE}/:alertId`,
-    answer: async ({ alerts }, q) =>
-      replyWithAlert(q, await alerts.alertRule(q.context, q.id("appId"), q.id("alertId"))),
+    handle: async ({ alerts }, request) =>
+      replyWithAlert(request, await alerts.alertRule(request.context, request.id("appId"), request.id("alertId"))),
   },
   {
     method: "PUT",
     path: `${ALERTS_ROUTE}/:alertId`,
-    answer: async ({ alerts }, q) =>
-      replyWithAlert(q, await alerts.updateAlertRule(q.context, q.id("appId"), q.id("alertId"), q.body, q.ifMatch())),
+    handle: async ({ alerts }, request) =>
+      replyWithAlert(
+        request,
+        await alerts.updateAlertRule(
+          request.context,
+          request.id("appId"),
+          request.id("alertId"),
+          request.body,
+          request.ifMatch(),
+        ),
+      ),
   },
   {
     method: "DELETE",
     path: `${ALERTS_ROUTE}/:alertId`,
-    answer: async ({ alerts }, q) => ({
-      deleted: await alerts.deleteAlertRule(q.context, q.id("appId"), q.id("alertId"), q.ifMatch()),
+    handle: async ({ alerts }, request) => ({
+      deleted: await alerts.deleteAlertRule(
+        request.context,
+        request.id("appId"),
+        request.id("alertId"),
+        request.ifMatch(),
+      ),
     }),
   },
   {
     method: "GET",
     path: `${ALERTS_ROUTE}/:alertId/deliveries`,
-    answer: async ({ alerts }, q) => ({
-      deliveries: await alerts.alertDeliveries(q.context, q.id("appId"), q.id("alertId")),
+    handle: async ({ alerts }, request) => ({
+      deliveries: await alerts.alertDeliveries(request.context, request.id("appId"), request.id("alertId")),
     }),
   },
   {
     method: "POST",
     path: `${ALERTS_ROUTE}/:alertId/test`,
     http: 202,
-    answer: async ({ alerts }, q) => ({
-      delivery: await alerts.testAlertRule(q.context, q.id("appId"), q.id("alertId")),
+    handle: async ({ alerts }, request) => ({
+      delivery: await alerts.testAlertRule(request.context, request.id("appId"), request.id("alertId")),
     }),
   },
 ];

@@ -6,81 +6,98 @@ import type { Route } from "./route.js";
 
 const APP = "/v1/apps/:appId";
 
-const replyWithApp = (q: RestRequest, app: App) => q.at(app, { app });
+const replyWithApp = (request: RestRequest, app: App) => request.at(app, { app });
 
 export const appRoutes: readonly Route[] = [
-  { method: "GET", path: "/v1/apps", answer: async ({ apps }, q) => ({ apps: await apps.apps(q.context) }) },
+  {
+    method: "GET",
+    path: "/v1/apps",
+    handle: async ({ apps }, request) => ({ apps: await apps.apps(request.context) }),
+  },
   {
     method: "PUT",
     path: APP,
     warns: true,
-    answer: async ({ apps }, q) => {
-      const body = q.object();
-      const app = await apps.updateApp(q.context, q.id("appId"), body, q.ifMatch());
+    handle: async ({ apps }, request) => {
+      const body = request.object();
+      const app = await apps.updateApp(request.context, request.id("appId"), body, request.ifMatch());
       const warnings = ignoredFieldWarnings(body, app);
-      return q.at(app, { app, ...(warnings.length > 0 && { warnings }) });
+      return request.at(app, { app, ...(warnings.length > 0 && { warnings }) });
     },
   },
   {
     method: "PUT",
     path: "/v1/admin/apps/:appId",
-    answer: async ({ apps }, q) =>
-      replyWithApp(q, await apps.administrateApp(q.context, q.id("appId"), q.object(), q.ifMatch())),
+    handle: async ({ apps }, request) =>
+      replyWithApp(
+        request,
+        await apps.administrateApp(request.context, request.id("appId"), request.object(), request.ifMatch()),
+      ),
   },
   {
     method: "POST",
     path: "/v1/admin/apps",
     http: 201,
-    answer: async ({ apps }, q) => replyWithApp(q, await apps.createApp(q.context, q.object())),
+    handle: async ({ apps }, request) => replyWithApp(request, await apps.createApp(request.context, request.object())),
   },
   {
     method: "POST",
     path: `${APP}/publish`,
-    answer: async ({ apps }, q) => replyWithApp(q, await apps.publishApp(q.context, q.id("appId"), q.ifMatch())),
+    handle: async ({ apps }, request) =>
+      replyWithApp(request, await apps.publishApp(request.context, request.id("appId"), request.ifMatch())),
   },
   {
     method: "POST",
     path: `${APP}/unpublish`,
-    answer: async ({ apps }, q) => replyWithApp(q, await apps.unpublishApp(q.context, q.id("appId"), q.ifMatch())),
+    handle: async ({ apps }, request) =>
+      replyWithApp(request, await apps.unpublishApp(request.context, request.id("appId"), request.ifMatch())),
   },
   {
     method: "GET",
     path: `${APP}/versions`,
-    answer: ({ appVersions }, q) =>
-      appVersions.appVersions(q.context, q.id("appId"), q.number("limit"), q.number("offset")),
+    handle: ({ appVersions }, request) =>
+      appVersions.appVersions(request.context, request.id("appId"), request.number("limit"), request.number("offset")),
   },
   {
     method: "POST",
     path: `${APP}/versions`,
     http: 201,
-    answer: async ({ appVersions }, q) => ({
-      version: await appVersions.createAppVersion(q.context, q.id("appId")),
+    handle: async ({ appVersions }, request) => ({
+      version: await appVersions.createAppVersion(request.context, request.id("appId")),
     }),
   },
   {
     method: "GET",
     path: `${APP}/versions/:versionId`,
-    answer: async ({ appVersions }, q) => ({
-      version: await appVersions.appVersion(q.context, q.id("appId"), q.id("versionId")),
+    handle: async ({ appVersions }, request) => ({
+      version: await appVersions.appVersion(request.context, request.id("appId"), request.id("versionId")),
     }),
   },
   {
     method: "POST",
     path: `${APP}/versions/:versionId/restore`,
-    answer: async ({ appVersions }, q) =>
-      replyWithApp(q, await appVersions.restoreAppVersion(q.context, q.id("appId"), q.id("versionId"), q.ifMatch())),
+    handle: async ({ appVersions }, request) =>
+      replyWithApp(
+        request,
+        await appVersions.restoreAppVersion(
+          request.context,
+          request.id("appId"),
+          request.id("versionId"),
+          request.ifMatch(),
+        ),
+      ),
   },
   {
     method: "GET",
     path: `${APP}/audit`,
-    answer: ({ trail }, q) =>
+    handle: ({ trail }, request) =>
       trail.audit(
-        q.context,
-        q.id("appId"),
-        q.number("actionId"),
-        q.number("limit"),
-        q.number("offset"),
-        q.text("cursor"),
+        request.context,
+        request.id("appId"),
+        request.number("actionId"),
+        request.number("limit"),
+        request.number("offset"),
+        request.text("cursor"),
       ),
   },
 ];

@@ -11,45 +11,45 @@ export const authRoutes: readonly Route[] = [
     http: 201,
     open: true,
     isForAnonymous: true,
-    answer: ({ auth }, q) => auth.setup(q.context, q.object()),
+    handle: ({ auth }, request) => auth.setup(request.context, request.object()),
   },
   {
     method: "POST",
     path: `${AUTH_PATH}/sign-in`,
     open: true,
     isForAnonymous: true,
-    answer: ({ auth }, q) => auth.signIn(q.context, q.object()),
+    handle: ({ auth }, request) => auth.signIn(request.context, request.object()),
   },
   {
     method: "POST",
     path: `${AUTH_PATH}/sign-out`,
     open: true,
     isForAnonymous: true,
-    answer: async ({ auth }, q) => {
-      const endSessionUrl = await auth.signOut(q.context);
+    handle: async ({ auth }, request) => {
+      const endSessionUrl = await auth.signOut(request.context);
       return { status: "SIGNED_OUT", ...(endSessionUrl !== null && { endSessionUrl }) };
     },
   },
-  { method: "GET", path: `${AUTH_PATH}/session`, answer: ({ auth }, q) => auth.authSession(q.context) },
+  { method: "GET", path: `${AUTH_PATH}/session`, handle: ({ auth }, request) => auth.authSession(request.context) },
   {
     method: "PUT",
     path: `${AUTH_PATH}/account`,
     stateless: true,
-    answer: async ({ auth }, q) => ({ user: await auth.updateAccount(q.context, q.object()) }),
+    handle: async ({ auth }, request) => ({ user: await auth.updateAccount(request.context, request.object()) }),
   },
   {
     method: "GET",
     path: `${AUTH_PATH}/sessions`,
-    answer: async ({ auth }, q) => {
-      const sessions = await auth.authSessions(q.context);
-      return q.ofList(sessions, { sessions });
+    handle: async ({ auth }, request) => {
+      const sessions = await auth.authSessions(request.context);
+      return request.ofList(sessions, { sessions });
     },
   },
   {
     method: "DELETE",
     path: `${AUTH_PATH}/sessions/:sessionId`,
-    answer: async ({ auth }, q) => {
-      await auth.endAuthSession(q.context, q.id("sessionId"), q.ifMatch());
+    handle: async ({ auth }, request) => {
+      await auth.endAuthSession(request.context, request.id("sessionId"), request.ifMatch());
       return { status: "SESSION_ENDED" };
     },
   },
@@ -57,8 +57,8 @@ export const authRoutes: readonly Route[] = [
     method: "DELETE",
     path: `${AUTH_PATH}/sessions`,
     stateless: true,
-    answer: async ({ auth }, q) => {
-      await auth.endOtherAuthSessions(q.context);
+    handle: async ({ auth }, request) => {
+      await auth.endOtherAuthSessions(request.context);
       return { status: "SESSIONS_ENDED" };
     },
   },
@@ -68,8 +68,8 @@ export const authRoutes: readonly Route[] = [
     http: 202,
     open: true,
     isForAnonymous: true,
-    answer: async ({ auth }, q) => {
-      auth.requestReset(q.context, q.object());
+    handle: async ({ auth }, request) => {
+      auth.requestReset(request.context, request.object());
       return { status: "RESET_REQUESTED" };
     },
   },
@@ -78,8 +78,8 @@ export const authRoutes: readonly Route[] = [
     path: `${AUTH_PATH}/reset/confirm`,
     open: true,
     isForAnonymous: true,
-    answer: async ({ auth }, q) => {
-      await auth.confirmReset(q.context, q.object());
+    handle: async ({ auth }, request) => {
+      await auth.confirmReset(request.context, request.object());
       return { status: "PASSPHRASE_RESET" };
     },
   },
@@ -88,77 +88,82 @@ export const authRoutes: readonly Route[] = [
     path: `${AUTH_PATH}/providers`,
     open: true,
     isForAnonymous: true,
-    answer: async ({ auth }) => ({ providers: await auth.providers() }),
+    handle: async ({ auth }) => ({ providers: await auth.providers() }),
   },
   {
     method: "POST",
     path: `${PASSKEYS_PATH}/authentication-options`,
     open: true,
     isForAnonymous: true,
-    answer: ({ auth }, q) => auth.passkeyAuthenticationOptions(q.context),
+    handle: ({ auth }, request) => auth.passkeyAuthenticationOptions(request.context),
   },
   {
     method: "POST",
     path: `${PASSKEYS_PATH}/sign-in`,
     open: true,
     isForAnonymous: true,
-    answer: ({ auth }, q) => auth.passkeySignIn(q.context, q.object()),
+    handle: ({ auth }, request) => auth.passkeySignIn(request.context, request.object()),
   },
   {
     method: "POST",
     path: `${PASSKEYS_PATH}/registration-options`,
-    answer: ({ auth }, q) => auth.passkeyRegistrationOptions(q.context),
+    handle: ({ auth }, request) => auth.passkeyRegistrationOptions(request.context),
   },
   {
     method: "POST",
     path: PASSKEYS_PATH,
     http: 201,
-    answer: async ({ auth }, q) => ({ passkey: await auth.registerPasskey(q.context, q.object()) }),
+    handle: async ({ auth }, request) => ({ passkey: await auth.registerPasskey(request.context, request.object()) }),
   },
   {
     method: "GET",
     path: PASSKEYS_PATH,
-    answer: async ({ auth }, q) => {
-      const passkeys = await auth.passkeys(q.context);
-      return q.ofList(passkeys, { passkeys });
+    handle: async ({ auth }, request) => {
+      const passkeys = await auth.passkeys(request.context);
+      return request.ofList(passkeys, { passkeys });
     },
   },
   {
     method: "GET",
     path: `${PASSKEYS_PATH}/:passkeyId`,
-    answer: async ({ auth }, q) => {
-      const passkey = await auth.passkey(q.context, q.id("passkeyId"));
-      return q.at(passkey, { passkey }, passkey.lastUsedAt);
+    handle: async ({ auth }, request) => {
+      const passkey = await auth.passkey(request.context, request.id("passkeyId"));
+      return request.at(passkey, { passkey }, passkey.lastUsedAt);
     },
   },
   {
     method: "DELETE",
     path: `${PASSKEYS_PATH}/:passkeyId`,
-    answer: async ({ auth }, q) => {
-      await auth.removePasskey(q.context, q.id("passkeyId"), q.ifMatch());
+    handle: async ({ auth }, request) => {
+      await auth.removePasskey(request.context, request.id("passkeyId"), request.ifMatch());
       return { status: "PASSKEY_REMOVED" };
     },
   },
   {
     method: "GET",
     path: `${AUTH_PATH}/identities`,
-    answer: async ({ auth }, q) => {
-      const identities = await auth.authIdentities(q.context);
-      return q.ofList(identities, { identities });
+    handle: async ({ auth }, request) => {
+      const identities = await auth.authIdentities(request.context);
+      return request.ofList(identities, { identities });
     },
   },
   {
     method: "DELETE",
     path: `${AUTH_PATH}/identities/:identityId`,
-    answer: async ({ auth }, q) => {
-      await auth.removeAuthIdentity(q.context, q.id("identityId"), q.ifMatch());
+    handle: async ({ auth }, request) => {
+      await auth.removeAuthIdentity(request.context, request.id("identityId"), request.ifMatch());
       return { status: "IDENTITY_REMOVED" };
     },
   },
   {
     method: "GET",
     path: "/v1/organizations/:organizationId/audit",
-    answer: ({ auth }, q) =>
-      auth.organizationAudit(q.context, q.id("organizationId"), q.number("limit"), q.text("cursor")),
+    handle: ({ auth }, request) =>
+      auth.organizationAudit(
+        request.context,
+        request.id("organizationId"),
+        request.number("limit"),
+        request.text("cursor"),
+      ),
   },
 ];

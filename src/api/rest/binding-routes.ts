@@ -5,29 +5,37 @@ import type { Route } from "./route.js";
 
 const BINDINGS_PATH = "/v1/apps/:appId/secret-bindings";
 
-const replyWithBindings = (q: RestRequest, at: TaggedBindings) => q.at(at, { bindings: at.bindings });
+const replyWithBindings = (request: RestRequest, at: TaggedBindings) => request.at(at, { bindings: at.bindings });
 
 export const bindingRoutes: readonly Route[] = [
   {
     method: "GET",
     path: BINDINGS_PATH,
-    answer: async ({ bindings }, q) => replyWithBindings(q, await bindings.secretBindings(q.context, q.id("appId"))),
+    handle: async ({ bindings }, request) =>
+      replyWithBindings(request, await bindings.secretBindings(request.context, request.id("appId"))),
   },
   {
     method: "GET",
     path: `${BINDINGS_PATH}/uses`,
-    answer: async ({ bindings }, q) => ({ uses: await bindings.secretBindingUses(q.context, q.id("appId")) }),
+    handle: async ({ bindings }, request) => ({
+      uses: await bindings.secretBindingUses(request.context, request.id("appId")),
+    }),
   },
   {
     method: "POST",
     path: `${BINDINGS_PATH}/test`,
-    answer: async ({ bindings }, q) => ({ trial: await bindings.testSecretBinding(q.context, q.id("appId"), q.body) }),
+    handle: async ({ bindings }, request) => ({
+      trial: await bindings.testSecretBinding(request.context, request.id("appId"), request.body),
+    }),
   },
   {
     method: "PUT",
     path: BINDINGS_PATH,
     bodyField: "bindings",
-    answer: async ({ bindings }, q) =>
-      replyWithBindings(q, await bindings.setSecretBindings(q.context, q.id("appId"), q.body, q.ifMatch())),
+    handle: async ({ bindings }, request) =>
+      replyWithBindings(
+        request,
+        await bindings.setSecretBindings(request.context, request.id("appId"), request.body, request.ifMatch()),
+      ),
   },
 ];

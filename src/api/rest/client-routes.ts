@@ -9,13 +9,13 @@ export const clientRoutes: readonly Route[] = [
     method: "POST",
     path: "/v3/apps/:appId/actions/:id/clientRuns/started",
     http: 201,
-    answer: async ({ clients }, q) => ({
+    handle: async ({ clients }, request) => ({
       status: "RUN_STARTED",
       ...(await clients.startClientRun(
-        q.context,
-        q.id("appId"),
-        q.id("id"),
-        q.object(flatShape(["payload"]))["payload"],
+        request.context,
+        request.id("appId"),
+        request.id("id"),
+        request.object(flatShape(["payload"]))["payload"],
       )),
     }),
   },
@@ -25,18 +25,22 @@ export const clientRoutes: readonly Route[] = [
     http: 201,
     bodyLimit: CLIENT_RUN_MAX_BYTES,
     isReport: true,
-    answer: async ({ clients }, q) => ({
+    handle: async ({ clients }, request) => ({
       status: "RUN_RECORDED",
-      ...(await clients.reportClientRun(q.context, q.id("appId"), q.id("id"), q.body)),
+      ...(await clients.reportClientRun(request.context, request.id("appId"), request.id("id"), request.body)),
     }),
   },
   {
     method: "POST",
     path: "/v1/apps/:appId/analytics",
     http: 201,
-    answer: async ({ clients }, q) => ({
+    handle: async ({ clients }, request) => ({
       status: "EVENTS_RECORDED",
-      ...(await clients.recordAnalytics(q.context, q.id("appId"), q.object(flatShape(["events"]))["events"])),
+      ...(await clients.recordAnalytics(
+        request.context,
+        request.id("appId"),
+        request.object(flatShape(["events"]))["events"],
+      )),
     }),
   },
 ];

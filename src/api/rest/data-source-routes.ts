@@ -11,8 +11,8 @@ const SOURCES_ROUTE = "/v1/apps/:appId/data-sources";
 const SOURCE = `${SOURCES_ROUTE}/:ds`;
 const ENTRIES_ROUTE = `${SOURCE}/entries`;
 
-const replyWithSource = (q: RestRequest, dataSource: DataSourceView) => q.at(dataSource, { dataSource });
-const replyWithEntry = (q: RestRequest, entry: Entry) => q.at(entry, entry);
+const replyWithSource = (request: RestRequest, dataSource: DataSourceView) => request.at(dataSource, { dataSource });
+const replyWithEntry = (request: RestRequest, entry: Entry) => request.at(entry, entry);
 
 /** Adds `pagination` to the response, unless the query turns it off or has no total. */
 function parsePagination(query: Record<string, unknown>): Record<string, unknown> {
@@ -31,64 +31,84 @@ const sourceRoutes: readonly Route[] = [
   {
     method: "GET",
     path: SOURCES_ROUTE,
-    answer: async ({ dataSources }, q) => ({ dataSources: await dataSources.dataSources(q.context, q.id("appId")) }),
+    handle: async ({ dataSources }, request) => ({
+      dataSources: await dataSources.dataSources(request.context, request.id("appId")),
+    }),
   },
   {
     method: "POST",
     path: SOURCES_ROUTE,
     http: 201,
-    answer: async ({ dataSources }, q) =>
-      replyWithSource(q, await dataSources.createDataSource(q.context, q.id("appId"), q.object())),
+    handle: async ({ dataSources }, request) =>
+      replyWithSource(
+        request,
+        await dataSources.createDataSource(request.context, request.id("appId"), request.object()),
+      ),
   },
   {
     method: "GET",
     path: SOURCE,
-    answer: async ({ dataSources }, q) =>
-      replyWithSource(q, await dataSources.dataSource(q.context, q.id("appId"), q.reference("ds"))),
+    handle: async ({ dataSources }, request) =>
+      replyWithSource(
+        request,
+        await dataSources.dataSource(request.context, request.id("appId"), request.reference("ds")),
+      ),
   },
   {
     method: "PUT",
     path: SOURCE,
-    answer: async ({ dataSources }, q) =>
+    handle: async ({ dataSources }, request) =>
       replyWithSource(
-        q,
-        await dataSources.updateDataSource(q.context, q.id("appId"), q.reference("ds"), q.object(), q.ifMatch()),
+        request,
+        await dataSources.updateDataSource(
+          request.context,
+          request.id("appId"),
+          request.reference("ds"),
+          request.object(),
+          request.ifMatch(),
+        ),
       ),
   },
   {
     method: "DELETE",
     path: SOURCE,
-    answer: async ({ dataSources }, q) => {
-      await dataSources.deleteDataSource(q.context, q.id("appId"), q.reference("ds"), q.ifMatch());
+    handle: async ({ dataSources }, request) => {
+      await dataSources.deleteDataSource(
+        request.context,
+        request.id("appId"),
+        request.reference("ds"),
+        request.ifMatch(),
+      );
       return { status: "DATA_SOURCE_DELETED" };
     },
   },
   {
     method: "GET",
     path: `${SOURCE}/queries`,
-    answer: async ({ dataSources }, q) => ({
-      queries: await dataSources.dataSourceQueries(q.context, q.id("appId"), q.reference("ds")),
+    handle: async ({ dataSources }, request) => ({
+      queries: await dataSources.dataSourceQueries(request.context, request.id("appId"), request.reference("ds")),
     }),
   },
   {
     method: "GET",
     path: `${SOURCE}/versions`,
-    answer: async ({ dataSources }, q) => ({
-      versions: await dataSources.dataSourceVersions(q.context, q.id("appId"), q.reference("ds")),
+    handle: async ({ dataSources }, request) => ({
+      versions: await dataSources.dataSourceVersions(request.context, request.id("appId"), request.reference("ds")),
     }),
   },
   {
     method: "POST",
     path: `${SOURCE}/versions/:versionId/restore`,
-    answer: ({ dataSources }, q) => {
-      const ids = [q.id("appId"), q.reference("ds"), q.id("versionId")] as const;
-      return dataSources.restoreDataSourceVersion(q.context, ...ids, q.ifMatch());
+    handle: ({ dataSources }, request) => {
+      const ids = [request.id("appId"), request.reference("ds"), request.id("versionId")] as const;
+      return dataSources.restoreDataSourceVersion(request.context, ...ids, request.ifMatch());
     },
   },
   {
     method: "POST",
     path: `${SOURCE}/try`,
-    answer: ({ dataSources }, q) => dataSources.tryAccess(q.context, q.id("appId"), q.reference("ds"), q.object()),
+    handle: ({ dataSources }, request) =>
+      dataSources.tryAccess(request.context, request.id("appId"), request.reference("ds"), request.object()),
   },
 ];
 
@@ -98,40 +118,60 @@ const entryRoutes: readonly Route[] = [
     path: ENTRIES_ROUTE,
     http: 201,
     open: true,
-    answer: async ({ entries }, q) =>
-      replyWithEntry(q, await entries.insertEntry(q.context, q.id("appId"), q.reference("ds"), q.body)),
+    handle: async ({ entries }, request) =>
+      replyWithEntry(
+        request,
+        await entries.insertEntry(request.context, request.id("appId"), request.reference("ds"), request.body),
+      ),
   },
   {
     method: "GET",
     path: `${ENTRIES_ROUTE}/:entryId`,
     open: true,
-    answer: async ({ entries }, q) =>
-      replyWithEntry(q, await entries.dataSourceEntry(q.context, q.id("appId"), q.reference("ds"), q.id("entryId"))),
+    handle: async ({ entries }, request) =>
+      replyWithEntry(
+        request,
+        await entries.dataSourceEntry(
+          request.context,
+          request.id("appId"),
+          request.reference("ds"),
+          request.id("entryId"),
+        ),
+      ),
   },
   {
     method: "PUT",
     path: `${ENTRIES_ROUTE}/:entryId`,
     open: true,
-    answer: async ({ entries }, q) => {
-      const entryTarget = [q.id("appId"), q.reference("ds"), q.id("entryId")] as const;
-      return replyWithEntry(q, await entries.updateEntry(q.context, ...entryTarget, q.body, q.ifMatch()));
+    handle: async ({ entries }, request) => {
+      const entryTarget = [request.id("appId"), request.reference("ds"), request.id("entryId")] as const;
+      return replyWithEntry(
+        request,
+        await entries.updateEntry(request.context, ...entryTarget, request.body, request.ifMatch()),
+      );
     },
   },
   {
     method: "DELETE",
     path: `${ENTRIES_ROUTE}/:entryId`,
     open: true,
-    answer: ({ entries }, q) =>
-      entries.deleteEntry(q.context, q.id("appId"), q.reference("ds"), q.id("entryId"), q.ifMatch()),
+    handle: ({ entries }, request) =>
+      entries.deleteEntry(
+        request.context,
+        request.id("appId"),
+        request.reference("ds"),
+        request.id("entryId"),
+        request.ifMatch(),
+      ),
   },
   {
     method: "POST",
     path: `${SOURCE}/query`,
     open: true,
-    answer: ({ entries }, q) => {
-      const entryTarget = [q.context, q.id("appId"), q.reference("ds")] as const;
-      const query = q.object();
-      const type = q.check(() => queryType(query["type"] ?? "select"));
+    handle: ({ entries }, request) => {
+      const entryTarget = [request.context, request.id("appId"), request.reference("ds")] as const;
+      const query = request.object();
+      const type = request.check(() => queryType(query["type"] ?? "select"));
       return type === "delete"
         ? entries.removeMatching(...entryTarget, query)
         : entries.find(...entryTarget, parsePagination(query));
@@ -141,15 +181,21 @@ const entryRoutes: readonly Route[] = [
     method: "GET",
     path: `${SOURCE}/indexes/:columns`,
     open: true,
-    answer: ({ entries }, q) =>
-      entries.dataSourceIndexes(q.context, q.id("appId"), q.reference("ds"), q.names("columns")),
+    handle: ({ entries }, request) =>
+      entries.dataSourceIndexes(
+        request.context,
+        request.id("appId"),
+        request.reference("ds"),
+        request.names("columns"),
+      ),
   },
   {
     method: "POST",
     path: `${SOURCE}/commit`,
     bodyLimit: LARGE_BODY_MAX_BYTES,
     open: true,
-    answer: ({ entries }, q) => entries.commitEntries(q.context, q.id("appId"), q.reference("ds"), q.body),
+    handle: ({ entries }, request) =>
+      entries.commitEntries(request.context, request.id("appId"), request.reference("ds"), request.body),
   },
 ];
 

@@ -16,52 +16,52 @@ export const draftRoutes: readonly Route[] = [
   {
     method: "GET",
     path: PRESETS_PATH,
-    answer: async ({ drafts }, q) => ({
+    handle: async ({ drafts }, request) => ({
       status: "PRESETS_LISTED",
-      presets: await drafts.payloadPresets(q.context, q.id("appId"), q.id("actionId")),
+      presets: await drafts.payloadPresets(request.context, request.id("appId"), request.id("actionId")),
     }),
   },
   {
     method: "PUT",
     path: `${PRESETS_PATH}/:name`,
-    answer: async ({ drafts }, q) => ({
+    handle: async ({ drafts }, request) => ({
       status: "PRESETS_LISTED",
       presets: await drafts.savePayloadPreset(
-        q.context,
-        q.id("appId"),
-        q.id("actionId"),
-        q.param("name"),
-        q.body,
-        q.ifMatch(),
+        request.context,
+        request.id("appId"),
+        request.id("actionId"),
+        request.param("name"),
+        request.body,
+        request.ifMatch(),
       ),
     }),
   },
   {
     method: "DELETE",
     path: `${PRESETS_PATH}/:name`,
-    answer: async ({ drafts }, q) => ({
+    handle: async ({ drafts }, request) => ({
       status: "PRESETS_LISTED",
       presets: await drafts.deletePayloadPreset(
-        q.context,
-        q.id("appId"),
-        q.id("actionId"),
-        q.param("name"),
-        q.ifMatch(),
+        request.context,
+        request.id("appId"),
+        request.id("actionId"),
+        request.param("name"),
+        request.ifMatch(),
       ),
     }),
   },
   {
     method: "POST",
     path: "/v3/apps/:appId/actions/problems",
-    answer: async ({ drafts }, q) => {
-      const { code, dependencies } = q.object(flatShape(["code", "dependencies"]));
+    handle: async ({ drafts }, request) => {
+      const { code, dependencies } = request.object(flatShape(["code", "dependencies"]));
       return {
         status: "CODE_CHECKED",
         problems: await drafts.codeProblems(
-          q.context,
-          q.id("appId"),
+          request.context,
+          request.id("appId"),
           code,
-          q.check(() => readPackageNames(dependencies)) ?? [],
+          request.check(() => readPackageNames(dependencies)) ?? [],
         ),
       };
     },
@@ -69,9 +69,9 @@ export const draftRoutes: readonly Route[] = [
   {
     method: "GET",
     path: "/v3/apps/:appId/packages/declarations",
-    answer: async ({ drafts }, q) => ({
+    handle: async ({ drafts }, request) => ({
       status: "DECLARATIONS_READ",
-      files: await drafts.packageDeclarations(q.context, q.id("appId"), q.text("integrity")),
+      files: await drafts.packageDeclarations(request.context, request.id("appId"), request.text("integrity")),
     }),
   },
 ];

@@ -10,31 +10,31 @@ const GIT = "/v1/apps/:appId/git";
 const digestOf = (text: string): string => createHash("sha256").update(text).digest("base64url").slice(0, 22);
 
 /** Returns a response with the git connection. `If-Match` compares the connection without its last pull. */
-const replyWithGit = <T extends object>(q: RestRequest, { updatedAt, lastPull }: GitConnection, answer: T): T =>
-  q.at({ updatedAt }, answer, lastPull && digestOf(JSON.stringify(lastPull)));
+const replyWithGit = <T extends object>(request: RestRequest, { updatedAt, lastPull }: GitConnection, answer: T): T =>
+  request.at({ updatedAt }, answer, lastPull && digestOf(JSON.stringify(lastPull)));
 
 export const gitRoutes: readonly Route[] = [
   {
     method: "GET",
     path: GIT,
-    answer: async ({ git }, q) => {
-      const connection = await git.gitConnection(q.context, q.id("appId"));
-      return connection ? replyWithGit(q, connection, { git: connection }) : { git: null };
+    handle: async ({ git }, request) => {
+      const connection = await git.gitConnection(request.context, request.id("appId"));
+      return connection ? replyWithGit(request, connection, { git: connection }) : { git: null };
     },
   },
   {
     method: "PUT",
     path: GIT,
-    answer: async ({ git }, q) => {
-      const connected = await git.connectGit(q.context, q.id("appId"), q.body, q.ifMatch());
-      return replyWithGit(q, connected.git, connected);
+    handle: async ({ git }, request) => {
+      const connected = await git.connectGit(request.context, request.id("appId"), request.body, request.ifMatch());
+      return replyWithGit(request, connected.git, connected);
     },
   },
   {
     method: "DELETE",
     path: GIT,
-    answer: async ({ git }, q) => {
-      await git.disconnectGit(q.context, q.id("appId"), q.ifMatch());
+    handle: async ({ git }, request) => {
+      await git.disconnectGit(request.context, request.id("appId"), request.ifMatch());
       return { status: "GIT_DISCONNECTED" };
     },
   },
@@ -42,9 +42,9 @@ export const gitRoutes: readonly Route[] = [
     method: "POST",
     path: `${GIT}/pull`,
     stateless: true,
-    answer: async ({ git }, q) => {
-      const { ref, commit } = q.object(flatShape(["ref", "commit"]));
-      return { pull: await git.pullGit(q.context, q.id("appId"), ref, q.flag("plan"), commit) };
+    handle: async ({ git }, request) => {
+      const { ref, commit } = request.object(flatShape(["ref", "commit"]));
+      return { pull: await git.pullGit(request.context, request.id("appId"), ref, request.flag("plan"), commit) };
     },
   },
 ];

@@ -5,58 +5,58 @@ import type { Route } from "./route.js";
 
 const APP = "/v3/apps/:appId";
 
-const runsArguments = (q: RestRequest): RunsArguments => ({
-  actionId: q.number("actionId"),
-  state: q.text("state"),
-  trigger: q.text("trigger"),
-  copy: q.text("copy"),
-  versionId: q.number("versionId"),
-  personId: q.number("personId"),
-  from: q.text("from"),
-  to: q.text("to"),
-  search: q.text("search"),
-  before: q.number("before"),
-  ...(q.number("limit") !== undefined && { limit: q.number("limit")! }),
-  ...(q.number("offset") !== undefined && { offset: q.number("offset")! }),
+const runsArguments = (request: RestRequest): RunsArguments => ({
+  actionId: request.number("actionId"),
+  state: request.text("state"),
+  trigger: request.text("trigger"),
+  copy: request.text("copy"),
+  versionId: request.number("versionId"),
+  personId: request.number("personId"),
+  from: request.text("from"),
+  to: request.text("to"),
+  search: request.text("search"),
+  before: request.number("before"),
+  ...(request.number("limit") !== undefined && { limit: request.number("limit")! }),
+  ...(request.number("offset") !== undefined && { offset: request.number("offset")! }),
 });
 
 export const historyRoutes: readonly Route[] = [
   {
     method: "GET",
     path: `${APP}/runs`,
-    answer: async ({ history }, q) => ({
+    handle: async ({ history }, request) => ({
       status: "RUNS_LISTED",
-      ...(await history.runs(q.context, q.id("appId"), runsArguments(q))),
+      ...(await history.runs(request.context, request.id("appId"), runsArguments(request))),
     }),
   },
   {
     method: "GET",
     path: `${APP}/runs/unfinished`,
-    answer: async ({ history }, q) => ({
+    handle: async ({ history }, request) => ({
       status: "RUNS_LISTED",
-      ...(await history.unfinishedRuns(q.context, q.id("appId"))),
+      ...(await history.unfinishedRuns(request.context, request.id("appId"))),
     }),
   },
   {
     method: "GET",
     path: `${APP}/runs/statistics`,
-    answer: async ({ history }, q) => ({
+    handle: async ({ history }, request) => ({
       status: "RUNS_COUNTED",
-      ...(await history.runStatistics(q.context, q.id("appId"), {
-        actionId: q.number("actionId"),
-        from: q.text("from"),
-        to: q.text("to"),
-        by: q.text("by"),
-        timezone: q.text("timezone"),
+      ...(await history.runStatistics(request.context, request.id("appId"), {
+        actionId: request.number("actionId"),
+        from: request.text("from"),
+        to: request.text("to"),
+        by: request.text("by"),
+        timezone: request.text("timezone"),
       })),
     }),
   },
   {
     method: "GET",
     path: `${APP}/runs/:runId`,
-    answer: async ({ history }, q) => {
-      const run = await history.run(q.context, q.id("appId"), q.id("runId"));
-      const [log, caused] = [await history.log(run, q.context), await history.caused(run, q.context)];
+    handle: async ({ history }, request) => {
+      const run = await history.run(request.context, request.id("appId"), request.id("runId"));
+      const [log, caused] = [await history.log(run, request.context), await history.caused(run, request.context)];
       const requests = await history.requests(run);
       return { status: "RUN_RETRIEVED", run: { ...run, log, requests, caused } };
     },
@@ -65,9 +65,9 @@ export const historyRoutes: readonly Route[] = [
     method: "POST",
     path: `${APP}/runs/:runId/replay`,
     http: 202,
-    answer: async ({ history }, q) => ({
+    handle: async ({ history }, request) => ({
       status: "ACTION_QUEUED",
-      ...(await history.replayRun(q.context, q.id("appId"), q.id("runId"), q.object())),
+      ...(await history.replayRun(request.context, request.id("appId"), request.id("runId"), request.object())),
     }),
   },
 ];

@@ -8,20 +8,20 @@ export const manifestRoutes: readonly Route[] = [
   {
     method: "GET",
     path: MANIFEST_ROUTE,
-    answer: async ({ manifests }, q) => {
-      const { tag, manifest } = await manifests.manifest(q.context, q.id("appId"));
-      return q.at({ updatedAt: tag }, manifest);
+    handle: async ({ manifests }, request) => {
+      const { tag, manifest } = await manifests.manifest(request.context, request.id("appId"));
+      return request.at({ updatedAt: tag }, manifest);
     },
   },
   {
     method: "PUT",
     path: MANIFEST_ROUTE,
     bodyLimit: MANIFEST_MAX_BYTES,
-    answer: async ({ manifests }, q) => {
-      const [appId, precondition] = [q.id("appId"), q.ifMatch()];
-      const [plan, prune] = [q.flag("plan"), q.flag("prune")];
-      const result = await manifests.applyManifest(q.context, appId, q.body, precondition, plan, prune);
-      return q.at({ updatedAt: result.tag }, { plan: result.plan });
+    handle: async ({ manifests }, request) => {
+      const [appId, precondition] = [request.id("appId"), request.ifMatch()];
+      const [plan, prune] = [request.flag("plan"), request.flag("prune")];
+      const result = await manifests.applyManifest(request.context, appId, request.body, precondition, plan, prune);
+      return request.at({ updatedAt: result.tag }, { plan: result.plan });
     },
   },
 ];

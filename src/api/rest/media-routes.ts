@@ -8,23 +8,34 @@ import type { Route } from "./route.js";
 
 const MEDIA_ROUTE = "/v1/apps/:appId/media";
 
-const replyWithFile = (q: RestRequest, file: MediaFile) => q.at(file, { file });
-const replyWithFolder = (q: RestRequest, folder: MediaFolder) => q.at(folder, { folder });
-const replyWithRules = (q: RestRequest, rules: OwnRules) => q.at(rules, { accessRules: rules.accessRules });
+const replyWithFile = (request: RestRequest, file: MediaFile) => request.at(file, { file });
+const replyWithFolder = (request: RestRequest, folder: MediaFolder) => request.at(folder, { folder });
+const replyWithRules = (request: RestRequest, rules: OwnRules) => request.at(rules, { accessRules: rules.accessRules });
 
 const rulesOf = (kind: RuledKind): readonly Route[] => [
   {
     method: "GET",
     path: `${MEDIA_ROUTE}/${kind}s/:id/accessRules`,
     open: true,
-    answer: async ({ media }, q) => replyWithRules(q, await media.ownRules(q.context, q.id("appId"), kind, q.id("id"))),
+    handle: async ({ media }, request) =>
+      replyWithRules(request, await media.ownRules(request.context, request.id("appId"), kind, request.id("id"))),
   },
   {
     method: "PUT",
     path: `${MEDIA_ROUTE}/${kind}s/:id/accessRules`,
     open: true,
-    answer: async ({ media }, q) =>
-      replyWithRules(q, await media.setOwnRules(q.context, q.id("appId"), kind, q.id("id"), q.body, q.ifMatch())),
+    handle: async ({ media }, request) =>
+      replyWithRules(
+        request,
+        await media.setOwnRules(
+          request.context,
+          request.id("appId"),
+          kind,
+          request.id("id"),
+          request.body,
+          request.ifMatch(),
+        ),
+      ),
   },
 ];
 
@@ -33,14 +44,14 @@ export const mediaRoutes: readonly Route[] = [
     method: "GET",
     path: MEDIA_ROUTE,
     open: true,
-    answer: ({ media }, q) =>
+    handle: ({ media }, request) =>
       media.mediaFolder(
-        q.context,
-        q.id("appId"),
-        q.text("folderId"),
-        q.text("name"),
-        q.number("limit"),
-        q.number("offset"),
+        request.context,
+        request.id("appId"),
+        request.text("folderId"),
+        request.text("name"),
+        request.number("limit"),
+        request.number("offset"),
       ),
   },
   {
@@ -48,24 +59,36 @@ export const mediaRoutes: readonly Route[] = [
     path: `${MEDIA_ROUTE}/folders`,
     http: 201,
     open: true,
-    answer: async ({ media }, q) => {
-      const { name, parentId } = q.object(FOLDER_SHAPE);
-      return replyWithFolder(q, await media.createMediaFolder(q.context, q.id("appId"), name, parentId));
+    handle: async ({ media }, request) => {
+      const { name, parentId } = request.object(FOLDER_SHAPE);
+      return replyWithFolder(
+        request,
+        await media.createMediaFolder(request.context, request.id("appId"), name, parentId),
+      );
     },
   },
   {
     method: "PUT",
     path: `${MEDIA_ROUTE}/folders/:id`,
     open: true,
-    answer: async ({ media }, q) =>
-      replyWithFolder(q, await media.changeFolder(q.context, q.id("appId"), q.id("id"), q.object(), q.ifMatch())),
+    handle: async ({ media }, request) =>
+      replyWithFolder(
+        request,
+        await media.changeFolder(
+          request.context,
+          request.id("appId"),
+          request.id("id"),
+          request.object(),
+          request.ifMatch(),
+        ),
+      ),
   },
   {
     method: "DELETE",
     path: `${MEDIA_ROUTE}/folders/:id`,
     open: true,
-    answer: async ({ media }, q) => {
-      await media.deleteMediaFolder(q.context, q.id("appId"), q.id("id"), q.ifMatch());
+    handle: async ({ media }, request) => {
+      await media.deleteMediaFolder(request.context, request.id("appId"), request.id("id"), request.ifMatch());
       return { status: "FOLDER_DELETED" };
     },
   },
@@ -73,27 +96,38 @@ export const mediaRoutes: readonly Route[] = [
     method: "GET",
     path: `${MEDIA_ROUTE}/files`,
     open: true,
-    answer: ({ media }, q) => media.allFiles(q.context, q.id("appId"), q.number("limit"), q.number("offset")),
+    handle: ({ media }, request) =>
+      media.allFiles(request.context, request.id("appId"), request.number("limit"), request.number("offset")),
   },
   {
     method: "GET",
     path: `${MEDIA_ROUTE}/files/:id`,
     open: true,
-    answer: async ({ media }, q) => replyWithFile(q, await media.mediaFile(q.context, q.id("appId"), q.id("id"))),
+    handle: async ({ media }, request) =>
+      replyWithFile(request, await media.mediaFile(request.context, request.id("appId"), request.id("id"))),
   },
   {
     method: "PUT",
     path: `${MEDIA_ROUTE}/files/:id`,
     open: true,
-    answer: async ({ media }, q) =>
-      replyWithFile(q, await media.changeFile(q.context, q.id("appId"), q.id("id"), q.object(), q.ifMatch())),
+    handle: async ({ media }, request) =>
+      replyWithFile(
+        request,
+        await media.changeFile(
+          request.context,
+          request.id("appId"),
+          request.id("id"),
+          request.object(),
+          request.ifMatch(),
+        ),
+      ),
   },
   {
     method: "DELETE",
     path: `${MEDIA_ROUTE}/files/:id`,
     open: true,
-    answer: async ({ media }, q) => {
-      await media.deleteMediaFile(q.context, q.id("appId"), q.id("id"), q.ifMatch());
+    handle: async ({ media }, request) => {
+      await media.deleteMediaFile(request.context, request.id("appId"), request.id("id"), request.ifMatch());
       return { status: "FILE_DELETED" };
     },
   },
@@ -101,12 +135,12 @@ export const mediaRoutes: readonly Route[] = [
     method: "POST",
     path: `${MEDIA_ROUTE}/files/:id/link`,
     open: true,
-    answer: ({ media }, q) =>
+    handle: ({ media }, request) =>
       media.mediaLink(
-        q.context,
-        q.id("appId"),
-        q.id("id"),
-        q.object(flatShape(["expiresIn"]))["expiresIn"] ?? undefined,
+        request.context,
+        request.id("appId"),
+        request.id("id"),
+        request.object(flatShape(["expiresIn"]))["expiresIn"] ?? undefined,
       ),
   },
   ...rulesOf("file"),

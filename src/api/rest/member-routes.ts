@@ -14,92 +14,104 @@ const INVITATION_SHAPE = flatShape(
   ["id", "organizationId", "createdBy", "createdAt", "updatedAt", "expiresAt"],
 );
 
-const membersOf = (q: RestRequest, members: Member[]) => q.ofList(statedMembers(members), { members });
+const membersOf = (request: RestRequest, members: Member[]) => request.ofList(statedMembers(members), { members });
 
 export const memberRoutes: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/organizations",
-    answer: async ({ members }, q) => ({ organizations: await members.organizations(q.context) }),
+    handle: async ({ members }, request) => ({ organizations: await members.organizations(request.context) }),
   },
   {
     method: "POST",
     path: "/v1/organizations",
     http: 201,
-    answer: async ({ members }, q) => ({
-      organization: await members.createOrganization(q.context, q.object(ORGANIZATION_SHAPE)["name"]),
+    handle: async ({ members }, request) => ({
+      organization: await members.createOrganization(request.context, request.object(ORGANIZATION_SHAPE)["name"]),
     }),
   },
   {
     method: "GET",
     path: `${ORGANIZATION_PATH}/members`,
-    answer: async ({ members }, q) =>
-      membersOf(q, await members.organizationMembers(q.context, q.id("organizationId"))),
+    handle: async ({ members }, request) =>
+      membersOf(request, await members.organizationMembers(request.context, request.id("organizationId"))),
   },
   {
     method: "PUT",
     path: `${ORGANIZATION_PATH}/members/:userId`,
-    answer: async ({ members }, q) => {
-      const { role } = q.object(MEMBER_SHAPE);
-      const ids = [q.id("organizationId"), q.id("userId")] as const;
-      return membersOf(q, await members.setOrganizationMember(q.context, ...ids, role, q.ifMatch()));
+    handle: async ({ members }, request) => {
+      const { role } = request.object(MEMBER_SHAPE);
+      const ids = [request.id("organizationId"), request.id("userId")] as const;
+      return membersOf(request, await members.setOrganizationMember(request.context, ...ids, role, request.ifMatch()));
     },
   },
   {
     method: "DELETE",
     path: `${ORGANIZATION_PATH}/members/:userId`,
-    answer: async ({ members }, q) => {
-      const ids = [q.id("organizationId"), q.id("userId")] as const;
-      return membersOf(q, await members.removeOrganizationMember(q.context, ...ids, q.ifMatch()));
+    handle: async ({ members }, request) => {
+      const ids = [request.id("organizationId"), request.id("userId")] as const;
+      return membersOf(request, await members.removeOrganizationMember(request.context, ...ids, request.ifMatch()));
     },
   },
   {
     method: "POST",
     path: `${ORGANIZATION_PATH}/members/:userId/reset-link`,
     http: 201,
-    answer: ({ members }, q) => members.createResetLink(q.context, q.id("organizationId"), q.id("userId")),
+    handle: ({ members }, request) =>
+      members.createResetLink(request.context, request.id("organizationId"), request.id("userId")),
   },
   {
     method: "GET",
     path: `${APP}/members`,
-    answer: async ({ members }, q) => membersOf(q, await members.appMembers(q.context, q.id("appId"))),
+    handle: async ({ members }, request) =>
+      membersOf(request, await members.appMembers(request.context, request.id("appId"))),
   },
   {
     method: "PUT",
     path: `${APP}/members/:userId`,
-    answer: async ({ members }, q) => {
-      const { role } = q.object(MEMBER_SHAPE);
-      const ids = [q.id("appId"), q.id("userId")] as const;
-      return membersOf(q, await members.setAppMember(q.context, ...ids, role, q.ifMatch()));
+    handle: async ({ members }, request) => {
+      const { role } = request.object(MEMBER_SHAPE);
+      const ids = [request.id("appId"), request.id("userId")] as const;
+      return membersOf(request, await members.setAppMember(request.context, ...ids, role, request.ifMatch()));
     },
   },
   {
     method: "DELETE",
     path: `${APP}/members/:userId`,
-    answer: async ({ members }, q) => {
-      const ids = [q.id("appId"), q.id("userId")] as const;
-      return membersOf(q, await members.removeAppMember(q.context, ...ids, q.ifMatch()));
+    handle: async ({ members }, request) => {
+      const ids = [request.id("appId"), request.id("userId")] as const;
+      return membersOf(request, await members.removeAppMember(request.context, ...ids, request.ifMatch()));
     },
   },
   {
     method: "GET",
     path: `${ORGANIZATION_PATH}/invitations`,
-    answer: async ({ members }, q) => {
-      const invitations = await members.invitations(q.context, q.id("organizationId"), q.number("appId"));
-      return q.ofList(invitations, { invitations });
+    handle: async ({ members }, request) => {
+      const invitations = await members.invitations(
+        request.context,
+        request.id("organizationId"),
+        request.number("appId"),
+      );
+      return request.ofList(invitations, { invitations });
     },
   },
   {
     method: "POST",
     path: `${ORGANIZATION_PATH}/invitations`,
     http: 201,
-    answer: ({ members }, q) => members.createInvitation(q.context, q.id("organizationId"), q.object(INVITATION_SHAPE)),
+    handle: ({ members }, request) =>
+      members.createInvitation(request.context, request.id("organizationId"), request.object(INVITATION_SHAPE)),
   },
   {
     method: "DELETE",
     path: `${ORGANIZATION_PATH}/invitations/:invitationId`,
-    answer: async ({ members }, q) => {
-      await members.revokeInvitation(q.context, q.id("organizationId"), q.id("invitationId"), q.ifMatch());
+    handle: async ({ members }, request) => {
+      await members.revokeInvitation(
+        request.context,
+        request.id("organizationId"),
+        request.id("invitationId"),
+        request.ifMatch(),
+      );
       return { status: "INVITATION_REVOKED" };
     },
   },
@@ -108,8 +120,8 @@ export const memberRoutes: readonly Route[] = [
     path: "/v1/auth/invitations/accept",
     open: true,
     isForAnonymous: true,
-    answer: async ({ members }, q) => {
-      const { user, expiresAt } = await members.accept(q.context, q.object());
+    handle: async ({ members }, request) => {
+      const { user, expiresAt } = await members.accept(request.context, request.object());
       return { user, expiresAt };
     },
   },

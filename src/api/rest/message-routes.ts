@@ -9,55 +9,59 @@ export const messageRoutes: readonly Route[] = [
     method: "POST",
     path: `${COMMUNICATE_PATH}/email`,
     http: 202,
-    answer: ({ messages }, q) => messages.sendEmail(q.context, q.id("appId"), q.body),
+    handle: ({ messages }, request) => messages.sendEmail(request.context, request.id("appId"), request.body),
   },
   {
     method: "POST",
     path: `${COMMUNICATE_PATH}/email/batch`,
     http: 202,
-    answer: async ({ messages }, q) => ({ messages: await messages.batchSendEmail(q.context, q.id("appId"), q.body) }),
+    handle: async ({ messages }, request) => ({
+      messages: await messages.batchSendEmail(request.context, request.id("appId"), request.body),
+    }),
   },
   {
     method: "POST",
     path: `${COMMUNICATE_PATH}/sms`,
     http: 202,
-    answer: ({ messages }, q) => messages.sendSms(q.context, q.id("appId"), q.body),
+    handle: ({ messages }, request) => messages.sendSms(request.context, request.id("appId"), request.body),
   },
   {
     method: "POST",
     path: `${COMMUNICATE_PATH}/sms/batch`,
     http: 202,
-    answer: async ({ messages }, q) => ({ messages: await messages.batchSendSms(q.context, q.id("appId"), q.body) }),
+    handle: async ({ messages }, request) => ({
+      messages: await messages.batchSendSms(request.context, request.id("appId"), request.body),
+    }),
   },
   {
     method: "GET",
     path: `${COMMUNICATE_PATH}/messages`,
-    answer: ({ messages }, q) =>
+    handle: ({ messages }, request) =>
       messages.messages(
-        q.context,
-        q.id("appId"),
-        q.text("kind"),
-        q.text("status"),
-        q.number("limit"),
-        q.number("offset"),
+        request.context,
+        request.id("appId"),
+        request.text("kind"),
+        request.text("status"),
+        request.number("limit"),
+        request.number("offset"),
       ),
   },
   {
     method: "GET",
     path: `${COMMUNICATE_PATH}/messages/:messageId`,
-    answer: async ({ messages }, q) => ({
-      message: await messages.message(q.context, q.id("appId"), q.id("messageId")),
+    handle: async ({ messages }, request) => ({
+      message: await messages.message(request.context, request.id("appId"), request.id("messageId")),
     }),
   },
   {
     method: "POST",
     path: `${COMMUNICATE_PATH}/messages/:messageId/decide`,
-    answer: async ({ messages }, q) => ({
+    handle: async ({ messages }, request) => ({
       message: await messages.decideMessage(
-        q.context,
-        q.id("appId"),
-        q.id("messageId"),
-        q.object(flatShape(["decision"]))["decision"] as string,
+        request.context,
+        request.id("appId"),
+        request.id("messageId"),
+        request.object(flatShape(["decision"]))["decision"] as string,
       ),
     }),
   },

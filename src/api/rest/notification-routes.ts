@@ -6,15 +6,16 @@ import type { Route } from "./route.js";
 const APP = "/v1/apps/:appId";
 const NOTIFICATIONS_PATH = `${APP}/notifications`;
 
-const replyWithNotification = (q: RestRequest, notification: Notification) => q.at(notification, notification);
+const replyWithNotification = (request: RestRequest, notification: Notification) =>
+  request.at(notification, notification);
 
 export const notificationRoutes: readonly Route[] = [
   {
     method: "GET",
     path: NOTIFICATIONS_PATH,
-    answer: async ({ notifications }, q) => {
-      const page = [q.text("status"), q.number("limit"), q.number("offset")] as const;
-      const { entries } = await notifications.notifications(q.context, q.id("appId"), ...page);
+    handle: async ({ notifications }, request) => {
+      const page = [request.text("status"), request.number("limit"), request.number("offset")] as const;
+      const { entries } = await notifications.notifications(request.context, request.id("appId"), ...page);
       return { entries };
     },
   },
@@ -22,59 +23,73 @@ export const notificationRoutes: readonly Route[] = [
     method: "POST",
     path: NOTIFICATIONS_PATH,
     http: 201,
-    answer: async ({ notifications }, q) =>
-      replyWithNotification(q, await notifications.createNotification(q.context, q.id("appId"), q.body)),
+    handle: async ({ notifications }, request) =>
+      replyWithNotification(
+        request,
+        await notifications.createNotification(request.context, request.id("appId"), request.body),
+      ),
   },
   {
     method: "POST",
     path: `${NOTIFICATIONS_PATH}/batch`,
     http: 201,
-    answer: async ({ notifications }, q) => ({
-      entries: await notifications.createNotifications(q.context, q.id("appId"), q.body),
+    handle: async ({ notifications }, request) => ({
+      entries: await notifications.createNotifications(request.context, request.id("appId"), request.body),
     }),
   },
   {
     method: "POST",
     path: `${NOTIFICATIONS_PATH}/read`,
     bodyField: "ids",
-    answer: ({ notifications }, q) => notifications.markNotificationsRead(q.context, q.id("appId"), q.body),
+    handle: ({ notifications }, request) =>
+      notifications.markNotificationsRead(request.context, request.id("appId"), request.body),
   },
   {
     method: "GET",
     path: `${NOTIFICATIONS_PATH}/unread`,
-    answer: ({ notifications }, q) => notifications.unreadNotifications(q.context, q.id("appId")),
+    handle: ({ notifications }, request) => notifications.unreadNotifications(request.context, request.id("appId")),
   },
   {
     method: "PUT",
     path: `${NOTIFICATIONS_PATH}/:notificationId`,
-    answer: async ({ notifications }, q) => {
-      const ids = [q.id("appId"), q.id("notificationId")] as const;
-      return replyWithNotification(q, await notifications.updateNotification(q.context, ...ids, q.body, q.ifMatch()));
+    handle: async ({ notifications }, request) => {
+      const ids = [request.id("appId"), request.id("notificationId")] as const;
+      return replyWithNotification(
+        request,
+        await notifications.updateNotification(request.context, ...ids, request.body, request.ifMatch()),
+      );
     },
   },
   {
     method: "DELETE",
     path: `${NOTIFICATIONS_PATH}/:notificationId`,
-    answer: async ({ notifications }, q) => {
-      await notifications.deleteNotification(q.context, q.id("appId"), q.id("notificationId"), q.ifMatch());
+    handle: async ({ notifications }, request) => {
+      await notifications.deleteNotification(
+        request.context,
+        request.id("appId"),
+        request.id("notificationId"),
+        request.ifMatch(),
+      );
       return { status: "NOTIFICATION_DELETED" };
     },
   },
   {
     method: "GET",
     path: `${APP}/push/subscriptions`,
-    answer: ({ notifications }, q) => notifications.pushSubscriptions(q.context, q.id("appId")),
+    handle: ({ notifications }, request) => notifications.pushSubscriptions(request.context, request.id("appId")),
   },
   {
     method: "POST",
     path: `${APP}/push/subscriptions`,
     http: 201,
-    answer: ({ notifications }, q) => notifications.addPushSubscription(q.context, q.id("appId"), q.body),
+    handle: ({ notifications }, request) =>
+      notifications.addPushSubscription(request.context, request.id("appId"), request.body),
   },
   {
     method: "DELETE",
     path: `${APP}/push/subscriptions`,
     stateless: true,
-    answer: ({ notifications }, q) => notifications.removePushSubscription(q.context, q.id("appId"), q.body),
+    handle: ({ notifications }, request) =>
+      notifications.removePushSubscription(request.context, request.id("appId"), request.body),
   },
 ];

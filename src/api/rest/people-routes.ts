@@ -13,71 +13,87 @@ const NEW_TOKEN = flatShape(
   ["id", "createdAt", "updatedAt", "lastUsedAt", "lastUsedAddress"],
 );
 
-const administratorsOf = (q: RestRequest, administrators: Administrator[]) =>
-  q.ofList(administrators, { administrators });
-const editorsOf = (q: RestRequest, editors: Editor[]) => q.ofList(editors, { editors });
+const administratorsOf = (request: RestRequest, administrators: Administrator[]) =>
+  request.ofList(administrators, { administrators });
+const editorsOf = (request: RestRequest, editors: Editor[]) => request.ofList(editors, { editors });
 
 export const peopleRoutes: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/admin/users",
     http: 201,
-    answer: ({ apps }, q) => apps.createUser(q.context, q.object()),
+    handle: ({ apps }, request) => apps.createUser(request.context, request.object()),
   },
   {
     method: "GET",
     path: "/v1/admin/administrators",
-    answer: async ({ administrators }, q) => administratorsOf(q, await administrators.administrators(q.context)),
+    handle: async ({ administrators }, request) =>
+      administratorsOf(request, await administrators.administrators(request.context)),
   },
   {
     method: "PUT",
     path: "/v1/admin/administrators/:userId",
     stateless: true,
-    answer: async ({ administrators }, q) =>
-      administratorsOf(q, await administrators.addAdministrator(q.context, q.id("userId"))),
+    handle: async ({ administrators }, request) =>
+      administratorsOf(request, await administrators.addAdministrator(request.context, request.id("userId"))),
   },
   {
     method: "DELETE",
     path: "/v1/admin/administrators/:userId",
-    answer: async ({ administrators }, q) =>
-      administratorsOf(q, await administrators.removeAdministrator(q.context, q.id("userId"), q.ifMatch())),
+    handle: async ({ administrators }, request) =>
+      administratorsOf(
+        request,
+        await administrators.removeAdministrator(request.context, request.id("userId"), request.ifMatch()),
+      ),
   },
   {
     method: "GET",
     path: `${APP}/editors`,
-    answer: async ({ apps }, q) => editorsOf(q, await apps.editors(q.context, q.id("appId"))),
+    handle: async ({ apps }, request) => editorsOf(request, await apps.editors(request.context, request.id("appId"))),
   },
   {
     method: "POST",
     path: `${APP}/editors`,
-    answer: async ({ apps }, q) =>
-      editorsOf(q, await apps.addEditor(q.context, q.id("appId"), q.object(EDITOR_SHAPE)["userId"])),
+    handle: async ({ apps }, request) =>
+      editorsOf(
+        request,
+        await apps.addEditor(request.context, request.id("appId"), request.object(EDITOR_SHAPE)["userId"]),
+      ),
   },
   {
     method: "DELETE",
     path: `${APP}/editors`,
-    answer: async ({ apps }, q) =>
-      editorsOf(q, await apps.removeEditor(q.context, q.id("appId"), q.object(EDITOR_SHAPE)["userId"], q.ifMatch())),
+    handle: async ({ apps }, request) =>
+      editorsOf(
+        request,
+        await apps.removeEditor(
+          request.context,
+          request.id("appId"),
+          request.object(EDITOR_SHAPE)["userId"],
+          request.ifMatch(),
+        ),
+      ),
   },
   {
     method: "GET",
     path: `${APP}/tokens`,
-    answer: async (resolvers, q) => {
-      const tokens = await resolvers.tokens.tokens(q.context, q.id("appId"));
-      return q.ofList(tokens, { tokens });
+    handle: async (resolvers, request) => {
+      const tokens = await resolvers.tokens.tokens(request.context, request.id("appId"));
+      return request.ofList(tokens, { tokens });
     },
   },
   {
     method: "POST",
     path: `${APP}/tokens`,
     http: 201,
-    answer: ({ tokens }, q) => tokens.createToken(q.context, q.id("appId"), q.object(NEW_TOKEN)),
+    handle: ({ tokens }, request) =>
+      tokens.createToken(request.context, request.id("appId"), request.object(NEW_TOKEN)),
   },
   {
     method: "DELETE",
     path: `${APP}/tokens/:tokenId`,
-    answer: async ({ tokens }, q) => {
-      await tokens.revokeToken(q.context, q.id("appId"), q.id("tokenId"), q.ifMatch());
+    handle: async ({ tokens }, request) => {
+      await tokens.revokeToken(request.context, request.id("appId"), request.id("tokenId"), request.ifMatch());
       return { status: "TOKEN_REVOKED" };
     },
   },

@@ -46,7 +46,7 @@ export function registerRest(
   routes: readonly Route[],
   { resolvers, tracing }: { resolvers: Resolvers; tracing: RequestTracing },
 ): void {
-  for (const { method, path, http = 200, answer, open, stateless, bodyLimit, isReport } of routes) {
+  for (const { method, path, http = 200, handle: answer, open, stateless, bodyLimit, isReport } of routes) {
     app.route({
       method,
       url: path,

@@ -22,5 +22,5 @@ export interface Route {
   /** True for a route of anonymous callers, whose request itself proves their identity. Such a route is `open` too. */
   isForAnonymous?: true;
   /** Calls the resolver and builds the body of the response. */
-  answer: (resolvers: Resolvers, request: RestRequest) => Promise<object>;
+  handle: (resolvers: Resolvers, request: RestRequest) => Promise<object>;
 }

@@ -11,11 +11,11 @@ const ACTIONS = "/v3/apps/:appId/actions";
 const COPY_BY_NAME: Readonly<Record<string, Copy>> = { draft: "master", live: "production" };
 
 /** Returns the last arguments of `run`: no own idempotency key, because the header has it, no `by`, and the version in `?copy=`. */
-function copyToRun(q: RestRequest): [undefined, undefined, Copy | undefined] {
-  const text = q.text("copy");
+function copyToRun(request: RestRequest): [undefined, undefined, Copy | undefined] {
+  const text = request.text("copy");
   const copy = text === undefined ? undefined : COPY_BY_NAME[text];
   if (text !== undefined && !copy) {
-    q.context.deferred ??= new ActionError(
+    request.context.deferred ??= new ActionError(
       "REQUEST_INVALID",
       `copy must be draft or live (got ${describeValue(text)})`,
     );
@@ -28,49 +28,65 @@ export const runRoutes: readonly Route[] = [
     method: "POST",
     path: `${ACTIONS}/:nameOrId/run`,
     http: 202,
-    answer: async ({ runs }, q) => ({
+    handle: async ({ runs }, request) => ({
       status: "ACTION_QUEUED",
-      ...(await runs.runAction(q.context, q.id("appId"), q.reference("nameOrId"), q.body, ...copyToRun(q))),
+      ...(await runs.runAction(
+        request.context,
+        request.id("appId"),
+        request.reference("nameOrId"),
+        request.body,
+        ...copyToRun(request),
+      )),
     }),
   },
   {
     method: "POST",
     path: `${ACTIONS}/:nameOrId/runWithResult`,
-    answer: async ({ runs }, q) => ({
+    handle: async ({ runs }, request) => ({
       status: "ACTION_EXECUTED",
-      ...(await runs.runActionWithResult(q.context, q.id("appId"), q.reference("nameOrId"), q.body, ...copyToRun(q))),
+      ...(await runs.runActionWithResult(
+        request.context,
+        request.id("appId"),
+        request.reference("nameOrId"),
+        request.body,
+        ...copyToRun(request),
+      )),
     }),
   },
   {
     method: "GET",
     path: "/v3/apps/:appId/runs/:runId/console",
-    answer: async ({ runs }, q) => ({
+    handle: async ({ runs }, request) => ({
       status: "CONSOLE_LISTED",
-      lines: await runs.runConsole(q.context, q.id("appId"), q.id("runId")),
+      lines: await runs.runConsole(request.context, request.id("appId"), request.id("runId")),
     }),
   },
   {
     method: "POST",
     path: "/v3/apps/:appId/runs/:runId/cancel",
-    answer: async ({ runs }, q) => {
-      await runs.cancelRun(q.context, q.id("appId"), q.id("runId"));
+    handle: async ({ runs }, request) => {
+      await runs.cancelRun(request.context, request.id("appId"), request.id("runId"));
       return { status: "RUN_CANCELLED" };
     },
   },
   {
     method: "GET",
     path: "/v3/apps/:appId/backlog",
-    answer: async ({ queue }, q) => ({
+    handle: async ({ queue }, request) => ({
       status: "BACKLOG_RETRIEVED",
-      backlog: await queue.backlog(q.context, q.id("appId")),
+      backlog: await queue.backlog(request.context, request.id("appId")),
     }),
   },
   {
     method: "POST",
     path: "/v3/apps/:appId/backlog/cancel",
-    answer: async ({ queue }, q) => ({
+    handle: async ({ queue }, request) => ({
       status: "BACKLOG_CANCELLED",
-      ...(await queue.cancelBacklog(q.context, q.id("appId"), q.object(flatShape(["actionId"]))["actionId"] as number)),
+      ...(await queue.cancelBacklog(
+        request.context,
+        request.id("appId"),
+        request.object(flatShape(["actionId"]))["actionId"] as number,
+      )),
     }),
   },
 ];

@@ -8,30 +8,40 @@ export const sessionRoutes: readonly Route[] = [
   {
     method: "GET",
     path: SESSION_ROUTE,
-    answer: async ({ sessions }, q) => ({ session: await sessions.appSession(q.context, q.id("appId")) }),
+    handle: async ({ sessions }, request) => ({
+      session: await sessions.appSession(request.context, request.id("appId")),
+    }),
   },
   {
     method: "POST",
     path: SESSION_ROUTE,
-    answer: async ({ sessions }, q) => ({ session: await sessions.authorize(q.context, q.id("appId"), q.object()) }),
+    handle: async ({ sessions }, request) => ({
+      session: await sessions.authorize(request.context, request.id("appId"), request.object()),
+    }),
   },
   {
     method: "POST",
     path: `${SESSION_ROUTE}/verify`,
-    answer: ({ sessions }, q) => sessions.verify(q.context, q.id("appId"), q.object()),
+    handle: ({ sessions }, request) => sessions.verify(request.context, request.id("appId"), request.object()),
   },
   {
     method: "PUT",
     path: SESSION_ROUTE,
     stateless: true,
-    answer: async ({ sessions }, q) => ({
-      session: await sessions.setSessionLocale(q.context, q.id("appId"), q.object(flatShape(["locale"]))["locale"]),
+    handle: async ({ sessions }, request) => ({
+      session: await sessions.setSessionLocale(
+        request.context,
+        request.id("appId"),
+        request.object(flatShape(["locale"]))["locale"],
+      ),
     }),
   },
   {
     method: "DELETE",
     path: SESSION_ROUTE,
     stateless: true,
-    answer: async ({ sessions }, q) => ({ session: await sessions.logoutAppUser(q.context, q.id("appId")) }),
+    handle: async ({ sessions }, request) => ({
+      session: await sessions.logoutAppUser(request.context, request.id("appId")),
+    }),
   },
 ];

@@ -12,45 +12,61 @@ const detailsOf = (statusList: readonly SettingStatus[]) =>
   );
 
 export const settingRoutes: readonly Route[] = [
-  { method: "GET", path: SETTINGS_ROUTE, answer: ({ settings }, q) => settings.settings(q.context, q.id("appId")) },
+  {
+    method: "GET",
+    path: SETTINGS_ROUTE,
+    handle: ({ settings }, request) => settings.settings(request.context, request.id("appId")),
+  },
   {
     method: "POST",
     path: SETTINGS_ROUTE,
-    answer: ({ settings }, q) => settings.setSettings(q.context, q.id("appId"), q.body, q.ifMatch()),
+    handle: ({ settings }, request) =>
+      settings.setSettings(request.context, request.id("appId"), request.body, request.ifMatch()),
   },
   {
     method: "DELETE",
     path: SETTINGS_ROUTE,
-    answer: ({ settings }, q) =>
-      settings.deleteSettings(q.context, q.id("appId"), q.object(flatShape(["keys"]))["keys"], q.ifMatch()),
+    handle: ({ settings }, request) =>
+      settings.deleteSettings(
+        request.context,
+        request.id("appId"),
+        request.object(flatShape(["keys"]))["keys"],
+        request.ifMatch(),
+      ),
   },
   {
     method: "POST",
     path: `${SETTINGS_ROUTE}/secure`,
-    answer: async ({ settings }, q) => {
-      const { settingKey, value } = q.object(flatShape(["settingKey", "value"]));
-      return { key: await settings.setSecureField(q.context, q.id("appId"), settingKey, value, q.ifMatch()) };
+    handle: async ({ settings }, request) => {
+      const { settingKey, value } = request.object(flatShape(["settingKey", "value"]));
+      return {
+        key: await settings.setSecureField(request.context, request.id("appId"), settingKey, value, request.ifMatch()),
+      };
     },
   },
   {
     method: "PUT",
     path: `${SETTINGS_ROUTE}/secrecy`,
-    answer: async ({ settings }, q) => {
-      const { keys, secret } = q.object(flatShape(["keys", "secret"]));
-      return { details: detailsOf(await settings.markSettings(q.context, q.id("appId"), keys, secret, q.ifMatch())) };
+    handle: async ({ settings }, request) => {
+      const { keys, secret } = request.object(flatShape(["keys", "secret"]));
+      return {
+        details: detailsOf(
+          await settings.markSettings(request.context, request.id("appId"), keys, secret, request.ifMatch()),
+        ),
+      };
     },
   },
   {
     method: "GET",
     path: `${SETTINGS_ROUTE}/use`,
-    answer: ({ settings }, q) => settings.settingsUse(q.context, q.id("appId"), q.text("key")),
+    handle: ({ settings }, request) => settings.settingsUse(request.context, request.id("appId"), request.text("key")),
   },
   {
     method: "GET",
     path: `${SETTINGS_ROUTE}/status`,
-    answer: async ({ settings }, q) => {
-      const withDetails = q.flag("details");
-      const statusList = await settings.settingsStatus(q.context, q.id("appId"), q.strings("keys"));
+    handle: async ({ settings }, request) => {
+      const withDetails = request.flag("details");
+      const statusList = await settings.settingsStatus(request.context, request.id("appId"), request.strings("keys"));
       const configured = Object.fromEntries(statusList.map((status) => [status.key, status.configured]));
       return withDetails ? { configured, details: detailsOf(statusList) } : { configured };
     },

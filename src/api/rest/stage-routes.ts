@@ -8,46 +8,60 @@ export const stageRoutes: readonly Route[] = [
   {
     method: "GET",
     path: `${APP}/stages`,
-    answer: async ({ stages }, q) => ({ stages: await stages.stages(q.context, q.id("appId")) }),
+    handle: async ({ stages }, request) => ({ stages: await stages.stages(request.context, request.id("appId")) }),
   },
   {
     method: "POST",
     path: `${APP}/stages`,
     http: 201,
-    answer: async ({ stages }, q) => ({ app: await stages.createStageOf(q.context, q.id("appId"), q.body) }),
+    handle: async ({ stages }, request) => ({
+      app: await stages.createStageOf(request.context, request.id("appId"), request.body),
+    }),
   },
   {
     method: "DELETE",
     path: `${APP}/stages/:stageAppId`,
     stateless: true,
-    answer: async ({ stages }, q) => {
-      await stages.removeStage(q.context, q.id("appId"), q.id("stageAppId"));
+    handle: async ({ stages }, request) => {
+      await stages.removeStage(request.context, request.id("appId"), request.id("stageAppId"));
       return { status: "STAGE_REMOVED" };
     },
   },
   {
     method: "GET",
     path: `${APP}/promotions`,
-    answer: async ({ stages }, q) => ({ promotions: await stages.promotions(q.context, q.id("appId")) }),
+    handle: async ({ stages }, request) => ({
+      promotions: await stages.promotions(request.context, request.id("appId")),
+    }),
   },
   {
     method: "POST",
     path: `${APP}/promotions`,
     http: 201,
-    answer: async ({ stages }, q) => {
-      const { fromAppId } = q.object(flatShape(["fromAppId"]));
-      const [isPlan, precondition] = [q.flag("plan"), q.ifMatch()];
-      const { plan, promotion, tag } = await stages.promote(q.context, q.id("appId"), fromAppId, isPlan, precondition);
-      if (isPlan) q.context.http = 200;
-      return q.at({ updatedAt: tag! }, isPlan ? { plan } : { promotion });
+    handle: async ({ stages }, request) => {
+      const { fromAppId } = request.object(flatShape(["fromAppId"]));
+      const [isPlan, precondition] = [request.flag("plan"), request.ifMatch()];
+      const { plan, promotion, tag } = await stages.promote(
+        request.context,
+        request.id("appId"),
+        fromAppId,
+        isPlan,
+        precondition,
+      );
+      if (isPlan) request.context.http = 200;
+      return request.at({ updatedAt: tag! }, isPlan ? { plan } : { promotion });
     },
   },
   {
     method: "POST",
     path: `${APP}/promotions/:promotionId/rollback`,
     http: 201,
-    answer: async ({ stages }, q) => {
-      const { promotion } = await stages.rollbackPromotion(q.context, q.id("appId"), q.id("promotionId"));
+    handle: async ({ stages }, request) => {
+      const { promotion } = await stages.rollbackPromotion(
+        request.context,
+        request.id("appId"),
+        request.id("promotionId"),
+      );
       return { promotion };
     },
   },

@@ -10,52 +10,58 @@ export const triggerRoutes: readonly Route[] = [
   {
     method: "GET",
     path: SCHEDULES_ROUTE,
-    answer: ({ schedulePause }, q) => schedulePause.schedulePause(q.context, q.id("appId")),
+    handle: ({ schedulePause }, request) => schedulePause.schedulePause(request.context, request.id("appId")),
   },
   {
     method: "POST",
     path: `${SCHEDULES_ROUTE}/pause`,
-    answer: ({ schedulePause }, q) => schedulePause.pauseSchedules(q.context, q.id("appId")),
+    handle: ({ schedulePause }, request) => schedulePause.pauseSchedules(request.context, request.id("appId")),
   },
   {
     method: "POST",
     path: `${SCHEDULES_ROUTE}/resume`,
-    answer: ({ schedulePause }, q) => schedulePause.resumeSchedules(q.context, q.id("appId")),
+    handle: ({ schedulePause }, request) => schedulePause.resumeSchedules(request.context, request.id("appId")),
   },
   {
     method: "POST",
     path: "/v1/apps/:appId/logs",
     http: 201,
-    answer: async ({ triggers }, q) => ({ log: await triggers.addLogEvent(q.context, q.id("appId"), q.body) }),
+    handle: async ({ triggers }, request) => ({
+      log: await triggers.addLogEvent(request.context, request.id("appId"), request.body),
+    }),
   },
   {
     method: "POST",
     path: `${APP}/triggers/backtest`,
-    answer: async ({ triggers }, q) => ({
+    handle: async ({ triggers }, request) => ({
       status: "TRIGGER_TESTED",
-      ...(await triggers.backtestTrigger(q.context, q.id("appId"), q.object(flatShape(["where"]))["where"])),
+      ...(await triggers.backtestTrigger(
+        request.context,
+        request.id("appId"),
+        request.object(flatShape(["where"]))["where"],
+      )),
     }),
   },
   {
     method: "GET",
     path: `${APP}/schedule/preview`,
-    answer: async ({ triggers }, q) => ({
+    handle: async ({ triggers }, request) => ({
       status: "SCHEDULE_PREVIEWED",
       ...(await triggers.nextRuns(
-        q.context,
-        q.id("appId"),
-        q.text("frequency") ?? "",
-        q.text("timezone"),
-        q.number("count"),
+        request.context,
+        request.id("appId"),
+        request.text("frequency") ?? "",
+        request.text("timezone"),
+        request.number("count"),
       )),
     }),
   },
   {
     method: "GET",
     path: `${APP}/schedule/week`,
-    answer: async ({ triggers }, q) => ({
+    handle: async ({ triggers }, request) => ({
       status: "SCHEDULE_LISTED",
-      ...(await triggers.scheduleWeek(q.context, q.id("appId"))),
+      ...(await triggers.scheduleWeek(request.context, request.id("appId"))),
     }),
   },
 ];

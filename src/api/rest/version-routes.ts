@@ -13,14 +13,14 @@ export const versionRoutes: readonly Route[] = [
   {
     method: "GET",
     path: `${ACTION}/versions`,
-    answer: async ({ versions }, q) => {
-      const onlyPublished = q.flag("published");
-      const ids = [q.id("appId"), q.id("actionId")] as const;
+    handle: async ({ versions }, request) => {
+      const onlyPublished = request.flag("published");
+      const ids = [request.id("appId"), request.id("actionId")] as const;
       const list = await versions.actionVersions(
-        q.context,
+        request.context,
         ...ids,
-        q.number("limit"),
-        q.number("offset"),
+        request.number("limit"),
+        request.number("offset"),
         onlyPublished,
       );
       // The specification names all fields of a summary. Only the list of published versions also has the time of a publish.
@@ -31,39 +31,44 @@ export const versionRoutes: readonly Route[] = [
   {
     method: "GET",
     path: `${ACTION}/versions/:versionId`,
-    answer: async ({ versions }, q) => ({
+    handle: async ({ versions }, request) => ({
       status: "VERSION_RETRIEVED",
-      version: await versions.actionVersion(q.context, q.id("appId"), q.id("actionId"), q.id("versionId")),
+      version: await versions.actionVersion(
+        request.context,
+        request.id("appId"),
+        request.id("actionId"),
+        request.id("versionId"),
+      ),
     }),
   },
   {
     method: "POST",
     path: `${ACTION}/versions/:versionId/restore`,
     warns: true,
-    answer: async ({ versions }, q) => {
-      const ids = [q.id("appId"), q.id("actionId"), q.id("versionId")] as const;
-      const restoredAction = await versions.restoreActionVersion(q.context, ...ids, q.ifMatch());
+    handle: async ({ versions }, request) => {
+      const ids = [request.id("appId"), request.id("actionId"), request.id("versionId")] as const;
+      const restoredAction = await versions.restoreActionVersion(request.context, ...ids, request.ifMatch());
       const { action } = restoredAction as { action: Action };
-      return q.at(action, { status: "ACTION_RESTORED", ...restoredAction, ...withWarnings(action) });
+      return request.at(action, { status: "ACTION_RESTORED", ...restoredAction, ...withWarnings(action) });
     },
   },
   {
     method: "GET",
     path: `${ACTION}/versions/:versionId/diff`,
-    answer: async ({ versions }, q) => {
-      const ids = [q.id("appId"), q.id("actionId"), q.id("versionId")] as const;
+    handle: async ({ versions }, request) => {
+      const ids = [request.id("appId"), request.id("actionId"), request.id("versionId")] as const;
       return {
         status: "VERSIONS_COMPARED",
-        diff: diffOf(await versions.actionVersionDiff(q.context, ...ids, q.text("against"))),
+        diff: diffOf(await versions.actionVersionDiff(request.context, ...ids, request.text("against"))),
       };
     },
   },
   {
     method: "GET",
     path: `${ACTION}/diff`,
-    answer: async ({ versions }, q) => ({
+    handle: async ({ versions }, request) => ({
       status: "COPIES_COMPARED",
-      diff: diffOf(await versions.actionDiff(q.context, q.id("appId"), q.id("actionId"))),
+      diff: diffOf(await versions.actionDiff(request.context, request.id("appId"), request.id("actionId"))),
     }),
   },
 ];

@@ -8,14 +8,18 @@ export const visitorRoutes: readonly Route[] = [
   {
     method: "GET",
     path: `${APP}/origins`,
-    answer: async ({ visitors }, q) => ({ origins: await visitors.appOrigins(q.context, q.id("appId")) }),
+    handle: async ({ visitors }, request) => ({
+      origins: await visitors.appOrigins(request.context, request.id("appId")),
+    }),
   },
   {
     method: "PUT",
     path: `${APP}/origins`,
-    answer: async ({ visitors }, q) => {
-      const { origins } = q.object(flatShape(["origins"]));
-      return { origins: await visitors.setAppOrigins(q.context, q.id("appId"), origins, q.ifMatch()) };
+    handle: async ({ visitors }, request) => {
+      const { origins } = request.object(flatShape(["origins"]));
+      return {
+        origins: await visitors.setAppOrigins(request.context, request.id("appId"), origins, request.ifMatch()),
+      };
     },
   },
   {
@@ -24,6 +28,6 @@ export const visitorRoutes: readonly Route[] = [
     http: 201,
     open: true,
     isForAnonymous: true,
-    answer: ({ visitors }, q) => visitors.createVisitor(q.context, q.id("appId")),
+    handle: ({ visitors }, request) => visitors.createVisitor(request.context, request.id("appId")),
   },
 ];

@@ -7,8 +7,16 @@ export interface Diagnostic {
   advice: string | null;
 }
 
-export const noProblem = (what: string, says: string): Diagnostic => ({ what, says, advice: null });
-export const createDiagnostic = (what: string, says: string, advice: string): Diagnostic => ({ what, says, advice });
+export const noProblem = (subject: string, description: string): Diagnostic => ({
+  what: subject,
+  says: description,
+  advice: null,
+});
+export const createDiagnostic = (subject: string, description: string, advice: string): Diagnostic => ({
+  what: subject,
+  says: description,
+  advice,
+});
 
 /** Returns two lines for a problem, and one line otherwise. */
 export function diagnosticLines({ what, says, advice }: Diagnostic): string {

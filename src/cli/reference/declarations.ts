@@ -43,7 +43,7 @@ function bodyOf(source: string, name: string): string[] | null {
   const lines = source.split("\n");
   const start = lines.findIndex((line) => headOf(line)?.kind === "interface" && headOf(line)?.name === name);
   if (start < 0) return null;
-  const bodyEnd = lines.findIndex((line, at) => at > start && line === "}");
+  const bodyEnd = lines.findIndex((line, index) => index > start && line === "}");
   return lines.slice(start + 1, bodyEnd);
 }
 

@@ -70,13 +70,13 @@ function dataFolder(root: string | null, isThrowAway: boolean): string {
   return isThrowAway ? mkdtempSync(join(tmpdir(), "svc-dev-server-")) : folder;
 }
 
-/** @throws the reason of `over` if it is aborted first */
-async function waitUntilServerReady(url: string, failedStart: Promise<never>, over: AbortSignal): Promise<void> {
+/** @throws the reason of `stopSignal` if it is aborted first */
+async function waitUntilServerReady(url: string, failedStart: Promise<never>, stopSignal: AbortSignal): Promise<void> {
   const deadline = Date.now() + START_LIMIT_MS;
   for (;;) {
-    over.throwIfAborted();
+    stopSignal.throwIfAborted();
     const isReady = await Promise.race([
-      fetch(`${url}/health/ready`, { signal: over }).then(
+      fetch(`${url}/health/ready`, { signal: stopSignal }).then(
         ({ ok }) => ok,
         () => false,
       ),
@@ -102,13 +102,13 @@ function collectOutput(child: ChildProcess): () => string {
  * Starts the service.
  * @param root root of the project; null for a service that leaves no data in the project
  * @param port port of an earlier start, or null for any free port
- * @param over aborts the start
+ * @param stopSignal aborts the start
  * @throws CliError if the service does not start
  */
 export async function startLocalServer(
   root: string | null,
   { isThrowAway, port, env: input }: { isThrowAway: boolean; port: number | null; env: Environment },
-  over: AbortSignal,
+  stopSignal: AbortSignal,
 ): Promise<LocalServer> {
   const dataDir = dataFolder(root, isThrowAway);
   const chosenPort = port ?? (await freePort());
@@ -138,7 +138,7 @@ export async function startLocalServer(
     if (isThrowAway) rmSync(dataDir, { recursive: true, force: true });
   };
   try {
-    await waitUntilServerReady(url, failed, over);
+    await waitUntilServerReady(url, failed, stopSignal);
     const { appId, tokens } = JSON.parse(readFileSync(join(dataDir, CREDENTIALS_FILE), "utf8"));
     return { url, app: appId, token: tokens.editor, failed, stop };
   } catch (error) {

@@ -47,11 +47,11 @@ export class CommandOutput {
 
   /** Columns of equal width. */
   table(rows: readonly (readonly string[])[]): void {
-    const widths = (rows[0] ?? []).map((_, at) => Math.max(...rows.map((row) => row[at]?.length ?? 0)));
+    const widths = (rows[0] ?? []).map((_, index) => Math.max(...rows.map((row) => row[index]?.length ?? 0)));
     for (const row of rows)
       this.line(
         row
-          .map((cell, at) => cell.padEnd(widths[at]!))
+          .map((cell, index) => cell.padEnd(widths[index]!))
           .join("  ")
           .trimEnd(),
       );

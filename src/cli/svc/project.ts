@@ -149,9 +149,9 @@ export class Project {
     if (bodyOf(text) !== code) return stack;
     const lines = linesOfBody(text);
     const parts = stack.split(`${name}.js:`);
-    const placed = parts.slice(1).map((rest, at) => {
+    const placed = parts.slice(1).map((rest, index) => {
       // The name may also be the end of another file's name.
-      if (!"( \n".includes(parts[at]!.slice(-1))) return `${name}.js:${rest}`;
+      if (!"( \n".includes(parts[index]!.slice(-1))) return `${name}.js:${rest}`;
       const line = Number.parseInt(rest, 10);
       const sourceLine = lines[line - 1];
       return sourceLine === undefined

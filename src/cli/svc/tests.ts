@@ -48,10 +48,10 @@ async function createPreview({ client }: Session): Promise<number> {
 async function openTestApp(
   session: Session,
   project: Project,
-  over: AbortSignal,
+  stopSignal: AbortSignal,
   { onService, isRepeated }: TestOptions,
 ): Promise<TestApp> {
-  if (onService) return openTestService(session, project, over);
+  if (onService) return openTestService(session, project, stopSignal);
   const { client, output } = session;
   let app: number;
   try {
@@ -63,7 +63,7 @@ async function openTestApp(
         "this token may not create a throw-away app for the tests; run svc test without --watch, or svc dev in another terminal",
       );
     output.note("This token may not create a throw-away app: the tests run in a service on this machine.");
-    return openTestService(session, project, over);
+    return openTestService(session, project, stopSignal);
   }
   const previewClient = session.clientFor({ ...client.target, app });
   const token = await client.token();
@@ -82,10 +82,10 @@ async function openTestApp(
 }
 
 /** Starts a service whose only app has the folder's definitions. Needs no token and no other service. */
-async function openTestService(session: Session, project: Project, over: AbortSignal): Promise<TestApp> {
+async function openTestService(session: Session, project: Project, stopSignal: AbortSignal): Promise<TestApp> {
   const { client, output, surroundings } = session;
   output.note("Starting a service …");
-  const server = await startLocalServer(null, { isThrowAway: true, port: null, env: surroundings.env }, over);
+  const server = await startLocalServer(null, { isThrowAway: true, port: null, env: surroundings.env }, stopSignal);
   const localSession = session.clientFor({ ...client.target, url: server.url, app: server.app });
   const send: SendRequest = (method, path, request = {}) =>
     localSession.request(method, path, { ...request, token: server.token });
@@ -107,7 +107,7 @@ async function withTestApp(
   session: Session,
   project: Project,
   options: TestOptions,
-  work: (sendRequest: SendRequest, over: AbortSignal) => Promise<void>,
+  work: (sendRequest: SendRequest, stopSignal: AbortSignal) => Promise<void>,
 ): Promise<void> {
   const interruption = new AbortController();
   const over = interruption.signal;
@@ -156,18 +156,21 @@ async function readResults(sendRequest: SendRequest, runId: number, results: Tes
     const [head, at] = FAILED_TEST.exec(text) ?? [];
     if (head !== undefined) stacksByTest.set(Number(at), text.slice(head.length));
   }
-  return results.map((result, at) => ({ ...result, ...(stacksByTest.has(at) && { error: stacksByTest.get(at)! }) }));
+  return results.map((result, index) => ({
+    ...result,
+    ...(stacksByTest.has(index) && { error: stacksByTest.get(index)! }),
+  }));
 }
 
-/** Runs an action that exists only for this run. @throws the reason of `over` once it is aborted */
+/** Runs an action that exists only for this run. @throws the reason of `stopSignal` once it is aborted */
 async function runOnce(
   sendRequest: SendRequest,
   action: ReturnType<typeof testAction>,
-  over: AbortSignal,
+  stopSignal: AbortSignal,
 ): Promise<TestResult[]> {
   const { body: made } = await sendRequest("POST", ACTIONS, { body: action });
   try {
-    over.throwIfAborted();
+    stopSignal.throwIfAborted();
     const query = { copy: "draft" };
     const { body: started } = await sendRequest("POST", `${ACTIONS}/${made.action.id}/run`, { query, body: {} });
     for (;;) {
@@ -176,7 +179,7 @@ async function runOnce(
       if (state === "completed") return readResults(sendRequest, started.runId, log.data.result.data);
       if (!["queued", "running"].includes(state))
         throw new CliError(`the test run is ${state}: ${log?.data?.error?.message ?? ""}`);
-      over.throwIfAborted();
+      stopSignal.throwIfAborted();
       await delay(POLL_MS);
     }
   } finally {
@@ -198,11 +201,11 @@ export async function runTests(
   });
   if (testFiles.length === 0) throw wrongUse("there is no actions/<name>/action.test.ts");
   const results: TestResult[] = [];
-  await withTestApp(session, project, options, async (sendRequest, over) => {
+  await withTestApp(session, project, options, async (sendRequest, stopSignal) => {
     for (const { folder, test, files } of testFiles) {
-      over.throwIfAborted();
+      stopSignal.throwIfAborted();
       const action = testAction(test, files, await project.readConfig(folder));
-      for (const result of await runOnce(sendRequest, action, over)) {
+      for (const result of await runOnce(sendRequest, action, stopSignal)) {
         results.push({ ...result, action: folder });
         session.output.line(
           `${result.passed ? "ok    " : "failed"} ${folder}: ${result.name}`,

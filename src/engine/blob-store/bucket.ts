@@ -44,7 +44,7 @@ function clientOf({ endpoint, region }: Bucket): S3Client {
 export function createBucketStore(where: Bucket, space: string): BlobStore {
   const client = clientOf(where);
   const { bucket: Bucket } = where;
-  const prefix = [where.prefix, space, ""].filter((part, at) => part !== "" || at === 2).join("/");
+  const prefix = [where.prefix, space, ""].filter((part, index) => part !== "" || index === 2).join("/");
   const nameOf = (key: string) => ({ Bucket, Key: prefix + checkBlobKey(key) });
 
   return {

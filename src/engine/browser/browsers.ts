@@ -42,7 +42,7 @@ function leastBusy(supervisors: readonly Supervisor[], tried: ReadonlySet<Superv
   const ranked = supervisors
     .filter(({ current }) => current !== null)
     .map((supervisor) => ({ supervisor, rank: rank(supervisor) }))
-    .sort((a, b) => a.rank.map((value, at) => value - b.rank[at]!).find((difference) => difference !== 0) ?? 0);
+    .sort((a, b) => a.rank.map((value, index) => value - b.rank[index]!).find((difference) => difference !== 0) ?? 0);
   return ranked[0]?.supervisor ?? null;
 }
 

@@ -37,9 +37,9 @@ function isExecute(node: AnyNode, parent: AnyNode | undefined): boolean {
 /** True if the last node of `path` is in a loop, or in a function that may be called more than once. */
 function mayRunRepeatedly(path: readonly AnyNode[]): boolean {
   return path.some(
-    (node, at) =>
+    (node, index) =>
       LOOP_NODE_TYPES.includes(node.type) ||
-      (FUNCTION_NODE_TYPES.includes(node.type) && !isExecute(node, path[at - 1])),
+      (FUNCTION_NODE_TYPES.includes(node.type) && !isExecute(node, path[index - 1])),
   );
 }
 

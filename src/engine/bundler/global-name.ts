@@ -143,7 +143,7 @@ function spellingIn(text: string, packageName: string): string | null {
 export function nameInCamelCase(packageName: string): string {
   const camel = (text: string) => {
     const words = text.split(/[^A-Za-z0-9$_]+/).filter(Boolean);
-    const joined = words.map((word, at) => (at === 0 ? word : word[0]!.toUpperCase() + word.slice(1))).join("");
+    const joined = words.map((word, index) => (index === 0 ? word : word[0]!.toUpperCase() + word.slice(1))).join("");
     return /^[0-9]/.test(joined) ? `_${joined}` : joined;
   };
   const [scope, bare] = packageName.startsWith("@") ? packageName.slice(1).split("/") : [null, packageName];

@@ -59,7 +59,9 @@ function buildsCode(program: Program, ofSurroundings: ReadonlySet<unknown>): boo
 }
 
 function isInsideTry(ancestors: readonly AnyNode[]): boolean {
-  return ancestors.some((node, at) => node.type === "TryStatement" && node.handler && node.block === ancestors[at + 1]);
+  return ancestors.some(
+    (node, index) => node.type === "TryStatement" && node.handler && node.block === ancestors[index + 1],
+  );
 }
 
 /** Returns the global's name if a node reads it from the global object. */
@@ -102,8 +104,8 @@ function isUnconditional(ancestors: readonly AnyNode[]): boolean {
 }
 
 /** True if the function is the body of a module or of the whole script. */
-function isWrapper(ancestors: readonly AnyNode[], at: number): boolean {
-  const outer = ancestors.slice(0, at).reverse();
+function isWrapper(ancestors: readonly AnyNode[], index: number): boolean {
+  const outer = ancestors.slice(0, index).reverse();
   const around = outer.findIndex(({ type }) => type.includes("Function"));
   if (around < 0) return true;
   const call = outer.slice(0, around).find(({ type }) => type === "CallExpression");

@@ -81,10 +81,10 @@ export function agentForSocket(socket: Socket, onSilence: () => void): Agent {
 
 /** Returns a server that accepts only the client's end of a tunnel. */
 export function tunnelTo(socket: Socket): Server {
-  const server = createServer((near: Socket) => {
-    near.pipe(socket).pipe(near);
-    near.once("close", () => socket.destroy());
-    socket.once("close", () => near.destroy());
+  const server = createServer((clientSocket: Socket) => {
+    clientSocket.pipe(socket).pipe(clientSocket);
+    clientSocket.once("close", () => socket.destroy());
+    socket.once("close", () => clientSocket.destroy());
   });
   return server as Server;
 }

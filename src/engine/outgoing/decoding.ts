@@ -20,10 +20,10 @@ const ZSTD_WINDOW_LOG = 23;
 const ZLIB_METHOD_DEFLATE = 8;
 
 /** Chooses the decoder of `deflate` by its first byte: by its specification it is a zlib stream, but some servers send a raw one. */
-const createInflater = (first: number) =>
-  (first & 0x0f) === ZLIB_METHOD_DEFLATE ? createInflate() : createInflateRaw();
+const createInflater = (firstByte: number) =>
+  (firstByte & 0x0f) === ZLIB_METHOD_DEFLATE ? createInflate() : createInflateRaw();
 
-const DECODER_BY_ENCODING: Readonly<Record<string, (first: number) => Transform>> = {
+const DECODER_BY_ENCODING: Readonly<Record<string, (firstByte: number) => Transform>> = {
   gzip: () => createGunzip(),
   "x-gzip": () => createGunzip(),
   deflate: createInflater,
@@ -38,10 +38,10 @@ interface DecodingOptions {
   maxBytes: number;
   origin: string;
   /** Receives each decoded part; rejects to end the response. */
-  onDecoded(part: Buffer): Promise<void>;
+  onDecoded(chunk: Buffer): Promise<void>;
 }
 
-function decodersOf(encoding: string, first: number, origin: string): Transform[] {
+function decodersOf(encoding: string, firstByte: number, origin: string): Transform[] {
   const names = encoding
     .toLowerCase()
     .split(",")
@@ -53,17 +53,19 @@ function decodersOf(encoding: string, first: number, origin: string): Transform[
     throw new OutgoingError("UNSUPPORTED", message, origin);
   }
   // Only the outer encoding starts with the known byte; an inner deflate follows the specification.
-  return names.reverse().map((name, index) => DECODER_BY_ENCODING[name]!(index === 0 ? first : ZLIB_METHOD_DEFLATE));
+  return names
+    .reverse()
+    .map((name, index) => DECODER_BY_ENCODING[name]!(index === 0 ? firstByte : ZLIB_METHOD_DEFLATE));
 }
 
 /** Returns a stream that passes on at most `maxBytes`, and then fails. */
 function limitBytes(maxBytes: number, tooLarge: () => Error): Transform {
   let bytes = 0;
   return new Transform({
-    transform(part: Buffer, _encoding, done) {
-      bytes += part.length;
+    transform(chunk: Buffer, _encoding, done) {
+      bytes += chunk.length;
       if (bytes > maxBytes) done(tooLarge());
-      else done(null, part);
+      else done(null, chunk);
     },
   });
 }

@@ -27,9 +27,9 @@ function* boxesIn(file: Buffer, from: number, to: number): Generator<Box> {
 }
 
 /** Reads a number of `bytes` bytes. Returns it with the position after it. */
-function numberAt(file: Buffer, at: number, bytes: number): number {
+function numberAt(file: Buffer, offset: number, bytes: number): number {
   if (bytes === 0) return 0;
-  return bytes === 8 ? Number(file.readBigUInt64BE(at)) : file.readUIntBE(at, bytes);
+  return bytes === 8 ? Number(file.readBigUInt64BE(offset)) : file.readUIntBE(offset, bytes);
 }
 
 /** Returns the IDs of items that contain Exif or XMP. */

@@ -8,7 +8,7 @@ export function orientationIn(tiff: Buffer): number {
   const order = tiff.toString("latin1", 0, 2);
   if ((order !== "II" && order !== "MM") || tiff.length < 14) return 1;
   const isLittle = order === "II";
-  const short = (at: number) => (isLittle ? tiff.readUInt16LE(at) : tiff.readUInt16BE(at));
+  const short = (offset: number) => (isLittle ? tiff.readUInt16LE(offset) : tiff.readUInt16BE(offset));
   const first = isLittle ? tiff.readUInt32LE(4) : tiff.readUInt32BE(4);
   if (first + 2 > tiff.length) return 1;
   const count = short(first);

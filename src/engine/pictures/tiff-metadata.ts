@@ -15,30 +15,30 @@ class Tiff {
     this.isLittle = file.toString("latin1", 0, 2) === "II";
   }
 
-  short(at: number): number {
-    return this.isLittle ? this.file.readUInt16LE(at) : this.file.readUInt16BE(at);
+  short(offset: number): number {
+    return this.isLittle ? this.file.readUInt16LE(offset) : this.file.readUInt16BE(offset);
   }
 
-  long(at: number): number {
-    return this.isLittle ? this.file.readUInt32LE(at) : this.file.readUInt32BE(at);
+  long(offset: number): number {
+    return this.isLittle ? this.file.readUInt32LE(offset) : this.file.readUInt32BE(offset);
   }
 
-  private setShort(value: number, at: number): void {
-    if (this.isLittle) this.file.writeUInt16LE(value, at);
-    else this.file.writeUInt16BE(value, at);
+  private setShort(value: number, offset: number): void {
+    if (this.isLittle) this.file.writeUInt16LE(value, offset);
+    else this.file.writeUInt16BE(value, offset);
   }
 
-  /** True at the first visit of the directory at `at`, so that cycles end. */
-  private enters(at: number): boolean {
-    if (at < 8 || at + 6 > this.file.length || this.visited.has(at) || this.visited.size >= DIRECTORIES_MAX)
+  /** True at the first visit of the directory at `offset`, so that cycles end. */
+  private enters(offset: number): boolean {
+    if (offset < 8 || offset + 6 > this.file.length || this.visited.has(offset) || this.visited.size >= DIRECTORIES_MAX)
       return false;
-    this.visited.add(at);
+    this.visited.add(offset);
     return true;
   }
 
-  private entries(at: number): number[] {
-    const count = this.short(at);
-    const starts = Array.from({ length: count }, (_, index) => at + 2 + index * 12);
+  private entries(offset: number): number[] {
+    const count = this.short(offset);
+    const starts = Array.from({ length: count }, (_, index) => offset + 2 + index * 12);
     return starts.filter((start) => start + 12 <= this.file.length);
   }
 
@@ -49,11 +49,11 @@ class Tiff {
     else if (bytes > 4) this.file.fill(0, value, Math.min(this.file.length, value + bytes));
   }
 
-  private blankDirectory(at: number): void {
-    if (!this.enters(at)) return;
-    const entries = this.entries(at);
+  private blankDirectory(offset: number): void {
+    if (!this.enters(offset)) return;
+    const entries = this.entries(offset);
     for (const entry of entries) this.blank(entry);
-    this.file.fill(0, at, Math.min(this.file.length, at + 2 + entries.length * 12));
+    this.file.fill(0, offset, Math.min(this.file.length, offset + 2 + entries.length * 12));
   }
 
   /** Follows the chain of image file directories and overwrites the entries with personal data in each. */

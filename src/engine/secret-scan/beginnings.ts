@@ -19,8 +19,8 @@ const EIGHT_BITS_MAX = 24;
 const filterBits = (entries: number, min: number, max: number): number =>
   Math.min(max, Math.max(min, Math.ceil(Math.log2(entries * SLOTS_PER_WORD + 1))));
 
-const wordAt = (bytes: Uint8Array, at: number): number =>
-  bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24);
+const wordAt = (bytes: Uint8Array, index: number): number =>
+  bytes[index]! | (bytes[index + 1]! << 8) | (bytes[index + 2]! << 16) | (bytes[index + 3]! << 24);
 
 export class Beginnings {
   /** Bits by the hash of a word: bit `n` is set if a pattern has such a word `n` bytes after its start. */

@@ -156,10 +156,10 @@ class MovedSpans {
 }
 
 /** Writes the meaning of an escape that has more than one byte. */
-function writeUnit(out: Writer, unit: number, from: number, length: number): number {
-  out.length = length;
-  pushUnit(out, unit, from);
-  return out.length;
+function writeUnit(writer: Writer, unit: number, from: number, length: number): number {
+  writer.length = length;
+  pushUnit(writer, unit, from);
+  return writer.length;
 }
 
 /** Copies `[from, to)` to another array, or to an earlier place in the same array. */

@@ -39,26 +39,26 @@ function highAtEnd({ bytes, length }: Writer): number {
 }
 
 /** Joins a low surrogate with the high one at the end of the writer. */
-function joinSurrogates(out: Writer, high: number, low: number, from: number): void {
+function joinSurrogates(writer: Writer, high: number, low: number, from: number): void {
   const point = 0x10000 + ((high & 0x3ff) << 10) + (low & 0x3ff);
-  out.length -= 3;
-  const started = out.at === null ? from : out.at[out.length]!;
-  out.push(0xf0 | (point >> 18), started);
-  for (const shift of [12, 6, 0]) out.push(0x80 | ((point >> shift) & 63), started);
+  writer.length -= 3;
+  const started = writer.at === null ? from : writer.at[writer.length]!;
+  writer.push(0xf0 | (point >> 18), started);
+  for (const shift of [12, 6, 0]) writer.push(0x80 | ((point >> shift) & 63), started);
 }
 
 /** Writes a code unit in UTF-8, also a lone surrogate. It may overwrite the last three bytes. */
-export function pushUnit(out: Writer, unit: number, from: number): void {
-  const high = (unit & 0xfc00) === 0xdc00 ? highAtEnd(out) : 0;
-  if (high !== 0) joinSurrogates(out, high, unit, from);
-  else if (unit < 0x80) out.push(unit, from);
+export function pushUnit(writer: Writer, unit: number, from: number): void {
+  const high = (unit & 0xfc00) === 0xdc00 ? highAtEnd(writer) : 0;
+  if (high !== 0) joinSurrogates(writer, high, unit, from);
+  else if (unit < 0x80) writer.push(unit, from);
   else if (unit < 0x800) {
-    out.push(0xc0 | (unit >> 6), from);
-    out.push(0x80 | (unit & 63), from);
+    writer.push(0xc0 | (unit >> 6), from);
+    writer.push(0x80 | (unit & 63), from);
   } else {
-    out.push(0xe0 | (unit >> 12), from);
-    out.push(0x80 | ((unit >> 6) & 63), from);
-    out.push(0x80 | (unit & 63), from);
+    writer.push(0xe0 | (unit >> 12), from);
+    writer.push(0x80 | ((unit >> 6) & 63), from);
+    writer.push(0x80 | (unit & 63), from);
   }
 }
 

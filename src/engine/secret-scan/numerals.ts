@@ -41,7 +41,7 @@ export interface Numerals {
   /** Number of digits at which the first byte may begin. */
   shifts: number;
   /** Decodes `digits` digits from a pair into complete words. Returns the number of decoded digits. */
-  decodeWords(pairs: Uint16Array, from: number, digits: number, out: Int32Array, started: number): number;
+  decodeWords(pairs: Uint16Array, from: number, digits: number, output: Int32Array, started: number): number;
 }
 
 export const BASE64_NUMERALS: Numerals = {
@@ -50,16 +50,16 @@ export const BASE64_NUMERALS: Numerals = {
   bit: BASE64_BIT,
   shortest: 11,
   shifts: 4,
-  decodeWords(pairs, from, digits, out, started) {
+  decodeWords(pairs, from, digits, output, started) {
     const done = digits & ~15;
     for (let digit = 0, pair = from, word = started; digit < done; digit += 16, pair += 8, word += 3) {
       const a = FIRST_OF_FOUR[pairs[pair]!]! | LAST_OF_FOUR[pairs[pair + 1]!]!;
       const b = FIRST_OF_FOUR[pairs[pair + 2]!]! | LAST_OF_FOUR[pairs[pair + 3]!]!;
       const c = FIRST_OF_FOUR[pairs[pair + 4]!]! | LAST_OF_FOUR[pairs[pair + 5]!]!;
       const d = FIRST_OF_FOUR[pairs[pair + 6]!]! | LAST_OF_FOUR[pairs[pair + 7]!]!;
-      out[word] = a | (b << 24);
-      out[word + 1] = (b >>> 8) | (c << 16);
-      out[word + 2] = (c >>> 16) | (d << 8);
+      output[word] = a | (b << 24);
+      output[word + 1] = (b >>> 8) | (c << 16);
+      output[word + 2] = (c >>> 16) | (d << 8);
     }
     return done;
   },
@@ -71,11 +71,11 @@ export const HEX_NUMERALS: Numerals = {
   bit: HEX_BIT,
   shortest: 16,
   shifts: 2,
-  decodeWords(pairs, from, digits, out, started) {
+  decodeWords(pairs, from, digits, output, started) {
     const done = digits & ~7;
     for (let digit = 0, pair = from, word = started; digit < done; digit += 8, pair += 4, word += 1) {
       const low = HEX_PAIR[pairs[pair]!]! | (HEX_PAIR[pairs[pair + 1]!]! << 8);
-      out[word] = low | (HEX_PAIR[pairs[pair + 2]!]! << 16) | (HEX_PAIR[pairs[pair + 3]!]! << 24);
+      output[word] = low | (HEX_PAIR[pairs[pair + 2]!]! << 16) | (HEX_PAIR[pairs[pair + 3]!]! << 24);
     }
     return done;
   },

@@ -38,9 +38,9 @@ function indexAfterSpace(text: string, from: number): number {
  * Adds short secrets, which count only as a whole quoted string that is not a key. Returns the index from which such a
  * string may have begun.
  */
-function addQuoted(intervals: Interval[], text: string, whole: ReadonlyMap<string, string>): number {
+function addQuoted(intervals: Interval[], text: string, replacements: ReadonlyMap<string, string>): number {
   let undecided = text.length;
-  for (const [value, name] of whole) {
+  for (const [value, name] of replacements) {
     // As in complete texts, such strings do not count.
     if (value.includes('"') || value.includes("\\")) continue;
     const quoted = `"${value}"`;
@@ -57,8 +57,8 @@ function addQuoted(intervals: Interval[], text: string, whole: ReadonlyMap<strin
 }
 
 /** Returns the largest index up to `undecided` that is not inside a secret. */
-function endBeforeSecrets(undecided: number, intervals: readonly Interval[]): number {
-  let to = undecided;
+function endBeforeSecrets(undecidedStart: number, intervals: readonly Interval[]): number {
+  let to = undecidedStart;
   // The last one first: each may reach into one that begins before it.
   for (const interval of intervals.toReversed()) if (interval.from < to && interval.to > to) to = interval.from;
   return to;
@@ -72,24 +72,24 @@ const neededBefore = (text: string, to: number): number => Math.max(0, Math.min(
 
 /**
  * @param sorted intervals of secrets in the text
- * @param whole names of the secrets that count only as complete strings, by their values
- * @param undecided index from which the text may become a part of another secret; its length if nothing follows
+ * @param replacements names of the secrets that count only as complete strings, by their values
+ * @param undecidedStart index from which the text may become a part of another secret; its length if nothing follows
  */
 export function maskBeginning(
   { text, from, isEnd }: TextBeginning,
   sorted: readonly Interval[],
-  whole: ReadonlyMap<string, string>,
-  undecided: number,
+  replacements: ReadonlyMap<string, string>,
+  undecidedStart: number,
 ): MaskedBeginning {
-  if (isEnd && from === 0 && whole.has(text)) {
-    return { masked: `«${whole.get(text)}»`, to: text.length, neededFrom: text.length };
+  if (isEnd && from === 0 && replacements.has(text)) {
+    return { masked: `«${replacements.get(text)}»`, to: text.length, neededFrom: text.length };
   }
   const intervals = [...sorted];
-  const quotedFrom = addQuoted(intervals, text, whole);
+  const quotedFrom = addQuoted(intervals, text, replacements);
   intervals.sort((a, b) => a.from - b.from || b.to - a.to);
   // The whole text may become such a string.
-  const mayBeWhole = from === 0 && [...whole.keys()].some((value) => value.startsWith(text));
-  const waiting = mayBeWhole ? from : endBeforeSecrets(Math.min(undecided, quotedFrom), intervals);
+  const mayBeWhole = from === 0 && [...replacements.keys()].some((value) => value.startsWith(text));
+  const waiting = mayBeWhole ? from : endBeforeSecrets(Math.min(undecidedStart, quotedFrom), intervals);
   const to = isEnd ? text.length : Math.max(from, waiting);
   let masked = "";
   let at = from;

@@ -30,8 +30,8 @@ export function createMessageRate(
      * Counts one message for its socket and for its senders.
      * @returns null if it can be handled now, else a promise that resolves when it can, or when the socket has closed
      */
-    takeMessage(socket: string, by: readonly string[], isOpen: () => boolean): Promise<void> | null {
-      const counts = [[sockets, socket] as const, ...by.map((sender) => [senders, sender] as const)];
+    takeMessage(socket: string, senderKeys: readonly string[], isOpen: () => boolean): Promise<void> | null {
+      const counts = [[sockets, socket] as const, ...senderKeys.map((sender) => [senders, sender] as const)];
       const fullBucketIndex = counts.findIndex(([bucket, key]) => bucket.takeTokens(key) > 0);
       return fullBucketIndex === -1 ? null : waitForBuckets(counts.slice(fullBucketIndex), isOpen);
     },

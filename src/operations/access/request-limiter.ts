@@ -25,7 +25,7 @@ const CONCURRENT_REQUESTS = {
 };
 
 export function createRequestLimiter(limits = CONCURRENT_REQUESTS): RequestLimiter {
-  const line = (most: number) => new FairSemaphore(Number.POSITIVE_INFINITY, most);
+  const line = (max: number) => new FairSemaphore(Number.POSITIVE_INFINITY, max);
   const credentials = line(limits.credential);
   const visitors = line(limits.visitor);
   // A visitor does not wait behind requests without a credential from the same address.

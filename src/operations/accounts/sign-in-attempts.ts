@@ -38,12 +38,21 @@ interface Row {
 const digest = (...parts: readonly string[]): Buffer => createHash("sha256").update(JSON.stringify(parts)).digest();
 
 function attemptStateOf({ failures, level, blockedUntil }: Row): AttemptState {
-  return { failures: failures.map((at) => at.getTime()), level, blockedUntil: blockedUntil?.getTime() ?? null };
+  return {
+    failures: failures.map((failedAt) => failedAt.getTime()),
+    level,
+    blockedUntil: blockedUntil?.getTime() ?? null,
+  };
 }
 
 async function saveAttempts(manager: EntityManager, subject: Buffer, state: AttemptState): Promise<void> {
   const blockedUntil = state.blockedUntil === null ? null : new Date(state.blockedUntil);
-  await rows(manager, SAVE_FAILURE, [subject, state.failures.map((at) => new Date(at)), state.level, blockedUntil]);
+  await rows(manager, SAVE_FAILURE, [
+    subject,
+    state.failures.map((failedAt) => new Date(failedAt)),
+    state.level,
+    blockedUntil,
+  ]);
 }
 
 export type SignInAttempts = ReturnType<typeof createSignInAttempts>;
@@ -75,7 +84,7 @@ export function createSignInAttempts({ db }: { db: DataSource }) {
 
   /** Removes an attempt from the count. After a success, removes all attempts of the account from this address. */
   async function uncountAttempt(
-    at: number,
+    attemptedAt: number,
     ofAddress: Buffer,
     ofAccount: Buffer,
     hasSucceeded: boolean,
@@ -84,7 +93,7 @@ export function createSignInAttempts({ db }: { db: DataSource }) {
       for (const row of await lockAttempts(manager, [ofAddress, ofAccount])) {
         const isForgotten = hasSucceeded && row.subject.equals(ofAccount);
         if (isForgotten) await rows(manager, DELETE_FAILURE, [ofAccount]);
-        else await saveAttempts(manager, row.subject, removeAttempt(attemptStateOf(row), at));
+        else await saveAttempts(manager, row.subject, removeAttempt(attemptStateOf(row), attemptedAt));
       }
     });
   }

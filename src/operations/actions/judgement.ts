@@ -56,7 +56,7 @@ export function createActionValidation(options: {
   async function inputBy(
     appId: number,
     code: unknown,
-    parse: (judge: CodeCheck) => ActionInput,
+    parse: (checkCode: CodeCheck) => ActionInput,
     compiled: string | null,
     buildFault: string | null = null,
   ): Promise<ActionInput> {
@@ -73,7 +73,7 @@ export function createActionValidation(options: {
 
   function updatedInput(current: ActionRow, { data, fault }: BuiltSource): Promise<ActionInput> {
     const code = propertyOf(data, "code") ?? current.code;
-    const parse = (judge: CodeCheck) => parseUpdate(data, inputOf(current), { judge, ...checkOptions });
+    const parse = (checkCode: CodeCheck) => parseUpdate(data, inputOf(current), { judge: checkCode, ...checkOptions });
     return inputBy(current.appId, code, parse, current.code, fault);
   }
 
@@ -82,11 +82,11 @@ export function createActionValidation(options: {
     author: ScriptAuthor,
     data: unknown,
     current: ActionRow | null,
-    promised: PromisedAssets,
+    promisedAssets: PromisedAssets,
   ) {
     const input = propertyOf(data, "dependencies");
     const list = dependenciesFault(input) === null ? (input as string[]) : [];
-    return packages.resolve(author, list, current?.assets ?? [], promised);
+    return packages.resolve(author, list, current?.assets ?? [], promisedAssets);
   }
 
   /** Adds the resolved scripts to the input. `known` are those that the action already has. */
@@ -140,17 +140,17 @@ export function createActionValidation(options: {
      * Checks code and resolves dependencies before a transaction, so that it need not wait for them. Faults are
      * reported in the transaction.
      * @param current the current action; null for a new one
-     * @param promised resolved dependencies of an imported document
+     * @param promisedAssets resolved dependencies of an imported document
      */
     async ahead(
       author: ScriptAuthor,
       data: unknown,
       current: ActionRow | null,
-      promised = NO_PROMISED_ASSETS,
+      promisedAssets = NO_PROMISED_ASSETS,
     ): Promise<ResolvedPackages> {
       try {
         const hasSource = isObject(propertyOf(data, "source")) && propertyOf(data, "dependencies") !== undefined;
-        const resolvedEarly = hasSource ? await resolvedOfSource(author, data, current, promised) : NO_PACKAGES;
+        const resolvedEarly = hasSource ? await resolvedOfSource(author, data, current, promisedAssets) : NO_PACKAGES;
         const builtSource = await sources.codeOf(author.appId, data, current, resolvedEarly);
         if (hasSource) {
           const { data: wholeSnapshot } = builtSource;
@@ -163,7 +163,7 @@ export function createActionValidation(options: {
         // script gets one if possible.
         if (current && propertyOf(data, "dependencies") === undefined)
           return { ...(await packages.caughtUp(author, input.dependencies, current.assets)), fault: null };
-        return await packages.resolve(author, input.dependencies, current?.assets ?? [], promised);
+        return await packages.resolve(author, input.dependencies, current?.assets ?? [], promisedAssets);
       } catch (error) {
         if (error instanceof ActionError) return NO_PACKAGES;
         throw error;

@@ -25,10 +25,10 @@ export class CompletionParts {
   ) {}
 
   /** Reads a part of the response. @throws OutgoingError TRANSPORT for a response of another form */
-  async push(part: Uint8Array): Promise<void> {
+  async push(chunk: Uint8Array): Promise<void> {
     this.hasStarted = true;
     try {
-      for (const event of this.events.push(part)) await this.read(event);
+      for (const event of this.events.push(chunk)) await this.read(event);
     } catch (error) {
       throw error instanceof AiError ? new OutgoingError("TRANSPORT", error.message) : error;
     }

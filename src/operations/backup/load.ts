@@ -22,8 +22,8 @@ import {
   type Table,
 } from "./tables.js";
 
-const foreignArchive = (how: string): ArchiveError =>
-  new ArchiveError(`the backup does not match the schema of its own release: ${how}`);
+const foreignArchive = (reason: string): ArchiveError =>
+  new ArchiveError(`the backup does not match the schema of its own release: ${reason}`);
 
 export interface LoadOptions {
   client: Client;
@@ -31,7 +31,7 @@ export interface LoadOptions {
   openStore: (space: string) => Promise<BlobStore>;
   /** Absolute path of a folder for files before the store receives them. */
   incoming: string;
-  warn: (words: string) => void;
+  warn: (message: string) => void;
 }
 
 /** Consecutive parts of the file that belong to one table or one media file. */

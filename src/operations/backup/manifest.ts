@@ -38,8 +38,8 @@ export interface BackupSummary {
 const MIGRATION_NAME = /^\w{1,100}$/;
 
 const isId = (value: unknown): boolean => Number.isSafeInteger(value);
-const isList = <T>(value: unknown, judge: (element: unknown) => boolean): value is T[] =>
-  Array.isArray(value) && value.every(judge);
+const isList = <T>(value: unknown, isValid: (element: unknown) => boolean): value is T[] =>
+  Array.isArray(value) && value.every(isValid);
 const isText = (value: unknown): boolean => typeof value === "string" && value.length < 200;
 
 const isTableEntry = (value: unknown): boolean =>
@@ -49,9 +49,9 @@ const isRowBounds = (value: unknown): boolean =>
 const isSequence = (value: unknown): boolean =>
   isObject(value) && isTableName(value["name"]) && isId(value["last"]) && typeof value["called"] === "boolean";
 
-/** True if all values of an object pass `judge`. */
-const isRecord = (value: unknown, judge: (field: unknown) => boolean): boolean =>
-  isObject(value) && Object.entries(value).every(([name, field]) => isTableName(name) && judge(field));
+/** True if all values of an object pass `isValid`. */
+const isRecord = (value: unknown, isValid: (field: unknown) => boolean): boolean =>
+  isObject(value) && Object.entries(value).every(([name, field]) => isTableName(name) && isValid(field));
 
 function isManifest(text: Record<string, unknown>): boolean {
   return (

@@ -40,7 +40,7 @@ export interface RestoreOptions {
   incoming: string;
   /** Creates the indexes on entries that editors have requested. */
   makeIndexes: () => Promise<void>;
-  warn: (words: string) => void;
+  warn: (message: string) => void;
 }
 
 export interface RestoreReport {

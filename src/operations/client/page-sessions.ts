@@ -88,8 +88,8 @@ export function createPageSessions(options: {
     return app ?? null;
   }
 
-  function boundMinting(by: string): void {
-    const retryAfter = sessionBucket.takeTokens(by);
+  function boundMinting(mintingKey: string): void {
+    const retryAfter = sessionBucket.takeTokens(mintingKey);
     if (retryAfter > 0) throw rateLimitError("too many new sessions", retryAfter);
   }
 

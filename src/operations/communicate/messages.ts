@@ -77,7 +77,7 @@ export function createMessages(options: {
      * @throws REQUEST_INVALID, NOT_FOUND; MESSAGE_DECIDED if its status has changed
      */
     async decide(caller: Caller, appId: number, id: number, decision: unknown): Promise<StoredMessage> {
-      if (!MESSAGE_DECISIONS.some((known) => known === decision)) {
+      if (!MESSAGE_DECISIONS.some((allowed) => allowed === decision)) {
         refuseField("decision", "sent or again", decision);
       }
       reportUnknownField(caller);

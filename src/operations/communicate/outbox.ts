@@ -202,9 +202,9 @@ export function createOutbox(db: DataSource) {
      * Releases messages that `holder` has claimed without receiving them. With `mayDeclareDead`, also releases those of dead processes.
      * Returns their number.
      */
-    async letGo(holder: string, known: readonly number[], mayDeclareDead: boolean): Promise<number> {
+    async letGo(holder: string, knownIds: readonly number[], mayDeclareDead: boolean): Promise<number> {
       const lostMessages = mayDeclareDead ? await rows(db, RELEASE_LOST_MESSAGES) : [];
-      const orphanMessages = await rows(db, RELEASE_ORPHAN_MESSAGES, [holder, known]);
+      const orphanMessages = await rows(db, RELEASE_ORPHAN_MESSAGES, [holder, knownIds]);
       return lostMessages.length + orphanMessages.length;
     },
 

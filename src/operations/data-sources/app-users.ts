@@ -158,7 +158,7 @@ export function createAppUsers(options: {
     await rows(db, SIGN_IN, [...session, JSON.stringify(verified), needsCode]);
   }
 
-  const provenNow = (by: VerifiedBy) => ({ [by]: new Date().toISOString() });
+  const provenNow = (channel: VerifiedBy) => ({ [channel]: new Date().toISOString() });
 
   return {
     signedIn,

@@ -7,7 +7,7 @@ import type { AccessRule } from "../../rules/entries/access-rules.js";
 import type { EntryHook } from "../../rules/entries/hooks.js";
 import { type ExpectedTags, requireCurrent } from "../../rules/precondition.js";
 import { type EntityReference, referenceKey, referenceParameters } from "../../rules/reference.js";
-import type { IndexWish } from "./index-definitions.js";
+import type { IndexDefinition } from "./index-definitions.js";
 
 /** Notification channel with `appId`: a data source of the app was changed or removed. */
 export const DATA_SOURCE_CHANNEL = "svc_data_source";
@@ -27,7 +27,7 @@ export interface StoredDataSource {
   hooks: EntryHook[];
   /** Columns that are or were hashed: no caller can read them. */
   hashedColumns: string[];
-  indexes: IndexWish[];
+  indexes: IndexDefinition[];
   /** True if pages can sign in as one of the entries. */
   isUsers: boolean;
   createdAt: Date;

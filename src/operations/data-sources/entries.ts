@@ -21,7 +21,7 @@ import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import { type Entry, entryView, type StoredEntry } from "./entry.js";
 import type { EntryChanges } from "./entry-changes.js";
 import type { CommitResult, EntryCommits } from "./entry-commits.js";
-import type { EntryExport, ExportWish } from "./entry-export.js";
+import type { EntryExport, EntryExportOptions } from "./entry-export.js";
 import type { EntryFeed, EntryNews } from "./entry-feed.js";
 import type { EntryImports, ImportResult } from "./entry-imports.js";
 import type { FoundEntries } from "./entry-reads.js";
@@ -91,7 +91,7 @@ export function createEntries(options: {
     if (!mayNameById(grant)) throw accessDenied();
     const [entry] = await rows<StoredEntry>(db, ONE, [source.appId, source.id, id]);
     if (!entry || !meetsTests(entry.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND");
-    return entryView(entry, source.id, rights.scopeOfOne(source)!.sees);
+    return entryView(entry, source.id, rights.scopeOfOne(source)!.canSee);
   }
 
   return {
@@ -124,7 +124,7 @@ export function createEntries(options: {
     },
 
     /** Returns the name of the data source, and the texts of all entries that the caller can see. @throws as `get` */
-    async export(visit: AdmittedRequest, place: DataSourceTarget, wish: ExportWish) {
+    async export(visit: AdmittedRequest, place: DataSourceTarget, wish: EntryExportOptions) {
       const { rights, source } = await openSource(visit, place, "select");
       const scope = rights.scope(source, null);
       return { name: source.name, texts: exports.exportRows(source, source.columns, scope, wish) };

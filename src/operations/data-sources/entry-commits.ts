@@ -97,13 +97,13 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
 
   async function insertAll(
     change: EntryChange,
-    made: readonly ReadyEntry[],
+    newEntries: readonly ReadyEntry[],
     input: readonly EntryData[],
     returnedEntries: ReturnedEntries,
   ) {
-    const entryTexts = made.map(({ text }) => text);
+    const entryTexts = newEntries.map(({ text }) => text);
     const stored = await insertTexts(change.executor, change.source, entryTexts);
-    for (const [at, { data, text }] of made.entries()) {
+    for (const [at, { data, text }] of newEntries.entries()) {
       change.addInserted(stored[at]!.id, data, Buffer.byteLength(text));
       returnedEntries.add({ ...stored[at]!, data }, text, Object.keys(input[at]!));
     }

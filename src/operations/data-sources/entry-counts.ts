@@ -58,11 +58,11 @@ export function createEntryCounts(read: ReadRows) {
     /** @param further more SQL conditions on the entry `e` */
     async count(
       key: DataSourceKey,
-      which: CountFilter,
+      filter: CountFilter,
       further: (statement: Statement) => Promise<string[]>,
     ): Promise<CountedEntries> {
       const statement = new Statement();
-      const conditions = [entriesOf(key, which, statement, "e"), ...(await further(statement))];
+      const conditions = [entriesOf(key, filter, statement, "e"), ...(await further(statement))];
       const fromClause = `FROM data_source_entry e WHERE ${conditions.join(" AND ")}`;
       const matchingPlan = await explainPlan(key.appId, `SELECT 1 ${fromClause}`, statement.values);
       if (matchingPlan.cost <= EXACT_COST_MAX) {
@@ -74,7 +74,7 @@ export function createEntryCounts(read: ReadRows) {
         return row!;
       }
       const all = new Statement();
-      const wholeQuery = `SELECT 1 FROM data_source_entry e WHERE ${entriesOf(key, { scope: { sees: () => true, filter: null }, where: null }, all, "e")}`;
+      const wholeQuery = `SELECT 1 FROM data_source_entry e WHERE ${entriesOf(key, { scope: { canSee: () => true, filter: null }, where: null }, all, "e")}`;
       const { rows } = await explainPlan(key.appId, wholeQuery, all.values);
       const { seen: sampled, matching: matched } = await sampleEntries(key, conditions.join(" AND "), statement);
       // A sample without a match is less precise than the planner's estimate.

@@ -55,8 +55,8 @@ function matchCondition(
   { scope, where }: { scope: EntryScope; where: unknown },
   statement: Statement,
 ): string {
-  const filter = compileWhere(scope.filter, sourceOf(alias, FULL_SCOPE.sees), statement);
-  return `${filter} AND ${compileWhere(where, sourceOf(alias, scope.sees), statement)}`;
+  const filter = compileWhere(scope.filter, sourceOf(alias, FULL_SCOPE.canSee), statement);
+  return `${filter} AND ${compileWhere(where, sourceOf(alias, scope.canSee), statement)}`;
 }
 
 /** Selects the entries whose top-level columns differ, as the database compares JSON. */
@@ -108,7 +108,7 @@ export async function readDifferences(
   let count = 0;
   for (const row of rows) {
     if (!row.was && !row.is) continue;
-    if (row.was && row.is && row.changed && !row.changed.some(requested.scope.sees)) continue;
+    if (row.was && row.is && row.changed && !row.changed.some(requested.scope.canSee)) continue;
     const entry = row.is ? toEntryView(row) : old(row);
     bytes += entry.data.text.length;
     count += 1;

@@ -7,7 +7,7 @@ import { refuseField } from "../../rules/fields.js";
 import { boundBySize, type DataSourceKey, entriesOf, type RawRow, rowColumns, viewOf } from "./entry-rows.js";
 import type { ReadRows } from "./read-pool.js";
 
-export interface ExportWish {
+export interface EntryExportOptions {
   format: ExportFormat;
   /** For CSV: prevents that a spreadsheet runs a cell as a formula. */
   spreadsheet: boolean;
@@ -35,7 +35,7 @@ function toCell(value: unknown): unknown {
 interface RowWriter {
   opening: string;
   /** @param data JSON texts of at least one entry */
-  some(data: readonly string[], first: boolean): string;
+  some(data: readonly string[], isFirst: boolean): string;
   closing: string;
 }
 
@@ -98,9 +98,9 @@ export function createEntryExport({ read }: { read: ReadRows }) {
       key: DataSourceKey,
       columns: readonly string[],
       scope: EntryScope,
-      { format, spreadsheet }: ExportWish,
+      { format, spreadsheet }: EntryExportOptions,
     ): AsyncGenerator<string> {
-      const visibleColumns = columns.filter((column) => scope.sees(column));
+      const visibleColumns = columns.filter((column) => scope.canSee(column));
       const rowWriter =
         format === "csv" ? csvWriter(visibleColumns, spreadsheet) : format === "json" ? JSON_LIST : JSON_LINES;
       yield rowWriter.opening;

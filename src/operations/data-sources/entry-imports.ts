@@ -31,7 +31,7 @@ const QUEUE_BYTES = 16 * 1024 * 1024;
 
 const COPY_ENTRIES = "COPY data_source_entry (app_id, data_source_id, data) FROM STDIN";
 
-export interface ImportWish {
+export interface EntryImportOptions {
   rows: AsyncIterable<unknown>;
   /** False if the import replaces the current entries. */
   append: boolean;
@@ -59,9 +59,9 @@ interface ReceivedEntries {
 }
 
 /** Returns the first entries, and whether more follow. */
-async function takeEntries(readyEntries: ReadyEntries, most: number) {
+async function takeEntries(readyEntries: ReadyEntries, max: number) {
   const first: (ReadyEntry & { bytes: number })[] = [];
-  while (first.length <= most) {
+  while (first.length <= max) {
     const { value, done } = await readyEntries.next();
     if (done) return { first, more: false };
     first.push(value);
@@ -91,7 +91,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
   async function* prepareEntries(
     rights: Rights,
     source: StoredDataSource,
-    wish: ImportWish,
+    wish: EntryImportOptions,
     met: MetColumns,
   ): ReadyEntries {
     const { trusted } = rights.as;
@@ -188,7 +188,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
   async function loadEntries(
     change: EntryChange,
     rights: Rights,
-    wish: ImportWish,
+    wish: EntryImportOptions,
     received: ReceivedEntries,
   ): Promise<void> {
     const { append, operation } = wish;
@@ -218,7 +218,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
      * Creates an entry for each row of the file, or none if a row is rejected.
      * @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID that names the row, RATE_LIMIT_EXCEEDED, OVERLOADED
      */
-    async import(rights: Rights, source: StoredDataSource, wish: ImportWish): Promise<ImportResult> {
+    async import(rights: Rights, source: StoredDataSource, wish: EntryImportOptions): Promise<ImportResult> {
       rights.grant(source, "insert");
       if (!wish.append) mayReplace(rights, source);
       intake.checkRoom();

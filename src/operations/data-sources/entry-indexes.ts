@@ -7,8 +7,8 @@ import { ActionError } from "../../errors.js";
 import { createClient } from "../../postgres.js";
 import type { DataSourceKey } from "./entry-rows.js";
 import {
+  type IndexDefinition,
   type IndexStatements,
-  type IndexWish,
   indexStatements,
   isCountedIndex,
   isStatistics,
@@ -28,7 +28,7 @@ const LOCK_EVERY_MS = 100;
 /** Indexes that were requested for a data source. */
 export interface IndexChange {
   key: DataSourceKey;
-  wishes: readonly IndexWish[];
+  wishes: readonly IndexDefinition[];
 }
 
 export type EntryIndexes = ReturnType<typeof createEntryIndexes>;
@@ -72,18 +72,18 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
     return new Map(rows.map(({ name, valid }) => [name, valid]));
   }
 
-  /** @param more number of additional indexes of this app */
-  async function checkSpace(client: pg.Client, key: DataSourceKey, more: number): Promise<void> {
+  /** @param addedCount number of additional indexes of this app */
+  async function checkSpace(client: pg.Client, key: DataSourceKey, addedCount: number): Promise<void> {
     const { rows } = await client.query<{ all: number; app: number }>(
       `SELECT count(*) AS all, count(*) FILTER (WHERE relname LIKE $1) AS app FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
         WHERE indrelid = 'data_source_entry'::regclass AND relname LIKE 'entry\\_ix\\_%' AND relname NOT LIKE '%\\_a'`,
       [`entry\\_ix\\_${key.appId}\\_%`],
     );
     const { all, app } = rows[0]!;
-    if (app + more > INDEXES_PER_APP) {
+    if (app + addedCount > INDEXES_PER_APP) {
       throw new ActionError("REQUEST_INVALID", `an app has at most ${INDEXES_PER_APP} indexes on its data sources`);
     }
-    if (all + more > INDEXES_MAX) {
+    if (all + addedCount > INDEXES_MAX) {
       throw new ActionError(
         "REQUEST_INVALID",
         `the service has reached its maximum of ${INDEXES_MAX} indexes on entries`,
@@ -126,7 +126,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
     const surplus: string[] = [];
     for (const { key, wishes } of changes) {
       const existingIndex = await existingIndexes(client, key);
-      const wished = wishes.flatMap((wish) => indexStatements(key, wish));
+      const wished = wishes.flatMap((definition) => indexStatements(key, definition));
       const names = new Set(wished.map(({ name }) => name));
       // A process that ended during a build has left this invalid index.
       await dropAll(
@@ -163,7 +163,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
      */
     apply: (
       key: DataSourceKey,
-      wishes: readonly IndexWish[],
+      wishes: readonly IndexDefinition[],
       save: () => Promise<unknown> = async () => undefined,
     ): Promise<void> => withIndexLock((client) => applyWith(client, [{ key, wishes }], save)),
 
@@ -185,7 +185,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
           `SELECT relname AS name FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
             WHERE indrelid = 'data_source_entry'::regclass AND relname LIKE 'entry\\_ix\\_%'`,
         );
-        const { rows: text } = await client.query<DataSourceKey & { indexes: IndexWish[] }>(
+        const { rows: text } = await client.query<DataSourceKey & { indexes: IndexDefinition[] }>(
           `SELECT app_id::int AS "appId", id, indexes FROM data_source WHERE indexes <> '[]'`,
         );
         const nameOfKey = ({ appId, id }: DataSourceKey) => `${appId} ${id}`;
@@ -204,11 +204,11 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
       }),
 
     /** Returns which of the requested indexes queries can use now. */
-    states: (key: DataSourceKey, wishes: readonly IndexWish[]): Promise<IndexState[]> =>
+    states: (key: DataSourceKey, wishes: readonly IndexDefinition[]): Promise<IndexState[]> =>
       withIndexLock(async (client) => {
         const existingIndex = await existingIndexes(client, key);
-        return wishes.map((wish) =>
-          indexStatements(key, wish).every(({ name }) => existingIndex.get(name)) ? "ready" : "missing",
+        return wishes.map((definition) =>
+          indexStatements(key, definition).every(({ name }) => existingIndex.get(name)) ? "ready" : "missing",
         );
       }),
 

@@ -78,7 +78,7 @@ export function createEntryJoins(read: ReadRows) {
       entries.map(({ id }) => id),
       key.appId,
     );
-    const source = sourceOf("e", scope.sees);
+    const source = sourceOf("e", scope.canSee);
     const texts = join.on.map(([left]) => {
       const value = valueAt(parsePath(left, `join.${join.name}.on`, source, true), source, statement);
       return `CASE WHEN ${isScalarSql(value)} THEN ${textOf(value)} END`;
@@ -94,7 +94,7 @@ export function createEntryJoins(read: ReadRows) {
 
   /** Builds a select of the joined entries. `at` is the index of the page's entry in `keys`. */
   function matchingEntriesSql({ join, key, scope }: Opened, keys: Keys, statement: Statement): string {
-    const source = sourceOf("j", scope.sees);
+    const source = sourceOf("j", scope.canSee);
     const place = `join.${join.name}`;
     const condition = entriesOf(key, { scope, where: join.where }, statement, "j");
     const paths = join.on.map(([left, right]) => parsePath(right, `${place}.on.${left}`, source, true));
@@ -110,7 +110,7 @@ export function createEntryJoins(read: ReadRows) {
       const all = new Set(texts.flatMap(comparableForms));
       return `${value} = ANY(${statement.bind([...all], "jsonb[]")})`;
     });
-    const present = keys.flatMap((texts, at) => (texts ? [{ at, texts }] : []));
+    const present = keys.flatMap((texts, index) => (texts ? [{ at: index, texts }] : []));
     const columns = [
       statement.bind(
         present.map(({ at }) => at),
@@ -134,7 +134,7 @@ export function createEntryJoins(read: ReadRows) {
     const { join, key, scope } = joinedSource;
     const statement = new Statement();
     const from = matchingEntriesSql(joinedSource, keys, statement);
-    const source = sourceOf("j", scope.sees);
+    const source = sourceOf("j", scope.canSee);
     const order = parseOrder(join.order, source, `join.${join.name}.order`);
     const sorted = orderBy(
       order,
@@ -161,15 +161,15 @@ export function createEntryJoins(read: ReadRows) {
     const { shows } = join;
     let figure = "count(*)";
     if (shows.as === "sum") {
-      const source = sourceOf("j", scope.sees);
+      const source = sourceOf("j", scope.canSee);
       const value = valueAt(parsePath(shows.column, `join.${join.name}.sum`, source), source, statement);
       figure = `COALESCE(sum(CASE WHEN ${typeOf(value)} = 'number' THEN ${textOf(value)}::numeric END), 0)`;
     }
     const sql = `SELECT k.at, (${figure})::text AS figure ${from} GROUP BY k.at`;
     const rows = await read<{ at: number; figure: string }>(key.appId, sql, statement.values);
     const figures = new Map(rows.map(({ at, figure: text }) => [at, text]));
-    if (shows.as === "has") return keys.map((_, at) => figures.has(at));
-    return keys.map((_, at) => new JsonText(figures.get(at) ?? "0"));
+    if (shows.as === "has") return keys.map((_, index) => figures.has(index));
+    return keys.map((_, index) => new JsonText(figures.get(index) ?? "0"));
   }
 
   return {
@@ -183,7 +183,7 @@ export function createEntryJoins(read: ReadRows) {
       const conditions: string[] = [];
       for (const join of joins.filter((requiredJoin) => requiredJoin.required)) {
         const joinedSource = await openJoin(key, join, sources);
-        const [left, right] = [sourceOf("e", sources.scope.sees), sourceOf("j", joinedSource.scope.sees)];
+        const [left, right] = [sourceOf("e", sources.scope.canSee), sourceOf("j", joinedSource.scope.canSee)];
         const equal = join.on.map(([leftColumn, rightColumn]) => {
           const place = `join.${join.name}.on`;
           const leftValue = valueAt(parsePath(leftColumn, place, left, true), left, statement);

@@ -104,7 +104,7 @@ function readsBy(read: ReadRows) {
     keys: readonly OrderKey[],
   ): Promise<{ rows: KeyedRow[]; pages?: Pages }> {
     const statement = new Statement();
-    const source = sourceOf("e", reader.scope.sees);
+    const source = sourceOf("e", reader.scope.canSee);
     const where = [entriesOf(key, { scope: reader.scope, where: options.where, ids: reader.ids }, statement, "e")];
     where.push(...(await entryJoins.required(key, options.joins, reader, statement)));
     const sql = keys.map((key) => keySql(key, source, statement));
@@ -132,14 +132,14 @@ function readsBy(read: ReadRows) {
     const statement = new Statement();
     const fromCondition = entriesOf(key, { scope, where: options.where, ids: reader.ids }, statement, "e");
     const entries = `SELECT e.doc AS d, e."order" AS n, e.id AS m FROM data_source_entry e WHERE ${fromCondition}`;
-    const compiledAggregate = compileAggregate(options.aggregate, entries, scope.sees, statement);
+    const compiledAggregate = compileAggregate(options.aggregate, entries, scope.canSee, statement);
     const limit = `LIMIT ${statement.bind(options.limit, "bigint")} OFFSET ${statement.bind(options.offset, "bigint")}`;
     const select = `SELECT d::text AS data, octet_length(d::text) AS bytes FROM (${compiledAggregate.sql}) made ORDER BY n, m ${limit}`;
     const sql = `SELECT data FROM (SELECT data, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS total_bytes, row_number() OVER () AS place
       FROM (${select}) chosen) sized WHERE total_bytes <= ${PAGE_MAX_BYTES} OR place = 1 ORDER BY place`;
     refuseUnknownFields(options.given, QUERY_SHAPE);
     const rows = await read<{ data: string }>(key.appId, sql, statement.values);
-    const isShown = (column: string) => !compiledAggregate.areEntries || scope.sees(column);
+    const isShown = (column: string) => !compiledAggregate.areEntries || scope.canSee(column);
     return { entries: rows.map(({ data }) => new JsonText(orderMembers(data, compiledAggregate.keys, isShown))) };
   }
 
@@ -150,7 +150,7 @@ function readsBy(read: ReadRows) {
   ): Promise<FoundEntries> {
     const options = parseFind(query);
     if (options.aggregate !== null) return aggregateEntries(key, options, reader);
-    const keys = parseOrder(options.order, sourceOf("e", reader.scope.sees));
+    const keys = parseOrder(options.order, sourceOf("e", reader.scope.canSee));
     const { rows, pages } = await rowsOf(key, options, reader, keys);
     await reader.reserve?.(rows.reduce((sum, { data }) => sum + data.length, 0));
     const entries = rows.map((row) => viewOf(row, key.id, reader.scope, options.attributes));
@@ -218,7 +218,7 @@ function readsBy(read: ReadRows) {
       const groups: Record<string, JsonText[]> = {};
       for (const [at, column] of checkList(columns, "columns", FIELDS_MAX, 1).entries()) {
         const statement = new Statement();
-        const source = sourceOf("e", scope.sees);
+        const source = sourceOf("e", scope.canSee);
         const value = valueAt(parsePath(column, `columns[${at}]`, source), source, statement);
         const fromCondition = entriesOf(key, { scope, where: null }, statement, "e");
         const values = `SELECT value::text, octet_length(value::text) AS bytes

@@ -74,7 +74,7 @@ export type EntryRights = ReturnType<typeof createEntryRights>;
  */
 function rightsOf(
   as: EntryCaller,
-  by: Pick<EntryWriter, "emitter" | "userEmail">,
+  writer: Pick<EntryWriter, "emitter" | "userEmail">,
   accessError: () => ActionError,
   user: Rights["user"] = null,
 ): Rights {
@@ -108,7 +108,7 @@ function rightsOf(
   return {
     as,
     user,
-    writer: { ...by, mayName },
+    writer: { ...writer, mayName },
     refused: accessError,
     grant,
     may,
@@ -122,12 +122,12 @@ function rightsOf(
       const accessGrant = grant(source, "delete");
       requireColumns(accessGrant, columnsInWhere(where), "where");
       requireValues(accessGrant, where);
-      const { sees, filter } = scopeFor(accessGrant, hashedOf(source));
-      if (as.trusted) return { sees, filter };
+      const { canSee: sees, filter } = scopeFor(accessGrant, hashedOf(source));
+      if (as.trusted) return { canSee: sees, filter };
       // The number of removed entries must not reveal columns that the caller cannot read.
       const readableScope = scopeOfSingleEntry(source);
       return {
-        sees: (column) => sees(column) && (readableScope?.sees(column) ?? accessGrant.required.includes(column)),
+        canSee: (column) => sees(column) && (readableScope?.canSee(column) ?? accessGrant.required.includes(column)),
         filter,
       };
     },

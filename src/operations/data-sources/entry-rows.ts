@@ -25,10 +25,10 @@ export interface EntryView {
   joins?: Record<string, unknown>;
 }
 
-export const sourceOf = (entry: string, sees: (column: string) => boolean): Source => ({
+export const sourceOf = (entry: string, canSee: (column: string) => boolean): Source => ({
   doc: `${entry}.doc`,
   entry,
-  sees,
+  sees: canSee,
 });
 
 /** SQL condition for the visible entries of a data source. It always starts with the app. */
@@ -43,8 +43,8 @@ export function entriesOf(
     `${entry}.data_source_id = ${statement.bind(key.id, "integer")}`,
   ];
   if (ids) conditions.push(`${entry}.id = ANY(${statement.bind(ids, "bigint[]")})`);
-  if (scope.filter) conditions.push(compileWhere(scope.filter, sourceOf(entry, FULL_SCOPE.sees), statement));
-  conditions.push(compileWhere(where, sourceOf(entry, scope.sees), statement));
+  if (scope.filter) conditions.push(compileWhere(scope.filter, sourceOf(entry, FULL_SCOPE.canSee), statement));
+  conditions.push(compileWhere(where, sourceOf(entry, scope.canSee), statement));
   return conditions.join(" AND ");
 }
 
@@ -71,9 +71,9 @@ export function boundBySize(select: string, limit: number, more: readonly string
 /** Cuts a small page, whose rows were all read, to PAGE_MAX_BYTES. */
 export function fittingRows<Row extends { data: string }>(rows: Row[]): Row[] {
   let heldBytes = 0;
-  const rowCount = rows.findIndex(({ data }, at) => {
+  const rowCount = rows.findIndex(({ data }, index) => {
     heldBytes += Buffer.byteLength(data);
-    return at > 0 && heldBytes > PAGE_MAX_BYTES;
+    return index > 0 && heldBytes > PAGE_MAX_BYTES;
   });
   return rowCount < 0 ? rows : rows.slice(0, rowCount);
 }
@@ -105,8 +105,8 @@ export function viewOf(
   attributes: ReadonlySet<string> | null,
 ): EntryView {
   // An object without hidden members is not parsed.
-  const isWhole = scope.sees === FULL_SCOPE.sees && attributes === null;
-  const isShown = (column: string) => scope.sees(column) && (attributes === null || attributes.has(column));
+  const isWhole = scope.canSee === FULL_SCOPE.canSee && attributes === null;
+  const isShown = (column: string) => scope.canSee(column) && (attributes === null || attributes.has(column));
   return {
     id: row.id,
     dataSourceId,

@@ -194,15 +194,15 @@ export async function newestId(executor: Executor, { appId, id }: SourceKey): Pr
   return (await rows<{ id: number }>(executor, sql, [appId, id]))[0]!.id;
 }
 
-/** Returns the IDs above `after` that the transaction has inserted; null if they are more than `most`. */
+/** Returns the IDs above `after` that the transaction has inserted; null if they are more than `max`. */
 export async function insertedIds(
   executor: Executor,
   { appId, id }: SourceKey,
   after: number,
-  most: number,
+  max: number,
 ): Promise<number[] | null> {
   const sql = `SELECT id FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id > $3
                   AND xmin = pg_current_xact_id()::xid LIMIT $4`;
-  const idRows = await rows<{ id: number }>(executor, sql, [appId, id, after, most + 1]);
-  return idRows.length > most ? null : idRows.map((row) => row.id);
+  const idRows = await rows<{ id: number }>(executor, sql, [appId, id, after, max + 1]);
+  return idRows.length > max ? null : idRows.map((row) => row.id);
 }

@@ -35,29 +35,29 @@ export function createEntryUserWatch<Follower>(options: {
   const watchedSources = new Map<string, WatchedSource<Follower>>();
   const keys = new Map<Follower, string>();
 
-  async function readChanges(key: string, of: WatchedSource<Follower>): Promise<void> {
+  async function readChanges(key: string, watched: WatchedSource<Follower>): Promise<void> {
     const sourceKey = key.split(":").map(Number);
-    if (of.position === null) {
-      of.position = (await rows<{ id: number }>(db, SELECT_NEWEST_CHANGE, sourceKey))[0]!.id;
-      return onChanged([...of.followers.keys()]);
+    if (watched.position === null) {
+      watched.position = (await rows<{ id: number }>(db, SELECT_NEWEST_CHANGE, sourceKey))[0]!.id;
+      return onChanged([...watched.followers.keys()]);
     }
     const changes = await rows<{ id: number; bulk: boolean; replaced: number[] }>(db, CHANGED_SINCE, [
       ...sourceKey,
-      of.position,
+      watched.position,
     ]);
-    of.position = changes.at(-1)?.id ?? of.position;
+    watched.position = changes.at(-1)?.id ?? watched.position;
     const isBulk = changes.some(({ bulk }) => bulk);
     const entries = new Set(changes.flatMap(({ replaced }) => replaced));
-    onChanged([...of.followers].flatMap(([follower, entry]) => (isBulk || entries.has(entry) ? [follower] : [])));
+    onChanged([...watched.followers].flatMap(([follower, entry]) => (isBulk || entries.has(entry) ? [follower] : [])));
   }
 
-  function readInOrder(key: string, of: WatchedSource<Follower>): void {
-    of.order = of.order
-      .then(() => readChanges(key, of))
+  function readInOrder(key: string, watched: WatchedSource<Follower>): void {
+    watched.order = watched.order
+      .then(() => readChanges(key, watched))
       .catch((error: unknown) => {
         log.warn({ err: error }, "changes of app users could not be read");
         // If the change cannot be read, all subscribers are checked, because a missed change would be worse.
-        onChanged([...of.followers.keys()]);
+        onChanged([...watched.followers.keys()]);
       });
   }
 

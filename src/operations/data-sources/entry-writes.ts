@@ -35,7 +35,7 @@ export function viewFor(
   const scope = rights.scopeOfOne(source);
   const isReadable = scope !== null && meetsFilter(rights, source, entry.data);
   const hashedColumns = new Set(source.hashedColumns);
-  const sees = isReadable ? scope.sees : (column: string) => written.includes(column) && !hashedColumns.has(column);
+  const sees = isReadable ? scope.canSee : (column: string) => written.includes(column) && !hashedColumns.has(column);
   return entryView(entry, source.id, sees);
 }
 

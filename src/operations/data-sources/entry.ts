@@ -24,13 +24,13 @@ export interface StoredEntry {
 /** Returns the data without hidden columns. */
 export function visibleColumns(
   data: Record<string, unknown>,
-  sees: (column: string) => boolean,
+  canSee: (column: string) => boolean,
 ): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(data).filter(([column]) => sees(column)));
+  return Object.fromEntries(Object.entries(data).filter(([column]) => canSee(column)));
 }
 
-export function entryView(entry: StoredEntry, dataSourceId: number, sees: EntryScope["sees"]): Entry {
+export function entryView(entry: StoredEntry, dataSourceId: number, canSee: EntryScope["canSee"]): Entry {
   const { id, order, createdAt, updatedAt } = entry;
   const entryTimes = { createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() };
-  return { id, dataSourceId, data: visibleColumns(entry.data, sees), order, ...entryTimes };
+  return { id, dataSourceId, data: visibleColumns(entry.data, canSee), order, ...entryTimes };
 }

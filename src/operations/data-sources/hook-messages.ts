@@ -113,7 +113,7 @@ export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet;
           continue;
         }
         const statement = new Statement();
-        const scope = { sees: (column: string) => !source.hashedColumns.includes(column), filter: null };
+        const scope = { canSee: (column: string) => !source.hashedColumns.includes(column), filter: null };
         const ids = hookMessages.map(({ entryId }) => entryId);
         const condition = entriesOf(source, { scope, where: hook.where, ids }, statement, "e");
         await rows(executor, `SET LOCAL statement_timeout = ${QUERY_TIMEOUT_MS}`);

@@ -17,7 +17,7 @@ import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { DataSourceKey } from "./entry-rows.js";
 
 /** Requested index: the path of one column or of several. With `unique`, no two entries have the same values in these columns. */
-export type IndexWish = string | readonly string[] | { columns: readonly string[]; unique: boolean };
+export type IndexDefinition = string | readonly string[] | { columns: readonly string[]; unique: boolean };
 
 export const INDEXES_PER_DATA_SOURCE = 5;
 const COLUMNS_MAX = 3;
@@ -32,12 +32,13 @@ class Definition extends Statement {
 
 const ENTRY: Source = { doc: "doc", entry: null, sees: () => true };
 
-export const columnsOf = (wish: IndexWish): readonly string[] => {
-  if (typeof wish === "string") return [wish];
-  return "columns" in wish ? wish.columns : wish;
+export const columnsOf = (definition: IndexDefinition): readonly string[] => {
+  if (typeof definition === "string") return [definition];
+  return "columns" in definition ? definition.columns : definition;
 };
 
-export const isUniqueIndex = (wish: IndexWish): boolean => typeof wish === "object" && "unique" in wish && wish.unique;
+export const isUniqueIndex = (definition: IndexDefinition): boolean =>
+  typeof definition === "object" && "unique" in definition && definition.unique;
 
 function pathOf(column: unknown, place: string): Path & { own: null } {
   const path = parsePath(column, place, { entry: "" });
@@ -46,40 +47,42 @@ function pathOf(column: unknown, place: string): Path & { own: null } {
 }
 
 /** Returns the top-level columns of the index. */
-export const topColumnsOf = (wish: IndexWish): string[] =>
-  columnsOf(wish).map((column) => pathOf(column, "indexes").segments[0]!);
+export const topColumnsOf = (definition: IndexDefinition): string[] =>
+  columnsOf(definition).map((column) => pathOf(column, "indexes").segments[0]!);
 
-function checkWish(wish: unknown, place: string): IndexWish {
-  const isNamed = isObject(wish);
-  if (isNamed && !("columns" in wish)) refuseField(place, "a column, a list of columns or {columns, unique}", wish);
-  const input: unknown = isNamed ? wish["columns"] : wish;
+function checkWish(definition: unknown, place: string): IndexDefinition {
+  const isNamed = isObject(definition);
+  if (isNamed && !("columns" in definition))
+    refuseField(place, "a column, a list of columns or {columns, unique}", definition);
+  const input: unknown = isNamed ? definition["columns"] : definition;
   const columns: unknown[] = Array.isArray(input) ? input : [input];
-  if (columns.length === 0 || columns.length > COLUMNS_MAX) refuseField(place, `1 to ${COLUMNS_MAX} columns`, wish);
+  if (columns.length === 0 || columns.length > COLUMNS_MAX)
+    refuseField(place, `1 to ${COLUMNS_MAX} columns`, definition);
   for (const column of columns) pathOf(column, place);
-  if (!isNamed) return wish as IndexWish;
-  const unique = wish["unique"] ?? false;
+  if (!isNamed) return definition as IndexDefinition;
+  const unique = definition["unique"] ?? false;
   if (typeof unique !== "boolean") refuseField(`${place}.unique`, "true or false", unique);
-  refuseUnknownFields(wish, WISH_SHAPE, place);
+  refuseUnknownFields(definition, WISH_SHAPE, place);
   return { columns: columns as string[], unique };
 }
 
 /** Returns the normal form of index definitions. @throws ActionError REQUEST_INVALID that names the invalid index */
-export function checkIndexes(wishes: unknown): IndexWish[] {
+export function checkIndexes(wishes: unknown): IndexDefinition[] {
   if (!Array.isArray(wishes) || wishes.length > INDEXES_PER_DATA_SOURCE) {
     refuseField("indexes", `an array of at most ${INDEXES_PER_DATA_SOURCE} columns or lists of columns`, wishes);
   }
-  return wishes.map((wish, at) => checkWish(wish, `indexes[${at}]`));
+  return wishes.map((definition, index) => checkWish(definition, `indexes[${index}]`));
 }
 
 const PREFIX = "entry_ix_";
 
 /** Returns the index's name in the database, which contains no text of a caller. */
-function nameOf({ appId, id }: DataSourceKey, wish: IndexWish): string {
-  const columns = createHash("sha256").update(JSON.stringify(columnsOf(wish)));
+function nameOf({ appId, id }: DataSourceKey, definition: IndexDefinition): string {
+  const columns = createHash("sha256").update(JSON.stringify(columnsOf(definition)));
   return `${PREFIX}${appId}_${id}_${columns.digest("hex").slice(0, 16)}`;
 }
 
-const uniqueNameOf = (key: DataSourceKey, wish: IndexWish): string => `${nameOf(key, wish)}_u`;
+const uniqueNameOf = (key: DataSourceKey, definition: IndexDefinition): string => `${nameOf(key, definition)}_u`;
 
 /** Returns the data source of an index or of statistics; null for other names. */
 export function keyOfName(name: string): DataSourceKey | null {
@@ -90,10 +93,10 @@ export function keyOfName(name: string): DataSourceKey | null {
 /** Returns the columns of the unique index with that name; null if there is none. */
 export function uniqueColumns(
   key: DataSourceKey,
-  wishes: readonly IndexWish[],
+  wishes: readonly IndexDefinition[],
   name: string | undefined,
 ): readonly string[] | null {
-  const uniqueWish = wishes.find((wish) => isUniqueIndex(wish) && uniqueNameOf(key, wish) === name);
+  const uniqueWish = wishes.find((definition) => isUniqueIndex(definition) && uniqueNameOf(key, definition) === name);
   return uniqueWish ? columnsOf(uniqueWish) : null;
 }
 
@@ -119,10 +122,10 @@ export const isCountedIndex = (name: string): boolean => !/_(?:a|s\d)$/.test(nam
  * index of only one data source, and would guess. A unique index is separate: missing values and null are SQL's null there, which equals
  * nothing.
  */
-export function indexStatements(key: DataSourceKey, wish: IndexWish): IndexStatements[] {
+export function indexStatements(key: DataSourceKey, definition: IndexDefinition): IndexStatements[] {
   const statement = new Definition();
-  const paths = columnsOf(wish).map((column) => pathOf(column, "indexes"));
-  const [name, first] = [nameOf(key, wish), paths[0]!.segments];
+  const paths = columnsOf(definition).map((column) => pathOf(column, "indexes"));
+  const [name, first] = [nameOf(key, definition), paths[0]!.segments];
   const whereClause = `WHERE app_id = ${Number(key.appId)} AND data_source_id = ${Number(key.id)}`;
   const keys = paths.map((path) => `(${keyAt(path, ENTRY, statement)})`);
   const index = (suffix: string, sql: string, kind = "INDEX"): IndexStatements => ({
@@ -132,11 +135,11 @@ export function indexStatements(key: DataSourceKey, wish: IndexWish): IndexState
   const made = [index("", `(${[...keys, "id"].join(", ")}) ${whereClause}`)];
   const types = jsonTypesAlongPath(first, ENTRY, statement);
   if (types.length > 0) made.push(index("_a", `(id) ${whereClause} AND ${arrayAt(first, ENTRY, statement)}`));
-  if (isUniqueIndex(wish)) {
+  if (isUniqueIndex(definition)) {
     const values = paths.map((path) => `(NULLIF(${valueAt(path, ENTRY, statement)}, 'null'::jsonb))`);
     made.push({
       ...index("_u", `(${values.join(", ")}) ${whereClause}`, "UNIQUE INDEX"),
-      unique: columnsOf(wish),
+      unique: columnsOf(definition),
     });
   }
   const indexedTypes = [...keys, ...types.map((type) => `(${type})`)];

@@ -77,7 +77,7 @@ export function createRecentQueries(now: () => number = Date.now) {
         const { shape, count, lastAt } = storedQuery;
         const { where, order, aggregate } = shape;
         if (where.length + order.length === 0) return [];
-        const index = source.indexes.find((wish) => indexServesShape(columnsOf(wish), shape));
+        const index = source.indexes.find((options) => indexServesShape(columnsOf(options), shape));
         return {
           ...{ where, order, aggregate, count, p95Ms: p95(storedQuery), lastAt: new Date(lastAt).toISOString() },
           index: index === undefined ? null : columnsOf(index),

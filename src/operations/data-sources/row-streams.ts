@@ -166,8 +166,10 @@ async function* rowsOfCsv(bytes: Readable, layout: CsvLayout, typed: ColumnTypes
       if (cells.length > names.length) {
         throw invalidRows(`row ${row} of the file has ${cells.length} fields, its header ${names.length}`);
       }
-      const place = (at: number) => () => `row ${row} of the file: ${describeValue(names[at])}`;
-      yield Object.fromEntries(cells.map((cell, at) => [names[at]!, typedCell(cell, types[at]!, place(at))]));
+      const place = (index: number) => () => `row ${row} of the file: ${describeValue(names[index])}`;
+      yield Object.fromEntries(
+        cells.map((cell, index) => [names[index]!, typedCell(cell, types[index]!, place(index))]),
+      );
     }
   } catch (error) {
     throw error instanceof CsvError ? invalidRows(error.message) : error;

@@ -52,8 +52,8 @@ export function createSessions(options: {
 }) {
   const { db, sources, appUsers, logEvents, intake, person, userChanged } = options;
 
-  const sessionOf: SessionOf = async (whom) => {
-    const [session, appUser] = await Promise.all([person(whom), appUsers.signedIn(whom.credentialId, whom.appId)]);
+  const sessionOf: SessionOf = async (user) => {
+    const [session, appUser] = await Promise.all([person(user), appUsers.signedIn(user.credentialId, user.appId)]);
     if (!appUser) return session;
     const { pending, ...dataSource } = appUser;
     return pending ? { ...session, awaits: "secondFactor" } : { ...session, entries: { dataSource } };

@@ -19,7 +19,7 @@ import { finishNew } from "./entry-changes.js";
 import type { EntryIndexes, IndexChange } from "./entry-indexes.js";
 import type { DataSourceKey } from "./entry-rows.js";
 import { insertTexts } from "./entry-statements.js";
-import { type IndexWish, isUniqueIndex, topColumnsOf } from "./index-definitions.js";
+import { type IndexDefinition, isUniqueIndex, topColumnsOf } from "./index-definitions.js";
 
 const INSERT_DATA_SOURCE = `
   INSERT INTO data_source (id, app_id, organization_id, name, columns, access_rules, hooks, hashed_columns, indexes, is_users)
@@ -56,7 +56,7 @@ export type SourceDefinition = Pick<
  * Rejects unique indexes on hashed columns. Hashes of equal values differ, so that such an index cannot enforce uniqueness.
  * @throws ActionError REQUEST_INVALID
  */
-export function checkUnique(wishes: readonly IndexWish[], hashed: readonly string[]): void {
+export function checkUnique(wishes: readonly IndexDefinition[], hashed: readonly string[]): void {
   const column = wishes
     .filter(isUniqueIndex)
     .flatMap(topColumnsOf)
@@ -67,7 +67,7 @@ export function checkUnique(wishes: readonly IndexWish[], hashed: readonly strin
 
 /** New indexes of a data source, and the current ones that they replace. */
 export interface IndexReplacement extends IndexChange {
-  before: readonly IndexWish[];
+  before: readonly IndexDefinition[];
 }
 
 export type SourceName = Pick<StoredDataSource, "id" | "name">;
@@ -129,7 +129,7 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
       executor: Executor,
       caller: Caller,
       { appId, id, precondition }: { appId: number; id: number; precondition: ExpectedTags },
-      fields: DataSourceFields<IndexWish[]>,
+      fields: DataSourceFields<IndexDefinition[]>,
     ): Promise<StoredDataSource> {
       await lockSource(executor, appId, id, precondition);
       const { name, columns, accessRules, hooks, indexes: wishes, isUsers = null } = fields;

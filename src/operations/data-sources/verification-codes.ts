@@ -22,12 +22,12 @@ export interface CodeRequest {
 interface CodeLimit {
   count: number;
   seconds: number;
-  subject: (asking: CodeRequest) => readonly unknown[];
+  subject: (registryRequest: CodeRequest) => readonly unknown[];
   /**
    * While this subject has had no recent request, its request is accepted above the limit, so that a flood from elsewhere does not lock it
    * out.
    */
-  unlessNew?: (asking: CodeRequest) => readonly unknown[];
+  unlessNew?: (registryRequest: CodeRequest) => readonly unknown[];
 }
 
 const pairKey = ({ appId, to, from }: CodeRequest) => ["address", appId, ...to, from];
@@ -39,7 +39,7 @@ const senderKey = ({ appId, from }: CodeRequest) => ["from", appId, from];
  */
 const CODE_LIMITS: readonly CodeLimit[] = [
   { count: 5, seconds: 600, subject: pairKey },
-  { count: 20, seconds: 86_400, subject: (asking) => ["today", ...pairKey(asking)] },
+  { count: 20, seconds: 86_400, subject: (registryRequest) => ["today", ...pairKey(registryRequest)] },
   { count: 20, seconds: 600, subject: senderKey },
   { count: 20, seconds: 600, subject: ({ appId, to }) => ["all", appId, ...to], unlessNew: pairKey },
   { count: 60, seconds: 86_400, subject: ({ appId, to }) => ["all today", appId, ...to], unlessNew: pairKey },
@@ -111,9 +111,11 @@ export function createVerificationCodes({ db }: { db: Database }) {
      * Counts one more request for a code.
      * @throws ActionError RATE_LIMIT_EXCEEDED if there were too many; then the request is not counted
      */
-    async sendCode(asking: CodeRequest): Promise<void> {
-      const subjects = CODE_LIMITS.map(({ subject }) => digestParts("ask", ...subject(asking)));
-      const knownSubjects = CODE_LIMITS.map(({ unlessNew }) => unlessNew && digestParts("ask", ...unlessNew(asking)));
+    async sendCode(registryRequest: CodeRequest): Promise<void> {
+      const subjects = CODE_LIMITS.map(({ subject }) => digestParts("ask", ...subject(registryRequest)));
+      const knownSubjects = CODE_LIMITS.map(
+        ({ unlessNew }) => unlessNew && digestParts("ask", ...unlessNew(registryRequest)),
+      );
       const limitColumns = [
         subjects,
         CODE_LIMITS.map(({ count }) => count),

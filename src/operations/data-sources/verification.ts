@@ -76,15 +76,15 @@ export function createVerification(options: {
   async function subjectOfAddress(
     source: StoredDataSource,
     column: string,
-    by: VerifiedBy,
+    channel: VerifiedBy,
     input: string,
   ): Promise<Subject> {
     const normalizedValue = textHooks(source.hooks, null)({ [column]: input });
     const values = [source.appId, source.id, JSON.stringify(normalizedValue)];
     const [entry] = await rows<{ id: number; data: EntryData }>(db, SELECT_ENTRY_BY_VALUE, values);
     const address = String(normalizedValue[column]);
-    const hash = digestParts("validate", source.appId, source.id, by, address);
-    return { source, column, by, entryId: entry?.id ?? null, address, purpose: "validate", hash };
+    const hash = digestParts("validate", source.appId, source.id, channel, address);
+    return { source, column, by: channel, entryId: entry?.id ?? null, address, purpose: "validate", hash };
   }
 
   /** @throws UNAUTHORIZED if no user is signed in, REQUEST_INVALID if that user has no phone number */

@@ -93,8 +93,8 @@ export function createGitDeliveries({ db, holder }: { db: DataSource; holder: st
      * Releases webhooks that the database gave to this process without its knowledge, whose pull failed in the service and, if
      * `mayDeclareDead`, those of dead processes.
      */
-    release: (known: readonly number[], mayDeclareDead: boolean): Promise<LostWebhook[]> =>
-      rows<LostWebhook>(db, RELEASE_DELIVERY, [holder, known, mayDeclareDead]),
+    release: (knownIds: readonly number[], mayDeclareDead: boolean): Promise<LostWebhook[]> =>
+      rows<LostWebhook>(db, RELEASE_DELIVERY, [holder, knownIds, mayDeclareDead]),
 
     /** Does not count the attempts of pulls that an orderly stop interrupts. Their webhooks stay claimed until the lease ends. */
     async returnAttempts(interrupted: readonly number[]): Promise<void> {

@@ -27,9 +27,9 @@ function addWheres(
   change: (where: Record<string, unknown>, itemPath: string) => Record<string, unknown>,
 ): unknown {
   if (!Array.isArray(triggers)) return triggers;
-  return triggers.map((trigger: unknown, at) => {
+  return triggers.map((trigger: unknown, index) => {
     if (!isObject(trigger) || trigger["trigger"] !== "log" || !isObject(trigger["where"])) return trigger;
-    return { ...trigger, where: change(trigger["where"], `triggers[${at}].where`) };
+    return { ...trigger, where: change(trigger["where"], `triggers[${index}].where`) };
   });
 }
 
@@ -76,17 +76,19 @@ export async function readyActions(
   ids: ReadonlyMap<string, number>,
 ): Promise<ReadyAction[]> {
   const faults: PathFault[][] = [];
-  const data = items.map((item, at) => {
+  const data = items.map((item, index) => {
     const itemFaults: PathFault[] = [];
     faults.push(itemFaults);
-    return actionData(item, ids, ({ path, ...fault }) => itemFaults.push({ ...fault, path: `actions[${at}].${path}` }));
+    return actionData(item, ids, ({ path, ...fault }) =>
+      itemFaults.push({ ...fault, path: `actions[${index}].${path}` }),
+    );
   });
   const entries = await steps.ahead({ caller, appId }, data);
-  return entries.map((entry, at) => ({ entry, faults: faults[at]! }));
+  return entries.map((entry, index) => ({ entry, faults: faults[index]! }));
 }
 
-function faultsOf(at: number, error: unknown): PathFault[] {
-  const itemPath = `actions[${at}]`;
+function faultsOf(index: number, error: unknown): PathFault[] {
+  const itemPath = `actions[${index}]`;
   if (error instanceof ActionInputError) {
     return error.all.map(({ field, status, error: message }) => {
       const innerFault = faultAt(itemPath, new ActionError(status, message), FIELDS);

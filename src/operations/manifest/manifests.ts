@@ -288,7 +288,7 @@ export function createManifests(options: {
       .map(({ name }) => String(name).trim())
       .filter((name) => !knownSources.has(name));
     const ids = await definitions.reserveIds(db.manager, names.length);
-    return new Map(names.map((name, at) => [name, ids[at]!]));
+    return new Map(names.map((name, index) => [name, ids[index]!]));
   }
 
   return {

@@ -80,7 +80,7 @@ export function faultAt(place: string, error: unknown, fields: readonly string[]
 /** Returns a fault for each name that an earlier item of the list has. */
 export function repeatedNames(field: string, key: string, items: readonly Record<string, unknown>[]): PathFault[] {
   const names = new Set<unknown>();
-  return items.flatMap((item, at) => {
+  return items.flatMap((item, index) => {
     const name = item[key];
     if (typeof name !== "string") return [];
     if (!names.has(name)) {
@@ -88,6 +88,6 @@ export function repeatedNames(field: string, key: string, items: readonly Record
       return [];
     }
     const error = `${key} must be unique in ${field} (got ${JSON.stringify(name.slice(0, 60)).toWellFormed()} twice)`;
-    return [{ path: `${field}[${at}].${key}`, status: "NAME_ALREADY_EXISTS" as const, error }];
+    return [{ path: `${field}[${index}].${key}`, status: "NAME_ALREADY_EXISTS" as const, error }];
   });
 }

@@ -143,9 +143,9 @@ export function createNotificationsService(options: {
     caller: Caller,
     appId: number,
     bodies: readonly unknown[],
-    pathOf: (at: number) => string,
+    pathOf: (index: number) => string,
   ): Promise<Notification[]> {
-    const all = bodies.map((body, at) => parseNotification(body, pathOf(at)));
+    const all = bodies.map((body, index) => parseNotification(body, pathOf(index)));
     intake.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(bodies)), all.length);
     const { key } = await readerOf(caller, appId);
     const ids = await db.transaction(async (manager) => {
@@ -213,7 +213,7 @@ export function createNotificationsService(options: {
         const message = `the batch must be an array of 1 to ${NOTIFICATIONS_PER_BATCH} (got ${describeValue(body)})`;
         throw new ActionError("REQUEST_INVALID", message);
       }
-      return insertAll(caller, appId, body, (at) => `[${at}]`);
+      return insertAll(caller, appId, body, (index) => `[${index}]`);
     },
 
     /**
@@ -275,7 +275,7 @@ export function createNotificationsService(options: {
     ): Promise<NotificationPage> {
       const { limit, offset } = createPage(query);
       const { status = null } = query;
-      if (status !== null && !NOTIFICATION_STATUSES.some((known) => known === status)) {
+      if (status !== null && !NOTIFICATION_STATUSES.some((allowed) => allowed === status)) {
         refuseField("status", NOTIFICATION_STATUSES.join(", "), status);
       }
       const reader = await enterReader(caller, appId);

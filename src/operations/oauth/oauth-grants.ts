@@ -125,9 +125,9 @@ export class OauthGrants {
     kind: "code" | "refresh",
     secret: string,
     grantId: number,
-    more: { expiresAt: Date; redirectUri?: string | null; codeChallenge?: string | null },
+    options: { expiresAt: Date; redirectUri?: string | null; codeChallenge?: string | null },
   ): Promise<void> {
-    const { expiresAt, redirectUri = null, codeChallenge = null } = more;
+    const { expiresAt, redirectUri = null, codeChallenge = null } = options;
     await rows(
       this.#db,
       `INSERT INTO oauth_secret (hash, kind, grant_id, redirect_uri, code_challenge, expires_at) VALUES ($1, $2, $3, $4, $5, $6)`,

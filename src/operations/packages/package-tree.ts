@@ -44,11 +44,11 @@ class Tree {
 
   constructor(
     private readonly registry: PackageRegistry,
-    private readonly asking: RegistryRequest,
+    private readonly registryRequest: RegistryRequest,
   ) {}
 
   async choose(name: string, range: string): Promise<VersionChoice> {
-    return this.registry.choose(this.asking, name, await this.document(name), range);
+    return this.registry.choose(this.registryRequest, name, await this.document(name), range);
   }
 
   private document(name: string): Promise<Uint8Array> {
@@ -56,15 +56,15 @@ class Tree {
     if (knownDocument) return knownDocument;
     if (!isPackageName(name)) {
       return Promise.reject(
-        unresolvedError(this.asking.dependency, `needs ${describeValue(name)}, which is no name of a package`),
+        unresolvedError(this.registryRequest.dependency, `needs ${describeValue(name)}, which is no name of a package`),
       );
     }
-    const requested = this.registry.document(this.asking, name).then((document) => {
+    const requested = this.registry.document(this.registryRequest, name).then((document) => {
       this.documentBytes += document.length;
       if (this.documentBytes <= DOCUMENTS_MAX_BYTES) return document;
       const sizeText = `${DOCUMENTS_MAX_BYTES / 2 ** 20} MB`;
       throw unresolvedError(
-        this.asking.dependency,
+        this.registryRequest.dependency,
         `needs packages whose metadata in the registry is larger than ${sizeText}`,
       );
     });
@@ -89,7 +89,7 @@ class Tree {
 
   add(node: Node): Node {
     if (this.nodes.size === PACKAGES_MAX)
-      throw unresolvedError(this.asking.dependency, `needs more than ${PACKAGES_MAX} packages`);
+      throw unresolvedError(this.registryRequest.dependency, `needs more than ${PACKAGES_MAX} packages`);
     this.nodes.set(node.folder, node);
     return node;
   }
@@ -130,11 +130,11 @@ export interface GatheredPackages {
 /** Chooses the version of a package. Its dependencies are collected later. @throws DEPENDENCY_UNRESOLVED */
 export async function gatherPackages(
   registry: PackageRegistry,
-  asking: RegistryRequest,
+  registryRequest: RegistryRequest,
   name: string,
   range: string,
 ): Promise<GatheredPackages> {
-  const tree = new Tree(registry, asking);
+  const tree = new Tree(registry, registryRequest);
   const choice = await tree.choose(name, range);
 
   async function archives(): Promise<PackageArchive[]> {
@@ -154,7 +154,7 @@ export async function gatherPackages(
         .slice(at, at + DOWNLOADS_AT_ONCE)
         .map(async ({ origin, choice: { version }, folder, choice }) => {
           const archive = await registry.archive(
-            asking,
+            registryRequest,
             origin,
             choice,
             Math.min(ARCHIVE_MAX_BYTES, ARCHIVES_MAX_BYTES - bytes),
@@ -167,7 +167,7 @@ export async function gatherPackages(
       }
       if (bytes > ARCHIVES_MAX_BYTES)
         throw unresolvedError(
-          asking.dependency,
+          registryRequest.dependency,
           `comes with all that it needs to more than ${ARCHIVES_MAX_BYTES / 2 ** 20} MB of archives`,
         );
     }

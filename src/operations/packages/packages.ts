@@ -295,10 +295,10 @@ export function createPackages(options: PackagesOptions) {
       author: ScriptAuthor,
       dependencies: readonly string[],
       assetsBefore: readonly StoredAsset[],
-      promised = NO_PROMISED_ASSETS,
+      promisedAssets = NO_PROMISED_ASSETS,
     ): Promise<ResolvedPackages> {
       const assets = new Map<string, StoredAsset>();
-      const knownAssets = [...promised.storedAssets, ...assetsBefore];
+      const knownAssets = [...promisedAssets.storedAssets, ...assetsBefore];
       const had = new Set(storedScripts(assetsBefore));
       const deadline = performance.now() + SAVE_LIMIT_MS;
       try {
@@ -310,7 +310,7 @@ export function createPackages(options: PackagesOptions) {
               AWAY_RETRY_SECONDS,
             );
           const known = knownAssets.find(({ name }) => name === dependency);
-          const asset = await assetFor(author, dependency, known, promised.versions.get(dependency));
+          const asset = await assetFor(author, dependency, known, promisedAssets.versions.get(dependency));
           if (isStoredScript(asset) && !had.has(asset.sha256)) await room.takeKept(author, asset);
           assets.set(dependency, asset);
         }

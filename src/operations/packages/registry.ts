@@ -65,7 +65,7 @@ export function createRegistry(options: {
   }
 
   async function requestRegistry(
-    asking: RegistryRequest,
+    registryRequest: RegistryRequest,
     name: string,
     url: URL,
     maxBytes: number,
@@ -73,28 +73,28 @@ export function createRegistry(options: {
   ): Promise<Download> {
     // Only the registry receives its token.
     const headers = { accept, ...(url.origin === origin ? authorization : {}) };
-    const { signal } = asking;
+    const { signal } = registryRequest;
     try {
       return await connections.download(url, { headers, maxBytes, limitMs: ANSWER_LIMIT_MS, signal, judge: checkUrl });
     } catch (error) {
       if (error instanceof TooLargeError)
-        throw unresolvedError(asking.dependency, `cannot be fetched: of ${name} ${error.message}`);
+        throw unresolvedError(registryRequest.dependency, `cannot be fetched: of ${name} ${error.message}`);
       if (error instanceof NotConnectedError && error.forbidden)
         throw unresolvedError(
-          asking.dependency,
+          registryRequest.dependency,
           `cannot be fetched: the registry leads to a host that may not be reached, asked for ${name}`,
         );
       throw unreachableError(
-        asking,
+        registryRequest,
         name,
         error instanceof NotConnectedError ? "cannot be reached" : "does not answer",
       );
     }
   }
 
-  function checkStatus(asking: RegistryRequest, name: string, { status }: Download): void {
+  function checkStatus(registryRequest: RegistryRequest, name: string, { status }: Download): void {
     if (status === 200) return;
-    const { dependency } = asking;
+    const { dependency } = registryRequest;
     if (status === 401 || status === 403)
       throw unresolvedError(dependency, `cannot be fetched: the registry refuses ${name} (${status})`);
     if (status === 404 || status === 405 || status === 410) {
@@ -103,50 +103,55 @@ export function createRegistry(options: {
         name === dependency ? "is no package of the registry" : `needs ${name}, which is no package of the registry`,
       );
     }
-    throw unreachableError(asking, name, `answers ${status}`);
+    throw unreachableError(registryRequest, name, `answers ${status}`);
   }
 
   return {
     registry,
 
     /** Returns the registry's document of a package. @throws DEPENDENCY_UNRESOLVED */
-    async document(asking: RegistryRequest, name: string): Promise<Uint8Array> {
+    async document(registryRequest: RegistryRequest, name: string): Promise<Uint8Array> {
       const url = new URL(`${registry}/${name.replace("/", "%2f")}`);
       const answer = await requestRegistry(
-        asking,
+        registryRequest,
         name,
         url,
         DOCUMENT_MAX_BYTES,
         minAgeDays > 0 ? FULL_TYPE : ABBREVIATED_TYPE,
       );
-      checkStatus(asking, name, answer);
+      checkStatus(registryRequest, name, answer);
       return answer.body;
     },
 
     /** @throws DEPENDENCY_UNRESOLVED */
-    async choose(asking: RegistryRequest, name: string, document: Uint8Array, range: string): Promise<VersionChoice> {
+    async choose(
+      registryRequest: RegistryRequest,
+      name: string,
+      document: Uint8Array,
+      range: string,
+    ): Promise<VersionChoice> {
       const publishedBefore = minAgeDays > 0 ? new Date(Date.now() - minAgeDays * DAY_MS).toISOString() : null;
       const threadResult = await threads.call({ document, range: range, publishedBefore });
       // A document of maximum size takes a tenth of this time, unless the machine is busy.
       if (!threadResult.ok && threadResult.limit === "time")
         throw unresolvedError(
-          asking.dependency,
+          registryRequest.dependency,
           `cannot be chosen now: the registry's document on ${name} could not be read in time`,
           AWAY_RETRY_SECONDS,
         );
       if (!threadResult.ok)
         throw unresolvedError(
-          asking.dependency,
+          registryRequest.dependency,
           `cannot be chosen: the registry's document on ${name} takes too much memory to read`,
         );
       if ("fault" in threadResult.value)
-        throw unresolvedError(asking.dependency, `cannot be used: ${name} ${threadResult.value.fault}`);
+        throw unresolvedError(registryRequest.dependency, `cannot be used: ${name} ${threadResult.value.fault}`);
       return threadResult.value;
     },
 
     /** Returns the archive of a version. @throws DEPENDENCY_UNRESOLVED */
     async archive(
-      asking: RegistryRequest,
+      registryRequest: RegistryRequest,
       name: string,
       choice: VersionChoice,
       maxBytes = ARCHIVE_MAX_BYTES,
@@ -155,14 +160,14 @@ export function createRegistry(options: {
       const url = new URL(tarball);
       if (url.protocol !== "https:" && url.origin !== origin)
         throw unresolvedError(
-          asking.dependency,
+          registryRequest.dependency,
           `cannot be fetched: the archive of ${name} is at an address without TLS`,
         );
-      const answer = await requestRegistry(asking, name, url, maxBytes, "application/octet-stream, */*");
-      checkStatus(asking, name, answer);
+      const answer = await requestRegistry(registryRequest, name, url, maxBytes, "application/octet-stream, */*");
+      checkStatus(registryRequest, name, answer);
       if (ssri.checkData(answer.body, integrity) === false)
         throw unresolvedError(
-          asking.dependency,
+          registryRequest.dependency,
           `cannot be trusted: the archive of ${name}@${version} is not what its integrity says`,
         );
       return answer.body;

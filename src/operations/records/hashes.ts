@@ -45,9 +45,9 @@ const senderQueue = new FairSemaphore(Number.POSITIVE_INFINITY, 1);
 const waitingByKey = new Map<number | string, number>();
 
 /** Counts one more waiting hash. @returns a function that undoes this @throws ActionError OVERLOADED */
-function countWaiting(key: number | string, most: number): () => void {
+function countWaiting(key: number | string, max: number): () => void {
   const waitingBefore = waitingByKey.get(key) ?? 0;
-  if (waitingBefore >= most) {
+  if (waitingBefore >= max) {
     throw new ActionError("OVERLOADED", "too many password checks are waiting; try again shortly", {
       retryAfter: RETRY_SECONDS,
     });

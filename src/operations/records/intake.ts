@@ -20,8 +20,8 @@ export type Sender = Pick<Caller, "kind" | "credentialId" | "address">;
 
 export type IntakeLimiter = ReturnType<typeof createIntake>;
 
-function intakeError(whose: string, megabytes: number, retryAfter: number): ActionError {
-  return rateLimitError(`${whose} may send ${megabytes} MB in a minute; try again in ${retryAfter} s`, retryAfter);
+function intakeError(owner: string, megabytes: number, retryAfter: number): ActionError {
+  return rateLimitError(`${owner} may send ${megabytes} MB in a minute; try again in ${retryAfter} s`, retryAfter);
 }
 
 /** @param quotaBytes bytes per minute for one app's own credentials; 0 means unlimited */

@@ -5,7 +5,7 @@
  * must stop waiting.
  */
 export function createLeavable<T>(
-  make: (left: AbortSignal) => AsyncGenerator<T, void, void>,
+  make: (readerLeft: AbortSignal) => AsyncGenerator<T, void, void>,
 ): AsyncGenerator<T, void, void> {
   const leaveController = new AbortController();
   const generator = make(leaveController.signal);
@@ -28,13 +28,13 @@ export function createLeavable<T>(
   };
 }
 
-/** Yields the values of `source`, and ends as soon as `left` aborts. */
-export function endOnAbort<T>(source: AsyncIterable<T>, left: AbortSignal): AsyncIterable<T> {
+/** Yields the values of `source`, and ends as soon as `readerLeft` aborts. */
+export function endOnAbort<T>(source: AsyncIterable<T>, readerLeft: AbortSignal): AsyncIterable<T> {
   const iterator = source[Symbol.asyncIterator]();
   const stopWaiting = () => {
     // The source has no reader any more.
     iterator.return?.().catch(() => undefined);
   };
-  left.addEventListener("abort", stopWaiting, { once: true });
+  readerLeft.addEventListener("abort", stopWaiting, { once: true });
   return { [Symbol.asyncIterator]: () => iterator };
 }

@@ -32,10 +32,10 @@ const ENTRY = `
   LEFT JOIN execution_log AS entry
     ON entry.id = coalesce(run.log_id, (SELECT id FROM execution_log AS old WHERE old.run_id = run.id LIMIT 1))`;
 
-const gatherStatement = (which: string, order: "ASC" | "DESC") => `
+const gatherStatement = (condition: string, order: "ASC" | "DESC") => `
   WITH due AS (
     SELECT id, app_id, hosts, reason, log_id, finished_at FROM run
-     WHERE ${which} AND NOT EXISTS (SELECT FROM run_search WHERE run_search.run_id = run.id)
+     WHERE ${condition} AND NOT EXISTS (SELECT FROM run_search WHERE run_search.run_id = run.id)
      ORDER BY finished_at ${order} LIMIT ${BATCH}),
   written AS (
     INSERT INTO run_search (run_id, words)
@@ -89,14 +89,14 @@ function queryOf(appId: number, search: string): string | null {
 async function findByWords(
   manager: EntityManager,
   query: string,
-  most: number,
+  max: number,
   upperId: number,
   partitions: readonly Partition[],
 ): Promise<number[]> {
   const deadline = performance.now() + SEARCH_LIMIT_MS;
   const foundIds: number[] = [];
   let remainingBelow = upperId;
-  for (let windowWidth = FIRST_WINDOW; remainingBelow > 0 && foundIds.length < most; windowWidth *= WINDOW_GROWTH) {
+  for (let windowWidth = FIRST_WINDOW; remainingBelow > 0 && foundIds.length < max; windowWidth *= WINDOW_GROWTH) {
     const remainingMs = Math.max(1, Math.ceil(deadline - performance.now()));
     await manager.query(`${BY_INDEX_OF_WORDS}; SET LOCAL statement_timeout = ${remainingMs}`);
     const windowStart = Math.max(0, remainingBelow - windowWidth);
@@ -106,7 +106,7 @@ async function findByWords(
     const [high, low] = [windowPartitions.at(-1)?.high ?? remainingBelow, windowPartitions[0]?.low ?? windowStart];
     const moreRows = await rows<{ id: number }>(manager, BY_WORDS, [
       query,
-      most - foundIds.length,
+      max - foundIds.length,
       remainingBelow,
       windowStart,
       high,

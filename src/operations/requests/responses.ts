@@ -87,7 +87,9 @@ export async function maskResponse(
   };
   const entries = Object.entries(response.headers);
   const maskedEntries = await maskTexts(entries.flat());
-  const headers = Object.fromEntries(entries.map((_, at) => [maskedEntries[2 * at]!, maskedEntries[2 * at + 1]!]));
+  const headers = Object.fromEntries(
+    entries.map((_, index) => [maskedEntries[2 * index]!, maskedEntries[2 * index + 1]!]),
+  );
   let body: string | Buffer = text === null ? response.body : (await maskTexts([text]))[0]!;
   const isMasked = keys.size > 0;
   for (const reading of await decompressedTexts(response.body)) {

@@ -107,10 +107,10 @@ export class RunConsole {
   }
 
   /** Resolves at the next notification about the run, after POLL_MS milliseconds, or when the reader leaves. */
-  private nextNotice(runId: number, left: AbortSignal): Promise<void> {
+  private nextNotice(runId: number, readerLeft: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const stopWaiting = () => resolve();
-    left.addEventListener("abort", stopWaiting);
+    readerLeft.addEventListener("abort", stopWaiting);
     const unfollow = [
       this.notifications.follow(CONSOLE_CHANNEL, (notice) => notice === String(runId) && resolve(), resolve),
       this.notifications.follow(LOG_CHANNEL, (notice) => notice.endsWith(`:${runId}`) && resolve(), resolve),
@@ -118,12 +118,16 @@ export class RunConsole {
     const timer = setTimeout(resolve, POLL_MS);
     return promise.finally(() => {
       clearTimeout(timer);
-      left.removeEventListener("abort", stopWaiting);
+      readerLeft.removeEventListener("abort", stopWaiting);
       for (const stopFollowing of unfollow) stopFollowing();
     });
   }
 
-  private async *lines(appId: number, runId: number, left: AbortSignal): AsyncGenerator<PrintedLine[], void, void> {
+  private async *lines(
+    appId: number,
+    runId: number,
+    readerLeft: AbortSignal,
+  ): AsyncGenerator<PrintedLine[], void, void> {
     // This checks that the run belongs to the app, because lines are read only by the run's ID.
     await this.hasEnded(appId, runId);
     for (let last = -1, isOver = false; ; ) {
@@ -131,9 +135,9 @@ export class RunConsole {
       if (lines.length > 0) yield lines;
       last = lines.at(-1)?.seq ?? last;
       if (lines.length === READ_MAX) continue;
-      if (isOver || left.aborted) return;
+      if (isOver || readerLeft.aborted) return;
       // Listening starts before the state is read, so that an end in between is not missed.
-      const next = this.nextNotice(runId, left);
+      const next = this.nextNotice(runId, readerLeft);
       isOver = await this.hasEnded(appId, runId);
       if (!isOver) await next;
     }
@@ -147,6 +151,6 @@ export class RunConsole {
 
   /** Yields all lines from the first on, in batches, until the run ends. @throws ActionError RUN_NOT_FOUND */
   follow(appId: number, runId: number): AsyncGenerator<PrintedLine[], void, void> {
-    return createLeavable((left) => this.lines(appId, runId, left));
+    return createLeavable((readerLeft) => this.lines(appId, runId, readerLeft));
   }
 }

@@ -289,11 +289,11 @@ export class RunExecutor {
   }
 
   /** Runs a step that follows the evaluation. A failure is logged and does not change the outcome. */
-  private async tryAfterwards({ id: runId }: RunRecord, what: string, step: () => Promise<void>): Promise<void> {
+  private async tryAfterwards({ id: runId }: RunRecord, description: string, step: () => Promise<void>): Promise<void> {
     try {
       await step();
     } catch (error) {
-      this.options.log.warn({ err: error, runId, failed: what }, "a step after the evaluation of a run failed");
+      this.options.log.warn({ err: error, runId, failed: description }, "a step after the evaluation of a run failed");
     }
   }
 

@@ -173,10 +173,10 @@ export class RunQueries {
     const { conditions, further } = await this.withWords(appId, runConditions(appId, filter));
     const { unindexed, parameters, limit, offset } = conditions;
     const newest = await newestRuns(this.db, appId, conditions);
-    const matching = (most: number) =>
+    const matching = (max: number) =>
       unindexed === null
-        ? newest("run.id", most)
-        : `SELECT run.id FROM (${newest("run.*", CHECKED_MAX)}) AS run WHERE ${unindexed} ORDER BY run.id DESC LIMIT ${most}`;
+        ? newest("run.id", max)
+        : `SELECT run.id FROM (${newest("run.*", CHECKED_MAX)}) AS run WHERE ${unindexed} ORDER BY run.id DESC LIMIT ${max}`;
     const [bounds] = await rows<{ total: number; last: number | null }>(
       this.db,
       `SELECT (SELECT count(*) FROM (${matching(TOTAL_MAX + 1)}) AS counted) AS total,

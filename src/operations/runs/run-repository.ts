@@ -282,13 +282,13 @@ export class RunRepository {
   }
 
   /** Returns up to 100 runs that `holder` holds and that are not among the known ones. */
-  findUnknownHeld(holder: string, known: readonly number[]): Promise<RunRecord[]> {
-    return rows(this.db, UNKNOWN_HELD_RUNS, [holder, known]);
+  findUnknownHeld(holder: string, knownIds: readonly number[]): Promise<RunRecord[]> {
+    return rows(this.db, UNKNOWN_HELD_RUNS, [holder, knownIds]);
   }
 
   /** Returns those of the runs that `holder` does not hold any more. */
-  async findNoLongerHeld(holder: string, known: readonly number[]): Promise<number[]> {
-    return (await rows<{ id: number }>(this.db, RUNS_NOT_HELD, [holder, known])).map(({ id }) => id);
+  async findNoLongerHeld(holder: string, knownIds: readonly number[]): Promise<number[]> {
+    return (await rows<{ id: number }>(this.db, RUNS_NOT_HELD, [holder, knownIds])).map(({ id }) => id);
   }
 
   /** Queues a run again that `holder` has claimed and not started. Returns false if `holder` does not hold it any more. */

@@ -48,13 +48,13 @@ const DAYS_BY_PERIOD: Record<PeriodLength, { most: number; usual: number }> = {
 /** Maximum number of runs that are counted; the newest ones. Counting them takes a tenth of a second. */
 const RUNS_COUNTED = 100_000;
 
-/** SQL of the statistics. `by` and `zone` are texts of parameters: hour or day, and the time zone of its start. */
-const selectPeriods = (newest: NewestRuns, by: string, zone: string) => `
+/** SQL of the statistics. `period` and `zone` are texts of parameters: hour or day, and the time zone of its start. */
+const selectPeriods = (newest: NewestRuns, period: string, zone: string) => `
   WITH counted AS MATERIALIZED (
     SELECT state, queued_at, tick_count, CASE WHEN state IN ('completed', 'failed')
            THEN extract(epoch FROM finished_at - started_at)::float8 * 1000 END AS ms
       FROM (${newest("run.*", RUNS_COUNTED)}) AS run)
-  SELECT date_trunc(${by}, queued_at, ${zone}) AS start,
+  SELECT date_trunc(${period}, queued_at, ${zone}) AS start,
          count(*) FILTER (WHERE state <> 'skipped') AS runs,
          count(*) FILTER (WHERE state = 'failed') AS failed,
          count(*) FILTER (WHERE state = 'cancelled') AS cancelled,

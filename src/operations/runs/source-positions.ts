@@ -29,10 +29,10 @@ export function mapPositions(name: string, map: string | null): (text: string) =
     find ??= createPositionFinder(map);
     const lines = text.split("\n").flatMap((line) => {
       let isAdded = false;
-      const replaced = line.replace(position, (whole, row: string, column: string) => {
+      const replaced = line.replace(position, (match, row: string, column: string) => {
         const original = find!(Number(row), Number(column));
         isAdded ||= original === null;
-        return original ? `${original.file}:${original.line}:${original.column}` : whole;
+        return original ? `${original.file}:${original.line}:${original.column}` : match;
       });
       return isAdded && FRAME.test(line) ? [] : [replaced];
     });

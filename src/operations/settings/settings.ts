@@ -107,7 +107,6 @@ export interface SettingsTarget {
 
 export type { SettingsUse, StoredSetting };
 
-type NamedValues = [string, unknown][];
 export type Settings = ReturnType<typeof createSettings>;
 
 export function createSettings(options: {
@@ -174,7 +173,7 @@ export function createSettings(options: {
     return { settings: await httpSettings(appId), updatedAt: at };
   }
 
-  async function putSettings(executor: Executor, caller: Caller, appId: number, entries: NamedValues): Promise<void> {
+  async function store(executor: Executor, caller: Caller, appId: number, entries: [string, unknown][]): Promise<void> {
     const texts = entries.map(([key, value]) => ({
       key: storedKey(key),
       tier: tierOf(key),
@@ -213,17 +212,17 @@ export function createSettings(options: {
     const keys = entries.map(([key]) => key);
     await db.transaction(async (manager) => {
       await lockSettings(manager, target);
-      await writeSettings(manager, caller, appId, entries);
+      await write(manager, caller, appId, entries);
       reportUnknownField(caller);
       await emitUpdate(manager, caller, appId, keys);
     });
   }
 
   /** Writes validated settings in the caller's transaction. The caller emits the log event. */
-  async function writeSettings(executor: Executor, caller: Caller, appId: number, entries: NamedValues): Promise<void> {
+  async function write(executor: Executor, caller: Caller, appId: number, entries: [string, unknown][]): Promise<void> {
     if (entries.length === 0) return;
     await lockApp(executor, appId);
-    await putSettings(executor, caller, appId, entries);
+    await store(executor, caller, appId, entries);
     await secretValues.refuseTooMany(
       executor,
       appId,
@@ -260,7 +259,7 @@ export function createSettings(options: {
   }
 
   return {
-    write: writeSettings,
+    write,
     removeKeys,
     emitUpdate,
 
@@ -319,7 +318,7 @@ export function createSettings(options: {
 
     /** Writes new values of bound keys, in the transaction that writes their bindings. @throws SETTINGS_INVALID */
     async writeBound(executor: Executor, caller: Caller, appId: number, values: object): Promise<void> {
-      await writeSettings(executor, caller, appId, checkSettingKeys(values));
+      await write(executor, caller, appId, checkSettingKeys(values));
       if (Object.keys(values).length > 0) await emitUpdate(executor, caller, appId, Object.keys(values));
     },
 
@@ -365,7 +364,7 @@ export function createSettings(options: {
       return httpAt(target.appId);
     },
 
-    /** Validates the settings in an administrator's PUT for `writeSettings`. @throws SETTINGS_INVALID */
+    /** Validates the settings in an administrator's PUT for `write`. @throws SETTINGS_INVALID */
     judgeIgnoringProtected: (settings: unknown): [string, unknown][] => checkSettingKeys(dropProtectedKeys(settings)),
 
     /** Stores a secure AI builder field as `_aiartifact_<settingKey>`; returns that key. @throws SETTINGS_INVALID, RESOURCE_CHANGED */

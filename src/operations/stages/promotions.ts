@@ -173,10 +173,10 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
      * Restores the state after an earlier promotion; for the last promotion, the state before it.
      * @throws NOT_FOUND; errors of manifests and of `may`
      */
-    async rollback(caller: Caller, appId: number, id: number, may: May): Promise<PromotionResult> {
+    async rollback(caller: Caller, appId: number, id: number, checkPermission: May): Promise<PromotionResult> {
       const { manifest } = await findPromotion(db.manager, appId, id);
       const document = JSON.parse(String(await decompressDocument(manifest))) as Manifest;
-      const applyMode = { isPlan: false, may, precondition: undefined };
+      const applyMode = { isPlan: false, may: checkPermission, precondition: undefined };
       const result = await applyManifest(caller, appId, document, { fromAppId: null, rolledBackTo: id }, applyMode);
       return { ...result, tag: null };
     },

@@ -66,7 +66,7 @@ const ACTIONS_LISTED = 200;
  * at least one for each day.
  */
 const TICKS_MAX = 4_000;
-const TICKS_EACH = { least: 8, most: 170 };
+const TICKS_EACH = { min: 8, max: 170 };
 const MISSED_LISTED = 200;
 const CROWDED_LISTED = 10;
 /** Maximum number of missed runs that are read before they are grouped; the newest ones. */
@@ -104,15 +104,15 @@ export type ScheduleWeek = ReturnType<typeof createScheduleWeek>;
 export function createScheduleWeek(options: { db: DataSource; now: () => number; defaultTimezone: string }) {
   const { db, now, defaultTimezone } = options;
 
-  function ticksOf({ timezone, ...row }: ScheduledRow, from: Date, to: Date, most: number): ScheduledAction {
+  function ticksOf({ timezone, ...row }: ScheduledRow, from: Date, to: Date, max: number): ScheduledAction {
     const zone = timezone ?? defaultTimezone;
-    const comingTicks = nextRuns(row.frequency, zone, from, most + 1).filter((tick) => tick < to);
+    const comingTicks = nextRuns(row.frequency, zone, from, max + 1).filter((tick) => tick < to);
     return {
       ...row,
       timezone: zone,
       description: describeFrequency(row.frequency),
-      ticks: comingTicks.slice(0, most).map((tick) => tick.toISOString()),
-      hasMore: comingTicks.length > most,
+      ticks: comingTicks.slice(0, max).map((tick) => tick.toISOString()),
+      hasMore: comingTicks.length > max,
     };
   }
 
@@ -121,8 +121,8 @@ export function createScheduleWeek(options: { db: DataSource; now: () => number;
     const to = new Date(weekStart.getTime() + WEEK_MS);
     const scheduledRows = await rows<ScheduledRow>(db, SELECT_SCHEDULED_ACTIONS, [appId]);
     const listedRows = scheduledRows.slice(0, ACTIONS_LISTED);
-    const { least, most } = TICKS_EACH;
-    const ticksPerAction = Math.max(least, Math.min(most, Math.floor(TICKS_MAX / Math.max(1, listedRows.length))));
+    const { min, max } = TICKS_EACH;
+    const ticksPerAction = Math.max(min, Math.min(max, Math.floor(TICKS_MAX / Math.max(1, listedRows.length))));
     const scheduled: ScheduledAction[] = [];
     for (const row of listedRows) {
       scheduled.push(ticksOf(row, weekStart, to, ticksPerAction));

@@ -100,11 +100,11 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
   /** Returns the rows per day, from the rows written since the last non-empty partition began. */
   async function rowsOfADay(
     { tables: [head], at }: PartitionFamily,
-    low: number | null,
+    lowerBound: number | null,
     last: number,
   ): Promise<number> {
     const sql = `SELECT id, extract(epoch FROM now() - ${at}) * 1000 AS ms FROM ${head} WHERE id >= $1 ORDER BY id LIMIT 1`;
-    const [oldest] = await rows<{ id: number; ms: number }>(db, sql, [low ?? 0]);
+    const [oldest] = await rows<{ id: number; ms: number }>(db, sql, [lowerBound ?? 0]);
     const aDay = oldest ? ((last - oldest.id) * DAY_MS) / Math.max(Number(oldest.ms), 60_000) : 0;
     return Math.min(ROWS_MAX, Math.max(ROWS_MIN, Math.ceil(aDay / ROWS_MIN) * ROWS_MIN));
   }

@@ -99,10 +99,10 @@ const BATCH_DELETES = [
 ];
 
 /** SQL of the newest ID to delete so that $1 rows of each owner stay. The owner is an app unless `owner` is another expression. */
-const newestId = (table: string, which = "true", owner = "app_id") => `
+const newestId = (table: string, condition = "true", owner = "app_id") => `
   DELETE FROM ${table} WHERE id IN (
-    SELECT old.id FROM (SELECT ${owner} AS id FROM ${table} WHERE ${which} GROUP BY 1 HAVING count(*) > $1) AS full_owner
-      CROSS JOIN LATERAL (SELECT id FROM ${table} WHERE ${owner} = full_owner.id AND ${which}
+    SELECT old.id FROM (SELECT ${owner} AS id FROM ${table} WHERE ${condition} GROUP BY 1 HAVING count(*) > $1) AS full_owner
+      CROSS JOIN LATERAL (SELECT id FROM ${table} WHERE ${owner} = full_owner.id AND ${condition}
                            ORDER BY id DESC OFFSET $1) AS old LIMIT ${BATCH}) RETURNING id`;
 
 const NOT_FAILED = "type <> 'person.signInFailed'";

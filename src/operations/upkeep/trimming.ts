@@ -60,18 +60,18 @@ const writtenBytes = ({ table, bytes, news }: Kind) => `
   SELECT app_id AS "appId", sum(${bytes})::float8 AS bytes FROM ${table} AS record WHERE ${news} GROUP BY app_id`;
 
 /** SQL that selects the newest row beyond the limit, counted from the newest row back. $1 is the app, $2 the limit in bytes. */
-const trimStatement = ({ table, bytes }: Kind, part: string) => `
+const trimStatement = ({ table, bytes }: Kind, partition: string) => `
   SELECT max(id) AS id FROM (
-    SELECT id, sum(${bytes}) OVER (ORDER BY id DESC) AS total FROM ${table} AS record WHERE app_id = $1 AND ${part}) AS summed
+    SELECT id, sum(${bytes}) OVER (ORDER BY id DESC) AS total FROM ${table} AS record WHERE app_id = $1 AND ${partition}) AS summed
    WHERE total > $2`;
 
 /** Tables that refer to a run by its id. */
 const REFERRING_TABLES = ["execution_log", "console_line", "run_search"];
 
 /** SQL that deletes rows up to an ID, with the rows that refer to them. $1 is the app, $2 the highest ID to delete. */
-const dropStatement = ({ table, droppable }: Kind, part: string) => `
+const dropStatement = ({ table, droppable }: Kind, partition: string) => `
   WITH batch AS (
-    SELECT id FROM ${table} AS record WHERE app_id = $1 AND id <= $2 AND ${part} AND ${droppable}
+    SELECT id FROM ${table} AS record WHERE app_id = $1 AND id <= $2 AND ${partition} AND ${droppable}
      ORDER BY id LIMIT ${BATCH} FOR UPDATE SKIP LOCKED)
   ${table === "run" ? REFERRING_TABLES.map((other) => `, of_${other} AS (DELETE FROM ${other} USING batch WHERE run_id = batch.id)`).join("") : ""}
   DELETE FROM ${table} USING batch WHERE ${table}.id = batch.id RETURNING ${table}.id`;
@@ -102,12 +102,12 @@ export function createTrimming(options: { db: DataSource; maxBytes: number; now?
     writtenBy: new Map<number, number>(),
   }));
 
-  async function trimPart(kind: Kind, appId: number, part: string, bytes: number): Promise<void> {
-    const [cutRow] = await rows<{ id: number | null }>(db, trimStatement(kind, part), [appId, bytes]);
+  async function trimPart(kind: Kind, appId: number, partition: string, bytes: number): Promise<void> {
+    const [cutRow] = await rows<{ id: number | null }>(db, trimStatement(kind, partition), [appId, bytes]);
     if (cutRow!.id === null) return;
     let droppedRows = BATCH;
     while (droppedRows === BATCH && !isStopped)
-      droppedRows = (await rows(db, dropStatement(kind, part), [appId, cutRow!.id])).length;
+      droppedRows = (await rows(db, dropStatement(kind, partition), [appId, cutRow!.id])).length;
   }
 
   /** Returns every app, or none if the tables are too small for any app to exceed its limit. */

@@ -34,12 +34,12 @@ export interface RequestFacts {
   durationMs: number;
 }
 
-/** Returns the label of an app: its id, for the first `most` apps. */
-export function createAppLabels(most = APPS_MAX): (appId: number) => string {
+/** Returns the label of an app: its id, for the first `max` apps. */
+export function createAppLabels(max = APPS_MAX): (appId: number) => string {
   const knownApps = new Set<number>();
   return (appId) => {
     if (knownApps.has(appId)) return String(appId);
-    if (knownApps.size >= most) return OTHER_APPS;
+    if (knownApps.size >= max) return OTHER_APPS;
     knownApps.add(appId);
     return String(appId);
   };

@@ -112,7 +112,7 @@ function messageIn(value: unknown, field: string): Message {
     role: role as Message["role"],
     // An answer that only calls tools has no text.
     content: calls.length > 0 && isAbsent(content) ? "" : textIn(content, `${field}.content`),
-    toolCalls: calls.map((call, at) => toolCallIn(call, `${field}.toolCalls[${at}]`)),
+    toolCalls: calls.map((call, index) => toolCallIn(call, `${field}.toolCalls[${index}]`)),
     toolCallId: isAbsent(toolCallId) ? null : textIn(toolCallId, `${field}.toolCallId`),
   };
 }
@@ -139,8 +139,8 @@ function completionIn(options: Record<string, unknown>, model: string | null): C
   return {
     call: "completions",
     model,
-    messages: input.map((message, at) => messageIn(message, `messages[${at}]`)),
-    tools: isAbsent(tools) ? [] : readList(tools, "tools").map((tool, at) => toolIn(tool, `tools[${at}]`)),
+    messages: input.map((message, index) => messageIn(message, `messages[${index}]`)),
+    tools: isAbsent(tools) ? [] : readList(tools, "tools").map((tool, index) => toolIn(tool, `tools[${index}]`)),
     maxTokens: maxTokens as number | null,
     temperature: temperature as number | null,
     responseFormat: responseFormat as Record<string, unknown> | null,
@@ -177,5 +177,5 @@ export function readAiOptions(call: AiCall, value: unknown): AiOptions {
   const { input } = options;
   const texts = typeof input === "string" ? [input] : readList(input, "input");
   if (texts.length === 0) refuseField("input", "a text or a list of texts", input);
-  return { call, model, input: texts.map((text, at) => textIn(text, `input[${at}]`)) };
+  return { call, model, input: texts.map((text, index) => textIn(text, `input[${index}]`)) };
 }

@@ -2,8 +2,8 @@
 import { isObject } from "../described.js";
 import { AiError } from "./failure.js";
 
-export const malformedResponse = (what: string): AiError =>
-  new AiError("TRANSPORT", `the provider's answer has no ${what}`);
+export const malformedResponse = (problem: string): AiError =>
+  new AiError("TRANSPORT", `the provider's answer has no ${problem}`);
 
 export function objectOf(body: Buffer): Record<string, unknown> {
   try {

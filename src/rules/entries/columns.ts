@@ -12,12 +12,12 @@ export const COLUMN_MAX_CHARACTERS = 255;
 export const COLUMNS_LISTED = 1_000;
 
 /** @throws REQUEST_INVALID */
-export function checkColumnName(name: string, place: string): void {
+export function checkColumnName(name: string, fieldPath: string): void {
   const isValid =
     name !== "" && name.length <= COLUMN_MAX_CHARACTERS && unstorableCharacterIndex(name) < 0 && name !== "__proto__";
   if (isValid) return;
   const expected = `must be a name of 1 to ${COLUMN_MAX_CHARACTERS} characters, and not __proto__`;
-  throw new ActionError("REQUEST_INVALID", `a column of ${place} ${expected} (got ${describeValue(name)})`);
+  throw new ActionError("REQUEST_INVALID", `a column of ${fieldPath} ${expected} (got ${describeValue(name)})`);
 }
 
 /** Parses the columns of a new data source. @throws REQUEST_INVALID */

@@ -74,7 +74,7 @@ export function checkUsersMark(
 /** Parses the rows of a new data source. */
 function parseRows(value: unknown): EntryData[] {
   if (value === undefined || value === null) return [];
-  return rowsOf(value, "entries").map((row, at) => columnsOf(row, `entries[${at}]`));
+  return rowsOf(value, "entries").map((row, index) => columnsOf(row, `entries[${index}]`));
 }
 
 /** @throws NAME_REQUIRED, NAME_EMPTY, NAME_TOO_LONG, REQUEST_INVALID that names the field */

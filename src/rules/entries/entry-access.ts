@@ -32,7 +32,7 @@ export const accessDenied = (): ActionError => new ActionError("DATA_SOURCE_ACCE
 const appliesTo = (rule: AccessRule, verb: EntryVerb, user: UserData | null): boolean =>
   rule.enabled !== false && rule.type.includes(verb) && allowsUser(rule.allow, user);
 
-const FULL_GRANT: EntryGrant = { mayTouch: EVERY_COLUMN.sees, required: [], tests: {}, fingerprint: "everything" };
+const FULL_GRANT: EntryGrant = { mayTouch: EVERY_COLUMN.canSee, required: [], tests: {}, fingerprint: "everything" };
 
 function grantOf(rule: AccessRule, user: UserData | null): EntryGrant {
   const { include, exclude = [], require = [] } = rule;
@@ -168,6 +168,6 @@ export function requireColumns(grant: EntryGrant, input: ReadonlySet<string>, pl
  */
 export function scopeFor(grant: EntryGrant, hashed: ReadonlySet<string>): EntryScope {
   const filter = testsAsWhere(grant.tests);
-  if (hashed.size === 0) return { sees: grant.mayTouch, filter };
-  return { sees: (column) => !hashed.has(column) && grant.mayTouch(column), filter };
+  if (hashed.size === 0) return { canSee: grant.mayTouch, filter };
+  return { canSee: (column) => !hashed.has(column) && grant.mayTouch(column), filter };
 }

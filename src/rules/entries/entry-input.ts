@@ -24,29 +24,29 @@ function unstorableText(value: unknown): boolean {
   return Object.entries(value).some(([key, inner]) => unstorableCharacterIndex(key) >= 0 || unstorableText(inner));
 }
 
-/** Serializes the data. @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE, naming `place` and the column */
-export function entryText(data: unknown, place: string): string {
-  if (!isObject(data)) refuseField(place, "an object of columns", data);
+/** Serializes the data. @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE, naming `fieldPath` and the column */
+export function entryText(data: unknown, fieldPath: string): string {
+  if (!isObject(data)) refuseField(fieldPath, "an object of columns", data);
   const columns = Object.keys(data);
   if (columns.length > COLUMNS_PER_ENTRY) {
     throw new ActionError(
       "REQUEST_INVALID",
-      `${place} must have at most ${COLUMNS_PER_ENTRY} columns (got ${columns.length})`,
+      `${fieldPath} must have at most ${COLUMNS_PER_ENTRY} columns (got ${columns.length})`,
     );
   }
   for (const column of columns) {
-    checkColumnName(column, place);
+    checkColumnName(column, fieldPath);
     const value = data[column];
     if (typeof value === "object" && value !== null && nestsDeeperThan(value, DATA_MAX_DEPTH)) {
       throw new ActionError(
         "REQUEST_INVALID",
-        `${describeValue(column)} of ${place} must nest at most ${DATA_MAX_DEPTH} levels`,
+        `${describeValue(column)} of ${fieldPath} must nest at most ${DATA_MAX_DEPTH} levels`,
       );
     }
     if (holdsInfinity(value)) {
       throw new ActionError(
         "REQUEST_INVALID",
-        `${describeValue(column)} of ${place} must not contain a number above 1.8e308`,
+        `${describeValue(column)} of ${fieldPath} must not contain a number above 1.8e308`,
       );
     }
   }
@@ -55,18 +55,18 @@ export function entryText(data: unknown, place: string): string {
   if (bytes > ENTRY_MAX_BYTES) {
     throw new ActionError(
       "PAYLOAD_TOO_LARGE",
-      `${place} must be at most ${ENTRY_MAX_BYTES} bytes (1 MB) of JSON (got ${bytes})`,
+      `${fieldPath} must be at most ${ENTRY_MAX_BYTES} bytes (1 MB) of JSON (got ${bytes})`,
     );
   }
-  if (SUSPECT_ESCAPE.test(text)) refuseUnstorable(data, place);
+  if (SUSPECT_ESCAPE.test(text)) refuseUnstorable(data, fieldPath);
   return text;
 }
 
-function refuseUnstorable(data: EntryData, place: string): void {
+function refuseUnstorable(data: EntryData, fieldPath: string): void {
   for (const [column, value] of Object.entries(data)) {
     if (!unstorableText(value)) continue;
     const reason = "must not hold the character U+0000 or half of a surrogate pair";
-    throw new ActionError("REQUEST_INVALID", `${describeValue(column)} of ${place} ${reason}`);
+    throw new ActionError("REQUEST_INVALID", `${describeValue(column)} of ${fieldPath} ${reason}`);
   }
 }
 
@@ -75,11 +75,11 @@ const ENTRY_FIELDS = ["id", "dataSourceId", "createdAt", "updatedAt", "order"];
 
 /**
  * Returns an entry's columns: the body itself, or its `data` if the body has the form of a response.
- * @throws ActionError REQUEST_INVALID that names `place`
+ * @throws ActionError REQUEST_INVALID that names `fieldPath`
  */
-export function columnsOf(body: unknown, place: string): EntryData {
+export function columnsOf(body: unknown, fieldPath: string): EntryData {
   if (!isObject(body)) {
-    refuseField(place, "an object of columns", body);
+    refuseField(fieldPath, "an object of columns", body);
   }
   const { data } = body;
   const otherFields = Object.keys(body).filter((key) => key !== "data");
@@ -88,7 +88,7 @@ export function columnsOf(body: unknown, place: string): EntryData {
   const remedy = 'to write a column that is named "data", send {"data": {"data": …}}';
   throw new ActionError(
     "REQUEST_INVALID",
-    `data of ${place} must be an object of columns (got ${describeValue(data)}); ${remedy}`,
+    `data of ${fieldPath} must be an object of columns (got ${describeValue(data)}); ${remedy}`,
   );
 }
 
@@ -164,7 +164,7 @@ function dataOf(entry: Record<string, unknown>, field: string): EntryData {
 export function parseCommit(body: unknown): CommitInput {
   if (!isObject(body)) refuseField("a commit", "an object", body);
   const entries = rowsOf(body["entries"] ?? [], "entries");
-  const deletes = rowsOf(body["delete"] ?? [], "delete").map((id, at) => entryId(id, `delete[${at}]`));
+  const deletes = rowsOf(body["delete"] ?? [], "delete").map((id, index) => entryId(id, `delete[${index}]`));
   if (entries.length + deletes.length > COMMIT_ENTRIES_MAX) {
     const operationCount = entries.length + deletes.length;
     throw new ActionError(

@@ -37,8 +37,8 @@ export const hookShape = (hook: Record<string, unknown>): Shape =>
 const HOOKS_MAX = 50;
 const FIELDS_MAX = 200;
 
-function isListOf(value: unknown, words: readonly string[]): boolean {
-  return Array.isArray(value) && value.length > 0 && value.every((element) => words.includes(element as string));
+function isListOf(value: unknown, allowed: readonly string[]): boolean {
+  return Array.isArray(value) && value.length > 0 && value.every((element) => allowed.includes(element as string));
 }
 
 function checkOperations(hook: Record<string, unknown>, field: string): void {

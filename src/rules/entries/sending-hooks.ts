@@ -101,8 +101,8 @@ function textsOf({ type, to, ...fields }: SendingHook): [path: string, text: unk
   const names = type === "email" ? ["subject", "from_name", "html", "text"] : ["body"];
   const texts = names.map((name): [string, unknown] => [name, fields[name]]);
   if (!Array.isArray(to)) return [["to", to], ...texts];
-  const recipients = to.flatMap((recipient, at): [string, unknown][] =>
-    isObject(recipient) ? ["email", "name"].map((name) => [`to[${at}].${name}`, recipient[name]]) : [],
+  const recipients = to.flatMap((recipient, index): [string, unknown][] =>
+    isObject(recipient) ? ["email", "name"].map((name) => [`to[${index}].${name}`, recipient[name]]) : [],
   );
   return [...recipients, ...texts];
 }
@@ -139,8 +139,8 @@ const replaceBySamples =
   (text) =>
     text.replace(PLACEHOLDER_SHAPE, (place) => (place === text.trim() ? whole : "1"));
 
-function isListOf(value: unknown, words: readonly string[]): boolean {
-  return Array.isArray(value) && value.length > 0 && value.every((element) => words.includes(element as string));
+function isListOf(value: unknown, allowed: readonly string[]): boolean {
+  return Array.isArray(value) && value.length > 0 && value.every((element) => allowed.includes(element as string));
 }
 
 /** @throws REQUEST_INVALID naming the field */

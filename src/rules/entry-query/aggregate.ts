@@ -29,17 +29,17 @@ const failIfTooLarge = (bytes: string): string =>
   `1 / (CASE WHEN ${bytes} > ${GATHERED_MAX_BYTES} THEN 0 ELSE 1 END) = 1`;
 
 type Stage = (
-  spec: unknown,
-  place: string,
+  stageOptions: unknown,
+  fieldPath: string,
   input: DocumentRows,
-  sees: Source["sees"],
+  canSee: Source["sees"],
   statement: Statement,
 ) => DocumentRows;
 
-const source = ({ areEntries }: DocumentRows, sees: Source["sees"]): Source => ({
+const source = ({ areEntries }: DocumentRows, canSee: Source["sees"]): Source => ({
   doc: "d",
   entry: null,
-  sees: areEntries ? sees : () => true,
+  sees: areEntries ? canSee : () => true,
 });
 
 /**
@@ -50,20 +50,21 @@ const OFFSET_BARRIER = "OFFSET 0";
 
 const fromDocumentRows = ({ sql }: DocumentRows, statement: Statement): string => `FROM (${sql}) ${statement.name()}`;
 
-const matchStage: Stage = (spec, place, input, sees, statement) => {
-  if (!isObject(spec)) refuseField(place, "an object of columns and operators", spec);
-  const condition = compileWhere(spec, source(input, sees), statement, place);
+const matchStage: Stage = (stageOptions, fieldPath, input, canSee, statement) => {
+  if (!isObject(stageOptions)) refuseField(fieldPath, "an object of columns and operators", stageOptions);
+  const condition = compileWhere(stageOptions, source(input, canSee), statement, fieldPath);
   return { ...input, sql: `SELECT d, n, m ${fromDocumentRows(input, statement)} WHERE ${condition}` };
 };
 
-const sortStage: Stage = (spec, place, input, sees, statement) => {
-  if (!isObject(spec)) refuseField(place, "an object of columns and 1 or -1", spec);
-  const columns = Object.entries(spec);
-  if (columns.length === 0 || columns.length > ORDER_MAX) refuseField(place, `of 1 to ${ORDER_MAX} columns`, spec);
+const sortStage: Stage = (stageOptions, fieldPath, input, canSee, statement) => {
+  if (!isObject(stageOptions)) refuseField(fieldPath, "an object of columns and 1 or -1", stageOptions);
+  const columns = Object.entries(stageOptions);
+  if (columns.length === 0 || columns.length > ORDER_MAX)
+    refuseField(fieldPath, `of 1 to ${ORDER_MAX} columns`, stageOptions);
   const order = columns.flatMap(([column, direction]) => {
-    const innerPath = `${place}.${column}`;
+    const innerPath = `${fieldPath}.${column}`;
     if (direction !== 1 && direction !== -1) refuseField(innerPath, "1 or -1", direction);
-    const at = source(input, sees);
+    const at = source(input, canSee);
     const key = keyAt(parsePath(column, innerPath, at), at, statement);
     const directionSql = direction === 1 ? "ASC" : "DESC";
     return [`${rankOf(key)} ${directionSql}`, `${key} ${directionSql}`];
@@ -72,13 +73,13 @@ const sortStage: Stage = (spec, place, input, sees, statement) => {
   return { ...input, sql: `SELECT d, ${place_}::float8 AS n, 0::bigint AS m ${fromDocumentRows(input, statement)}` };
 };
 
-const limitStage: Stage = (spec, place, input, _sees, statement) => {
-  const boundNumber = statement.bind(wholeNumber(spec, place, 1, 1_000_000), "integer");
+const limitStage: Stage = (stageOptions, fieldPath, input, _canSee, statement) => {
+  const boundNumber = statement.bind(wholeNumber(stageOptions, fieldPath, 1, 1_000_000), "integer");
   return { ...input, sql: `SELECT d, n, m ${fromDocumentRows(input, statement)} ORDER BY n, m LIMIT ${boundNumber}` };
 };
 
-const countStage: Stage = (spec, place, input, _sees, statement) => {
-  const name = fieldName(checkText(spec, place, NAME_MAX), place);
+const countStage: Stage = (stageOptions, fieldPath, input, _canSee, statement) => {
+  const name = fieldName(checkText(stageOptions, fieldPath, NAME_MAX), fieldPath);
   const d = `jsonb_build_object(${statement.bind(name, "text")}, count(*))`;
   const sql = `SELECT ${d} AS d, 0::float8 AS n, 0::bigint AS m ${fromDocumentRows(input, statement)}`;
   return { sql, areEntries: false, keys: [name] };
@@ -98,11 +99,12 @@ function buildObject(members: readonly [name: string, value: string][], statemen
 const isExcluded = (value: unknown): boolean => value === 0 || value === false;
 const isIncluded = (value: unknown): boolean => typeof value === "number" || value === true;
 
-const projectStage: Stage = (spec, place, input, sees, statement) => {
-  if (!isObject(spec)) refuseField(place, "an object of columns and expressions", spec);
-  const entries = Object.entries(spec);
-  if (entries.length === 0 || entries.length > FIELDS_MAX) refuseField(place, `of 1 to ${FIELDS_MAX} fields`, spec);
-  for (const [name] of entries) fieldName(name, `${place}.${name}`);
+const projectStage: Stage = (stageOptions, fieldPath, input, canSee, statement) => {
+  if (!isObject(stageOptions)) refuseField(fieldPath, "an object of columns and expressions", stageOptions);
+  const entries = Object.entries(stageOptions);
+  if (entries.length === 0 || entries.length > FIELDS_MAX)
+    refuseField(fieldPath, `of 1 to ${FIELDS_MAX} fields`, stageOptions);
+  for (const [name] of entries) fieldName(name, `${fieldPath}.${name}`);
   if (entries.every(([, value]) => isExcluded(value))) {
     const objectBase = statement.bind(
       entries.map(([name]) => name),
@@ -115,36 +117,42 @@ const projectStage: Stage = (spec, place, input, sees, statement) => {
   }
   const computedFields = entries.filter(([name, value]) => !(name === "_id" && isExcluded(value)));
   const off = computedFields.find(([, value]) => isExcluded(value));
-  if (off) refuseField(`${place}.${off[0]}`, "1 or an expression; only _id can be 0 beside included fields", off[1]);
-  const at = source(input, sees);
+  if (off)
+    refuseField(`${fieldPath}.${off[0]}`, "1 or an expression; only _id can be 0 beside included fields", off[1]);
+  const at = source(input, canSee);
   const members = computedFields.map(([name, value]): [string, string] => [
     name,
-    compileExpression(isIncluded(value) ? `$${name.replaceAll(".", "\\.")}` : value, `${place}.${name}`, at, statement),
+    compileExpression(
+      isIncluded(value) ? `$${name.replaceAll(".", "\\.")}` : value,
+      `${fieldPath}.${name}`,
+      at,
+      statement,
+    ),
   ]);
   if (!entries.some(([name]) => name === "_id"))
-    members.unshift(["_id", compileExpression("$_id", place, at, statement)]);
+    members.unshift(["_id", compileExpression("$_id", fieldPath, at, statement)]);
   const sql = `SELECT ${buildObject(members, statement)} AS d, n, m ${fromDocumentRows(input, statement)} ${OFFSET_BARRIER}`;
   return { sql, areEntries: false, keys: members.map(([name]) => name) };
 };
 
 /** Returns SQL of the key of a group: a value, or an object of several values. */
-function groupKey(id: unknown, place: string, at: Source, statement: Statement): string {
+function groupKey(id: unknown, fieldPath: string, at: Source, statement: Statement): string {
   const isOperator = isObject(id) && Object.keys(id).some((key) => key.startsWith("$"));
-  if (!isObject(id) || isOperator) return jsonNullIfMissing(compileExpression(id ?? null, place, at, statement));
+  if (!isObject(id) || isOperator) return jsonNullIfMissing(compileExpression(id ?? null, fieldPath, at, statement));
   const parts = Object.entries(id);
-  if (parts.length === 0 || parts.length > FIELDS_MAX) refuseField(place, `of 1 to ${FIELDS_MAX} fields`, id);
+  if (parts.length === 0 || parts.length > FIELDS_MAX) refuseField(fieldPath, `of 1 to ${FIELDS_MAX} fields`, id);
   const members = parts.map(([name, value]): [string, string] => [
-    fieldName(name, `${place}.${name}`),
-    compileExpression(value, `${place}.${name}`, at, statement),
+    fieldName(name, `${fieldPath}.${name}`),
+    compileExpression(value, `${fieldPath}.${name}`, at, statement),
   ]);
   return buildObject(members, statement);
 }
 
-const groupStage: Stage = (spec, place, input, sees, statement) => {
-  if (!isObject(spec) || !("_id" in spec)) refuseField(place, "an object with _id", spec);
-  const at = source(input, sees);
-  const key = groupKey(spec["_id"], `${place}._id`, at, statement);
-  const parts = gatherValues(spec, place, at, statement);
+const groupStage: Stage = (stageOptions, fieldPath, input, canSee, statement) => {
+  if (!isObject(stageOptions) || !("_id" in stageOptions)) refuseField(fieldPath, "an object with _id", stageOptions);
+  const at = source(input, canSee);
+  const key = groupKey(stageOptions["_id"], `${fieldPath}._id`, at, statement);
+  const parts = gatherValues(stageOptions, fieldPath, at, statement);
   const values = parts.map(({ value }, index) => `${value} AS v${index}`);
   const innerSelect = `SELECT ${[`${key} AS g`, "n", "m", ...values].join(", ")} ${fromDocumentRows(input, statement)} ${OFFSET_BARRIER}`;
   const first = parts.some(({ operator }) => operator === "$first")
@@ -188,7 +196,7 @@ const STAGES: Readonly<Record<string, Stage>> = {
 export function compileAggregate(
   aggregate: unknown,
   entries: string,
-  sees: Source["sees"],
+  canSee: Source["sees"],
   statement: Statement,
 ): DocumentRows {
   const stages = checkList(aggregate, "aggregate", STAGES_MAX, 1);
@@ -198,7 +206,7 @@ export function compileAggregate(
       const spec = readOperators(stage, place, Object.keys(STAGES));
       const [name, ...more] = Object.keys(spec);
       if (name === undefined || more.length > 0) refuseField(place, "an object of one stage", stage);
-      return STAGES[name]!(spec[name], `${place}.${name}`, input, sees, statement);
+      return STAGES[name]!(spec[name], `${place}.${name}`, input, canSee, statement);
     },
     { sql: entries, areEntries: true, keys: null },
   );

@@ -14,28 +14,29 @@ export const rankOf = (value: string): string =>
   `CASE ${typeOf(value)} WHEN 'null' THEN 0 WHEN 'number' THEN 1 WHEN 'string' THEN 2 WHEN 'object' THEN 3 WHEN 'array' THEN 4 ELSE 5 END`;
 
 /** Returns a valid name for a new field: not a path and not an operator. */
-export function fieldName(name: string, place: string): string {
-  const checkedName = checkText(name, place, NAME_MAX);
+export function fieldName(name: string, fieldPath: string): string {
+  const checkedName = checkText(name, fieldPath, NAME_MAX);
   if (checkedName === "" || checkedName.startsWith("$") || checkedName.includes("."))
-    refuseField(place, "a name without $ or dots", name);
+    refuseField(fieldPath, "a name without $ or dots", name);
   return checkedName;
 }
 
 /** Returns SQL of the expression's value as jsonb, which is NULL for a missing value. */
-export function compileExpression(value: unknown, place: string, source: Source, statement: Statement): string {
+export function compileExpression(value: unknown, fieldPath: string, source: Source, statement: Statement): string {
   if (typeof value === "string" && value.startsWith("$")) {
-    return valueAt(parsePath(value.slice(1), place, source), source, statement);
+    return valueAt(parsePath(value.slice(1), fieldPath, source), source, statement);
   }
-  if (!isObject(value)) return statement.bind(jsonValue(value, place), "jsonb");
+  if (!isObject(value)) return statement.bind(jsonValue(value, fieldPath), "jsonb");
   const [operator = "", ...more] = Object.keys(value);
-  if (more.length > 0) refuseField(place, 'a value, "$column" or an object of one operator', value);
-  if (operator === "$literal") return statement.bind(jsonValue(value[operator], `${place}.$literal`), "jsonb");
+  if (more.length > 0) refuseField(fieldPath, 'a value, "$column" or an object of one operator', value);
+  if (operator === "$literal") return statement.bind(jsonValue(value[operator], `${fieldPath}.$literal`), "jsonb");
   if (operator === "$convertToNumber") {
     // Its SQL contains the operand three times, so nesting it would grow without end.
-    if (isObject(value[operator])) refuseField(`${place}.$convertToNumber`, '"$column" or a value', value[operator]);
-    return `COALESCE(to_jsonb(${numberOf(compileExpression(value[operator], `${place}.$convertToNumber`, source, statement))}), 'null')`;
+    if (isObject(value[operator]))
+      refuseField(`${fieldPath}.$convertToNumber`, '"$column" or a value', value[operator]);
+    return `COALESCE(to_jsonb(${numberOf(compileExpression(value[operator], `${fieldPath}.$convertToNumber`, source, statement))}), 'null')`;
   }
-  return refuseName(place, ["$literal", "$convertToNumber"], operator);
+  return refuseName(fieldPath, ["$literal", "$convertToNumber"], operator);
 }
 
 /** SQL aggregates of a group over rows whose value is `v`. */
@@ -67,16 +68,16 @@ export interface GatheredValue {
 
 /** Compiles the accumulators of a $group. @throws REQUEST_INVALID */
 export function gatherValues(
-  spec: Record<string, unknown>,
-  place: string,
+  options: Record<string, unknown>,
+  fieldPath: string,
   source: Source,
   statement: Statement,
 ): GatheredValue[] {
-  const names = Object.keys(spec).filter((name) => name !== "_id");
-  if (names.length > FIELDS_MAX) refuseField(place, `of at most ${FIELDS_MAX} fields`, spec);
+  const names = Object.keys(options).filter((name) => name !== "_id");
+  if (names.length > FIELDS_MAX) refuseField(fieldPath, `of at most ${FIELDS_MAX} fields`, options);
   return names.map((name) => {
-    const innerPath = `${place}.${name}`;
-    const accumulator = readOperators(spec[name], innerPath, [...Object.keys(ACCUMULATOR_SQL), "$count"]);
+    const innerPath = `${fieldPath}.${name}`;
+    const accumulator = readOperators(options[name], innerPath, [...Object.keys(ACCUMULATOR_SQL), "$count"]);
     const [operator, ...more] = Object.keys(accumulator);
     if (operator === undefined || more.length > 0) refuseField(innerPath, "an object of one accumulator", accumulator);
     fieldName(name, innerPath);

@@ -27,29 +27,29 @@ const dayOf = (value: string): string =>
 
 const falseIfNull = (sql: string): string => `COALESCE(${sql}, false)`;
 
-function scalarText(value: unknown, place: string): string {
+function scalarText(value: unknown, fieldPath: string): string {
   if (value === null || value === undefined) return "";
   if (typeof value === "number") return decimalText(value);
   if (typeof value === "boolean") return String(value);
-  return checkText(value, place, TEXT_MAX);
+  return checkText(value, fieldPath, TEXT_MAX);
 }
 
-function parseDay(value: unknown, place: string): string {
+function parseDay(value: unknown, fieldPath: string): string {
   if (typeof value === "string" && DAY.test(value)) return value.slice(0, 10);
-  return refuseField(place, "a day as YYYY-MM-DD", value);
+  return refuseField(fieldPath, "a day as YYYY-MM-DD", value);
 }
 
 /** Returns the two ends of `between`, given as `[from, to]` or `{from, to}`. */
-function parseRange(value: unknown, place: string): [unknown, unknown] {
+function parseRange(value: unknown, fieldPath: string): [unknown, unknown] {
   if (isObject(value)) {
-    const { from, to } = checkFields(value, place, ["from", "to"]);
+    const { from, to } = checkFields(value, fieldPath, ["from", "to"]);
     return [from, to];
   }
-  const [from, to] = checkList(value, place, 2, 2);
+  const [from, to] = checkList(value, fieldPath, 2, 2);
   return [from, to];
 }
 
-type CompileCondition = (value: unknown, place: string, statement: Statement) => Test;
+type CompileCondition = (value: unknown, fieldPath: string, statement: Statement) => Test;
 
 /** Returns SQL that is true if the value is one of these texts in any case. */
 const isText = (texts: readonly string[], statement: Statement): Test => {
@@ -58,13 +58,14 @@ const isText = (texts: readonly string[], statement: Statement): Test => {
     `(${typeOf(sql)} NOT IN ('array', 'object') AND ${foldCaseSql(`COALESCE(${textOf(sql)}, '')`)} IN (${expected.join(", ")}))`;
 };
 
-const equalCondition: CompileCondition = (value, place, statement) => isText([scalarText(value, place)], statement);
+const equalCondition: CompileCondition = (value, fieldPath, statement) =>
+  isText([scalarText(value, fieldPath)], statement);
 
 /** Builds a comparison: of numbers if the operand is a number, otherwise of texts. */
 const comparedBy =
   (sign: string): CompileCondition =>
-  (value, place, statement) => {
-    const operand = scalarText(value, place);
+  (value, fieldPath, statement) => {
+    const operand = scalarText(value, fieldPath);
     if (NUMBER.test(operand)) {
       const number = statement.bind(operand.trim(), "numeric");
       return (sql) => falseIfNull(`${numberOf(sql)} ${sign} ${number}`);
@@ -75,32 +76,32 @@ const comparedBy =
 
 const dayCompared =
   (sign: string): CompileCondition =>
-  (value, place, statement) => {
-    const boundValue = statement.bind(parseDay(value, place), "text");
+  (value, fieldPath, statement) => {
+    const boundValue = statement.bind(parseDay(value, fieldPath), "text");
     return (sql) => falseIfNull(`${dayOf(sql)} ${sign} ${boundValue}`);
   };
 
 const joinedBounds =
   (first: CompileCondition, second: CompileCondition): CompileCondition =>
-  (value, place, statement) => {
-    const [from, to] = parseRange(value, place);
-    const tests = [first(from, `${place}[0]`, statement), second(to, `${place}[1]`, statement)];
+  (value, fieldPath, statement) => {
+    const [from, to] = parseRange(value, fieldPath);
+    const tests = [first(from, `${fieldPath}[0]`, statement), second(to, `${fieldPath}[1]`, statement)];
     return (sql) => `(${tests.map((test) => test(sql)).join(" AND ")})`;
   };
 
-const oneOf: CompileCondition = (value, place, statement) => {
+const oneOf: CompileCondition = (value, fieldPath, statement) => {
   const values =
-    typeof value === "string" ? value.split(",").map((part) => part.trim()) : checkList(value, place, LIST_MAX);
+    typeof value === "string" ? value.split(",").map((part) => part.trim()) : checkList(value, fieldPath, LIST_MAX);
   const expected = statement.bind(
-    values.flatMap((element, at) => equalTexts(scalarText(element, `${place}[${at}]`))),
+    values.flatMap((element, index) => equalTexts(scalarText(element, `${fieldPath}[${index}]`))),
     "text[]",
   );
   return (sql) =>
     `(${typeOf(sql)} NOT IN ('array', 'object') AND ${foldCaseSql(`COALESCE(${textOf(sql)}, '')`)} IN (SELECT ${foldCaseSql("one")} FROM unnest(${expected}) one))`;
 };
 
-const containsCondition: CompileCondition = (value, place, statement) => {
-  const boundPart = statement.bind(scalarText(value, place), "text");
+const containsCondition: CompileCondition = (value, fieldPath, statement) => {
+  const boundPart = statement.bind(scalarText(value, fieldPath), "text");
   return (sql) => `(${isScalar(sql)} AND ${holdsTextSql(textOf(sql), boundPart)})`;
 };
 
@@ -131,13 +132,13 @@ const CONDITION_TABLE: Record<
 };
 
 /** Returns SQL of one filter, which is never NULL. @throws ActionError REQUEST_INVALID */
-export function filterCondition(filter: unknown, place: string, source: Source, statement: Statement): string {
-  const { column, condition: name, value } = checkFields(filter, place, ["column", "condition", "value"]);
-  const path = parsePath(column, `${place}.column`, source);
+export function filterCondition(filter: unknown, fieldPath: string, source: Source, statement: Statement): string {
+  const { column, condition: name, value } = checkFields(filter, fieldPath, ["column", "condition", "value"]);
+  const path = parsePath(column, `${fieldPath}.column`, source);
   const knownCondition =
     typeof name === "string" && Object.hasOwn(CONDITION_TABLE, name) ? CONDITION_TABLE[name] : undefined;
-  if (!knownCondition) refuseName(`${place}.condition`, Object.keys(CONDITION_TABLE), String(name));
-  const test = knownCondition.condition(value, `${place}.value`, statement);
+  if (!knownCondition) refuseName(`${fieldPath}.condition`, Object.keys(CONDITION_TABLE), String(name));
+  const test = knownCondition.condition(value, `${fieldPath}.value`, statement);
   const { elements = true, ofNothing = false } = knownCondition;
   const sql = anyValueAt(path, source, statement, [test], { elements, ofNothing });
   return knownCondition.negated ? `NOT ${sql}` : sql;

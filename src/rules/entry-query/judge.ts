@@ -22,53 +22,53 @@ export function throwLimitError(message: string): never {
   throw new ActionError("REQUEST_INVALID", message);
 }
 
-/** Rejects a name. @throws REQUEST_INVALID with the names that `place` allows, and the received one */
-export function refuseName(place: string, allowed: readonly string[], received: string): never {
+/** Rejects a name. @throws REQUEST_INVALID with the names that `fieldPath` allows, and the received one */
+export function refuseName(fieldPath: string, allowed: readonly string[], received: string): never {
   throw new ActionError(
     "REQUEST_INVALID",
-    `${place} can contain only ${allowed.join(", ")} (got ${describeValue(received)})`,
+    `${fieldPath} can contain only ${allowed.join(", ")} (got ${describeValue(received)})`,
   );
 }
 
 /** @throws REQUEST_INVALID unless it is an object */
-export function checkObject(value: unknown, place: string): Record<string, unknown> {
-  return isObject(value) ? value : refuseField(place, "an object", value);
+export function checkObject(value: unknown, fieldPath: string): Record<string, unknown> {
+  return isObject(value) ? value : refuseField(fieldPath, "an object", value);
 }
 
 /** Returns an object of known fields, absent ones undefined. @throws REQUEST_INVALID for other fields or types */
-export function checkFields(value: unknown, place: string, allowed: readonly string[]): Record<string, unknown> {
-  const input = checkObject(value, place);
-  refuseUnknownFields(input, flatShape(allowed), place);
+export function checkFields(value: unknown, fieldPath: string, allowed: readonly string[]): Record<string, unknown> {
+  const input = checkObject(value, fieldPath);
+  refuseUnknownFields(input, flatShape(allowed), fieldPath);
   return input;
 }
 
 /** Returns an object of known operators. @throws REQUEST_INVALID for other operators or types */
-export function readOperators(value: unknown, place: string, allowed: readonly string[]): Record<string, unknown> {
-  const input = checkObject(value, place);
+export function readOperators(value: unknown, fieldPath: string, allowed: readonly string[]): Record<string, unknown> {
+  const input = checkObject(value, fieldPath);
   const unknownName = Object.keys(input).find((key) => !allowed.includes(key));
-  if (unknownName !== undefined) refuseName(place, allowed, unknownName);
+  if (unknownName !== undefined) refuseName(fieldPath, allowed, unknownName);
   return input;
 }
 
-export function checkList(value: unknown, place: string, max: number, min = 0): unknown[] {
+export function checkList(value: unknown, fieldPath: string, max: number, min = 0): unknown[] {
   if (Array.isArray(value) && value.length <= max && value.length >= min) return value;
-  return refuseField(place, `an array of ${min} to ${max.toLocaleString("en")}`, value);
+  return refuseField(fieldPath, `an array of ${min} to ${max.toLocaleString("en")}`, value);
 }
 
-export function wholeNumber(value: unknown, place: string, min: number, max: number): number {
+export function wholeNumber(value: unknown, fieldPath: string, min: number, max: number): number {
   if (Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max) return value as number;
-  return refuseField(place, `a whole number from ${min} to ${max}`, value);
+  return refuseField(fieldPath, `a whole number from ${min} to ${max}`, value);
 }
 
 /** Returns a text that PostgreSQL can store. */
-export function checkText(value: unknown, place: string, max: number): string {
+export function checkText(value: unknown, fieldPath: string, max: number): string {
   if (typeof value === "string" && value.length <= max && unstorableCharacterIndex(value) < 0) return value;
-  return refuseField(place, `a text of at most ${max} storable characters`, value);
+  return refuseField(fieldPath, `a text of at most ${max} storable characters`, value);
 }
 
-export function readFlag(value: unknown, place: string): boolean {
+export function readFlag(value: unknown, fieldPath: string): boolean {
   if (value === undefined || value === null) return false;
-  return typeof value === "boolean" ? value : refuseField(place, "true or false", value);
+  return typeof value === "boolean" ? value : refuseField(fieldPath, "true or false", value);
 }
 
 /** True if the value contains a text or key that PostgreSQL cannot store. */
@@ -83,9 +83,9 @@ function isUnstorable(value: unknown, levels: number): boolean {
 }
 
 /** Returns a JSON value as the text of a parameter. @throws ActionError REQUEST_INVALID if no entry could store it */
-export function jsonValue(value: unknown, place: string): string {
+export function jsonValue(value: unknown, fieldPath: string): string {
   if (value === undefined || isUnstorable(value, VALUE_MAX_DEPTH) || holdsInfinity(value)) {
-    refuseField(place, `a JSON value that an entry can hold, ${VALUE_MAX_DEPTH} levels deep at most`, value);
+    refuseField(fieldPath, `a JSON value that an entry can hold, ${VALUE_MAX_DEPTH} levels deep at most`, value);
   }
   return JSON.stringify(value);
 }

@@ -14,7 +14,12 @@ export interface ValueTest {
   ofNothing: boolean;
 }
 
-type Operator = (operand: unknown, place: string, statement: Statement, siblings: Record<string, unknown>) => ValueTest;
+type Operator = (
+  operand: unknown,
+  fieldPath: string,
+  statement: Statement,
+  siblings: Record<string, unknown>,
+) => ValueTest;
 
 export const typeOf = (value: string): string => `jsonb_typeof(${jsonNullIfMissing(value)})`;
 /** Returns SQL for the text of a scalar; NULL for JSON's null. */
@@ -23,15 +28,15 @@ export const textOf = (value: string): string => `(${value} #>> '{}')`;
 const valueTest = (test: Test, ofNothing = false): ValueTest => ({ test, elements: true, ofNothing });
 const arrayTest = (test: Test): ValueTest => ({ test, elements: false, ofNothing: false });
 
-const equalOperator: Operator = (operand, place, statement) => {
-  const expected = statement.bind(jsonValue(operand, place), "jsonb");
+const equalOperator: Operator = (operand, fieldPath, statement) => {
+  const expected = statement.bind(jsonValue(operand, fieldPath), "jsonb");
   return valueTest((value) => `${jsonNullIfMissing(value)} = ${expected}`, operand === null);
 };
 
-const oneOf: Operator = (operand, place, statement) => {
-  const operands = checkList(operand, place, LIST_MAX);
+const oneOf: Operator = (operand, fieldPath, statement) => {
+  const operands = checkList(operand, fieldPath, LIST_MAX);
   const expected = statement.bind(
-    operands.map((operand, at) => jsonValue(operand, `${place}[${at}]`)),
+    operands.map((operand, index) => jsonValue(operand, `${fieldPath}[${index}]`)),
     "jsonb[]",
   );
   return valueTest((value) => `${jsonNullIfMissing(value)} = ANY(${expected})`, operands.includes(null));
@@ -39,25 +44,25 @@ const oneOf: Operator = (operand, place, statement) => {
 
 const comparedBy =
   (sign: string): Operator =>
-  (operand, place, statement) => {
+  (operand, fieldPath, statement) => {
     const typeOperator = typeof operand;
     if (typeOperator !== "number" && typeOperator !== "string" && typeOperator !== "boolean")
-      refuseField(place, "a number, a text or a boolean", operand);
-    const expected = statement.bind(jsonValue(operand, place), "jsonb");
+      refuseField(fieldPath, "a number, a text or a boolean", operand);
+    const expected = statement.bind(jsonValue(operand, fieldPath), "jsonb");
     return valueTest(
       (value) => `(${jsonNullIfMissing(value)} ${sign} ${expected} AND ${typeOf(value)} = '${typeOperator}')`,
     );
   };
 
-const sizeOperator: Operator = (operand, place, statement) => {
-  const length = statement.bind(wholeNumber(operand, place, 0, 1_000_000), "integer");
+const sizeOperator: Operator = (operand, fieldPath, statement) => {
+  const length = statement.bind(wholeNumber(operand, fieldPath, 0, 1_000_000), "integer");
   return arrayTest(
     (value) => `CASE WHEN ${typeOf(value)} = 'array' THEN jsonb_array_length(${value}) = ${length} ELSE false END`,
   );
 };
 
-const existsOperator: Operator = (operand, place) => {
-  if (typeof operand !== "boolean") refuseField(place, "true or false", operand);
+const existsOperator: Operator = (operand, fieldPath) => {
+  if (typeof operand !== "boolean") refuseField(fieldPath, "true or false", operand);
   return arrayTest((value) => `${value} IS NOT NULL`);
 };
 
@@ -75,17 +80,17 @@ const TYPES: Record<string, string> = {
   null: "null",
 };
 
-const type: Operator = (operand, place) => {
+const type: Operator = (operand, fieldPath) => {
   const name = typeof operand === "string" && Object.hasOwn(TYPES, operand) ? TYPES[operand] : undefined;
-  if (name === undefined) refuseField(place, `one of ${Object.keys(TYPES).join(", ")}`, operand);
+  if (name === undefined) refuseField(fieldPath, `one of ${Object.keys(TYPES).join(", ")}`, operand);
   return valueTest((value) => `COALESCE(jsonb_typeof(${value}) = '${name}', false)`);
 };
 
-const moduloOperator: Operator = (operand, place, statement) => {
-  const [divisor, remainder] = checkList(operand, place, 2, 2).map((element, at) =>
-    wholeNumber(element, `${place}[${at}]`, -Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
+const moduloOperator: Operator = (operand, fieldPath, statement) => {
+  const [divisor, remainder] = checkList(operand, fieldPath, 2, 2).map((element, index) =>
+    wholeNumber(element, `${fieldPath}[${index}]`, -Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
   );
-  if (divisor === 0) refuseField(`${place}[0]`, "a divisor other than 0", divisor);
+  if (divisor === 0) refuseField(`${fieldPath}[0]`, "a divisor other than 0", divisor);
   const [by, rest] = [statement.bind(divisor, "numeric"), statement.bind(remainder, "numeric")];
   return valueTest(
     (value) =>
@@ -93,8 +98,8 @@ const moduloOperator: Operator = (operand, place, statement) => {
   );
 };
 
-const regexOperator: Operator = (operand, place, statement, siblings) => {
-  const { pattern, ignoreCase } = translatePattern(operand, siblings["$options"], place.replace(/\.\$regex$/, ""));
+const regexOperator: Operator = (operand, fieldPath, statement, siblings) => {
+  const { pattern, ignoreCase } = translatePattern(operand, siblings["$options"], fieldPath.replace(/\.\$regex$/, ""));
   const boundPattern = statement.bind(pattern, "text");
   return valueTest(
     (value) =>
@@ -104,8 +109,8 @@ const regexOperator: Operator = (operand, place, statement, siblings) => {
 
 export const isScalar = (value: string): string => `${typeOf(value)} IN ('string', 'number', 'boolean')`;
 
-const caseBlindPart: Operator = (operand, place, statement) => {
-  const boundText = statement.bind(checkText(operand, place, 10_000), "text");
+const caseBlindPart: Operator = (operand, fieldPath, statement) => {
+  const boundText = statement.bind(checkText(operand, fieldPath, 10_000), "text");
   return valueTest((value) => `(${isScalar(value)} AND ${holdsTextSql(textOf(value), boundText)})`);
 };
 

@@ -17,13 +17,13 @@ const NAME_MAX = 100;
 /** What one caller can see of a data source. */
 export interface EntryScope {
   /** True if the caller can see the top-level column: in entries, `where`, `order`, joins, aggregates, indexes and exports. */
-  sees(column: string): boolean;
+  canSee(column: string): boolean;
   /** Condition that is added to each `where`. It may name hidden columns; null for none. */
   filter: Record<string, unknown> | null;
 }
 
 /** Scope of callers that can see everything. */
-export const FULL_SCOPE: EntryScope = { sees: () => true, filter: null };
+export const FULL_SCOPE: EntryScope = { canSee: () => true, filter: null };
 
 export interface FindOptions {
   /** The received query. */
@@ -82,46 +82,49 @@ export const QUERY_SHAPE: Shape = {
 };
 
 /** Reads the names of the columns to return. Only top-level columns are allowed, with or without the prefix `data.`. */
-function readAttributes(value: unknown, place: string): ReadonlySet<string> | null {
+function readAttributes(value: unknown, fieldPath: string): ReadonlySet<string> | null {
   if (value === undefined || value === null) return null;
-  const columns = checkList(value, place, ATTRIBUTES_MAX).map((element, at) => {
-    const path = parsePath(element, `${place}[${at}]`, { entry: "" });
-    if (path.own !== null || path.segments.length > 1) refuseField(`${place}[${at}]`, "the name of a column", element);
+  const columns = checkList(value, fieldPath, ATTRIBUTES_MAX).map((element, index) => {
+    const path = parsePath(element, `${fieldPath}[${index}]`, { entry: "" });
+    if (path.own !== null || path.segments.length > 1)
+      refuseField(`${fieldPath}[${index}]`, "the name of a column", element);
     return path.segments[0]!;
   });
   return new Set(columns);
 }
 
-function joinedSource(join: Record<string, unknown>, place: string): JoinOptions["dataSource"] {
+function joinedSource(join: Record<string, unknown>, fieldPath: string): JoinOptions["dataSource"] {
   const { dataSourceId, dataSourceName } = join;
   if (dataSourceId !== undefined && dataSourceId !== null) {
     // An id can be the text of a path or a form.
     const id =
       typeof dataSourceId === "string" && /^\d{1,10}$/.test(dataSourceId) ? Number(dataSourceId) : dataSourceId;
-    return { id: wholeNumber(id, `${place}.dataSourceId`, 1, 2 ** 31 - 1) };
+    return { id: wholeNumber(id, `${fieldPath}.dataSourceId`, 1, 2 ** 31 - 1) };
   }
-  if (typeof dataSourceName === "string") return { name: checkText(dataSourceName, `${place}.dataSourceName`, 255) };
-  return refuseField(place, "an object with dataSourceId or dataSourceName", join);
+  if (typeof dataSourceName === "string")
+    return { name: checkText(dataSourceName, `${fieldPath}.dataSourceName`, 255) };
+  return refuseField(fieldPath, "an object with dataSourceId or dataSourceName", join);
 }
 
-function readJoinPairs(value: unknown, place: string): JoinOptions["on"] {
+function readJoinPairs(value: unknown, fieldPath: string): JoinOptions["on"] {
   const pairList = isObject(value) ? Object.entries(value) : [];
   if (pairList.length === 0 || pairList.length > ON_MAX)
-    refuseField(place, `an object of 1 to ${ON_MAX} pairs of columns`, value);
-  return pairList.map(([left, right]) => [left, checkText(right, `${place}.${left}`, 512)] as const);
+    refuseField(fieldPath, `an object of 1 to ${ON_MAX} pairs of columns`, value);
+  return pairList.map(([left, right]) => [left, checkText(right, `${fieldPath}.${left}`, 512)] as const);
 }
 
-function readShownColumns(join: Record<string, unknown>, place: string): JoinOptions["shows"] {
+function readShownColumns(join: Record<string, unknown>, fieldPath: string): JoinOptions["shows"] {
   const { sum } = join;
   const requestedColumns = [
-    readFlag(join["has"], `${place}.has`),
-    readFlag(join["count"], `${place}.count`),
+    readFlag(join["has"], `${fieldPath}.has`),
+    readFlag(join["count"], `${fieldPath}.count`),
     sum !== undefined && sum !== null,
   ];
-  if (requestedColumns.filter(Boolean).length > 1) refuseField(place, "an object with one of has, count and sum", join);
+  if (requestedColumns.filter(Boolean).length > 1)
+    refuseField(fieldPath, "an object with one of has, count and sum", join);
   if (requestedColumns[0]) return { as: "has" };
   if (requestedColumns[1]) return { as: "count" };
-  return requestedColumns[2] ? { as: "sum", column: checkText(sum, `${place}.sum`, 512) } : { as: "entries" };
+  return requestedColumns[2] ? { as: "sum", column: checkText(sum, `${fieldPath}.sum`, 512) } : { as: "entries" };
 }
 
 function parseJoin(name: string, value: unknown): JoinOptions {

@@ -15,10 +15,10 @@ export interface OrderKey {
 const ID: Path = { own: "id" };
 
 /** Returns the sort keys. The ID is the last one, so that the order is total. @throws ActionError REQUEST_INVALID */
-export function parseOrder(order: unknown, source: Source, place = "order"): OrderKey[] {
-  const input = order === undefined || order === null ? [] : checkList(order, place, ORDER_MAX);
-  const keys = input.map((element, at): OrderKey => {
-    const innerPath = `${place}[${at}]`;
+export function parseOrder(order: unknown, source: Source, fieldPath = "order"): OrderKey[] {
+  const input = order === undefined || order === null ? [] : checkList(order, fieldPath, ORDER_MAX);
+  const keys = input.map((element, index): OrderKey => {
+    const innerPath = `${fieldPath}[${index}]`;
     const [column, direction = "ASC"] = typeof element === "string" ? [element] : checkList(element, innerPath, 2, 1);
     const upperDirection = typeof direction === "string" ? direction.toUpperCase() : "";
     if (upperDirection !== "ASC" && upperDirection !== "DESC") refuseField(`${innerPath}[1]`, "ASC or DESC", direction);
@@ -36,7 +36,7 @@ export const keySql = ({ path }: OrderKey, source: Source, statement: Statement)
 
 /** @param reversed true for the previous page */
 export function orderBy(keys: readonly OrderKey[], sql: readonly string[], reversed = false): string {
-  return keys.map(({ descending }, at) => `${sql[at]} ${descending === reversed ? "ASC" : "DESC"}`).join(", ");
+  return keys.map(({ descending }, index) => `${sql[index]} ${descending === reversed ? "ASC" : "DESC"}`).join(", ");
 }
 
 const TYPES: Record<OwnField, string> = {
@@ -63,9 +63,9 @@ export function afterPosition(
   reversed: boolean,
   statement: Statement,
 ): string {
-  const boundKeys = keys.map(({ path }, at) => {
-    if (path.own === null) return statement.bind(values[at]!, "jsonb");
-    return `(${statement.bind(values[at]!, "text")})::${TYPES[path.own]}`;
+  const boundKeys = keys.map(({ path }, index) => {
+    if (path.own === null) return statement.bind(values[index]!, "jsonb");
+    return `(${statement.bind(values[index]!, "text")})::${TYPES[path.own]}`;
   });
   const comparisonSign = ({ descending }: OrderKey) => (descending === reversed ? ">" : "<");
   const [first] = keys;
@@ -73,8 +73,8 @@ export function afterPosition(
     return `(${sql.join(", ")}) ${comparisonSign(first!)} (${boundKeys.join(", ")})`;
   }
   return keys.reduceRight(
-    (rest, key, at) =>
-      `(${sql[at]} ${comparisonSign(key)} ${boundKeys[at]} OR (${sql[at]} = ${boundKeys[at]} AND ${rest}))`,
+    (rest, key, index) =>
+      `(${sql[index]} ${comparisonSign(key)} ${boundKeys[index]} OR (${sql[index]} = ${boundKeys[index]} AND ${rest}))`,
     "false",
   );
 }
@@ -132,7 +132,7 @@ export function readCursor(cursor: unknown, keys: readonly OrderKey[], dataSourc
     content["f"] === orderFingerprint(keys, dataSourceId) &&
     Array.isArray(values) &&
     values.length === keys.length &&
-    keys.every((key, at) => isValueOfKey(values[at], key));
+    keys.every((key, index) => isValueOfKey(values[index], key));
   if (isOurs) return { values: values as string[], reversed: content["r"] === 1 };
   throw new ActionError(
     "REQUEST_INVALID",

@@ -38,8 +38,8 @@ const isOwnField = (name: string): name is OwnField => (OWN_FIELDS as readonly s
  * Parses a path. `data.` marks a column, `entry.` a field of the entry itself; without a prefix, if `bareOwn` is set,
  * id, createdAt, updatedAt and order are the entry's.
  */
-export function parsePath(value: unknown, place: string, source: Pick<Source, "entry">, bareOwn = false): Path {
-  const name = checkText(value, place, PATH_MAX_CHARACTERS);
+export function parsePath(value: unknown, fieldPath: string, source: Pick<Source, "entry">, bareOwn = false): Path {
+  const name = checkText(value, fieldPath, PATH_MAX_CHARACTERS);
   if (source.entry !== null) {
     if (name.startsWith("entry.") && isOwnField(name.slice(6))) return { own: name.slice(6) as OwnField };
     if (bareOwn && isOwnField(name)) return { own: name };
@@ -47,7 +47,7 @@ export function parsePath(value: unknown, place: string, source: Pick<Source, "e
   const column = source.entry !== null && name.startsWith("data.") ? name.slice(5) : name;
   const segments = column.split(DOT).map((segment) => segment.replaceAll("\\.", "."));
   if (column === "" || segments.length > PATH_MAX_SEGMENTS) {
-    refuseField(place, `the path of a column, of at most ${PATH_MAX_SEGMENTS} names`, value);
+    refuseField(fieldPath, `the path of a column, of at most ${PATH_MAX_SEGMENTS} names`, value);
   }
   return { own: null, segments };
 }
@@ -101,9 +101,9 @@ const isFilledArray = (key: string): string => `(${key} > 'true'::jsonb AND ${ke
 
 /** Returns SQL of the JSON types at each position after which the path continues with a name. */
 export function jsonTypesAlongPath(segments: readonly string[], source: Source, statement: Statement): string[] {
-  return segments.slice(1).flatMap((next, at) => {
+  return segments.slice(1).flatMap((next, index) => {
     if (INDEX.test(next)) return [];
-    return [`jsonb_typeof(${keyAt({ own: null, segments: segments.slice(0, at + 1) }, source, statement)})`];
+    return [`jsonb_typeof(${keyAt({ own: null, segments: segments.slice(0, index + 1) }, source, statement)})`];
   });
 }
 

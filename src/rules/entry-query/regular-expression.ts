@@ -67,8 +67,8 @@ export interface TranslatedPattern {
 
 class UntranslatableError extends Error {}
 
-const refuseExpression = (what: string): never => {
-  throw new UntranslatableError(`${what}, which PostgreSQL interprets differently`);
+const refuseExpression = (feature: string): never => {
+  throw new UntranslatableError(`${feature}, which PostgreSQL interprets differently`);
 };
 
 function characterText(code: number): string {
@@ -179,13 +179,16 @@ const codePointOf = (high: number, low: number) => (high - 0xd800) * 0x400 + (lo
 const expressionParser = new RegExpParser({ ecmaVersion: 2025 });
 
 /** @throws REQUEST_INVALID that names the path and the unsupported construct */
-export function translatePattern(pattern: unknown, flags: unknown, place: string): TranslatedPattern {
+export function translatePattern(pattern: unknown, flags: unknown, fieldPath: string): TranslatedPattern {
   if (typeof pattern !== "string" || pattern.length > PATTERN_MAX_CHARACTERS) {
     const expected = `a regular expression of at most ${PATTERN_MAX_CHARACTERS} characters`;
-    throw new ActionError("REQUEST_INVALID", `${place}.$regex must be ${expected} (got ${describeValue(pattern)})`);
+    throw new ActionError("REQUEST_INVALID", `${fieldPath}.$regex must be ${expected} (got ${describeValue(pattern)})`);
   }
   if (flags !== undefined && (typeof flags !== "string" || !/^(?!.*(.).*\1)[is]*$/.test(flags))) {
-    throw new ActionError("REQUEST_INVALID", `${place}.$options must consist of i and s (got ${describeValue(flags)})`);
+    throw new ActionError(
+      "REQUEST_INVALID",
+      `${fieldPath}.$options must consist of i and s (got ${describeValue(flags)})`,
+    );
   }
   try {
     const tree = expressionParser.parsePattern(pattern, undefined, undefined, { unicode: false });
@@ -198,6 +201,6 @@ export function translatePattern(pattern: unknown, flags: unknown, place: string
     return { pattern: `(?:${writtenText})`, ignoreCase };
   } catch (error) {
     const reason = error instanceof UntranslatableError ? `contains ${error.message}` : "is not a regular expression";
-    throw new ActionError("REQUEST_INVALID", `${place}.$regex ${reason}: ${describeValue(pattern)}`);
+    throw new ActionError("REQUEST_INVALID", `${fieldPath}.$regex ${reason}: ${describeValue(pattern)}`);
   }
 }

@@ -32,73 +32,73 @@ class WhereCompilation {
 
   constructor(private readonly statement: Statement) {}
 
-  private count(place: string, depth: number): void {
+  private count(fieldPath: string, depth: number): void {
     this.operators += 1;
     if (this.operators > WHERE_MAX_OPERATORS)
       throwLimitError(`where must have at most ${WHERE_MAX_OPERATORS} operators`);
-    if (depth > WHERE_MAX_DEPTH) throwLimitError(`${place} is nested more than ${WHERE_MAX_DEPTH} deep`);
+    if (depth > WHERE_MAX_DEPTH) throwLimitError(`${fieldPath} is nested more than ${WHERE_MAX_DEPTH} deep`);
   }
 
-  where(where: unknown, place: string, source: Source, depth: number): string {
-    if (!isObject(where)) refuseField(place, "an object of columns and operators", where);
-    this.count(place, depth);
+  where(where: unknown, fieldPath: string, source: Source, depth: number): string {
+    if (!isObject(where)) refuseField(fieldPath, "an object of columns and operators", where);
+    this.count(fieldPath, depth);
     const conditions = Object.entries(where).map(([key, value]) => {
-      const innerPath = `${place}.${key}`;
-      if (key.startsWith("$")) return this.ofEntry(key, value, place, source, depth);
+      const innerPath = `${fieldPath}.${key}`;
+      if (key.startsWith("$")) return this.ofEntry(key, value, fieldPath, source, depth);
       return this.field(parsePath(key, innerPath, source), value, innerPath, source, depth);
     });
     return joinWithAnd(conditions);
   }
 
-  private ofEntry(key: string, value: unknown, place: string, source: Source, depth: number): string {
-    const innerPath = `${place}.${key}`;
+  private ofEntry(key: string, value: unknown, fieldPath: string, source: Source, depth: number): string {
+    const innerPath = `${fieldPath}.${key}`;
     if (key === "$not") return `NOT ${this.where(value, innerPath, source, depth + 1)}`;
     if (key === "$filters") {
       const filters = checkList(value, innerPath, LISTED_MAX);
-      return joinWithAnd(filters.map((filter, at) => this.filter(filter, `${innerPath}[${at}]`, source, depth)));
+      return joinWithAnd(filters.map((filter, index) => this.filter(filter, `${innerPath}[${index}]`, source, depth)));
     }
-    if (!OF_ENTRIES.includes(key)) refuseName(place, ["columns", ...OF_ENTRIES], key);
-    const innerConditions = checkList(value, innerPath, LISTED_MAX, 1).map((element, at) =>
-      this.where(element, `${innerPath}[${at}]`, source, depth + 1),
+    if (!OF_ENTRIES.includes(key)) refuseName(fieldPath, ["columns", ...OF_ENTRIES], key);
+    const innerConditions = checkList(value, innerPath, LISTED_MAX, 1).map((element, index) =>
+      this.where(element, `${innerPath}[${index}]`, source, depth + 1),
     );
     if (key === "$and") return joinWithAnd(innerConditions);
     return `${key === "$nor" ? "NOT " : ""}(${innerConditions.join(" OR ")})`;
   }
 
-  private filter(filter: unknown, place: string, source: Source, depth: number): string {
-    this.count(place, depth);
-    return filterCondition(filter, place, source, this.statement);
+  private filter(filter: unknown, fieldPath: string, source: Source, depth: number): string {
+    this.count(fieldPath, depth);
+    return filterCondition(filter, fieldPath, source, this.statement);
   }
 
-  private field(path: Path, value: unknown, place: string, source: Source, depth: number): string {
+  private field(path: Path, value: unknown, fieldPath: string, source: Source, depth: number): string {
     const at: Field = { path, source, depth };
     const keys = isObject(value) ? Object.keys(value) : [];
-    if (!keys.some((key) => key.startsWith("$"))) return this.operator("$eq", { $eq: value }, place, at);
+    if (!keys.some((key) => key.startsWith("$"))) return this.operator("$eq", { $eq: value }, fieldPath, at);
     const operators = value as Record<string, unknown>;
     const rangeKeys = keys.filter((key) => RANGE_OPERATORS.includes(key));
     const otherKeys = keys.filter(
       (key) => !RANGE_OPERATORS.includes(key) && !(key === "$options" && "$regex" in operators),
     );
-    const conditions = otherKeys.map((key) => this.operator(key, operators, `${place}.${key}`, at));
+    const conditions = otherKeys.map((key) => this.operator(key, operators, `${fieldPath}.${key}`, at));
     if (rangeKeys.length > 0) {
-      const tests = rangeKeys.map((key) => this.test(key, operators, `${place}.${key}`, at));
+      const tests = rangeKeys.map((key) => this.test(key, operators, `${fieldPath}.${key}`, at));
       conditions.push(this.any(at, tests));
     }
     return joinWithAnd(conditions);
   }
 
-  private test(key: string, operators: Record<string, unknown>, place: string, { depth }: Field): ValueTest {
-    this.count(place, depth);
-    return OPERATOR_TESTS[key]!.operator(operators[key], place, this.statement, operators);
+  private test(key: string, operators: Record<string, unknown>, fieldPath: string, { depth }: Field): ValueTest {
+    this.count(fieldPath, depth);
+    return OPERATOR_TESTS[key]!.operator(operators[key], fieldPath, this.statement, operators);
   }
 
-  private operator(key: string, operators: Record<string, unknown>, place: string, at: Field): string {
+  private operator(key: string, operators: Record<string, unknown>, fieldPath: string, field: Field): string {
     const operand = operators[key];
-    if (key === "$not") return `NOT ${this.not(operand, place, at)}`;
-    if (key === "$all") return this.all(operand, place, at);
-    if (key === "$elemMatch") return this.elemMatch(operand, place, at);
-    if (!Object.hasOwn(OPERATOR_TESTS, key)) refuseName(place.slice(0, -key.length - 1), OF_FIELDS, key);
-    const condition = this.any(at, [this.test(key, operators, place, at)]);
+    if (key === "$not") return `NOT ${this.not(operand, fieldPath, field)}`;
+    if (key === "$all") return this.all(operand, fieldPath, field);
+    if (key === "$elemMatch") return this.elemMatch(operand, fieldPath, field);
+    if (!Object.hasOwn(OPERATOR_TESTS, key)) refuseName(fieldPath.slice(0, -key.length - 1), OF_FIELDS, key);
+    const condition = this.any(field, [this.test(key, operators, fieldPath, field)]);
     return OPERATOR_TESTS[key]!.negated || (key === "$exists" && operand === false) ? `NOT ${condition}` : condition;
   }
 
@@ -108,44 +108,44 @@ class WhereCompilation {
     return anyValueAt(path, source, this.statement, testList, tests[0]!);
   }
 
-  private not(operand: unknown, place: string, { path, source, depth }: Field): string {
-    this.count(place, depth);
+  private not(operand: unknown, fieldPath: string, { path, source, depth }: Field): string {
+    this.count(fieldPath, depth);
     if (isObject(operand) && Object.keys(operand).some((operator) => operator.startsWith("$"))) {
-      return this.field(path, operand, place, source, depth + 1);
+      return this.field(path, operand, fieldPath, source, depth + 1);
     }
-    return refuseField(place, "an object of operators", operand);
+    return refuseField(fieldPath, "an object of operators", operand);
   }
 
-  private all(operand: unknown, place: string, at: Field): string {
-    this.count(place, at.depth);
-    const operands = checkList(operand, place, LISTED_MAX);
+  private all(operand: unknown, fieldPath: string, field: Field): string {
+    this.count(fieldPath, field.depth);
+    const operands = checkList(operand, fieldPath, LISTED_MAX);
     if (operands.length === 0) return "false";
     return joinWithAnd(
       operands.map((operand, n) => {
-        const innerPath = `${place}[${n}]`;
+        const innerPath = `${fieldPath}[${n}]`;
         const isMatch = isObject(operand) && Object.keys(operand).join() === "$elemMatch";
-        if (isMatch) return this.elemMatch(operand["$elemMatch"], `${innerPath}.$elemMatch`, at);
-        return this.operator("$eq", { $eq: operand }, innerPath, at);
+        if (isMatch) return this.elemMatch(operand["$elemMatch"], `${innerPath}.$elemMatch`, field);
+        return this.operator("$eq", { $eq: operand }, innerPath, field);
       }),
     );
   }
 
   /** Returns SQL that is true if one element of a list passes: operators on the element, or a `where` on its members. */
-  private elemMatch(operand: unknown, place: string, at: Field): string {
-    this.count(place, at.depth);
-    if (!isObject(operand)) refuseField(place, "an object of columns or operators", operand);
+  private elemMatch(operand: unknown, fieldPath: string, field: Field): string {
+    this.count(fieldPath, field.depth);
+    if (!isObject(operand)) refuseField(fieldPath, "an object of columns or operators", operand);
     const isElementTest = Object.keys(operand).some((key) => OF_FIELDS.includes(key) && key !== "$not");
     const test = (value: string) => {
       const name = this.statement.name();
       const element: Source = { doc: `${name}.v`, entry: null, sees: () => true };
       // An element has no path.
       const condition = isElementTest
-        ? this.field({ own: null, segments: [] }, operand, place, element, at.depth + 1)
-        : this.where(operand, place, element, at.depth + 1);
+        ? this.field({ own: null, segments: [] }, operand, fieldPath, element, field.depth + 1)
+        : this.where(operand, fieldPath, element, field.depth + 1);
       const items = `CASE WHEN ${typeOf(value)} = 'array' THEN ${value} ELSE '[]' END`;
       return `EXISTS (SELECT FROM jsonb_array_elements(${items}) ${name}(v) WHERE ${condition})`;
     };
-    return this.any(at, [{ test, elements: false, ofNothing: false }]);
+    return this.any(field, [{ test, elements: false, ofNothing: false }]);
   }
 }
 

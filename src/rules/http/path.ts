@@ -65,10 +65,10 @@ export function segmentsOf(rawPath: string): { raw: string[]; decoded: string[] 
 export function shapesFor(decoded: readonly string[]): string[] {
   if (decoded.length === 0 || decoded.length > PATH_SEGMENTS_MAX) return [];
   return decoded.reduce<string[]>(
-    (shapes, segment, at) => {
+    (shapes, segment, index) => {
       const literal = segment.normalize("NFC");
       const choices = isLiteral(literal) ? [literal, ":"] : [":"];
-      return shapes.flatMap((shape) => choices.map((choice) => (at === 0 ? choice : `${shape}/${choice}`)));
+      return shapes.flatMap((shape) => choices.map((choice) => (index === 0 ? choice : `${shape}/${choice}`)));
     },
     [""],
   );
@@ -77,5 +77,5 @@ export function shapesFor(decoded: readonly string[]): string[] {
 /** Returns the values of the pattern's parameters. */
 export function paramsOf(path: string, decoded: readonly string[]): Record<string, string> {
   const names = path.split("/").map((segment) => PARAMETER_SEGMENT.exec(segment)?.[1]);
-  return Object.fromEntries(names.flatMap((name, at) => (name === undefined ? [] : [[name, decoded[at]!]])));
+  return Object.fromEntries(names.flatMap((name, index) => (name === undefined ? [] : [[name, decoded[index]!]])));
 }

@@ -28,7 +28,7 @@ describe("indexes on entries", () => {
   async function planOf({ where, order }: { where?: object; order?: unknown }): Promise<string> {
     const statement = new Statement();
     const condition = entriesOf(key, { scope: FULL_SCOPE, where }, statement, "e");
-    const source = sourceOf("e", FULL_SCOPE.sees);
+    const source = sourceOf("e", FULL_SCOPE.canSee);
     const keys = parseOrder(order, source);
     const sorted = orderBy(
       keys,

@@ -219,11 +219,11 @@ describe("the requirements of a grant", () => {
   });
 
   it("hide hashed columns, excluded ones, and all that are not included", () => {
-    const { sees, filter } = scopeFor(grant({ include: ["a", "b", "p"], exclude: ["b"] }), new Set(["p"]));
+    const { canSee: sees, filter } = scopeFor(grant({ include: ["a", "b", "p"], exclude: ["b"] }), new Set(["p"]));
     expect(["a", "b", "c", "p"].map(sees)).to.deep.equal([true, false, false, false]);
     expect(filter).to.equal(null);
     const open = scopeFor(grant({ require: [{ a: { equals: 1 } }] }), new Set());
-    expect(open.sees("p")).to.equal(true);
+    expect(open.canSee("p")).to.equal(true);
     expect(open.filter).to.not.equal(null);
   });
 

@@ -40,11 +40,11 @@ function faultsIn(text: string): TypeFault[] {
 }
 
 /** Runs the compiler of this package, never the project's, because a pulled project must not provide a program that runs. */
-function runCompiler(root: string, over: AbortSignal | undefined): Promise<{ code: number; text: string }> {
+function runCompiler(root: string, stopSignal: AbortSignal | undefined): Promise<{ code: number; text: string }> {
   const compiler = join(createRequire(import.meta.url).resolve("typescript/package.json"), "../bin/tsc");
   const args = [compiler, "--noEmit", "--pretty", "false", "-p", join(root, TSCONFIG_FILE)];
   return new Promise((resolve) => {
-    const options = { cwd: root, maxBuffer: OUTPUT_MAX_BYTES, ...(over && { signal: over }) };
+    const options = { cwd: root, maxBuffer: OUTPUT_MAX_BYTES, ...(stopSignal && { signal: stopSignal }) };
     execFile(process.execPath, args, options, (error, stdout, stderr) =>
       resolve({ code: error ? Number(error.code ?? 1) : 0, text: stdout + stderr }),
     );
@@ -53,15 +53,15 @@ function runCompiler(root: string, over: AbortSignal | undefined): Promise<{ cod
 
 /**
  * Writes svc.d.ts for the app, then checks the project. Does nothing if the project has no tsconfig.json.
- * @param over ends the check, without a result
+ * @param stopSignal ends the check, without a result
  * @throws CliError if a file has a type error
  */
-export async function checkTypes(session: Session, over?: AbortSignal): Promise<void> {
+export async function checkTypes(session: Session, stopSignal?: AbortSignal): Promise<void> {
   const project = new Project(session.target.root);
   if (!project.hasFile(TSCONFIG_FILE)) return;
   await writeTypes(session, project);
-  const { code, text } = await runCompiler(session.target.root, over);
-  if (code === 0 || over?.aborted) return;
+  const { code, text } = await runCompiler(session.target.root, stopSignal);
+  if (code === 0 || stopSignal?.aborted) return;
   const faults = faultsIn(text);
   if (faults.length === 0) throw new CliError(`the type check failed: ${text.trim()}`);
   const lines = faults.map(

@@ -34,9 +34,9 @@ async function repeatWork(
   session: Session,
   pending: PendingWork,
   work: () => Promise<unknown>,
-  over: AbortSignal,
+  stopSignal: AbortSignal,
 ): Promise<void> {
-  while (!over.aborted) {
+  while (!stopSignal.aborted) {
     if (pending.isDirty) {
       pending.isDirty = false;
       try {
@@ -52,14 +52,14 @@ async function repeatWork(
 }
 
 /** Calls `work` after each burst of changes, one call at a time, until the signal. @throws FinalError of `work` */
-async function runOnChanges(session: Session, work: () => Promise<unknown>, over: AbortSignal): Promise<void> {
+async function runOnChanges(session: Session, work: () => Promise<unknown>, stopSignal: AbortSignal): Promise<void> {
   const pending: PendingWork = { isDirty: true };
   const watcher = watch(session.target.root, { recursive: true }, (_event, file) => {
     if (file !== null && PROJECT_FILES.test(file) && !file.includes(".svc")) pending.isDirty = true;
   });
   watcher.on("error", (error) => session.output.note(error.message));
   try {
-    await repeatWork(session, pending, work, over);
+    await repeatWork(session, pending, work, stopSignal);
   } finally {
     watcher.close();
   }
@@ -77,7 +77,11 @@ const isEmpty = (folder: string): boolean => readdirSync(folder).every((name) =>
  * Starts a service on this machine if the folder names none. An empty folder gets a project too.
  * @returns null if the folder names a service
  */
-async function serverFor(session: Session, isThrowAway: boolean, over: AbortController): Promise<LocalServer | null> {
+async function serverFor(
+  session: Session,
+  isThrowAway: boolean,
+  stopController: AbortController,
+): Promise<LocalServer | null> {
   const { output, surroundings, store } = session;
   const { cwd, env } = surroundings;
   if (env["SVC_URL"] !== undefined) return null;
@@ -92,13 +96,13 @@ async function serverFor(session: Session, isThrowAway: boolean, over: AbortCont
     throw wrongUse("--throw-away is not possible: .svc/server has the data of an earlier service");
   let server: LocalServer | null = null;
   const onEnd = () => {
-    if (over.signal.aborted && server !== null) runInBackground(server.stop());
-    over.abort();
+    if (stopController.signal.aborted && server !== null) runInBackground(server.stop());
+    stopController.abort();
   };
   for (const signal of END_SIGNALS) process.on(signal, onEnd);
   // Printed once a signal is handled: who reads it may send one.
   output.note("Starting a service …");
-  server = await startLocalServer(folder, { isThrowAway, port, env }, over.signal);
+  server = await startLocalServer(folder, { isThrowAway, port, env }, stopController.signal);
   if (target === null) {
     writeProject(folder, server.url, server.app);
     output.line(`Made a project in ${folder}`, "green");
@@ -112,16 +116,16 @@ async function serverFor(session: Session, isThrowAway: boolean, over: AbortCont
 }
 
 /** Prints runs until the signal aborts, if the token may read runs. */
-async function showRuns(session: Session, over: AbortSignal): Promise<void> {
+async function showRuns(session: Session, stopSignal: AbortSignal): Promise<void> {
   try {
-    await followRuns(session, { withConsole: true, over });
+    await followRuns(session, { withConsole: true, over: stopSignal });
   } catch (error) {
     if (!(error instanceof ApiFailure && error.http === 403)) throw error;
     session.output.note("This token may not read runs: they are not shown.");
   }
 }
 
-async function watchAndSave(session: Session, over: AbortSignal): Promise<void> {
+async function watchAndSave(session: Session, stopSignal: AbortSignal): Promise<void> {
   const { url, app, root } = session.target;
   session.output.line(`Pages: ${url}/apps/${app}/viewer`);
   session.output.note(`Watching ${root}; end with Ctrl C`);
@@ -133,7 +137,7 @@ async function watchAndSave(session: Session, over: AbortSignal): Promise<void> 
   };
   // A failure of one part ends the others.
   const failureController = new AbortController();
-  const endSignal = AbortSignal.any([over, failureController.signal]);
+  const endSignal = AbortSignal.any([stopSignal, failureController.signal]);
   try {
     await Promise.all([
       runOnChanges(session, saveChanges, endSignal),

@@ -84,8 +84,8 @@ export class RequestGuard {
     const referrer = request.headers["Referer"] ?? request.headers["referer"];
     this.accepts(request.url + (request.urlFragment ?? ""), referrer)
       .catch(() => false)
-      .then((may) =>
-        may
+      .then((isAllowed) =>
+        isAllowed
           ? session.send("Fetch.continueRequest", { requestId, ...this.followed.changesOf(event) })
           : session.send("Fetch.failRequest", { requestId, errorReason: "BlockedByClient" }),
       )
@@ -113,7 +113,7 @@ export class RequestGuard {
     const host = hostOf(url);
     const { refused } = this;
     const passed = this.accepts(url).catch(() => false);
-    const decided = passed.then((may) => !may && host !== null && refused.add(host));
+    const decided = passed.then((isAllowed) => !isAllowed && host !== null && refused.add(host));
     this.deciding = Promise.all([this.deciding, decided]);
   }
 

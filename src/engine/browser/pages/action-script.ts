@@ -19,7 +19,7 @@ export function correctFirstLineColumns(text: string, name: string): string {
   if (!text.includes(place)) return text;
   return text
     .split(place)
-    .map((part, at) => (at === 0 ? part : correctLeadingColumn(part)))
+    .map((part, index) => (index === 0 ? part : correctLeadingColumn(part)))
     .join(place);
 }
 

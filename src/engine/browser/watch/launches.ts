@@ -56,7 +56,7 @@ export class LaunchWatch {
   private readonly onCrash = ({ status }: Protocol.Target.TargetCrashedEvent): void => {
     if (status !== FAILED_TO_LAUNCH) return;
     const now = performance.now();
-    this.failures = [...this.failures.filter((at) => now - at < FAILURES_WITHIN_MS), now];
+    this.failures = [...this.failures.filter((failedAt) => now - failedAt < FAILURES_WITHIN_MS), now];
     if (this.failures.length >= FAILURES_MAX) this.replace();
   };
 

@@ -59,12 +59,12 @@ async function setAll(pid: number, priority: number): Promise<void> {
 }
 
 /** Moves a renderer to the idle group or back. @returns its new `idleUntil` */
-function moveRenderer(pid: number, isInTheWay: boolean, at: number, idleUntil: number): number {
+function moveRenderer(pid: number, isInTheWay: boolean, now: number, idleUntil: number): number {
   if (isInTheWay) {
     if (idleUntil === 0) runInBackground(moveToIdleGroup(pid));
-    return at + IDLE_MS;
+    return now + IDLE_MS;
   }
-  if (idleUntil === 0 || at < idleUntil) return idleUntil;
+  if (idleUntil === 0 || now < idleUntil) return idleUntil;
   runInBackground(moveToServiceGroup(pid));
   return 0;
 }
@@ -80,29 +80,29 @@ export class Priorities {
     for (const renderer of renderers) this.updateOne(renderer, at);
   }
 
-  private anotherComputes(pid: number, at: number): boolean {
-    return [...this.measurements].some(([other, { computedAt }]) => other !== pid && at - computedAt < IDLE_MS);
+  private anotherComputes(pid: number, now: number): boolean {
+    return [...this.measurements].some(([other, { computedAt }]) => other !== pid && now - computedAt < IDLE_MS);
   }
 
-  private updateOne({ pid, spent, threads }: Renderer, at: number): void {
+  private updateOne({ pid, spent, threads }: Renderer, now: number): void {
     const before = this.measurements.get(pid);
     if (before === undefined) {
       const idle = { computedAt: -IDLE_MS, priority: BROWSER_PRIORITY, idleUntil: 0 };
-      this.measurements.set(pid, { at, spent, threads, ...idle });
+      this.measurements.set(pid, { at: now, spent, threads, ...idle });
       return;
     }
-    const cores = (spent - before.spent) / (at - before.at);
+    const cores = (spent - before.spent) / (now - before.at);
     const hasMore = threads >= before.threads + MORE_THREADS;
-    if (at - before.at < (cores >= THREADS_CORES || hasMore ? THREADS_WINDOW_MS : WINDOW_MS)) return;
+    if (now - before.at < (cores >= THREADS_CORES || hasMore ? THREADS_WINDOW_MS : WINDOW_MS)) return;
     const priority = priorityOf(cores);
-    const isInTheWay = cores >= (hasMore ? CROWDED_CORES : IDLE_CORES) && this.anotherComputes(pid, at);
+    const isInTheWay = cores >= (hasMore ? CROWDED_CORES : IDLE_CORES) && this.anotherComputes(pid, now);
     this.measurements.set(pid, {
-      at,
+      at: now,
       spent,
       threads: Math.min(threads, before.threads),
-      computedAt: cores > 0 ? at : before.computedAt,
+      computedAt: cores > 0 ? now : before.computedAt,
       priority,
-      idleUntil: moveRenderer(pid, isInTheWay, at, before.idleUntil),
+      idleUntil: moveRenderer(pid, isInTheWay, now, before.idleUntil),
     });
     // This fails if the process has ended, or if the account may not raise the priority again.
     if (priority !== before.priority) setAll(pid, priority).catch(() => {});

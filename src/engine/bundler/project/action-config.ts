@@ -123,7 +123,7 @@ class ConstantValues {
         if (node.regex || node.bigint) break;
         return node.value;
       case "TemplateLiteral":
-        return node.quasis.map(({ value }, at) => value.cooked + this.#text(node.expressions[at])).join("");
+        return node.quasis.map(({ value }, index) => value.cooked + this.#text(node.expressions[index])).join("");
       case "ArrayExpression":
         return node.elements.flatMap((element) => this.#elements(element));
       case "ObjectExpression":
