@@ -62,7 +62,7 @@ const UNREADABLE_REQUESTS: Record<string, readonly [line: string, error: string]
   ERR_HTTP_REQUEST_TIMEOUT: ["408 Request Timeout", "the request did not arrive in time"],
 };
 
-/** Sends a refusal on a socket whose request could not be read. */
+/** Returns the HTTP response to a request that could not be parsed. */
 function unreadableAnswer({ code = "" }: NodeJS.ErrnoException): string {
   const [line, error] = UNREADABLE_REQUESTS[code] ?? ["400 Bad Request", "the request is not valid HTTP"];
   const body = JSON.stringify({ status: "REQUEST_INVALID" satisfies Status, error });

@@ -151,7 +151,7 @@ export function isRefusedData(error: unknown): boolean {
   return /^(22|54)/.test(code);
 }
 
-/** True if a value contains the character U+0000, which PostgreSQL cannot store in a text. */
+/** True if PostgreSQL rejected a text, for example one that contains the character U+0000. */
 export function isUnstorableText(error: unknown): boolean {
   const { code = "" } = driverErrorOf(error);
   return code === "22021" || code === "22P05";

@@ -243,7 +243,7 @@ export function createCheckedConnections(options: CheckedOptions): CheckedConnec
       const over = new Promise<never>((_resolve, reject) =>
         limit.addEventListener("abort", () => reject(limit.reason), { once: true }),
       );
-      // Handled where it is raced; without a request it has no handler.
+      // Prevents an unhandled rejection if the limit aborts while nothing awaits `over`.
       over.catch(() => undefined);
       let url = firstUrl;
       for (let redirects = 0; ; redirects += 1) {

@@ -16,7 +16,7 @@ const TRY_AGAIN_LATER = 1013;
 /** Maximum bytes that a peer can send before it has authenticated. A token has about fifty. */
 const BEFORE_INIT_MAX_BYTES = 16 * 1024;
 
-/** State of each socket. */
+/** Parts that belong to one websocket. */
 export interface SocketLink {
   socket: WebSocket;
   request: IncomingMessage;
@@ -30,7 +30,7 @@ export interface SocketLink {
 export interface SocketPace<LinkState> {
   /** Counts a message. Returns null if it can be handled now, otherwise a promise that resolves when it can. */
   rate(link: SocketLink & LinkState): Promise<void> | null;
-  /** Handles a large message in the turn of its sender. */
+  /** Handles a large message when its sender's turn comes, because senders take turns. */
   turn(link: SocketLink & LinkState, handle: () => void): Promise<void>;
   /** Counts the socket. @returns a function to be called when it has closed */
   enter(link: SocketLink & LinkState): () => void;

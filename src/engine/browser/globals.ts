@@ -1,4 +1,4 @@
-/** Table of the globals of each mode. Code that names a global that no isolate has runs in a document. Isolates have no other globals. */
+/** Lists the globals of each mode. Isolates have only these globals; code that names another one runs in a document. */
 
 const LANGUAGE_GLOBALS =
   "Object Function Array Number Infinity NaN undefined Boolean String Symbol Date Promise RegExp Error AggregateError " +

@@ -59,7 +59,7 @@ export class ConnectionPools {
       max: POOLS_MAX,
       ttl: POOL_IDLE_MS,
       updateAgeOnGet: true,
-      // Ends when its last request has ended.
+      // `close` waits until the agent's last request has ended.
       dispose: (agent) => runInBackground(agent.close()),
     });
   }

@@ -19,7 +19,7 @@ const HEX_BIT = 2;
 /** By two digits in memory order: the bits that the first or second two of four digits contribute to three bytes in memory. */
 const FIRST_OF_FOUR = new Int32Array(2 ** 16);
 const LAST_OF_FOUR = new Int32Array(2 ** 16);
-/** By two hex digits in memory order: their byte. */
+/** Byte that two hex digits encode. The index is the 16-bit number of the two characters in memory order. */
 const HEX_PAIR = new Uint8Array(2 ** 16);
 for (let pair = 0; pair < 2 ** 16; pair += 1) {
   const bits = (BASE64[pair & 0xff]! << 6) | BASE64[pair >> 8]!;

@@ -105,7 +105,7 @@ function innerDigits(bytes: Buffer, shift: number, encoding: "base64" | "base64u
   return padded.toString(encoding).slice(first, lastCharacter);
 }
 
-/** Returns these digits for each of the three possible positions in a longer text. */
+/** Returns the base64 digits of the bytes, for each of the three positions that they can have in a longer text. */
 const base64Forms = (bytes: Buffer): string[] =>
   [0, 1, 2].flatMap((shift) => [innerDigits(bytes, shift, "base64"), innerDigits(bytes, shift, "base64url")]);
 

@@ -38,7 +38,7 @@ export interface Visitor {
   unknownField?: ActionError;
 }
 
-/** @throws the fault of the request, if there is one */
+/** Throws the request's fault, which waited until access was checked. Does nothing if there is no fault. */
 export function reportDeferred({ deferred }: Pick<Visitor, "deferred">): void {
   if (deferred) throw deferred;
 }

@@ -166,7 +166,7 @@ export function createVerification(options: {
       (purpose === "2fa"
         ? await appUsers.addProof(caller, source, addressProof)
         : await appUsers.signInBy(caller, source, addressProof));
-    if (!isProven) throw new ActionError("UNAUTHORIZED", "no such code");
+    if (!isProven) throw new ActionError("UNAUTHORIZED", "the code is wrong, expired or already used");
     await userChanged(caller, source.appId);
   }
 

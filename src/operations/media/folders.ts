@@ -30,7 +30,7 @@ import { isVisibleFile, isVisibleFolder, type MediaFilter, type VisibleMedia, vi
 export interface FolderListing {
   /** The listed folder; null for the top level and for a search. */
   folder: MediaFolder | null;
-  /** Folders above, from the top. Only trusted callers of the app get it. */
+  /** Parent folders, from the top level down. Only trusted callers of the app receive them. */
   path: { id: number; name: string }[];
   folders: MediaFolder[];
   files: MediaFile[];

@@ -113,7 +113,8 @@ export function createInvitations(options: {
       const role = parseRole(data["role"], "role");
       const lifetimeMs = hoursOf(data["expiresInHours"]) * HOUR_MS;
       const retryAfter = invitationBucket.takeTokens(String(scope.organizationId));
-      if (retryAfter > 0) throw rateLimitError("too many invitations of this organization", retryAfter);
+      if (retryAfter > 0)
+        throw rateLimitError("the organization has created too many invitations; try again later", retryAfter);
       const { personId, address } = caller;
       const issuedInvitation = await db.transaction(async (manager) => {
         await members.lock(manager, scope);

@@ -20,6 +20,10 @@ export class OauthLimits {
   /** Counts a decision of a person. @throws RATE_LIMIT_EXCEEDED */
   countDecision(personId: number): void {
     const retryAfter = this.#decisions.takeTokens(String(personId));
-    if (retryAfter > 0) throw rateLimitError("too many requests of this person", retryAfter);
+    if (retryAfter > 0)
+      throw rateLimitError(
+        "this person has decided about too many authorization requests; try again later",
+        retryAfter,
+      );
   }
 }

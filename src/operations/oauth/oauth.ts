@@ -137,7 +137,10 @@ export class OAuthServer {
   async startDevice(input: Parameters): Promise<StartedDevice> {
     const client = await this.#client(input["client_id"]);
     if (!client.grantTypes.includes(DEVICE_GRANT))
-      throw new OauthFailure("unauthorized_client", "register the device grant first");
+      throw new OauthFailure(
+        "unauthorized_client",
+        `the client is not registered for the device grant; add ${DEVICE_GRANT} to its grant_types`,
+      );
     const app = input["app"];
     if (app !== undefined && !/^[1-9]\d{0,14}$/.test(app))
       throw new OauthFailure("invalid_request", "app must be an ID");

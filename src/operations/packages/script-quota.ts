@@ -19,7 +19,7 @@ const DECLARATIONS_BYTES = 2 * 1024 * 1024;
 export type ScriptQuota = ReturnType<typeof createScriptQuota>;
 
 export function createScriptQuota(scripts: Pick<StoredScripts, "bytesWith">) {
-  /** Upper estimate of the size of each app's scripts. Far below the limit, which is usual, the scripts are not counted exactly. */
+  /** Upper bound of the bytes of each app's scripts. While it is below the limit, the exact size is not computed. */
   const atMost = new LRUCache<number, number>({ max: 10_000, ttl: COUNTED_FOR_MS, noUpdateTTL: true });
   /** Hashes of scripts that a request has stored and that no action uses yet. */
   const broughtBy = new WeakMap<ScriptAuthor, Set<string>>();

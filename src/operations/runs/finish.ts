@@ -30,7 +30,7 @@ export interface EndedRun extends RunEnd {
   holder: string | null;
 }
 
-/** Maximum number of ends in one statement, and of concurrent statements. */
+/** Maximum number of ended runs that one statement stores, and of concurrent statements. */
 const BATCH_MAX = 8;
 const STATEMENTS_AT_ONCE = 2;
 /** Length above which an entry has a separate statement, so that it delays no other end. */

@@ -33,7 +33,7 @@ const DROP_PAUSE_MS = 25;
 const DETACHED_PREFIX = "DROPPED_";
 const PARTITION_LOCK = 7_203_114_285_024;
 
-/** Tables whose rows have the IDs of the first table's rows. */
+/** Tables that are partitioned alike: the rows of each have the IDs of rows of the first one. */
 interface PartitionFamily {
   tables: readonly [head: string, ...others: string[]];
   /** The column with the time at which a row was written. */

@@ -158,7 +158,7 @@ const IN_ONE_FILE = ["setting", "secret binding", "alert"];
 /** Returns the items that the folder lacks, and the local changes that the written manifest would overwrite. */
 function replacedItems(local: Manifest, writtenManifest: Manifest): Difference[] {
   const lackingItems = manifestDifferences(local, writtenManifest, false).filter(({ change }) => change === "created");
-  // In this direction, because nothing is lost of a local item that omits a field.
+  // Compares from the written manifest to the local one, because a local item that omits a field loses nothing.
   const lostItems = manifestDifferences(writtenManifest, local, false).flatMap((difference): Difference[] => {
     if (difference.change === "changed") return [difference];
     return IN_ONE_FILE.includes(difference.kind) ? [{ ...difference, change: "removed" }] : [];

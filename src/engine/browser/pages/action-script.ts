@@ -4,7 +4,7 @@
  */
 
 const SCRIPT_HEAD = "(()=>{";
-/** The line break ends a comment in the last line of the code. */
+/** Text after the action's code. Its line break ends a comment in the last line of that code. */
 const SCRIPT_TAIL = '\n;return typeof execute==="undefined"?undefined:execute})';
 
 /** Returns the source text of a function that evaluates the code and returns its `execute`. */

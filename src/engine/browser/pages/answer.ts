@@ -95,10 +95,10 @@ export function readAnswer(answer: unknown, name = DEFAULT_SOURCE_NAME): PageOut
     if (answer === NEEDS_MORE) return failedPageOutcome("retry", "Error", "The run needs more than its isolate has");
     if (start.startsWith(ERROR)) return readFailure(String(answer).slice(ERROR.length), name);
   } catch {
-    return failedPageOutcome("browser", "Error", "The page gave an answer that cannot be read");
+    return failedPageOutcome("browser", "Error", "The result of the page could not be read");
   }
   if (!start.startsWith(DATA_PREFIX))
-    return failedPageOutcome("browser", "Error", "The page gave an answer that cannot be read");
+    return failedPageOutcome("browser", "Error", "The result of the page could not be read");
   const data = isLong ? answer.subarray(DATA_PREFIX.length) : answer.slice(DATA_PREFIX.length);
   if (Buffer.byteLength(data) <= RESULT_MAX_BYTES) return { ok: true, data };
   const mb = RESULT_MAX_BYTES / 1024 / 1024;

@@ -89,7 +89,7 @@ export class Page {
     runInBackground(page.discard());
     // A page that is opened too late is discarded as well.
     runInBackground(created.then(() => page.discard()));
-    throw new Error("the browser made no page");
+    throw new Error("the browser did not open a page in time");
   }
 
   private async create(): Promise<boolean> {

@@ -123,7 +123,7 @@ export class FloodWatch {
 
   private onAnswer(): void {
     this.question = null;
-    // The report of the kill may wait behind the flood in the queue.
+    // The event about the killed renderer may wait in the queue behind the flood's messages.
     if (this.causedUntil === Number.POSITIVE_INFINITY) this.causedUntil = Date.now() + CAUSED_WITHIN_MS;
     for (const pid of this.paused) signalProcess(pid, "SIGCONT");
     this.paused.clear();

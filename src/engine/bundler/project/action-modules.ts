@@ -72,7 +72,7 @@ function sourcePath(folder: string, path: string): string {
   throw new ProjectFault(`${path} cannot be imported: modules that actions share belong in lib/`);
 }
 
-/** Returns a fault with the name of the file, if it names none. */
+/** Adds the name of the file to a fault that names no file. */
 const namingFile = (file: string, error: unknown): unknown =>
   error instanceof PackageFault && !(error instanceof ProjectFault)
     ? new ProjectFault(`${file}: ${error.message}`)

@@ -35,7 +35,7 @@ export function realmHarness(
   const needsMore = () => send("needs-more");
   core.keepOnly(globals);
   core.installConsole((line) => send(`console ${line}`));
-  // A run that has made a request cannot be repeated.
+  // A network isolate sends no needs-more: its run may have sent a request, and then it cannot be repeated.
   restrictCodeOfText(installPlatform === null ? needsMore : () => {});
 
   async function run(payload: string, settings: string, scripts: readonly string[]): Promise<void> {
