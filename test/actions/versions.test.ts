@@ -4,6 +4,7 @@ import { expect } from "chai";
 import { pino } from "pino";
 import { ActionRow } from "../../src/data/action.js";
 import { recordVersion } from "../../src/operations/actions/versions.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { EXITS, type Exit, restExit } from "./exits.js";
 import { CODE, count, make, newName, publishApp } from "./support.js";
@@ -266,7 +267,7 @@ describe("the maximum length of the version history", () => {
   });
   after(() => service.stop());
 
-  it("keeps the newest 100 of each action, also with many concurrent writers", async () => {
+  longTest("keeps the newest 100 of each action, also with many concurrent writers", async () => {
     const exit = restExit(service);
     const [one, other] = [await make(exit), await make(exit)];
     // Sends 20 requests at a time: a service under load rejects some of 180 requests that arrive at once.

@@ -22,6 +22,7 @@ import {
   type Scope,
 } from "../../src/rules/access.js";
 import { ROLES } from "../../src/rules/roles.js";
+import { sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { PEOPLE_ROUTES, peopleSample, SAMPLES } from "./access-samples.js";
 
@@ -186,7 +187,7 @@ describe("the access matrix", () => {
   });
   after(() => service.stop());
 
-  for (const operation of OPERATIONS) {
+  for (const [index, operation] of OPERATIONS.entries()) {
     it(`${operation} is rejected without a credential`, async () => {
       expect(await outcome(operation, null, apps.own)).to.equal("UNAUTHORIZED");
     });
@@ -194,9 +195,10 @@ describe("the access matrix", () => {
     for (const place of ["own", "another", "foreign", "missing"] as const) {
       if (OPERATIONS_WITHOUT_APP.includes(operation) && place !== "own") continue;
       it(`${operation} of ${SCOPE_TITLES[place]} is only for the callers of its row`, async () => {
-        const outcomes = callers.map(async ({ name, token }) => [name, await outcome(operation, token, apps[place])]);
+        const sample = sampleOf(callers, index, place === "own" ? 2 : 4);
+        const outcomes = sample.map(async ({ name, token }) => [name, await outcome(operation, token, apps[place])]);
         const found = Object.fromEntries(await Promise.all(outcomes));
-        const wanted = callers.map((caller) => [caller.name, expected(operation, caller, place)]);
+        const wanted = sample.map((caller) => [caller.name, expected(operation, caller, place)]);
         expect(found).to.deep.equal(Object.fromEntries(wanted));
       });
     }
@@ -225,7 +227,7 @@ describe("the access matrix", () => {
       : "FORBIDDEN";
   }
 
-  for (const route of Object.keys(PEOPLE_ROUTES)) {
+  for (const [index, route] of Object.keys(PEOPLE_ROUTES).entries()) {
     it(`${route} is only for the callers of its row`, async () => {
       for (const place of ["own", "foreign"] as const) {
         const ask = async ({ name, token }: TestCaller) => {
@@ -234,8 +236,9 @@ describe("the access matrix", () => {
           expect(status, "no fault of the service").to.not.equal("INTERNAL_ERROR");
           return [name, status !== null && REFUSALS.includes(status) ? status : "passed"];
         };
-        const found = Object.fromEntries(await Promise.all(callers.map(ask)));
-        const wanted = callers.map((caller) => [caller.name, expectedOutcome(route, caller, place)]);
+        const sample = sampleOf(callers, index, place === "own" ? 2 : 4);
+        const found = Object.fromEntries(await Promise.all(sample.map(ask)));
+        const wanted = sample.map((caller) => [caller.name, expectedOutcome(route, caller, place)]);
         expect(found, place).to.deep.equal(Object.fromEntries(wanted));
       }
     });

@@ -14,7 +14,7 @@ describe("Client actions", () => {
   let service: TestService;
   const clients: Client[] = [];
   before(async () => {
-    service = await startTestService();
+    service = await startTestService({ ROLES: "api" });
     await service.rest("POST", `/v1/apps/${service.appId}/publish`);
   });
   afterEach(() => Promise.all(clients.splice(0).map((client) => client.dispose())));

@@ -11,7 +11,7 @@ import { createPort, type PortLimits } from "../../src/api/port.js";
 import { ConfigError, readConfig } from "../../src/config.js";
 import { PAGE_SESSIONS_PER_ADDRESS } from "../../src/limits.js";
 import { visitorBlock } from "../../src/operations/client/visitors.js";
-import { longTest } from "../harness/samples.js";
+import { longTest, sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -229,7 +229,8 @@ describe("the address of a visitor", () => {
   }
 
   it("is that of the connection: X-Forwarded-For is ignored unless a proxy is trusted", async () => {
-    for (const proxy of ["none", "elsewhere"] as const) await visitUntilRefused(proxy, (at) => `192.0.2.${at}`);
+    for (const proxy of sampleOf(["none", "elsewhere"] as const, 0, 2))
+      await visitUntilRefused(proxy, (at) => `192.0.2.${at}`);
   });
 
   it("is what the trusted proxy reports in the records of page sessions", async () => {

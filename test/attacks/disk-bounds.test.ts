@@ -8,6 +8,7 @@ import { PAGE_SESSIONS_KEPT, SETTINGS_MAX_BYTES } from "../../src/limits.js";
 import { createRetention } from "../../src/operations/upkeep/retention.js";
 import { createTrimming } from "../../src/operations/upkeep/trimming.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
@@ -137,20 +138,23 @@ describe("the disk space of an app", () => {
     expect(await count("log_event")).to.be.within(2, 4);
   });
 
-  it("keeps the newest rows of tables without an age limit: audit log, visitors' sessions, snapshots, idempotency keys", async () => {
-    const extra = 1_500;
-    await db.query(`
+  longTest(
+    "keeps the newest rows of tables without an age limit: audit log, visitors' sessions, snapshots, idempotency keys",
+    async () => {
+      const extra = 1_500;
+      await db.query(`
       INSERT INTO credential (kind, hash, app_id, page_session, expires_at)
         SELECT 'live', int4send(n), 1, true, now() + interval '1 day' FROM generate_series(1, ${PAGE_SESSIONS_KEPT + extra}) n;
       INSERT INTO audit_entry (app_id, type, data)
         SELECT 1, 't', '{}' FROM generate_series(1, ${PAGE_SESSIONS_KEPT + extra});
       INSERT INTO audit_entry (app_id, type, data) VALUES (2, 't', '{}')`);
-    await createRetention({ db, days: 30 }).clean();
-    expect(await count("credential WHERE page_session")).to.equal(PAGE_SESSIONS_KEPT);
-    expect(await count("audit_entry WHERE app_id = 1")).to.equal(PAGE_SESSIONS_KEPT);
-    expect(await count("audit_entry WHERE app_id = 2")).to.equal(1);
-    expect(await count("credential WHERE NOT page_session")).to.equal(1);
-  });
+      await createRetention({ db, days: 30 }).clean();
+      expect(await count("credential WHERE page_session")).to.equal(PAGE_SESSIONS_KEPT);
+      expect(await count("audit_entry WHERE app_id = 1")).to.equal(PAGE_SESSIONS_KEPT);
+      expect(await count("audit_entry WHERE app_id = 2")).to.equal(1);
+      expect(await count("credential WHERE NOT page_session")).to.equal(1);
+    },
+  );
 });
 
 describe("data that an app's authors can store", () => {
@@ -160,7 +164,7 @@ describe("data that an app's authors can store", () => {
   });
   after(() => service.stop());
 
-  it("is at most 8 MB of settings: a larger write is rejected as a whole, with both numbers", async () => {
+  longTest("is at most 8 MB of settings: a larger write is rejected as a whole, with both numbers", async () => {
     const path = `/v1/apps/${service.appId}/settings`;
     const answers = [];
     for (let at = 0; at < 9; at += 1)
@@ -174,7 +178,7 @@ describe("data that an app's authors can store", () => {
     expect((await service.rest("POST", path, { body: { k0: "smaller" } })).http).to.equal(200);
   });
 
-  it("is at most 256 MB of code: an action above that is rejected", async () => {
+  longTest("is at most 256 MB of code: an action above that is rejected", async () => {
     const path = `/v3/apps/${service.appId}/actions`;
     const code = "async function execute() { return 1 }";
     const made = await service.rest("POST", path, { body: { name: "small", code } });

@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { publishDirectly } from "../harness/production-copies.js";
+import { longTest } from "../harness/samples.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 
 const LIMIT = 32 * 1024;
@@ -79,21 +80,24 @@ describe("events and the disk", () => {
     expect(own.http).to.equal(201);
   });
 
-  it("the runs that an event starts count too, so that small events cannot exceed the share of their sender", async () => {
-    await start({ INTAKE_QUOTA_MB: "1" });
-    const wanted = Array.from({ length: 100 }, (_, at) => ({
-      name: `action-${at}`,
-      triggers: [{ trigger: "log" as const, where: { type: "app.analytics.event" } }],
-    }));
-    await publishDirectly(service.db, service.appId, wanted);
-    const events = Array.from({ length: 20 }, () => ({ createdAt: 1, type: "analytics.event", data: {} }));
-    const answers = [];
-    for (let sent = 0; sent < 4; sent += 1) answers.push((await send(events)).http);
-    expect(answers).to.deep.equal([201, 429, 429, 429]);
-    expect(await count("run")).to.equal(2_000);
-  });
+  longTest(
+    "the runs that an event starts count too, so that small events cannot exceed the share of their sender",
+    async () => {
+      await start({ INTAKE_QUOTA_MB: "1" });
+      const wanted = Array.from({ length: 100 }, (_, at) => ({
+        name: `action-${at}`,
+        triggers: [{ trigger: "log" as const, where: { type: "app.analytics.event" } }],
+      }));
+      await publishDirectly(service.db, service.appId, wanted);
+      const events = Array.from({ length: 20 }, () => ({ createdAt: 1, type: "analytics.event", data: {} }));
+      const answers = [];
+      for (let sent = 0; sent < 4; sent += 1) answers.push((await send(events)).http);
+      expect(answers).to.deep.equal([201, 429, 429, 429]);
+      expect(await count("run")).to.equal(2_000);
+    },
+  );
 
-  it("reports of client runs and settings count in the same way", async () => {
+  longTest("reports of client runs and settings count in the same way", async () => {
     await start({ INTAKE_QUOTA_MB: "8" });
     const fields = { name: "c", active: true, environment: "client", code: "async function execute() {}" };
     const triggers = [{ trigger: "analytics", where: { type: "analytics.event" } }];
@@ -115,7 +119,7 @@ describe("events and the disk", () => {
     expect(new Set(writes.slice(0, -1))).to.deep.equal(new Set([200]));
   });
 
-  it("payloads of visitors' runs count, those of the app's own runs do not", async () => {
+  longTest("payloads of visitors' runs count, those of the app's own runs do not", async () => {
     await start({ INTAKE_QUOTA_MB: "8" });
     const code = "async function execute() { return 1; }";
     const fields = { name: "one", code, active: true, triggers: [{ trigger: "manual" }] };
@@ -156,7 +160,7 @@ describe("events and the disk", () => {
     expect((await service.rest("GET", `/apps/${service.appId}`, { as: null })).http).to.equal(200);
   });
 
-  it("new runs are also rejected when half of that reserve is used", async () => {
+  longTest("new runs are also rejected when half of that reserve is used", async () => {
     await start({ DATABASE_MAX_MB: "1", DISK_FREE_MIN_MB: "1" });
     await publishDirectly(service.db, service.appId, [{ name: "one", triggers: [{ trigger: "manual" }] }]);
     const path = `/v3/apps/${service.appId}/actions/one/runWithResult`;

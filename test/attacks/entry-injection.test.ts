@@ -5,6 +5,7 @@ import { rows } from "../../src/data/database.js";
 import { ActionError } from "../../src/errors.js";
 import type { DataSourceKey } from "../../src/operations/data-sources/entry-rows.js";
 import { FULL_SCOPE } from "../../src/rules/entry-query/options.js";
+import { sampleOf } from "../harness/samples.js";
 import { answered, type Fixture, startFixture } from "../operations/data-sources/fixture.js";
 
 const ATTEMPTS = 2_000;
@@ -153,7 +154,7 @@ describe("SQL in a query", () => {
 
   it("is never executed: it changes nothing, reads nothing of another app, and breaks no statement", async () => {
     const before = await everything();
-    const texts = fc.sample(payload, { seed: 7, numRuns: ATTEMPTS });
+    const texts = sampleOf(fc.sample(payload, { seed: 7, numRuns: ATTEMPTS }), 0, 4);
     let refused = 0;
     async function attempt(text: string, at: number): Promise<void> {
       const query = QUERY_POSITIONS[at % QUERY_POSITIONS.length]!(text);
@@ -170,15 +171,15 @@ describe("SQL in a query", () => {
       expect((answer as ActionError).message).not.to.include(CANARY);
       refused += 1;
     }
-    for (let at = 0; at < ATTEMPTS; at += CONCURRENT_ATTEMPTS) {
+    for (let at = 0; at < texts.length; at += CONCURRENT_ATTEMPTS) {
       await Promise.all(texts.slice(at, at + CONCURRENT_ATTEMPTS).map((text, n) => attempt(text, at + n)));
     }
-    expect(refused).to.be.within(ATTEMPTS / 10, (ATTEMPTS * 9) / 10);
+    expect(refused).to.be.within(texts.length / 10, (texts.length * 9) / 10);
     expect(await everything()).to.deep.equal(before);
   });
 
   it("is never executed as a column of distinct values", async () => {
-    for (const text of fc.sample(payload, { seed: 8, numRuns: 200 })) {
+    for (const text of sampleOf(fc.sample(payload, { seed: 8, numRuns: 200 }), 0, 4)) {
       const answer: unknown = await fixture.reads.distinct(people, [text], FULL_SCOPE).catch((error: unknown) => error);
       if (answer instanceof Error) expect(answer, text).to.be.instanceOf(ActionError);
       else expect(JSON.stringify(answered(answer))).not.to.include(CANARY);

@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { createEntryExport } from "../../src/operations/data-sources/entry-export.js";
 import type { DataSourceKey } from "../../src/operations/data-sources/entry-rows.js";
 import { type EntryScope, FULL_SCOPE } from "../../src/rules/entry-query/options.js";
+import { sampleOf } from "../harness/samples.js";
 import { answered, type Fixture, startFixture } from "../operations/data-sources/fixture.js";
 import { aggregate, document, path, where } from "../rules/entry-query/generated.js";
 
@@ -60,14 +61,14 @@ describe("a column that the caller may not read", () => {
       },
       { requiredKeys: [] },
     );
-    for (const one of plain(fc.sample(query, { seed: 42, numRuns: RUNS }))) {
+    for (const one of sampleOf(plain(fc.sample(query, { seed: 42, numRuns: RUNS })), 0, 4)) {
       const [hidden, absent] = await both(one);
       expect(hidden, JSON.stringify(one)).to.deep.equal(absent);
     }
   });
 
   it("changes no aggregate", async () => {
-    for (const stages of plain(fc.sample(aggregate, { seed: 43, numRuns: RUNS }))) {
+    for (const stages of sampleOf(plain(fc.sample(aggregate, { seed: 43, numRuns: RUNS })), 0, 4)) {
       const [hidden, absent] = await both({ aggregate: stages });
       expect(hidden, JSON.stringify(stages)).to.deep.equal(absent);
     }
@@ -82,7 +83,7 @@ describe("a column that the caller may not read", () => {
       fc.tuple(where, path).map(([condition, column]) => ({ where: condition, order: [[column, "DESC"]] })),
     );
     const join = fc.tuple(path, fc.oneof(path, fc.constant("k")), shows, fc.boolean());
-    for (const [left, right, shown, required] of plain(fc.sample(join, { seed: 44, numRuns: RUNS }))) {
+    for (const [left, right, shown, required] of sampleOf(plain(fc.sample(join, { seed: 44, numRuns: RUNS })), 0, 4)) {
       const options = { on: { [left]: right }, required, ...shown };
       const ask = (dataSourceName: string) => ({ join: { J: { dataSourceName, ...options } }, limit: 20 });
       const answer = async (key: DataSourceKey, name: string, seen: EntryScope) =>

@@ -17,7 +17,7 @@ const OFFSETS = [0, 1, 2, 5];
 const PAGES = sampleOf(
   LIMITS.flatMap((limit) => OFFSETS.map((offset) => ({ limit, offset }))),
   0,
-  3,
+  6,
 );
 const ALL = [{ type: ["read"], allow: "all" }];
 

@@ -12,7 +12,7 @@ describe("the validation of HTTP triggers", () => {
     service.rest("POST", actions, { body: { name, code: ECHO, active: true, triggers, ...more } });
 
   before(async () => {
-    service = await startTestService();
+    service = await startTestService({ ROLES: "api" });
     actions = `/v3/apps/${service.appId}/actions`;
     await publishApp(service);
   });

@@ -1,6 +1,7 @@
 /** Tests the limits of a run that would keep the browser's own process busy, and the use that these limits allow. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
+import { longTest, sampleOf } from "../../harness/samples.js";
 import {
   CHANNEL_FLOODS,
   CHANNEL_PLACES,
@@ -22,7 +23,7 @@ describe("a flood of the browser's main process", function () {
 
   // Tests one flood in each place. test/long/floods.test.ts tests each flood in each place.
   const [flood] = CHANNEL_FLOODS;
-  for (const [where, put] of CHANNEL_PLACES) {
+  for (const [where, put] of sampleOf(CHANNEL_PLACES, 0, 3)) {
     it(`cannot be made with channels from ${where}: ${flood}`, () => expectFloodRefused(browsers, put(flood)));
   }
   it("cannot be made with locks from the page", () => expectFloodRefused(browsers, LOCK_FLOOD));
@@ -48,7 +49,7 @@ describe("a flood of the browser's main process", function () {
     });
   }
 
-  it("is not detected in a run that only computes, or fills much memory", async () => {
+  longTest("is not detected in a run that only computes, or fills much memory", async () => {
     const { outcome, lost } = await runNeighbourDuringFlood(
       browsers,
       `

@@ -224,7 +224,7 @@ describe("a run without a document", function () {
     expect(await resultOf(browsers, code, { mode: "isolate" })).to.deep.equal([2, 2, true]);
   });
 
-  for (const mode of ISOLATES) {
+  for (const [index, mode] of ISOLATES.entries()) {
     describe(`in mode ${mode}`, () => {
       const here = { mode };
 
@@ -280,7 +280,8 @@ describe("a run without a document", function () {
         });
       }
 
-      for (const [title, code] of LEFTOVER_SAMPLES.filter(([, , needs]) => !needs || GLOBALS[mode].includes(needs))) {
+      const leftovers = LEFTOVER_SAMPLES.filter(([, , needs]) => !needs || GLOBALS[mode].includes(needs));
+      for (const [title, code] of sampleOf(leftovers, index, 3)) {
         it(`leaves nothing for the next run of ${title}`, async () => {
           const outcome = await browsers.run(runOf(`${DYNAMIC} const execute = async () => { ${code} }`, here));
           expect(outcome).to.deep.equal({ ok: true, data: undefined });
@@ -338,7 +339,8 @@ describe("a run without a document", function () {
         expect(seen).to.deep.equal([[], []]);
       });
 
-      for (const [title, code] of WAYS.filter(([, way]) => !hasNetwork(mode) || !/fetch/.test(way))) {
+      const ways = WAYS.filter(([, way]) => !hasNetwork(mode) || !/fetch/.test(way));
+      for (const [title, code] of sampleOf(ways, index, 2)) {
         it(`reaches nothing by ${title}, although its app may reach the listener`, async () => {
           arrived = [];
           const source = `const execute = async () => {

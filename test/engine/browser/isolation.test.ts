@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { hasNetwork, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
+import { sampleOf } from "../../harness/samples.js";
 import { until } from "../../harness/until.js";
 import { type ReachableHost, reachableHost } from "./host.js";
 import { failureOf, resultOf, runOf } from "./support.js";
@@ -154,7 +155,7 @@ describe("isolation", () => {
     expect(await resultOf(browsers, code)).to.deep.equal([[], [], []]);
   });
 
-  for (const [title, code] of LEFTOVERS) {
+  for (const [title, code] of sampleOf(LEFTOVERS, 0, 3)) {
     it(`leaves nothing for the next run of ${title}`, async () => {
       const outcome = await browsers.run(runOf(`const execute = async () => { ${code} }`));
       // Only a run that leaves its page may fail. All others must have left their data, otherwise the test would prove nothing.
