@@ -3,6 +3,7 @@ import type { ServerResponse } from "node:http";
 import { expect } from "chai";
 import { runInBackground } from "../../src/background.js";
 import { blocksOf, readPage } from "../docs/pages.js";
+import { longTest } from "../harness/samples.js";
 import type { TestService } from "../harness/service.js";
 import { KEY, OPENAI_CHUNKS, OPENAI_STREAM, type ProviderCall, streamedText } from "./ai-answers.js";
 
@@ -193,7 +194,7 @@ export function testAiStreams(provider: TestProvider): void {
     }
   });
 
-  it("streams answers to requests that are too long for the direct connection", async () => {
+  longTest("streams answers to requests that are too long for the direct connection", async () => {
     provider.answer = { text: OPENAI_STREAM };
     const long = { messages: [{ role: "user", content: "x".repeat(300_000) }] };
     const parts = await provider.run(

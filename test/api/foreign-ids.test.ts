@@ -18,6 +18,7 @@ import {
 import { createSchema, type Resolvers } from "../../src/api/graphql/schema.js";
 import { ROUTES } from "../../src/api/rest/routes.js";
 import { rows } from "../../src/data/database.js";
+import { sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { issueTaskToken } from "../harness/task-token.js";
 
@@ -241,11 +242,11 @@ describe("IDs of another app", () => {
       const before = await stateOfOther();
       const all = parameterValues(named, path);
       expect(all).to.not.have.length(0);
-      for (const filling of all) {
+      for (const [index, filling] of all.entries()) {
         const filled = path.replace(/:(\w+)/g, (_, name) =>
           String(name === "appId" ? service.appId : (filling[name] ?? "a")),
         );
-        for (const kind of CALLERS) {
+        for (const kind of sampleOf(CALLERS, index, 3)) {
           const body = method === "GET" ? undefined : {};
           const { http, body: answer } = await service.rest(method, filled, { as: tokens.get(kind)!, body });
           expect(http, `${kind} ${filled} ${JSON.stringify(answer)}`).to.be.within(400, 499);

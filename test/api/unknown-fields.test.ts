@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { buildSchema, getNamedType, getNullableType, isInputObjectType, isListType } from "graphql";
 import { rows } from "../../src/data/database.js";
+import { sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import {
   addressOf,
@@ -169,7 +170,7 @@ describe("unknown fields of a body", () => {
     });
 
     for (const [route, sample] of Object.entries(BODY_SAMPLES)) {
-      for (const { path, body } of bodiesWithUnknownField(sample)) {
+      for (const { path, body } of sampleOf(bodiesWithUnknownField(sample), 0, 3)) {
         it(`${route} rejects ${path}`, async () => {
           const answer = await send(route, body, path);
           expect([answer.http, answer.body.status], JSON.stringify(answer.body)).to.deep.equal([
@@ -184,7 +185,7 @@ describe("unknown fields of a body", () => {
     }
 
     for (const [route, sample] of Object.entries(BODY_SAMPLES)) {
-      for (const { field, body } of bodiesWithFaults(sample)) {
+      for (const { field, body } of sampleOf(bodiesWithFaults(sample), 0, 3)) {
         it(`${route} reports an error of ${field} first`, async () => {
           const { http, body: answer } = await send(route, body, `fault-of-${field}`);
           expect(http, JSON.stringify(answer)).to.be.within(400, 499);

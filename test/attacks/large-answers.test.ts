@@ -5,6 +5,7 @@ import { createAnswers } from "../../src/api/answers.js";
 import { streamSlices } from "../../src/api/sliced.js";
 import { ActionError } from "../../src/errors.js";
 import { JsonText } from "../../src/rules/json-text.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -71,7 +72,7 @@ describe("responses that would be too large", () => {
       .and.to.contain('"extensions":{"status":"REQUEST_INVALID"}');
   });
 
-  it("are at most 16 MB as JSON, with all names under which a value is requested", async () => {
+  longTest("are at most 16 MB as JSON, with all names under which a value is requested", async () => {
     const names = Array.from({ length: 7 }, (_, at) => `a${at}: data`);
     const query = `{ actionLogs(appId: 1, options: {limit: 1}) { logs { ${names.join(" ")} } } }`;
     const { data, errors } = await service.graphql(query, {}, { as: "api" });
@@ -79,7 +80,7 @@ describe("responses that would be too large", () => {
     expect(errors![0].message).to.contain("an answer holds at most 16 MB");
   });
 
-  it("are at most 16 MB also for one entry under any number of names", async () => {
+  longTest("are at most 16 MB also for one entry under any number of names", async () => {
     const names = Array.from({ length: 19 }, (_, at) => `a${at}: data`);
     const query = `{ actionLogs(appId: 1, options: {limit: 2}) { logs { ${names.join(" ")} } } }`;
     const { data, errors } = await service.graphql(query, {}, { as: "api" });
@@ -93,7 +94,7 @@ describe("responses that would be too large", () => {
     expect(result).to.deep.equal({ data, errors });
   });
 
-  it("are released when the connection ends, also for responses that wait on it", async () => {
+  longTest("are released when the connection ends, also for responses that wait on it", async () => {
     const { port } = new URL(service.url);
     const body = JSON.stringify({ limit: 2 });
     const request =
@@ -136,7 +137,7 @@ describe("lists of actions that would be too large", () => {
   });
   after(() => service.stop());
 
-  it("have pages of 8 MB with hasMore, and contain each action once", async () => {
+  longTest("have pages of 8 MB with hasMore, and contain each action once", async () => {
     const seen: number[] = [];
     for (let more = true; more; ) {
       const { body } = await service.rest("GET", `/v3/apps/1/actions?limit=1000&offset=${seen.length}`);
@@ -149,7 +150,7 @@ describe("lists of actions that would be too large", () => {
     expect(seen).to.deep.equal(seen.toSorted((a, b) => b - a));
   });
 
-  it("are rejected with an explanation if they have no pages", async () => {
+  longTest("are rejected with an explanation if they have no pages", async () => {
     const { http, body } = await service.rest("GET", "/v3/apps/1/actions/export");
     expect([http, body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
     expect(body.error).to.contain("16 MB");

@@ -1,6 +1,7 @@
 /** Tests imported files: every format, all entries or none, snapshots before large changes, and the restore of a snapshot. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 describe("imports of entries", () => {
@@ -324,7 +325,7 @@ describe("imports of entries", () => {
       expect(await tally(id)).to.deep.equal({ entries: 1, bytes: 9 });
     });
 
-    it("of which the newest thirty stay", async () => {
+    longTest("of which the newest thirty stay", async () => {
       const id = await make([{ n: 0 }]);
       for (let at = 1; at <= 32; at += 1) await upload(id, "application/json", `[{"n":${at}}]`);
       const versions = await versionsOf(id);

@@ -101,7 +101,7 @@ describe("the life of the browser", () => {
     });
   });
 
-  it("uses no processor time while nothing runs, and much in a loop, so that other tests can tell", async () => {
+  longTest("uses no processor time while nothing runs, and much in a loop, so that other tests can tell", async () => {
     const group = browsers.pid()!;
     await until(() => isQuiet(group));
     const abort = new AbortController();

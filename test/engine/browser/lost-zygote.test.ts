@@ -8,7 +8,7 @@ import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { hasEnded, zygotesAmong } from "../../../src/engine/browser/processes/local-browser.js";
 import { processesOf } from "../../../src/engine/browser/processes/sandbox-proof.js";
 import { signalProcess } from "../../../src/engine/browser/watch/processes.js";
-import { sampleOf } from "../../harness/samples.js";
+import { longTest, sampleOf } from "../../harness/samples.js";
 import { until } from "../../harness/until.js";
 import { groupMembers, procFile, startHangingRun, zygotesOf } from "./process-group.js";
 import { resultOf, testBrowsers } from "./support.js";
@@ -52,7 +52,7 @@ describe("the zygotes of a browser", () => {
     expect(zygotesAmong(processes)).to.deep.equal([12, 13]);
   });
 
-  it("are the same while pages are opened and renderers end", async () => {
+  longTest("are the same while pages are opened and renderers end", async () => {
     const browsers = testBrowsers();
     await browsers.start();
     try {

@@ -3,6 +3,7 @@ import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "../../../src/engine/browser/pages/harness.js";
 import type { ConsoleLine } from "../../../src/engine/browser/run.js";
+import { sampleOf } from "../../harness/samples.js";
 import { expectEndedByMemory } from "./memory-runs.js";
 import { failureOf, resultOf, testBrowsers } from "./support.js";
 
@@ -18,10 +19,11 @@ describe("the memory of a run", function () {
 
   // This code allocates data without references, which would keep the garbage collector busy. test/long/browser-memory.test.ts tests all
   // APIs and modes.
-  for (const [title, code] of [
+  const allocations = [
     ["numbers", "const kept = []; for (;;) kept.push(new Array(1e6).fill(0.5));"],
     ["array buffers", "const kept = []; for (;;) { kept.push(new Uint8Array(1e7).fill(1)); await 0; }"],
-  ]) {
+  ];
+  for (const [title, code] of sampleOf(allocations, 1, 2)) {
     it(`is limited: a run that fills it with ${title} ends with that error, and no other run ends`, () =>
       expectEndedByMemory(browsers, code!));
   }

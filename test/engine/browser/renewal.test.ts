@@ -11,6 +11,7 @@ import { startChromium } from "../../../src/engine/browser/processes/chromium.js
 import { hasNetwork, type Mode, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { chromePath } from "../../harness/remote-chromium.js";
+import { sampleOf } from "../../harness/samples.js";
 import { until } from "../../harness/until.js";
 import { runOf } from "./support.js";
 
@@ -126,7 +127,7 @@ describe("after the requests of a run", () => {
     server.closeAllConnections();
   });
 
-  for (const mode of SANDBOX_MODES.filter(hasNetwork)) {
+  for (const [index, mode] of SANDBOX_MODES.filter(hasNetwork).entries()) {
     describe(`in mode ${mode}`, () => {
       const slot = { key: "key", origin: ORIGIN, mode };
       let page: Page;
@@ -152,7 +153,8 @@ describe("after the requests of a run", () => {
         return asked;
       }
 
-      for (const [title, code, expected] of LEFTOVERS.filter(([, , , only = mode]) => only === mode)) {
+      const leftovers = LEFTOVERS.filter(([, , , only = mode]) => only === mode);
+      for (const [title, code, expected] of sampleOf(leftovers, index, 3)) {
         it(`nothing of ${title} remains, and the page serves the next run`, async () => {
           // If a busy machine replaced the page, this run proves nothing about renewal, and the loop continues.
           for (let renewed = 0; renewed < 2; ) {
@@ -167,7 +169,8 @@ describe("after the requests of a run", () => {
         ...NEVER_SENT_CREDENTIALS.map((one) => [...one, false] as const),
         ...CREDENTIALS_SENT_ONCE.map((one) => [...one, true] as const),
       ];
-      for (const [title, code, , isHeard] of requests.filter(([, , rooms]) => rooms.includes(mode))) {
+      const requestsHere = requests.filter(([, , rooms]) => rooms.includes(mode));
+      for (const [title, code, , isHeard] of sampleOf(requestsHere, index, 3)) {
         it(`no name and password of a URL remain, by ${title}: ${isHeard ? "the page goes" : "no host hears them"}`, async () => {
           const lastRequest = isHeard ? "await fetch(url + '/told')" : "";
           const first = await requestsOf(

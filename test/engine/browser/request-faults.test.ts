@@ -8,6 +8,7 @@ import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { hasNetwork, SANDBOX_MODES } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
+import { sampleOf } from "../../harness/samples.js";
 import { failureOf, resultOf, testBrowsers } from "./support.js";
 
 const CONNECT_TIMEOUT_MS = 400;
@@ -48,7 +49,7 @@ async function freePort(): Promise<number> {
   }
 }
 
-for (const mode of SANDBOX_MODES.filter(hasNetwork))
+for (const mode of sampleOf(SANDBOX_MODES.filter(hasNetwork), 1, 2))
   describe(`a request that fails in mode ${mode}`, () => {
     let browsers: Browsers;
     let strict: Browsers;
