@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -79,7 +80,7 @@ describe("Analytics events of clients", () => {
     expect(await recorded()).to.have.length(before);
   });
 
-  it("have a limit for each client", async () => {
+  longTest("have a limit for each client", async () => {
     const made = await service.rest("POST", `/v1/apps/${service.appId}/tokens`, { body: { kind: "live" } });
     let refused = null;
     // The limit regains ten events per second: on a slow machine, many more are accepted before one is refused.

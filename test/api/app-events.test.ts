@@ -3,6 +3,7 @@ import { expect } from "chai";
 import { PAGE_VIEWS_PER_VIEWER_AND_MINUTE } from "../../src/limits.js";
 import { hashToken, newToken } from "../../src/operations/access/tokens.js";
 import { publishDirectly } from "../harness/production-copies.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -89,7 +90,7 @@ describe("events of the app itself", () => {
     expect(await received()).to.have.length(2);
   });
 
-  it("are no longer stored for a client that reloads again and again; its page is still served", async () => {
+  longTest("are no longer stored for a client that reloads again and again; its page is still served", async () => {
     const startedAt = performance.now();
     const pages = await Promise.all(Array.from({ length: 100 }, () => open(`/apps/${service.appId}`)));
     expect([...new Set(pages.map(({ http }) => http))]).to.deep.equal([200]);

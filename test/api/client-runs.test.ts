@@ -1,5 +1,6 @@
 /** Tests runs of client actions: pages announce and report them, and each run has one log entry. */
 import { expect } from "chai";
+import { longTest } from "../harness/samples.js";
 import { type Kind, startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { clientActions } from "./client-actions.js";
@@ -130,7 +131,7 @@ describe("client actions that ran in a browser", () => {
     const many = "{},".repeat(400_000).slice(0, -1);
     const post = (id: number, body: string) => report(id, "viewer", body);
 
-    it("are not parsed on the main thread, and are stored as they were sent", async () => {
+    longTest("are not parsed on the main thread, and are stored as they were sent", async () => {
       const id = await create();
       const parse = JSON.parse;
       let longest = 0;

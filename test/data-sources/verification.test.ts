@@ -4,6 +4,7 @@
  */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const HOOKS = [
@@ -162,7 +163,7 @@ describe("verification by code", () => {
     expect(signedIn.http, JSON.stringify(signedIn.body)).to.equal(200);
   });
 
-  it("leaves each of many addresses one attempt with wrong codes for one user", async () => {
+  longTest("leaves each of many addresses one attempt with wrong codes for one user", async () => {
     const user = await newUser();
     // Requests two codes for each address, up to the total limit and beyond.
     const addresses = Array.from({ length: 60 }, (_, at) => `203.0.114.${at + 1}`);
@@ -193,7 +194,7 @@ describe("verification by code", () => {
     ).to.have.length(6);
   });
 
-  it("leaves each of many addresses one code to one recipient", async () => {
+  longTest("leaves each of many addresses one code to one recipient", async () => {
     const { Email } = await newUser();
     const answers: string[] = [];
     for (let at = 1; at <= 12; at += 1)
@@ -204,7 +205,7 @@ describe("verification by code", () => {
     ]);
   });
 
-  it("answers many concurrent requests: none holds a connection while it waits for another", async () => {
+  longTest("answers many concurrent requests: none holds a connection while it waits for another", async () => {
     const pages = await Promise.all(Array.from({ length: 30 }, newPage));
     const answers = await Promise.all(
       pages.map((as, n) => {
