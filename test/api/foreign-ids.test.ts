@@ -271,9 +271,9 @@ describe("IDs of another app", () => {
           .map(({ name }) => name)
           .filter((name) => idsOfParameter(name, field.name).length > 0);
         if (parameters.length === 0) continue;
-        for (const filling of parameterValues(parameters, field.name)) {
+        for (const [index, filling] of parameterValues(parameters, field.name).entries()) {
           const text = `${operation} { ${callOf(field, service.appId, filling)} }`;
-          for (const kind of CALLERS) {
+          for (const kind of sampleOf(CALLERS, index, 2)) {
             asked += 1;
             const { data, errors } = await service.graphql(text, {}, { as: tokens.get(kind)! });
             const answer = JSON.stringify({ data, errors });

@@ -6,6 +6,7 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { expect } from "chai";
 import { ALL_TOOLS, RESULT_MAX_CHARACTERS } from "../../src/api/mcp/server.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import {
   type CalledTool,
@@ -298,7 +299,7 @@ describe("agents", () => {
         expect(stolen.text).not.to.contain(secret);
     });
 
-    it("are rejected above the rate limit of their app; those of other apps are not", async () => {
+    longTest("are rejected above the rate limit of their app; those of other apps are not", async () => {
       const limited = await startTestService({ RATE_LIMIT_MCP: "3", ROLES: "api" });
       try {
         const client = await connect(limited.tokens.api, "", limited.url);

@@ -104,7 +104,8 @@ describe("permission is checked before any other error", function () {
         const expected = await permissionRefusal(route, tokenOf(), sample.body);
         if (expected === null) continue;
         refused += 1;
-        for (const body of [...faulty(sample.body), ...bodiesWithUnknownField(sample).map((one) => one.body)]) {
+        const bodies = [...faulty(sample.body), ...bodiesWithUnknownField(sample).map((one) => one.body)];
+        for (const body of sampleOf(bodies, refused, 3)) {
           expect(await refusal(route, tokenOf(), "", body), `${route} ${JSON.stringify(body)}`).to.equal(expected);
         }
       }
@@ -125,7 +126,8 @@ describe("permission is checked before any other error", function () {
         if (expected === null) continue;
         for (const parameter of parameters) {
           refused += 1;
-          for (const query of [`?${parameter}=%00`, `?${parameter}=a&${parameter}=b`]) {
+          const queriesOfParameter = [`?${parameter}=%00`, `?${parameter}=a&${parameter}=b`];
+          for (const query of sampleOf(queriesOfParameter, refused, 2)) {
             expect(await refusal(route, tokenOf(), query, body), `${route}${query}`).to.equal(expected);
           }
         }
@@ -164,7 +166,8 @@ describe("permission is checked before any other error", function () {
           const optional = args.filter(({ type }) => !isNonNullType(type) && !isEnumType(type)).map((one) => one.name);
           const nulls = { ...variables, ...Object.fromEntries(optional.map((one) => [one, null])) };
           const calls = [...FAULTY.map((odd) => graphqlCall(schema, kind, field, odd)), { query, variables: nulls }];
-          for (const call of calls.filter((one) => passesTypes(schema, one))) {
+          const accepted = calls.filter((one) => passesTypes(schema, one));
+          for (const call of sampleOf(accepted, refused, 2)) {
             expect(await ask(call), `${field} ${JSON.stringify(call.variables)}`).to.equal(expected);
           }
         }
