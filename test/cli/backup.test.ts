@@ -8,8 +8,8 @@ import { expect } from "chai";
 import { Client } from "pg";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { programEnvironment } from "../harness/program-environment.js";
-import { longTest } from "../harness/samples.js";
-import { startTestService, type TestService } from "../harness/service.js";
+import { longTest, sampleOf } from "../harness/samples.js";
+import { startTestService } from "../harness/service.js";
 
 interface CommandOutput {
   code: number;
@@ -43,17 +43,13 @@ async function mediaPrefixOf(url: string): Promise<string> {
 
 describe("npm run backup and restore", function () {
   this.timeout(180_000);
-  let service: TestService;
   let place: FreshDatabase;
   let folder: string;
-  let from: Record<string, string>;
   let to: Record<string, string>;
 
   before(async () => {
     folder = mkdtempSync(join(tmpdir(), "svc-backup-cli-"));
-    service = await startTestService({ ROLES: "api" });
     place = await emptyDatabase();
-    from = { DATABASE_URL: service.databaseUrl, DATA_DIR: service.dataDir };
     to = { DATABASE_URL: place.url, DATA_DIR: join(folder, "data") };
     writeFileSync(join(folder, "passphrase"), "correct horse battery\n");
     writeFileSync(join(folder, "short"), "hello\n");
@@ -61,7 +57,6 @@ describe("npm run backup and restore", function () {
     writeFileSync(join(folder, "no-key"), "AAAA\n");
   });
   after(async () => {
-    await service.stop();
     await place.drop();
     rmSync(folder, { recursive: true, force: true });
   });
@@ -73,14 +68,16 @@ describe("npm run backup and restore", function () {
       [[file, "--unencrypted", "--key-file", join(folder, "no-key")], /must hold 32 bytes in base64/],
       [[file, "--passphrase-file", join(folder, "short")], /must hold a passphrase of 12 characters/],
     ];
-    for (const [args, words] of wrong) {
-      const { code, stdout, stderr } = await command("backup", args, from);
+    for (const [args, words] of sampleOf(wrong, 0, 3)) {
+      const { code, stdout, stderr } = await command("backup", args, to);
       expect([code, stdout, existsSync(file)], stderr).to.deep.equal([1, "", false]);
       expect(stderr).to.match(words);
     }
   });
 
   longTest("transfer everything including the keys; without keys or encryption, they say so", async () => {
+    const service = await startTestService({ ROLES: "api" });
+    const from = { DATABASE_URL: service.databaseUrl, DATA_DIR: service.dataDir };
     const key = ["--key-file", join(folder, "key")];
     const [sealed, open] = [join(folder, "sealed"), join(folder, "open")];
     const made = await command("backup", [sealed, ...key], from);
@@ -100,5 +97,6 @@ describe("npm run backup and restore", function () {
     expect([replaced.code, replaced.stderr]).to.deep.equal([0, ""]);
     const keyIn = (dataDir: string) => readFileSync(join(dataDir, "settings-key"), "utf8");
     expect(keyIn(to["DATA_DIR"]!)).to.equal(keyIn(service.dataDir));
+    await service.stop();
   });
 });

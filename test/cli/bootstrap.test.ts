@@ -4,8 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { emptyDatabase } from "../harness/postgres.js";
+import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { programEnvironment } from "../harness/program-environment.js";
+import { longTest } from "../harness/samples.js";
 
 const PROGRAM = fileURLToPath(new URL("../../src/cli/bootstrap.js", import.meta.url));
 
@@ -19,23 +20,38 @@ function bootstrap(environment: Record<string, string>): Promise<{ code: number;
 }
 
 describe("npm run bootstrap", () => {
-  it("migrates an empty database and creates the first app once; the second time it reports the existing one", async () => {
-    const database = await emptyDatabase();
-    const folder = mkdtempSync(join(tmpdir(), "svc-bootstrap-"));
-    const environment = { DATABASE_URL: database.url, DATA_DIR: folder, PUBLIC_URL: "https://actions.example.com" };
-    const first = await bootstrap(environment);
-    expect(first).to.deep.include({ code: 0, stderr: "" });
-    const { credentials } = JSON.parse(first.stdout);
-    const made = JSON.parse(readFileSync(credentials, "utf8"));
-    expect(made).to.deep.include({ baseUrl: "https://actions.example.com", organizationId: 1, appId: 1 });
-    const second = await bootstrap(environment);
-    expect(second).to.deep.equal({ code: 1, stdout: "", stderr: "The database is not empty: nothing was created." });
-    expect(JSON.parse(readFileSync(credentials, "utf8"))).to.deep.equal(made);
+  let database: FreshDatabase;
+  let folder: string;
+  let environment: Record<string, string>;
+  let file: string;
+
+  before(async () => {
+    database = await emptyDatabase();
+    folder = mkdtempSync(join(tmpdir(), "svc-bootstrap-"));
+    environment = { DATABASE_URL: database.url, DATA_DIR: folder, PUBLIC_URL: "https://actions.example.com" };
+  });
+  after(async () => {
     rmSync(folder, { recursive: true, force: true });
     await database.drop();
   });
+  const credentials = () => JSON.parse(readFileSync(file, "utf8"));
 
-  it("asks for DATABASE_URL if it is missing", async () => {
+  it("migrates an empty database and creates the first app", async () => {
+    const { code, stdout, stderr } = await bootstrap(environment);
+    expect([code, stderr]).to.deep.equal([0, ""]);
+    file = JSON.parse(stdout).credentials;
+    const expected = { baseUrl: "https://actions.example.com", organizationId: 1, appId: 1 };
+    expect(credentials()).to.deep.include(expected);
+  });
+
+  longTest("creates the first app once; the second time it reports the existing one", async () => {
+    const made = credentials();
+    const second = await bootstrap(environment);
+    expect(second).to.deep.equal({ code: 1, stdout: "", stderr: "The database is not empty: nothing was created." });
+    expect(credentials()).to.deep.equal(made);
+  });
+
+  longTest("asks for DATABASE_URL if it is missing", async () => {
     const { code, stderr } = await bootstrap({});
     expect(code).to.equal(1);
     expect(stderr).to.match(/^Set DATABASE_URL\. .*$/);

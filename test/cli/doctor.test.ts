@@ -11,6 +11,7 @@ import { collectDiagnostics } from "../../src/cli/doctor/findings.js";
 import { checkNode } from "../../src/cli/doctor/machine.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { programEnvironment } from "../harness/program-environment.js";
+import { longTest } from "../harness/samples.js";
 
 const PROGRAM = fileURLToPath(new URL("../../src/cli/doctor.js", import.meta.url));
 const KEY = Buffer.alloc(32, 7).toString("base64");
@@ -94,7 +95,7 @@ describe("npm run doctor", function () {
     expect(stdout).to.match(/2 to fix\.\n$/);
   });
 
-  it("recognizes a machine without user namespaces, on which npm packages are rejected", async () => {
+  longTest("recognizes a machine without user namespaces, on which npm packages are rejected", async () => {
     const none = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$0" "$@"';
     const prefix = ["unshare", "--user", "--map-root-user", "sh", "-c", none];
     const words =
@@ -113,7 +114,7 @@ describe("npm run doctor", function () {
   });
 
   it("does not print the password of a database that does not respond", async () => {
-    const { stdout } = await doctor({
+    const stdout = await check({
       ...environment,
       DATABASE_URL: "postgres://someone:a-password@127.0.0.1:1/none",
     });
@@ -137,7 +138,7 @@ describe("npm run doctor", function () {
     }
   });
 
-  it("reports a difference between this machine's clock and the database's", async () => {
+  longTest("reports a difference between this machine's clock and the database's", async () => {
     const clockAheadCode = "const real = Date.now; Date.now = () => real() + 90_000";
     const { code, stdout } = await doctor({
       ...environment,

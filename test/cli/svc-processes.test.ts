@@ -69,7 +69,7 @@ describe("processes of the command line", () => {
     expect(dev.child.signalCode ?? dev.child.exitCode).to.be.oneOf(["SIGINT", 0, 130]);
   });
 
-  it("dev saves a change while it checks the types of an earlier one", async () => {
+  longTest("dev saves a change while it checks the types of an earlier one", async () => {
     const { folder, app } = await newProject();
     const hold = join(projects.newFolder(), "hold");
     write(
@@ -94,7 +94,7 @@ if (/\\btsc$/.test(process.argv[1] ?? "")) while (existsSync(${JSON.stringify(ho
     await dev.end();
   });
 
-  it("dev shows each run with its console", async () => {
+  longTest("dev shows each run with its console", async () => {
     const { folder, app } = await newProject();
     const dev = start(folder, ["dev"]);
     await until(async () => (await actionOf(app, "hello")) !== undefined);
@@ -157,7 +157,7 @@ if (/\\btsc$/.test(process.argv[1] ?? "")) while (existsSync(${JSON.stringify(ho
     expect(await service.db.query("SELECT FROM app WHERE name LIKE '%(test-%'")).to.deep.equal([]);
   });
 
-  it("tests a pulled action whose code declares execute without exporting it, and diff stays empty", async () => {
+  longTest("tests a pulled action whose code declares execute without exporting it, and diff stays empty", async () => {
     const { folder, app } = await newProject();
     await json(folder, ["push"]);
     const code = "async function execute({ payload }) {\n  return `Hi ${payload.name}`;\n}\n";
@@ -223,7 +223,7 @@ test("waits", () => new Promise((resolve) => setTimeout(resolve, 60_000)));
     },
   );
 
-  it("logs --follow prints runs as they end, also as JSON lines", async () => {
+  longTest("logs --follow prints runs as they end, also as JSON lines", async () => {
     const { folder } = await newProject();
     await json(folder, ["push"]);
     await json(folder, ["publish", "hello"]);
@@ -236,7 +236,7 @@ test("waits", () => new Promise((resolve) => setTimeout(resolve, 60_000)));
     await Promise.all([plain.end(), lines.end()]);
   });
 
-  it("creates stages, promotes between them after a plan, and rolls a promotion back", async () => {
+  longTest("creates stages, promotes between them after a plan, and rolls a promotion back", async () => {
     const { folder, app } = await newProject();
     await json(folder, ["push"]);
     const { app: staging } = await json(folder, ["stage", "create", "staging", "--expires-in", "2"]);

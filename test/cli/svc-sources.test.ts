@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { load } from "js-yaml";
 import { Project } from "../../src/cli/svc/project.js";
 import { bodyOf } from "../../src/engine/bundler/project/action-file.js";
-import { sampleOf } from "../harness/samples.js";
+import { longTest, sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { createSvcProjects, writeProjectFile as write } from "../harness/svc-projects.js";
 import { REAL_ACTIONS } from "../source/real-world.js";
@@ -54,7 +54,7 @@ describe("sources of the command line", () => {
     expect(action.code).to.equal(pushed.code);
   });
 
-  it("pushes real-world actions of several files, and pulls the same files into another folder", async () => {
+  longTest("pushes real-world actions of several files, and pulls the same files into another folder", async () => {
     const { folder, app } = await newProject();
     const severalFiles = REAL_ACTIONS.filter(({ files }) => Object.keys(files).length > 1);
     const cases = sampleOf(severalFiles, 0, 4).map(({ title, files, dependencies = [] }, at) => ({
@@ -260,7 +260,7 @@ export async function execute({ payload, settings }: ActionContext<{ n: number }
     expect([unchecked.code, unchecked.err]).to.match(/^1,error tsconfig\.json is missing; svc init writes one/);
   });
 
-  it("finds no type error in real-world actions", async () => {
+  longTest("finds no type error in real-world actions", async () => {
     const { folder } = await newProject();
     for (const [at, { files, dependencies = [] }] of sampleOf(REAL_ACTIONS, 0, 4).entries()) {
       if ("tsconfig.json" in files) continue;
@@ -273,7 +273,7 @@ export async function execute({ payload, settings }: ActionContext<{ n: number }
     await json(folder, ["check"]);
   });
 
-  it("publishes with the commands of the templates for GitHub and GitLab", async () => {
+  longTest("publishes with the commands of the templates for GitHub and GitLab", async () => {
     const template = (file: string) => readFileSync(new URL(`../../../examples/ci/${file}`, import.meta.url), "utf8");
     // biome-ignore lint/suspicious/noExplicitAny: the documents have the form of their services
     const [github, gitlab] = ["github-workflow.yml", "gitlab-ci.yml"].map((file) => load(template(file)) as any);

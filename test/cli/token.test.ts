@@ -139,7 +139,7 @@ describe("npm run token", () => {
     });
   }
 
-  it("reports an error in one line, prints no JSON and exits with 1", async () => {
+  longTest("reports an error in one line, prints no JSON and exits with 1", async () => {
     const { code, stderr, answer } = await runProgram(environment, "api", "--app", "999");
     expect([code, stderr, answer]).to.deep.equal([1, "there is no app 999\n", null]);
   });

@@ -1,4 +1,7 @@
-/** Pastes every command of the docs into a shell. One service serves all pages; each page has its own app and folder. */
+/**
+ * Pastes the commands of the docs into a shell: those of README.md and of every fourth page, in the long tests those of all pages. One
+ * service serves all pages; each page has its own app and folder.
+ */
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -6,7 +9,7 @@ import { expect } from "chai";
 import { stop as stopEsbuild, transform } from "esbuild";
 import { actionOf, callsOf, clientDeclarations } from "../../src/cli/reference/svc-calls.js";
 import { NAMESPACES } from "../../src/cli/reference/svc-examples.js";
-import { longTest } from "../harness/samples.js";
+import { longTest, sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { type Block, beginningOf, blocksOf, isAction, PAGES, ROOT, readPage } from "./pages.js";
@@ -136,7 +139,8 @@ describe("commands in the documentation", () => {
     await client.dispose();
   }
 
-  for (const page of PAGES.filter((one) => steps(one).length > 0)) {
+  const pages = PAGES.filter((one) => one !== "README.md" && !LONG_PAGES.includes(one) && steps(one).length > 0);
+  for (const page of ["README.md", ...sampleOf(pages, 1, 4), ...LONG_PAGES]) {
     const test = LONG_PAGES.includes(page) ? longTest : it;
     test(`work unchanged in ${page}`, async () => {
       const credentials = await newApp(page);
@@ -187,7 +191,8 @@ describe("commands in the documentation", () => {
     }
   });
 
-  for (const { path, package: name, example } of NAMESPACES.filter((one) => one.example !== null)) {
+  const shownResults = NAMESPACES.filter((one) => one.example !== null);
+  for (const { path, package: name, example } of sampleOf(shownResults, 0, 2)) {
     it(`give the result that the reference shows for ${path}`, async () => {
       const action = `reference-${path.replaceAll(".", "-")}`;
       const dependencies = name === null ? [] : [name];

@@ -1,7 +1,7 @@
 /** Selects the generated cases, and the tests of a file, that the gate runs. The long tests run all of them (all-samples, subscription-ends). */
 
-/** The long tests set the variable after other files have loaded this module. */
-const runsAll = () => Boolean(process.env["ALL_SAMPLES"]);
+/** True in the long tests. They set the variable after other files have loaded this module. */
+export const runsAll = () => Boolean(process.env["ALL_SAMPLES"]);
 
 /**
  * Returns each `step`-th item, starting with item number `first`. Other values of `first` cover the remaining items. In the long tests

@@ -3,6 +3,7 @@ import { expect } from "chai";
 import { archiveOf, type PublishedPackage, startRegistry, type TestRegistry } from "../harness/npm-registry.js";
 import { sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
+import { testModes } from "./modes.js";
 
 const DAY_MS = 86_400_000;
 const daysAgo = (days: number) => new Date(Date.now() - days * DAY_MS);
@@ -176,5 +177,9 @@ describe("choices of npm packages", () => {
     const csv = (await create(["csv-parse@5"])).body;
     expect(csv.error).to.match(/needs Node's fs, .*; use svc-csv or papaparse instead$/);
     expect((await create(["jsonwebtoken"])).body.error).to.match(/; use jose instead$/);
+  });
+
+  describe("of which some name globals that their functions rarely use", () => {
+    testModes(() => ({ registry, service }));
   });
 });

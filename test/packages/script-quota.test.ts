@@ -1,6 +1,7 @@
 /** Tests the limit on the total size of the scripts of an app's actions: each save counts all of them, whichever process stored them. */
 import { expect } from "chai";
 import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 describe("the size of the scripts of one app's actions", () => {
@@ -43,17 +44,17 @@ describe("the size of the scripts of one app's actions", () => {
     await registry?.close();
   });
 
-  it("rejects scripts of one save that are too large together, also if they are stored by then", async () => {
+  longTest("rejects scripts of one save that are too large together, also if they are stored by then", async () => {
     await refused(["part-a", "part-b"], "part-b");
     await refused(["part-b", "part-a"], "part-a");
   });
 
-  it("counts scripts that another app has stored", async () => {
+  longTest("counts scripts that another app has stored", async () => {
     expect((await save(["of-others", "part-c"], service.appId)).http).to.equal(201);
     await refused(["of-others", "part-c"], "part-c");
   });
 
-  it("counts a script once, for any number of actions", async () => {
+  longTest("counts a script once, for any number of actions", async () => {
     for (let at = 0; at < 3; at += 1) expect((await save(["part-d", "fills"], fullApp)).http).to.equal(201);
     await refused(["part-a"], "part-a");
   });

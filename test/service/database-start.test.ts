@@ -42,24 +42,27 @@ describe("the start of a process", () => {
     }
   });
 
-  it("reports how many connections it needs if PostgreSQL has none left, and ends at once on SIGTERM", async () => {
-    const full = createServer((socket) => {
-      socket.once("data", () => {
-        const fields = "SFATAL\0VFATAL\0C53300\0Msorry, too many clients already\0\0";
-        const length = Buffer.alloc(4);
-        length.writeInt32BE(fields.length + 4);
-        socket.end(Buffer.concat([Buffer.from("E"), length, Buffer.from(fields)]));
+  longTest(
+    "reports how many connections it needs if PostgreSQL has none left, and ends at once on SIGTERM",
+    async () => {
+      const full = createServer((socket) => {
+        socket.once("data", () => {
+          const fields = "SFATAL\0VFATAL\0C53300\0Msorry, too many clients already\0\0";
+          const length = Buffer.alloc(4);
+          length.writeInt32BE(fields.length + 4);
+          socket.end(Buffer.concat([Buffer.from("E"), length, Buffer.from(fields)]));
+        });
       });
-    });
-    await new Promise<void>((resolve) => full.listen(0, "127.0.0.1", resolve));
-    const { port } = full.address() as { port: number };
-    const service = start({ DATABASE_URL: `postgres://svc:a-password-7788@127.0.0.1:${port}/svc`, ROLES: "api" });
-    const line = await until(() => linesOf(service, "waiting for the database")[0]);
-    expect(line["reason"]).to.match(/no connection left: this process needs up to 23\. Raise max_connections/);
-    expect(service.stderr()).to.equal("");
-    service.signal("SIGTERM");
-    expect(await service.ended).to.deep.equal({ code: 0, signal: null });
-    expect(JSON.stringify(service.log) + service.stderr()).to.not.contain("a-password-7788");
-    full.close();
-  });
+      await new Promise<void>((resolve) => full.listen(0, "127.0.0.1", resolve));
+      const { port } = full.address() as { port: number };
+      const service = start({ DATABASE_URL: `postgres://svc:a-password-7788@127.0.0.1:${port}/svc`, ROLES: "api" });
+      const line = await until(() => linesOf(service, "waiting for the database")[0]);
+      expect(line["reason"]).to.match(/no connection left: this process needs up to 23\. Raise max_connections/);
+      expect(service.stderr()).to.equal("");
+      service.signal("SIGTERM");
+      expect(await service.ended).to.deep.equal({ code: 0, signal: null });
+      expect(JSON.stringify(service.log) + service.stderr()).to.not.contain("a-password-7788");
+      full.close();
+    },
+  );
 });

@@ -370,7 +370,7 @@ describe("a service process that does not start", () => {
     expect(service.stderr()).to.equal("");
   });
 
-  it("names every invalid variable in one message, and no value", async () => {
+  longTest("names every invalid variable in one message, and no value", async () => {
     const service = start({ PORT: "http", SERVER_TIMEOUT_MS: "-1", SETTINGS_KEY: "not-a-key-7788", ROLES: "cook" });
     expect(await service.ended).to.deep.equal({ code: 1, signal: null });
     const message = service.stderr();

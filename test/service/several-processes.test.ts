@@ -5,9 +5,10 @@ import { join } from "node:path";
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
+import { type Instance, startInstance } from "../harness/instance.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
-import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { publishDirectly } from "../harness/production-copies.js";
+import { longTest } from "../harness/samples.js";
 import { firstCredentials } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { createEditor, ENDLESS_RUN_CODE, QUICK } from "./support.js";
@@ -15,18 +16,22 @@ import { createEditor, ENDLESS_RUN_CODE, QUICK } from "./support.js";
 /** Maximum time from the end of a dead process's lease to the end of its run: several renewals of the other processes. */
 const LOST_RUN_MAX_MS = 30_000;
 
-describe("several processes on one database", () => {
+/** In the long tests each instance is a process. */
+describe("several instances on one database", () => {
   const settingsKey = randomBytes(32).toString("base64");
   let database: FreshDatabase;
   let db: DataSource;
   let folder: string;
   let appId: number;
   let editor: string;
-  let processes: Record<"api" | "runner", ServiceProcess>;
-  let urls: Record<string, string>;
+  let api: Instance;
+  let runner: Instance;
 
   const launch = (roles: string) =>
-    startProcess({ DATABASE_URL: database.url, SETTINGS_KEY: settingsKey, ROLES: roles, LOG_LEVEL: "info" });
+    startInstance({
+      ...{ DATABASE_URL: database.url, SETTINGS_KEY: settingsKey, ROLES: roles, LOG_LEVEL: "info" },
+      DATA_DIR: mkdtempSync(join(folder, "instance-")),
+    });
 
   before(async () => {
     database = await freshDatabase();
@@ -35,30 +40,29 @@ describe("several processes on one database", () => {
     appId = first.appId;
     editor = first.tokens.editor;
     db = await openDatabase(database.url, 2);
-    processes = { api: launch("api,scheduler"), runner: launch("runner") };
-    const ready = Object.entries(processes).map(async ([name, one]) => [name, await one.ready()]);
-    urls = Object.fromEntries(await Promise.all(ready));
+    [api, runner] = await Promise.all([launch("api,scheduler"), launch("runner")]);
   });
   after(async () => {
-    for (const one of Object.values(processes)) one.signal("SIGTERM");
-    await Promise.all(Object.values(processes).map(({ ended }) => ended));
-    await Promise.all(Object.values(processes).map((one) => one.clean()));
+    await Promise.all([api.stop(), runner.stop()]);
     await db.destroy();
     await database.drop();
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it("have a browser only on a runner, and the API only if it is configured", async () => {
-    expect(processes.api.offspring()).to.deep.equal([]);
-    expect(processes.runner.offspring()).to.not.deep.equal([]);
-    expect((await fetch(`${urls["runner"]}/v1/apps`)).status).to.equal(404);
-    expect((await fetch(`${urls["runner"]}/health/ready`)).status).to.equal(200);
-    const metrics = await (await fetch(`${urls["api"]}/metrics`)).text();
+  longTest("have a browser only on a runner", async () => {
+    expect(api.process!.offspring()).to.deep.equal([]);
+    expect(runner.process!.offspring()).to.not.deep.equal([]);
+  });
+
+  it("have the API only if it is configured", async () => {
+    expect((await fetch(`${runner.url}/v1/apps`)).status).to.equal(404);
+    expect((await fetch(`${runner.url}/health/ready`)).status).to.equal(200);
+    const metrics = await (await fetch(`${api.url}/metrics`)).text();
     expect(metrics).to.include('svc_instances{role="runner"} 1');
   });
 
-  it("return the result of runWithResult from an API process without a runner", async () => {
-    const { call, create } = createEditor(urls["api"]!, editor);
+  it("return the result of runWithResult from an instance with the API and without a runner", async () => {
+    const { call, create } = createEditor(api.url, editor);
     await create("quick", QUICK);
     const answers = await Promise.all(Array.from({ length: 8 }, () => call("POST", "/quick/runWithResult", {})));
     for (const { body } of answers) {
@@ -66,7 +70,7 @@ describe("several processes on one database", () => {
     }
   });
 
-  it("start a due tick on a runner although scheduler and runner are different processes", async () => {
+  it("start a due tick on a runner although scheduler and runner are different instances", async () => {
     const wanted = { name: "ticking", triggers: [{ trigger: "schedule" }], frequency: "*/2 * * * *" };
     await publishDirectly(db, appId, [wanted]);
     await db.query("UPDATE schedule SET next_tick = now() - interval '1 second'");
@@ -77,14 +81,14 @@ describe("several processes on one database", () => {
     await until(async () => (await states()).includes("completed"));
   });
 
-  it("log the run of a killed runner as failed, once, and respond to its caller", async () => {
-    const { call, create, logs } = createEditor(urls["api"]!, editor);
+  longTest("log the run of a killed runner as failed, once, and respond to its caller", async () => {
+    const { call, create, logs } = createEditor(api.url, editor);
     const id = await create("endless", ENDLESS_RUN_CODE);
     const answer = call("POST", "/endless/runWithResult", {});
     const held = async () =>
       (await db.query("SELECT holder FROM run WHERE action_id = $1 AND state = 'running'", [id]))[0]?.holder;
     const holder = await until(held);
-    await processes.runner.clean();
+    await runner.process!.clean();
     const entry = await until(async () => (await logs({ id }))[0]);
     expect(entry).to.deep.include({ type: "app.task.failed" });
     expect(entry.data.error.name).to.equal("RunLostError");
@@ -99,12 +103,12 @@ describe("several processes on one database", () => {
     expect(await logs({ id })).to.have.length(1);
   });
 
-  it("log no requests at level info, and no migrations where there is nothing to migrate", async () => {
-    const { status, headers } = await fetch(`${urls["api"]}/v3/apps/${appId}/actions`);
+  longTest("log no requests at level info, and no migrations where there is nothing to migrate", async () => {
+    const { status, headers } = await fetch(`${api.url}/v3/apps/${appId}/actions`);
     expect([status, headers.get("x-request-id")]).to.deep.equal([401, null]);
-    processes.api.signal("SIGTERM");
-    await processes.api.ended;
-    const messages = processes.api.log.map(({ msg }) => msg);
+    api.process!.signal("SIGTERM");
+    await api.process!.ended;
+    const messages = api.process!.log.map(({ msg }) => msg);
     expect(messages).to.include("ready").and.not.include("request").and.not.include("the schema is migrated");
   });
 });

@@ -16,6 +16,7 @@ import { faultLine } from "../../src/errors.js";
 import { type Service, startService } from "../../src/service.js";
 import { childProcesses } from "../harness/global.js";
 import { type FreshDatabase, freshDatabase, startTestServer } from "../harness/postgres.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { get, QUICK } from "./support.js";
@@ -94,7 +95,7 @@ describe("the start of a service", () => {
     holder.close();
   });
 
-  it("fails in one line without Chromium, and leaves no database process", async () => {
+  longTest("fails in one line without Chromium, and leaves no database process", async () => {
     expect(await faultOf({ CHROME_PATH: "/nowhere/chromium", DATA_DIR: folder() }, null))
       .to.match(/Chromium/)
       .and.to.match(/CHROME_PATH|\/nowhere\/chromium/);
@@ -108,7 +109,7 @@ describe("the start of a service", () => {
       .and.to.not.contain(url.password || "password");
   });
 
-  it("fails if Chromium's sandbox does not start, and succeeds with CHROME_SANDBOX off", async () => {
+  longTest("fails if Chromium's sandbox does not start, and succeeds with CHROME_SANDBOX off", async () => {
     const path = findChromium(readConfig().chromePath, defaultChromiumPaths(null))!;
     const wrapper = join(folder(), "chromium");
     chmodSync(join(wrapper, ".."), 0o755);
@@ -124,7 +125,7 @@ describe("the start of a service", () => {
     await service.stop();
   });
 
-  it("succeeds with its data in a folder that only its owner may enter", async () => {
+  longTest("succeeds with its data in a folder that only its owner may enter", async () => {
     const outer = folder();
     chmodSync(outer, 0o700);
     const before = childProcesses().sort();
@@ -134,7 +135,7 @@ describe("the start of a service", () => {
     expect(childProcesses().sort()).to.deep.equal(before);
   });
 
-  it("opens new connections to the database after all are cut, and runs actions again", async () => {
+  longTest("opens new connections to the database after all are cut, and runs actions again", async () => {
     const service = await startTestService();
     const actions = `/v3/apps/${service.appId}/actions`;
     const body = { name: "quick", code: QUICK, active: true, triggers: [{ trigger: "manual" }] };

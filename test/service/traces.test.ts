@@ -7,6 +7,7 @@ import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { pino } from "pino";
 import { createTracing, NO_TRACING } from "../../src/operations/watch/tracing.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { type CollectedSpan, startTraceCollector, type TraceCollector } from "../harness/trace-collector.js";
 
@@ -109,7 +110,7 @@ describe("traces", function () {
     expect(abroad?.values).to.include({ "http.request.method": "GET", "http.response.status_code": 200 });
   });
 
-  it("have requests of a run that started before its row, in an app without secrets", async () => {
+  longTest("have requests of a run that started before its row, in an app without secrets", async () => {
     const first = service;
     const other = await startTraceCollector();
     service = await startTestService({ OTEL_EXPORTER_OTLP_ENDPOINT: other.url, ALLOW_PRIVATE_NETWORK: "1" });

@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import type { Browser } from "puppeteer";
 import { pastedShell } from "../docs/pasted-shell.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium } from "./chromium.js";
 
@@ -45,22 +46,25 @@ describe("the walk of docs/reference/data-sources.md", () => {
   const toTestService = (commands: string) =>
     commands.replaceAll("http://127.0.0.1:4000", service.url).replaceAll("apps/1", `apps/${service.appId}`);
 
-  it("leads from a CSV to a page that lists it under rules, and to an action that reacts to an insert", async () => {
-    const [first, file, action, page, trigger, ...more] = readSteps();
-    expect(more).to.deep.equal([]);
-    shell = pastedShell(folder);
-    const pasteCommands = (commands: string) => shell!.paste(toTestService(commands));
-    expect(await pasteCommands(first!)).to.contain('"name":"Seats"');
-    expect(await pasteCommands(file!)).to.contain('{"inserted":2,');
-    expect(await pasteCommands(action!)).to.contain('"result":[{"_id":"A","talks":1},{"_id":"B","talks":1}]');
-    await pasteCommands(page!);
-    const opened = await browser.newPage();
-    await opened.goto(`${service.url}/apps/${service.appId}`);
-    const talksText = '[...document.querySelectorAll("#talks li")].map((one) => one.textContent).join("|")';
-    const waitForTalks = (...lines: string[]) =>
-      opened.waitForFunction(`${talksText} === ${JSON.stringify(lines.join("|"))}`);
-    await waitForTalks("Engines that compute, A", "On notation, B");
-    await pasteCommands(trigger!);
-    await waitForTalks("Engines that compute, A", "On notation, B", "The first bug, A, planned");
-  });
+  longTest(
+    "leads from a CSV to a page that lists it under rules, and to an action that reacts to an insert",
+    async () => {
+      const [first, file, action, page, trigger, ...more] = readSteps();
+      expect(more).to.deep.equal([]);
+      shell = pastedShell(folder);
+      const pasteCommands = (commands: string) => shell!.paste(toTestService(commands));
+      expect(await pasteCommands(first!)).to.contain('"name":"Seats"');
+      expect(await pasteCommands(file!)).to.contain('{"inserted":2,');
+      expect(await pasteCommands(action!)).to.contain('"result":[{"_id":"A","talks":1},{"_id":"B","talks":1}]');
+      await pasteCommands(page!);
+      const opened = await browser.newPage();
+      await opened.goto(`${service.url}/apps/${service.appId}`);
+      const talksText = '[...document.querySelectorAll("#talks li")].map((one) => one.textContent).join("|")';
+      const waitForTalks = (...lines: string[]) =>
+        opened.waitForFunction(`${talksText} === ${JSON.stringify(lines.join("|"))}`);
+      await waitForTalks("Engines that compute, A", "On notation, B");
+      await pasteCommands(trigger!);
+      await waitForTalks("Engines that compute, A", "On notation, B", "The first bug, A, planned");
+    },
+  );
 });

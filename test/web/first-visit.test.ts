@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { Kind, parse, validate } from "graphql";
 import { createSchema, type Resolvers } from "../../src/api/graphql/schema.js";
 import { FIRST_VISIT_QUERY } from "../../src/web/graphiql/first-visit.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService } from "../harness/service.js";
 
 describe("GraphiQL's first query", () => {
@@ -10,7 +11,7 @@ describe("GraphiQL's first query", () => {
     expect(validate(schema, parse(FIRST_VISIT_QUERY)).map(({ message }) => message)).to.deep.equal([]);
   });
 
-  it("runs unchanged, operation after operation, beside the objects of the README", async () => {
+  longTest("runs unchanged, operation after operation, beside the objects of the README", async () => {
     const service = await startTestService();
     const readmeAction = { name: "hello", code: "async function execute() {}" };
     await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: readmeAction });

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
@@ -133,7 +134,7 @@ describe("messages in actions, pages and Studio", function () {
     await page.waitForSelector(".mailbox:not(.opened) .message-line", { visible: true });
   });
 
-  it("the first example of docs/reference/messages.md sends a customer a mail when an order ships", async () => {
+  longTest("the first example of docs/reference/messages.md sends a customer a mail when an order ships", async () => {
     const docs = readFileSync(new URL("../../../docs/reference/messages.md", import.meta.url), "utf8");
     const code = /```js\n([\s\S]*?)```/.exec(docs)![1]!;
     expect(code.trim().split("\n").length).to.be.at.most(12);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { APP_PARTS, VIEW_DETAILS, VIEW_NAMES, type View } from "../../src/web/studio/shell/views.js";
-import { sampleOf } from "../harness/samples.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
@@ -249,15 +249,18 @@ describe("the addresses of Studio", () => {
     }
   }
 
-  it("open the pages, items and filters that they name, also without an app, with unknown names and with unknown parameters", async () => {
-    const faults: string[] = [];
-    for (const shown of sampleOf(listAddresses(items), 1, 5)) {
-      await open(shown, faults);
-    }
-    expect(faults).to.deep.equal([]);
-  });
+  longTest(
+    "open the pages, items and filters that they name, also without an app, with unknown names and with unknown parameters",
+    async () => {
+      const faults: string[] = [];
+      for (const shown of listAddresses(items)) {
+        await open(shown, faults);
+      }
+      expect(faults).to.deep.equal([]);
+    },
+  );
 
-  it("are those of the documentation", async () => {
+  longTest("are those of the documentation", async () => {
     const faults: string[] = [];
     const documented = listDocumentedAddresses(items);
     expect(documented.length).to.be.above(5);
@@ -267,7 +270,7 @@ describe("the addresses of Studio", () => {
         .split("/")
         .find((part) => part in VIEW_DETAILS),
     );
-    for (const [at, address] of sampleOf([...documented.entries()], 0, 2)) {
+    for (const [at, address] of documented.entries()) {
       const view = views[at] as View | undefined;
       expect(view, address).to.be.a("string");
       const item = address.split("?")[0]!.split("/")[3];
@@ -284,7 +287,7 @@ describe("the addresses of Studio", () => {
     expect(faults).to.deep.equal([]);
   });
 
-  it("open in another tab, from a link of the page", async () => {
+  longTest("open in another tab, from a link of the page", async () => {
     await show({ address: `/${items.app}/runs`, head: "Runs" });
     const link = await page.waitForSelector(`.runs-box a[href$="#/${items.app}/runs/${items.run}"]`);
     const href = await link!.evaluate((one) => (one as unknown as { href: string }).href);
@@ -295,12 +298,12 @@ describe("the addresses of Studio", () => {
     await tab.close();
   });
 
-  it("show an app that does not exist as such", async () => {
+  longTest("show an app that does not exist as such", async () => {
     await studio.open("999999/runs");
     await page.waitForSelector(studio.withText("h1", "No app 999999"));
   });
 
-  it("cause no error", () => {
+  longTest("cause no error", async () => {
     expect(watch.errors).to.deep.equal([]);
   });
 });

@@ -1,28 +1,30 @@
 /**
  * Checks that the mode of a run with an npm package depends on the parts of the package that the run uses, not on everything that the
- * package names.
+ * package names. The service is that of npm-choices.test.ts.
  */
 import { expect } from "chai";
-import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
-import { startTestService, type TestService } from "../harness/service.js";
+import type { TestRegistry } from "../harness/npm-registry.js";
+import { longTest } from "../harness/samples.js";
+import type { TestService } from "../harness/service.js";
 
-describe("a package that names globals which its functions rarely use", () => {
-  let registry: TestRegistry;
+export interface Started {
+  registry: TestRegistry;
+  service: TestService;
+}
+
+/** Declares the tests. @param started returns the service and its registry; called only after they have started */
+export function testModes(started: () => Started): void {
   let service: TestService;
 
-  before(async () => {
-    registry = await startRegistry();
+  before(() => {
+    const { registry } = started();
+    service = started().service;
     const one = (name: string, code: string) =>
       registry.publish({ name, version: "1.0.0", files: { "index.js": code } });
     one("half-page", "exports.sum = (a, b) => a + b; exports.load = () => new XMLHttpRequest().readyState;");
     one("lists-all", "exports.all = { eval, window }; exports.sum = (a, b) => a + b;");
     one("sees-around", "exports.sum = (a, b) => eval('a + b');");
     one("asks-for-more", "exports.sum = (a, b) => a + b; exports.more = () => import('https://example.com/x.js');");
-    service = await startTestService({ NPM_PACKAGES: "on", NPM_REGISTRY: registry.url });
-  });
-  after(async () => {
-    await service?.stop();
-    await registry?.close();
   });
 
   /** Returns the number of runs by mode. */
@@ -66,7 +68,7 @@ describe("a package that names globals which its functions rarely use", () => {
     expect(await modesOf("half-page", "halfPage.sum(3, 4)")).to.deep.equal([7, ["isolate"]]);
   });
 
-  it("is evaluated only after its run has a row, and so is code without packages", async () => {
+  longTest("is evaluated only after its run has a row, and so is code without packages", async () => {
     const actionWithPackage = await create("half-page", "[Date.now(), halfPage.sum(1, 2)]");
     const plain = await create("half-page", "[Date.now(), 3]");
     await Promise.all([run(actionWithPackage), run(plain)]);
@@ -92,4 +94,4 @@ describe("a package that names globals which its functions rarely use", () => {
     expect(await modesOf("sees-around", "seesAround.sum(1, 2)")).to.deep.equal([3, ["document"]]);
     expect(await modesOf("asks-for-more", "asksForMore.sum(1, 2)")).to.deep.equal([3, ["document"]]);
   });
-});
+}
