@@ -10,6 +10,7 @@ import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { longTest } from "../harness/samples.js";
 import { type StallingProxy, startStallingProxy } from "../harness/stalling-proxy.js";
 import { until } from "../harness/until.js";
+import { expectNoSecrets, LOGGING, testLogLines } from "./log-lines.js";
 import {
   type Answer,
   type Editor,
@@ -105,7 +106,7 @@ describe("the life of a service on its own data", () => {
   });
 
   it("names the part that is not ready until it is, and is live", async () => {
-    start({ SHUTDOWN_GRACE_MS: "3600000", ALLOW_PRIVATE_NETWORK: "1" });
+    start({ SHUTDOWN_GRACE_MS: "3600000", ...LOGGING });
     const url = await service.listening();
     const refused = fetch(`${url}/health/ready`);
     const [live, ready, other] = await Promise.all(
@@ -144,7 +145,9 @@ describe("the life of a service on its own data", () => {
     expect(JSON.stringify(service.log)).not.to.contain("svc_");
   });
 
-  it("lets runs end on SIGTERM and call other actions, rejects requests and queued callers, and leaves no process", async () => {
+  testLogLines(() => service);
+
+  it("lets runs end on SIGTERM and call other actions, rejects requests and queued callers, and leaves no process and no secret in its log", async () => {
     const address = await hold.start();
     const calling = `async function execute({ payload }) {
       await fetch(payload.hold);
@@ -177,6 +180,7 @@ describe("the life of a service on its own data", () => {
     expect((await queued).body).to.include({ status: "OVERLOADED" });
     // The process ends long before the end of the grace period, which the first start set to an hour.
     await expectEnded(0);
+    expectNoSecrets(service);
     start({ SERVER_TIMEOUT_MS: String(LIMIT_MS) });
     editor = await editorOf(service);
     // One of these runs was queued, and this process executes it.
