@@ -4,19 +4,20 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { startTestServer, stopTestServer } from "./postgres.js";
+import { closeSharedProcesses, isShared, sharedCount } from "./shared-processes.js";
 import { until } from "./until.js";
 
 /** Resources that keep a process alive. They remain only if a test does not call `stop()`. */
 const LEFTOVER_RESOURCES = ["TCPSocketWrap", "TCPServerWrap", "ProcessWrap"];
 
-/** Returns the command lines of this process's live children. */
+/** Returns the command lines of this process's live children, except those that its test files share. */
 export function childProcesses(): string[] {
   const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
   return pids.flatMap((pid) => {
     try {
       const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
       const [state, parent] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-      if (Number(parent) !== process.pid || state === "Z") return [];
+      if (Number(parent) !== process.pid || state === "Z" || isShared(Number(pid))) return [];
       return [readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ").slice(0, 120)];
     } catch {
       return [];
@@ -26,6 +27,10 @@ export function childProcesses(): string[] {
 
 function leftovers(): string[] {
   const resources = process.getActiveResourcesInfo().filter((name) => LEFTOVER_RESOURCES.includes(name));
+  for (let number = 0; number < sharedCount(); number += 1) {
+    const at = resources.indexOf("ProcessWrap");
+    if (at !== -1) resources.splice(at, 1);
+  }
   return process.platform === "linux" ? [...resources, ...childProcesses()] : resources;
 }
 
@@ -41,6 +46,8 @@ export async function mochaGlobalTeardown(): Promise<void> {
 export const mochaHooks = {
   async afterAll() {
     await stopTestServer();
+    // A worker of mocha runs further files.
+    if (process.env["MOCHA_WORKER_ID"] === undefined) await closeSharedProcesses();
     await until(() => leftovers().length === 0).catch(() => {
       throw new Error(`the tests left running: ${leftovers().join("; ")}`);
     });

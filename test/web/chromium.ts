@@ -2,11 +2,14 @@
 import { type Browser, launch, type Page } from "puppeteer";
 import { readConfig } from "../../src/config.js";
 import { defaultChromiumPaths, findChromium } from "../../src/engine/chromium-path.js";
+import { runsAll } from "../harness/samples.js";
+import { shareProcess, unshareProcess } from "../harness/shared-processes.js";
 
 /** Time limit for a page. Puppeteer's default is 30 s, which a page sometimes exceeds on a busy machine. */
 const PAGE_TIMEOUT_MS = 120_000;
 
-export async function launchChromium(): Promise<Browser> {
+/** Starts a Chromium of its own. Its first profile is no incognito profile, which may not subscribe to push messages, for example. */
+export async function launchOwnChromium(): Promise<Browser> {
   const executablePath = findChromium(readConfig().chromePath, defaultChromiumPaths(null));
   if (!executablePath) throw new Error("no Chromium found: set CHROME_PATH");
   // Chromium refuses to run its sandbox as root. These pages are trusted, so the tests turn the sandbox off.
@@ -21,6 +24,52 @@ export async function launchChromium(): Promise<Browser> {
     page?.setDefaultTimeout(PAGE_TIMEOUT_MS);
   });
   return browser;
+}
+
+/** Chromium of all files that this process runs. */
+let shared: Promise<Browser> | null = null;
+
+async function launchShared(): Promise<Browser> {
+  const browser = await launchOwnChromium();
+  const { pid } = browser.process()!;
+  shareProcess(pid!, () => browser.close());
+  browser.once("disconnected", () => {
+    shared = null;
+    unshareProcess(pid!);
+  });
+  return browser;
+}
+
+/** Returns a view of the browser with a profile of its own. `close` closes its profiles only. */
+async function profileOf(browser: Browser): Promise<Browser> {
+  const first = await browser.createBrowserContext();
+  const profiles = [first];
+  const own: Partial<Browser> = {
+    newPage: (options) => first.newPage(options),
+    defaultBrowserContext: () => first,
+    setCookie: (...cookies) => first.setCookie(...cookies),
+    createBrowserContext: async (options) => {
+      const profile = await browser.createBrowserContext(options);
+      profiles.push(profile);
+      return profile;
+    },
+    close: async () => {
+      await Promise.all(profiles.filter(({ closed }) => !closed).map((profile) => profile.close()));
+    },
+  };
+  return new Proxy(browser, {
+    get(_browser, name) {
+      const value = name in own ? own[name as keyof Browser] : Reflect.get(browser, name, browser);
+      return typeof value === "function" ? value.bind(browser) : value;
+    },
+  });
+}
+
+/** Opens a browser with a profile of its own. In the gate, the files of this process share one Chromium. */
+export async function launchChromium(): Promise<Browser> {
+  if (runsAll()) return launchOwnChromium();
+  shared ??= launchShared();
+  return profileOf(await shared);
 }
 
 /** Faults of a page. Tests expect that both lists are empty. */

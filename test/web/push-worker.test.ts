@@ -9,7 +9,7 @@ import type { Browser, CDPSession, Page } from "puppeteer";
 import { pushManagerOf, startPushService } from "../harness/push-service.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
-import { launchChromium } from "./chromium.js";
+import { launchOwnChromium } from "./chromium.js";
 
 interface ShownNotification {
   title: string;
@@ -35,7 +35,7 @@ describe("push messages in a browser", () => {
   before(async () => {
     [service, browser] = await Promise.all([
       startTestService({ ROLES: "api,scheduler", ALLOW_PRIVATE_NETWORK: "1" }),
-      launchChromium(),
+      launchOwnChromium(),
     ]);
     site = createServer((request, response) => {
       const isWorker = request.url === "/svc-push-worker.js";

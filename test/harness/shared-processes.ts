@@ -1,0 +1,23 @@
+/**
+ * Processes that the test files of one mocha process share. They are no leftovers of a file. A worker of mocha ends them when it exits;
+ * otherwise they are closed after the last file.
+ */
+const closers = new Map<number, () => Promise<void>>();
+
+export function shareProcess(pid: number, close: () => Promise<void>): void {
+  closers.set(pid, close);
+}
+
+export const isShared = (pid: number): boolean => closers.has(pid);
+
+export const sharedCount = (): number => closers.size;
+
+/** To be called after the shared process has ended by itself. */
+export function unshareProcess(pid: number): void {
+  closers.delete(pid);
+}
+
+export async function closeSharedProcesses(): Promise<void> {
+  await Promise.all([...closers.values()].map((close) => close()));
+  closers.clear();
+}
