@@ -78,6 +78,7 @@ await import("../service/starts.test.js");
 await import("../service/traces.test.js");
 await import("../source/source.test.js");
 await import("../web/accounts.test.js");
+await import("../web/app-pages.test.js");
 await import("../web/data-sources-walk.test.js");
 await import("../web/example-app.test.js");
 await import("../web/first-visit.test.js");

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { type Network, startNetwork } from "../harness/network.js";
 import { signedInPerson } from "../harness/people.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
@@ -349,7 +350,7 @@ describe("the app's own pages", () => {
       expect(body.tokens.filter(({ name }: { name: string }) => name === "visitor")).to.deep.equal([]);
     });
 
-    it("at a limited rate for one address", async () => {
+    longTest("at a limited rate for one address", async () => {
       let rejectedResponse: Response | null = null;
       for (let count = 0; count < 5_000 && !rejectedResponse; count += 1) {
         const response = await visitLivePage();
