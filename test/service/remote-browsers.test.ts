@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import { ConfigError, readConfig } from "../../src/config.js";
 import { type RemoteChromium, startRemoteChromium } from "../harness/remote-chromium.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -25,7 +26,7 @@ describe("a service on browsers that were started elsewhere", () => {
     expect((await service.rest("POST", "/v3/apps/1/actions", { body: fields })).http).to.equal(201);
   }
 
-  it("runs actions that call its own API", async () => {
+  longTest("runs actions that call its own API", async () => {
     await create("inner", "return { got: context.payload }");
     await create("outer", 'return Svc.App.V3.Actions.runWithResult("inner", { from: "a run" })');
     for (let i = 0; i < 4; i += 1) {
@@ -35,7 +36,7 @@ describe("a service on browsers that were started elsewhere", () => {
     }
   });
 
-  it("is ready while one of them is available, and not if none is", async () => {
+  longTest("is ready while one of them is available, and not if none is", async () => {
     const ready = async () => (await service.rest("GET", "/health/ready", { as: null })).http;
     await remotes[0]!.kill();
     expect((await service.rest("POST", "/v3/apps/1/actions/inner/runWithResult", { body: {} })).http).to.equal(200);

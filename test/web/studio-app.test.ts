@@ -13,6 +13,7 @@ import type { Browser, ElementHandle, HTTPRequest, Page } from "puppeteer";
 import { dataOf } from "../../src/web/studio/actions/draft.js";
 import { createDraftFromTemplate, TEMPLATES } from "../../src/web/studio/actions/templates.js";
 import { type GitServer, startGitServer } from "../harness/git-server.js";
+import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
@@ -304,7 +305,7 @@ describe("Studio's pages of an app", () => {
     expect((await service.rest("GET", `/v1/apps/${id}/stages`)).body.stages).to.have.length(1);
   });
 
-  it("connects a git repository, shows the secret of its webhook once, and pulls after a review", async () => {
+  longTest("connects a git repository, shows the secret of its webhook once, and pulls after a review", async () => {
     const server = await startGitServer();
     gitServers.push(server);
     const commit = server.commit({ "actions/from-git/action.js": "async function execute() {\n  return 1;\n}\n" });
