@@ -1,5 +1,8 @@
 /** Encodings in which a server may send a received secret back in a response. */
-import { brotliCompressSync, deflateRawSync, gzipSync, zstdCompressSync } from "node:zlib";
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
+
+/** Text after which zstd codes all characters. It stores a short text as it is. */
+const VARIED_TEXT = Array.from({ length: 200 }, (_, at) => (at * at * 7_919).toString(36)).join(" ");
 
 /** Encodings by name. Each is a function that encodes the value. */
 export const ECHOES: [string, (secret: string) => { body: string | Buffer; headers?: Record<string, string> }][] = [
@@ -42,8 +45,10 @@ export const ECHOES: [string, (secret: string) => { body: string | Buffer; heade
   ["br", (s) => ({ body: brotliCompressSync(s), headers: { "content-encoding": "br" } })],
   ["zstd of base64", (s) => ({ body: zstdCompressSync(btoa(s)), headers: { "content-encoding": "zstd" } })],
   ["gzip without saying so", (s) => ({ body: gzipSync(s) })],
+  ["deflate without saying so", (s) => ({ body: deflateSync(s) })],
+  ["brotli without saying so", (s) => ({ body: brotliCompressSync(s) })],
   ["raw deflate without saying so", (s) => ({ body: deflateRawSync(s) })],
-  ["zstd without saying so", (s) => ({ body: zstdCompressSync(s) })],
+  ["zstd without saying so", (s) => ({ body: zstdCompressSync(`${s} ${VARIED_TEXT}`) })],
   ["a header", (s) => ({ body: "", headers: { "x-key": `key ${s}` } })],
   ["a header in base64", (s) => ({ body: "", headers: { "x-key": btoa(s) } })],
   ["the name of a header", (s) => ({ body: "", headers: { [`x-${s}`]: "1" } })],

@@ -23,9 +23,33 @@ const MASK_TEXT = /«([^«»]+)»/g;
 /** Minimum size of a compressed body. A shorter one contains no compressed secret. */
 const COMPRESSED_MIN_BYTES = 12;
 
-const DECOMPRESSORS = [gunzip, inflate, inflateRaw, brotliDecompress, zstdDecompress].map((decompress) =>
-  promisify(decompress as typeof gunzip),
-);
+/** A compressed format. `canBegin` is false for bodies that its decoder rejects for their first bytes. */
+interface CompressedFormat {
+  decompress: (body: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>;
+  canBegin(body: Buffer): boolean;
+}
+
+const formatOf = (decompress: unknown, canBegin: CompressedFormat["canBegin"] = () => true): CompressedFormat => ({
+  decompress: promisify(decompress as typeof gunzip),
+  canBegin,
+});
+const GZIP_MAGIC = 0x1f8b;
+const ZSTD_MAGIC = 0xfd2fb528;
+/** Upper 28 bits of the magic numbers of skippable frames, which a stream of zstd may begin with. */
+const ZSTD_SKIPPABLE_MAGIC = 0x184d2a5;
+
+/** A decoder costs a turn of a thread, also if it rejects the first byte. Most bodies are tried by the two formats without a magic number. */
+const COMPRESSED_FORMATS: readonly CompressedFormat[] = [
+  formatOf(gunzip, (body) => body.readUInt16BE(0) === GZIP_MAGIC),
+  // RFC 1950: the first two bytes are a multiple of 31.
+  formatOf(inflate, (body) => body.readUInt16BE(0) % 31 === 0),
+  formatOf(inflateRaw),
+  formatOf(brotliDecompress),
+  formatOf(zstdDecompress, (body) => {
+    const magic = body.readUInt32LE(0);
+    return magic === ZSTD_MAGIC || magic >>> 4 === ZSTD_SKIPPABLE_MAGIC;
+  }),
+];
 
 const UTF8 = "utf-8";
 const UTF8_DECODER = new TextDecoder(UTF8);
@@ -41,25 +65,26 @@ export function textOfResponse({ headers, body, origin }: OutgoingResponse): str
   }
 }
 
-/** Returns texts that code could decode from the bytes: in other charsets, and from a compressed body without Content-Encoding. */
-async function decompressedTexts(body: Buffer): Promise<string[]> {
+/** Returns different texts that code could decode from the bytes: in other charsets, and from a compressed body without Content-Encoding. */
+async function decompressedTexts(body: Buffer): Promise<Iterable<string>> {
   const plainReadings = (bytes: Buffer) => [bytes.toString("utf8"), bytes.toString("latin1")];
   const wideReadings = (bytes: Buffer) => {
     const evenBytes = bytes.subarray(0, bytes.length & ~1);
     return [evenBytes.toString("utf16le"), Buffer.from(evenBytes).swap16().toString("utf16le")];
   };
-  const readings = [
+  // The readings of ASCII text in one-byte charsets are the same.
+  const readings = new Set([
     ...plainReadings(body),
     ...wideReadings(body),
     ...wideReadings(body.subarray(1)),
     body.toString("latin1").replaceAll("\0", ""),
-  ];
+  ]);
   if (body.length < COMPRESSED_MIN_BYTES) return readings;
-  for (const decompress of DECOMPRESSORS) {
+  for (const { decompress } of COMPRESSED_FORMATS.filter(({ canBegin }) => canBegin(body))) {
     // The body is not compressed in this way.
     const decompressedBody = await decompress(body, { maxOutputLength: RESPONSE_MAX_BYTES }).catch(() => null);
-    if (decompressedBody !== null && decompressedBody.length > 0)
-      readings.push(...plainReadings(decompressedBody as Buffer));
+    if (decompressedBody === null || decompressedBody.length === 0) continue;
+    for (const reading of plainReadings(decompressedBody)) readings.add(reading);
   }
   return readings;
 }
