@@ -43,13 +43,20 @@ export async function pauseOneSchedule(
     await (await page.waitForSelector('button[aria-label="Pause: nightly"]:not(:disabled)'))!.click();
     await studio.button("Pause", "//dialog");
   };
-  // The service saves the draft, but the response to the next request is lost.
+  // The service saves the draft, but the response to the next request is lost. The page then reads the list of actions twice: after the
+  // error, and because the draft has changed. The second read ends last.
   await page.evaluate(`{
     const send = window.fetch;
-    window.fetch = (address, init) => {
-      if (!/PublishAction/.test(init?.body ?? "")) return send(address, init);
+    const heldReads = [];
+    window.heldReads = heldReads;
+    window.fetch = async (address, init) => {
+      if (/PublishAction/.test(init?.body ?? "")) throw new TypeError("no connection");
+      if (/query ListActions/.test(init?.body ?? "")) await new Promise((send) => heldReads.push(send));
+      return send(address, init);
+    };
+    window.endReads = () => {
       window.fetch = send;
-      return Promise.reject(new TypeError("no connection"));
+      for (const read of heldReads) read();
     };
   }`);
   await clickPause();
@@ -57,6 +64,10 @@ export async function pauseOneSchedule(
     "::-p-xpath(//*[@role='alert'][starts-with(., 'The draft is inactive, the live version still runs: ')])",
   );
   expect(await isLive()).to.deep.equal([false, true]);
+  await page.waitForFunction("heldReads.length >= 2");
+  // With the list from before the change, another click would be rejected.
+  expect(await page.$('button[aria-label="Pause: nightly"]:disabled')).to.not.equal(null);
+  await page.evaluate("endReads()");
   await clickPause();
   await waitForState("inactive");
   expect(await isLive()).to.deep.equal([false, false]);

@@ -7,7 +7,7 @@ import {
   useQuery,
   useQueryClient,
 } from "@tanstack/react-query";
-import { useCallback, useState } from "react";
+import { useCallback, useRef, useState } from "react";
 import type { Document } from "../../document.js";
 import { ApiError, asApiError, refusalText } from "./api.js";
 
@@ -27,7 +27,7 @@ export interface Resource<Value> {
   /** Message of the last rejected change, until another one starts, else of the last read; null if they succeeded. */
   fault: string | null;
   busy: boolean;
-  /** Reads again; a response to an earlier request is dropped. */
+  /** Reads again; a response to an earlier request is dropped. Resolves when no reload is pending. */
   reload(): Promise<void>;
   /** Makes a change and reads again. @returns the result of the change, null if it was refused */
   change<Result>(make: () => Promise<Result>): Promise<Result | null>;
@@ -48,21 +48,31 @@ function useLastData<Value>({ data, isError }: UseQueryResult<Value>, isKept: bo
   return data ?? (isKept && isError ? last : undefined);
 }
 
-export function useResource<Value>(query: UseQueryOptions<Value>): Resource<Value> {
+/** Returns a function that reads the query with this hash again. It resolves when the newest read has ended. */
+function useReload(hash: string): () => Promise<void> {
   const client = useQueryClient();
+  const newest = useRef<Promise<void>>(null);
+  return useCallback(async () => {
+    const filter = { predicate: ({ queryHash }: Query) => queryHash === hash };
+    // The client would wait for the first read, although it began before the change.
+    newest.current = client.cancelQueries(filter).then(() => client.invalidateQueries(filter));
+    let ended: Promise<void> | null = null;
+    // A later reload cancels this read. Until it ends, the page shows data from before the change.
+    while (ended !== newest.current) {
+      ended = newest.current;
+      await ended;
+    }
+  }, [client, hash]);
+}
+
+export function useResource<Value>(query: UseQueryOptions<Value>): Resource<Value> {
   const reading = useQuery(query);
   const readError = useLastError(reading);
   const data = useLastData(reading, query.placeholderData !== undefined);
   // Not in the library's cache of changes, which would store the secrets that some changes return.
   const [rejection, setRejection] = useState<{ error: ApiError; at: number } | null>(null);
   const [pendingChanges, setPendingChanges] = useState(0);
-  const hash = hashKey(query.queryKey);
-  const reload = useCallback(async () => {
-    const filter = { predicate: ({ queryHash }: Query) => queryHash === hash };
-    // The client would wait for the first read, although it began before the change.
-    await client.cancelQueries(filter);
-    await client.invalidateQueries(filter);
-  }, [client, hash]);
+  const reload = useReload(hashKey(query.queryKey));
   const change = async <Result>(make: () => Promise<Result>) => {
     setRejection(null);
     setPendingChanges((count) => count + 1);
