@@ -7,6 +7,7 @@ import type { Browser, Page } from "puppeteer";
 import { APP_PARTS, VIEW_NAMES } from "../../src/web/studio/shell/views.js";
 import { longTest, sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { COUNT_FETCHES, settle } from "./studio-crawl.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
@@ -39,6 +40,8 @@ describe("a run in Studio", () => {
   let watch: PageWatch;
   let studio: StudioPage;
   const ids: Record<string, number> = {};
+  /** Requests of the page that count towards the rate limit of runs. The limit itself forgets them after a minute. */
+  const counted: string[] = [];
 
   before(async () => {
     [service, browser] = await Promise.all([startTestService(ENVIRONMENT), launchChromium()]);
@@ -52,6 +55,10 @@ describe("a run in Studio", () => {
     await page.setViewport({ width: 1280, height: 800 });
     watch = watchPage(page, service.url);
     studio = studioPage(page);
+    page.on("response", (response) => {
+      if (response.headers()["ratelimit-limit"] === String(RUN_RATE_LIMIT))
+        counted.push(response.request().postData() ?? response.url());
+    });
     await page.goto(`${service.url}/studio#/${service.appId}/actions/${ids["lines"]}`);
     await studio.signIn(service.tokens.editor);
     await page.waitForSelector(".code-editor .view-line");
@@ -88,10 +95,9 @@ describe("a run in Studio", () => {
     expect(await studio.textOf(".outcome .state")).to.equal("Cancelled");
   });
 
-  it("takes one slot of the app's limit", async () => {
-    const other = `/v3/apps/${service.appId}/actions/${ids["small"]}/run`;
-    const { headers } = await service.rest("POST", other);
-    expect(headers.get("ratelimit-remaining")).to.equal(String(RUN_RATE_LIMIT - 2));
+  it("takes one slot of the app's limit", () => {
+    expect(counted).to.have.length(1);
+    expect(counted[0]).to.include("mutation RunAction");
   });
 
   longTest("shows the beginning of megabytes, and saves them completely", async () => {
@@ -170,8 +176,7 @@ describe("a run in Studio", () => {
       await tab.waitForSelector("#again-target");
       limited.length = 0;
       await tab.focus("#again-target");
-      await settle(tab);
-      expect(limited.join()).to.include("ListVersions");
+      await until(() => limited.join().includes("ListVersions"));
       expect(await readAtFocus(), "versions of a run's action").to.deep.equal([]);
       await other.open(`${appId}/actions/${ids["small"]}`);
       await tab.waitForSelector(".code-editor .view-line");
