@@ -139,7 +139,7 @@ describe("the example app", () => {
       const { id } = actions.find(({ name }: { name: string }) => name === "bookings-thanks");
       const runs = await until(async () => {
         const found = (await get(`/v3/apps/:id/runs?actionId=${id}`)).runs;
-        return found.length > 0 && found;
+        return found.length > 0 && found[0].finishedAt !== null && found;
       });
       expect(runs).to.have.length(1);
       expect(runs[0]).to.include({ trigger: "analytics", state: "completed" });

@@ -66,6 +66,7 @@ describe("messages in actions, pages and Studio", function () {
     expect(await page.$eval(".reader h2", (e) => e.textContent)).to.equal("Order 7 has shipped");
     expect(await page.$eval("iframe.mail-frame", (e) => e.getAttribute("sandbox"))).to.equal("");
     expect(await page.title()).to.match(/^Outbox · .* · Studio$/);
+    await until(() => blockedRequests.some(([url]) => url === "https://tracker.example/pixel.png"));
     expect(blockedRequests).to.deep.include(["https://tracker.example/pixel.png", "csp"]);
     expect(watch.foreign).to.deep.equal(["https://tracker.example/pixel.png"]);
     const text = await page.$eval("iframe.mail-frame", (e) => e.getAttribute("srcdoc"));

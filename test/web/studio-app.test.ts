@@ -217,7 +217,7 @@ describe("Studio's pages of an app", () => {
     await part("Import and export");
     const choose = async (name: string, text: string) => {
       writeFileSync(join(folder, name), text);
-      await ((await page.$('input[type="file"]')) as ElementHandle<never>).uploadFile(join(folder, name));
+      await ((await page.waitForSelector('input[type="file"]')) as ElementHandle<never>).uploadFile(join(folder, name));
     };
     await choose("none.json", "no JSON");
     await page.waitForFunction('document.querySelector(".app-part .fault").textContent !== ""');

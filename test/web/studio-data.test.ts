@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import type { Browser, Page } from "puppeteer";
+import type { Browser, HTTPRequest, Page } from "puppeteer";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { untilEqual } from "../harness/until.js";
@@ -347,11 +347,25 @@ describe("Studio's page of data sources", () => {
 
   const cellWith = (text: string) => page.waitForSelector(studio.withText("button", text, '//*[@class="grid-rows"]'));
   const focused = () => page.evaluate("document.activeElement.textContent");
+  /** Resolves when the page has read entries that it requested after its update was saved. The page may read others at any time. */
+  async function readAfterUpdate(): Promise<void> {
+    let isUpdated = false;
+    const reads = new Set<HTTPRequest>();
+    const onRequest = (request: HTTPRequest) => {
+      if (isUpdated && request.postData()?.includes("FindEntries")) reads.add(request);
+    };
+    page.on("request", onRequest);
+    await page.waitForResponse((response) => {
+      isUpdated ||= response.request().postData()?.includes("UpdateEntry") ?? false;
+      return reads.has(response.request());
+    });
+    page.off("request", onRequest);
+  }
 
   longTest("edits a cell far down: it stays in place, shows the new value, and has the focus", async () => {
     await (await cellWith("99999"))!.click();
     await studio.replace(".grid-rows input.cell", "99998.5");
-    const read = page.waitForResponse((answer) => /FindEntries/.test(answer.request().postData() ?? ""));
+    const read = readAfterUpdate();
     await page.keyboard.press("Enter");
     expect(await focused()).to.equal("99998.5");
     await read;

@@ -152,8 +152,9 @@ describe("Studio's pages while other people change the app", () => {
     page.on("request", (request) => {
       if (request.postData()?.includes("ReadSettings(")) asked.push("ReadSettings");
     });
+    const read = page.waitForResponse((response) => response.url().endsWith("/settings"));
     await page.evaluate(`window.dispatchEvent(new Event("focus"))`);
-    await page.waitForResponse((response) => response.url().endsWith("/settings"));
+    await read;
     expect(answers).to.deep.include([`/svc/v1/apps/${service.appId}/settings`, 304]);
     expect(asked).to.deep.equal([]);
     page.removeAllListeners("response");

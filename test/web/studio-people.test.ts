@@ -104,7 +104,11 @@ describe("Studio's pages of people", () => {
     const sql = "SELECT id FROM person WHERE email = 'grace@example.com'";
     const [{ id }] = await service.db.query(sql);
     const path = `/v1/organizations/1/members/${id}`;
-    // The page reads the list again every ten seconds, and when it becomes visible.
+    // A hidden page does not read the list every ten seconds, so that only the service can detect the conflict.
+    await admin.page.evaluate(
+      'Object.defineProperty(document, "visibilityState", { value: "hidden", configurable: true })',
+    );
+    await admin.page.waitForNetworkIdle();
     await service.rest("PUT", path, { as: "admin", body: { role: "reader" } });
     const role = async () => {
       const { members } = (await service.rest("GET", "/v1/organizations/1/members", { as: "admin" })).body;
@@ -116,6 +120,7 @@ describe("Studio's pages of people", () => {
       `document.querySelector('p.fault[role="alert"]')?.textContent.includes("someone else changed this")`,
     );
     expect(await role()).to.equal("reader");
+    await admin.page.evaluate("delete document.visibilityState");
   });
 
   it("an editor's page has all controls, and a removal ends the session at once", async () => {

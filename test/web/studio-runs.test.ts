@@ -71,6 +71,7 @@ describe("runs in Studio", () => {
     await waitForRuns(runIds["good"]!);
     expect(await page.$(".runs-chart")).to.equal(null);
     await studio.button("Clear filters");
+    await waitForRuns(runIds["bad"]!, runIds["good"]!);
     await page.waitForSelector(".runs-chart canvas");
   });
 
@@ -129,7 +130,8 @@ describe("runs in Studio", () => {
 
   it("are summarized on Home: what failed, what runs and how many ran; completed steps are ticked", async () => {
     await open("home");
-    await page.waitForSelector(".usage .figure-value");
+    // The checklist needs the list of actions too, which can arrive later than the figures.
+    await page.waitForSelector(".checklist .done");
     const figures = await page.$$eval(".figure-value", (all) => all.map((one) => one.textContent));
     expect(Number(figures[0])).to.be.at.least(2);
     expect(figures[1]).to.equal("1");
@@ -137,9 +139,8 @@ describe("runs in Studio", () => {
     const readDoneSteps = () => page.$$eval(".checklist .done a", (all) => all.map((one) => one.textContent));
     expect(await readDoneSteps()).to.deep.equal(["Write an action", "Run it"]);
     const rule = { name: "any", condition: "failed", failures: 1, of: 1, channel: "email", to: ["ann@example.com"] };
-    expect((await service.rest("POST", `/v1/apps/${service.appId}/alerts`, { body: rule })).body.error).to.equal(
-      undefined,
-    );
+    const { body } = await service.rest("POST", `/v1/apps/${service.appId}/alerts`, { body: rule });
+    expect(body.error).to.equal(undefined);
     await page.evaluate('dispatchEvent(new Event("focus"))');
     await page.waitForFunction('document.querySelectorAll(".checklist .done").length === 3');
     await open("runs");
@@ -192,8 +193,8 @@ describe("runs in Studio", () => {
     await waitForRuns(runIds["bad"]!);
     await studio.button("Replay this run");
     await studio.button("Replay", "//dialog");
+    await page.waitForFunction('/1 run queued\\./.test(document.querySelector(".runs-count").textContent)');
     await page.waitForFunction('document.querySelectorAll(".runs-box .run-row.failed").length === 2');
-    expect(await studio.textOf(".runs-count")).to.contain("1 run queued.");
     const { body } = await service.rest("GET", `${path()}/runs?state=failed`);
     expect(body.runs.map(({ replayOf }: { replayOf: number | null }) => replayOf)).to.deep.equal([runIds["bad"], null]);
     await open(`runs/${runIds["bad"]}`);
@@ -230,8 +231,7 @@ describe("runs in Studio", () => {
     await open("settings");
     await page.waitForSelector(".setting, .new-setting");
     runIds["busy"] = await startRun("busy");
-    await page.waitForSelector(".running > button");
-    await page.click(".running > button");
+    await (await page.waitForSelector(".running > button"))!.click();
     await page.waitForSelector(".running-list .run-line");
     expect(await studio.textOf(".running-list .run-line")).to.contain("busy");
     await page.click(`[aria-label="Cancel run ${runIds["busy"]}"]`);
