@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import type { Page } from "puppeteer";
 import type { TestService } from "../harness/service.js";
+import { holdReads } from "./held-reads.js";
 import type { StudioPage } from "./studio-page.js";
 
 /** Request body of an action with a schedule. */
@@ -45,29 +46,16 @@ export async function pauseOneSchedule(
   };
   // The service saves the draft, but the response to the next request is lost. The page then reads the list of actions twice: after the
   // error, and because the draft has changed. The second read ends last.
-  await page.evaluate(`{
-    const send = window.fetch;
-    const heldReads = [];
-    window.heldReads = heldReads;
-    window.fetch = async (address, init) => {
-      if (/PublishAction/.test(init?.body ?? "")) throw new TypeError("no connection");
-      if (/query ListActions/.test(init?.body ?? "")) await new Promise((send) => heldReads.push(send));
-      return send(address, init);
-    };
-    window.endReads = () => {
-      window.fetch = send;
-      for (const read of heldReads) read();
-    };
-  }`);
+  const reads = await holdReads(page, "ListActions", "PublishAction");
   await clickPause();
   await page.waitForSelector(
     "::-p-xpath(//*[@role='alert'][starts-with(., 'The draft is inactive, the live version still runs: ')])",
   );
   expect(await isLive()).to.deep.equal([false, true]);
-  await page.waitForFunction("heldReads.length >= 2");
+  await reads.waitForCount(2);
   // With the list from before the change, another click would be rejected.
   expect(await page.$('button[aria-label="Pause: nightly"]:disabled')).to.not.equal(null);
-  await page.evaluate("endReads()");
+  await reads.endAll();
   await clickPause();
   await waitForState("inactive");
   expect(await isLive()).to.deep.equal([false, false]);

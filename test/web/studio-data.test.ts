@@ -3,12 +3,13 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import type { Browser, HTTPRequest, Page } from "puppeteer";
+import type { Browser, ElementHandle, HTTPRequest, Page } from "puppeteer";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { untilEqual } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { editHooksAndIndexes, editRules } from "./data-forms.js";
+import { holdReads } from "./held-reads.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
 describe("Studio's page of data sources", () => {
@@ -38,10 +39,7 @@ describe("Studio's page of data sources", () => {
   const choose = async (name: string, text: string) => {
     const file = join(folder, name);
     writeFileSync(file, text);
-    const input = (await page.waitForSelector('input[type="file"]')) as never as {
-      uploadFile(path: string): Promise<void>;
-    };
-    await input.uploadFile(file);
+    await ((await page.waitForSelector('input[type="file"]')) as ElementHandle<never>).uploadFile(file);
   };
   const typesShown = () =>
     page.$$eval('.data-import select[aria-label^="Type of"]', (all) => all.map((one) => one.value));
@@ -169,7 +167,13 @@ describe("Studio's page of data sources", () => {
     await page.keyboard.press("Enter");
     await (await page.waitForSelector(".grid-rows button.cell"))!.click();
     await studio.replace(".grid-rows input.cell", "ada@example.com");
+    // The page reads the entries after its change, and because they have changed.
+    const reads = await holdReads(page, "FindEntries");
     await page.keyboard.press("Enter");
+    await reads.waitForCount(2);
+    await reads.end(0);
+    expect(await page.$(studio.withText("button", "ada@example.com"))).not.to.equal(null);
+    await reads.endAll();
     await page.waitForSelector(studio.withText("button", "ada@example.com"));
     await untilEqual(() => stored("Guests by hand"), [{ Email: "ada@example.com" }]);
     await studio.button("Seats", '//*[@class="data-list"]');

@@ -3,6 +3,7 @@ import { useCallback, useMemo, useRef, useState } from "react";
 import { DeleteEntry, FindEntries, FollowEntries, InsertEntry, UpdateEntry } from "../documents.js";
 import { type Api, type ApiError, asApiError } from "../shared/api.js";
 import type { Entry } from "../shared/model.js";
+import { createReload } from "../shared/newest-read.js";
 import { useReloadAfter } from "../shared/use-reload-after.js";
 import { useResource } from "../shared/use-resource.js";
 
@@ -122,12 +123,12 @@ function createPages(
       refused.clear();
       void loadVisiblePages();
     },
-    reload(): Promise<void> {
+    reload: createReload(() => {
       turn += 1;
       requestedPages.clear();
       refused.clear();
       return loadVisiblePages();
-    },
+    }),
   };
 }
 

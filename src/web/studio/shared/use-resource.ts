@@ -7,9 +7,10 @@ import {
   useQuery,
   useQueryClient,
 } from "@tanstack/react-query";
-import { useCallback, useRef, useState } from "react";
+import { useMemo, useState } from "react";
 import type { Document } from "../../document.js";
 import { ApiError, asApiError, refusalText } from "./api.js";
+import { createReload } from "./newest-read.js";
 
 /**
  * The query of one document. Its variables name the app, so that no app shows the data of another one.
@@ -51,17 +52,13 @@ function useLastData<Value>({ data, isError }: UseQueryResult<Value>, isKept: bo
 /** Returns a function that reads the query with this hash again. It resolves when the newest read has ended. */
 function useReload(hash: string): () => Promise<void> {
   const client = useQueryClient();
-  const newest = useRef<Promise<void>>(null);
-  return useCallback(async () => {
+  return useMemo(() => {
     const filter = { predicate: ({ queryHash }: Query) => queryHash === hash };
-    // The client would wait for the first read, although it began before the change.
-    newest.current = client.cancelQueries(filter).then(() => client.invalidateQueries(filter));
-    let ended: Promise<void> | null = null;
-    // A later reload cancels this read. Until it ends, the page shows data from before the change.
-    while (ended !== newest.current) {
-      ended = newest.current;
-      await ended;
-    }
+    return createReload(async () => {
+      // The client would wait for the first read, although it began before the change.
+      await client.cancelQueries(filter);
+      await client.invalidateQueries(filter);
+    });
   }, [client, hash]);
 }
 

@@ -1,0 +1,43 @@
+/** Holds the responses to a page's reads, so that a test decides when each of them arrives. */
+import type { Page } from "puppeteer";
+
+export interface HeldReads {
+  /** Resolves when the page has sent this many reads. */
+  waitForCount(count: number): Promise<void>;
+  /** Lets the response to this read arrive. Resolves when the page has rendered it. */
+  end(index: number): Promise<void>;
+  /** Lets all responses arrive, and holds no further ones. */
+  endAll(): Promise<void>;
+}
+
+/** Holds the responses to the GraphQL query with this name. A mutation with the name in `failing` gets no response. */
+export async function holdReads(page: Page, query: string, failing = ""): Promise<HeldReads> {
+  await page.evaluate(`{
+    const send = window.fetch;
+    window.heldReads = [];
+    window.fetch = async (address, init) => {
+      const { body = "" } = init ?? {};
+      if (${JSON.stringify(failing)} && body.includes("mutation ${failing}")) throw new TypeError("no connection");
+      const answer = await send(address, init);
+      if (window.fetch === send || !body.includes("query ${query}(")) return answer;
+      await new Promise((end) => heldReads.push(end));
+      return answer;
+    };
+    window.endReads = () => {
+      window.fetch = send;
+      for (const end of heldReads) end();
+    };
+  }`);
+  return {
+    async waitForCount(count) {
+      await page.waitForFunction(`heldReads.length >= ${count}`);
+    },
+    async end(index) {
+      await page.evaluate(`heldReads[${index}]()`);
+      await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
+    },
+    async endAll() {
+      await page.evaluate("endReads()");
+    },
+  };
+}
