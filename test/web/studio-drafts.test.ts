@@ -1,6 +1,7 @@
 /** Tests that the values typed into Studio's forms are stored exactly, and that nothing else changes. */
 import { expect } from "chai";
 import { eventsPage } from "../../src/cli/reference/events.js";
+import { highlightCode } from "../../src/web/studio/actions/highlight-code.js";
 import { isRuleList, rowsToTests, testsToRows } from "../../src/web/studio/data/access-templates.js";
 import { findDuplicate, isHookValue } from "../../src/web/studio/data/draft-rows.js";
 import { deliverySetting, validateDelivery } from "../../src/web/studio/messages/delivery-draft.js";
@@ -43,6 +44,37 @@ describe("entries of audit logs", () => {
     const expiresAt = "2027-02-24T12:06:13.703Z";
     expect(describeAuditData({ expiresAt })).to.equal(`expires at ${formatExactTime(expiresAt)}`);
     expect(describeAuditData({ name: "2027-02-24T12:06:13.703X" })).to.contain("703X");
+  });
+});
+
+describe("colored code", () => {
+  const colored = (code: string) =>
+    highlightCode(code)
+      .filter(({ kind }) => kind !== "plain")
+      .map(({ kind, text }) => `${kind} ${text}`);
+
+  it("has comments, strings, numbers, keywords and types", () => {
+    expect(colored("/** a */ async function f1() { return new Map([['a', 1.5]]); } // end\n")).to.deep.equal([
+      ...["comment /** a */", "keyword async", "keyword function", "keyword return", "keyword new", "type Map"],
+      ...["string 'a'", "number 1.5", "comment // end"],
+    ]);
+  });
+
+  it("tells a regular expression from a division, and ends a string at its quote or its line", () => {
+    expect(colored("a = b / c / d; e(/[/'] x/g)")).to.deep.equal(["string /[/'] x/"]);
+    expect(colored('"a\\"b" + "open\nconst `two\nlines`')).to.deep.equal([
+      ...['string "a\\"b"', 'string "open', "keyword const", "string `two\nlines`"],
+    ]);
+  });
+
+  it("is the same text, whatever it is", () => {
+    for (const code of ["", "/", "/*", "//", "'", "`${a", "\\", "é = ü\r\n", "1..a", "/[", "a /b/ c\n", "\ud800"]) {
+      expect(
+        highlightCode(code)
+          .map(({ text }) => text)
+          .join(""),
+      ).to.equal(code);
+    }
   });
 });
 

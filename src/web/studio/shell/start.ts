@@ -1,6 +1,6 @@
 /**
- * Sends the first requests before Studio's scripts are loaded: the session, the code of the open page, the editor of an open action, and
- * the data of Home. This saves time on slow connections.
+ * Sends the first requests before Studio's scripts are loaded: the session, the code of the open page, then the editor of an open action,
+ * and the data of Home. This saves time on slow connections.
  */
 import { loadEditor } from "../actions/load-editor.js";
 import { startHome } from "../home/read-home.js";
@@ -22,8 +22,9 @@ async function start(): Promise<Session | null> {
   const appId = place.appId ?? session?.apps[0]?.id;
   if (session && !session.isProvisional && place.view === "home" && appId !== undefined)
     startHome(session.api, appId, mayEdit(roleOn(session, appId)));
-  // If this fails, the workspace loads the editor again and reports the error.
-  if (session && place.view === "actions" && place.item !== null) loadEditor().catch(() => undefined);
+  // After the page, which shows the code as text: otherwise the editor's files would delay it on a slow line. If this fails, the workspace
+  // loads the editor again and reports the error.
+  if (session && place.view === "actions" && place.item !== null) page.then(loadEditor).catch(() => undefined);
   if (session) await page;
   return session;
 }

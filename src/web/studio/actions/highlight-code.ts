@@ -1,0 +1,92 @@
+/** Splits JavaScript into the parts that an editor colors. Used for the text area that is shown until Monaco is loaded. */
+
+export type CodePartKind = "comment" | "string" | "number" | "keyword" | "type" | "plain";
+
+export interface CodePart {
+  kind: CodePartKind;
+  text: string;
+}
+
+const KEYWORDS = new Set(
+  `async await break case catch class const continue debugger default delete do else export extends false finally for from function get
+   if import in instanceof let new null of return set static super switch this throw true try typeof undefined var void while with yield`.split(
+    /\s/,
+  ),
+);
+/** A slash after one of these characters begins a regular expression. After another one it divides. */
+const BEFORE_REGULAR_EXPRESSION = "(,=:[!&|?{};+-*%<>~^\n";
+
+const isBetween = (character: string, first: string, last: string) => character >= first && character <= last;
+const isDigit = (character: string) => isBetween(character, "0", "9");
+const isWordStart = (character: string) =>
+  isBetween(character, "a", "z") ||
+  isBetween(character, "A", "Z") ||
+  character === "_" ||
+  character === "$" ||
+  character > "\u007f";
+const isWordPart = (character: string) => isWordStart(character) || isDigit(character);
+
+/** Returns the position after the first `end` at or after `from`; the end of the code if there is none. */
+function positionAfter(code: string, end: string, from: number): number {
+  const found = code.indexOf(end, from);
+  return found < 0 ? code.length : found + end.length;
+}
+
+/** Returns the position after a string or a regular expression that begins at `start`. Only templates contain line breaks. */
+function endOfQuoted(code: string, start: number): number {
+  const quote = code[start]!;
+  let isInClass = false;
+  for (let at = start + 1; at < code.length; at += 1) {
+    const character = code[at]!;
+    if (character === "\\") at += 1;
+    else if (character === "\n" && quote !== "`") return at;
+    else if (quote === "/" && character === "[") isInClass = true;
+    else if (quote === "/" && character === "]") isInClass = false;
+    else if (character === quote && !isInClass) return at + 1;
+  }
+  return code.length;
+}
+
+function endOfWord(code: string, start: number): number {
+  let at = start;
+  while (at < code.length && (isWordPart(code[at]!) || (code[at] === "." && isDigit(code[start]!)))) at += 1;
+  return at;
+}
+
+function kindOfWord(word: string): CodePartKind {
+  if (KEYWORDS.has(word)) return "keyword";
+  return isBetween(word[0]!, "A", "Z") ? "type" : "plain";
+}
+
+/** Returns the colored part that begins at a position; null if the character there has no color. @param before last character that is no space */
+function partAt(code: string, at: number, before: string): CodePart | null {
+  const character = code[at]!;
+  const part = (kind: CodePartKind, end: number): CodePart => ({ kind, text: code.slice(at, end) });
+  if (code.startsWith("//", at)) {
+    const end = code.indexOf("\n", at);
+    return part("comment", end < 0 ? code.length : end);
+  }
+  if (code.startsWith("/*", at)) return part("comment", positionAfter(code, "*/", at + 2));
+  if (character === '"' || character === "'" || character === "`") return part("string", endOfQuoted(code, at));
+  if (character === "/" && (before === "" || BEFORE_REGULAR_EXPRESSION.includes(before)))
+    return part("string", endOfQuoted(code, at));
+  if (isDigit(character)) return part("number", endOfWord(code, at));
+  if (!isWordStart(character)) return null;
+  const end = endOfWord(code, at);
+  return part(kindOfWord(code.slice(at, end)), end);
+}
+
+/** Returns the parts of the code, which together are the code. */
+export function highlightCode(code: string): CodePart[] {
+  const parts: CodePart[] = [];
+  let before = "";
+  for (let at = 0; at < code.length; ) {
+    const part = partAt(code, at, before) ?? { kind: "plain", text: code[at]! };
+    const last = parts.at(-1);
+    if (last && last.kind === part.kind && part.kind === "plain") last.text += part.text;
+    else parts.push(part);
+    at += part.text.length;
+    if (part.kind !== "comment" && part.text.trim() !== "") before = part.text.at(-1)!;
+  }
+  return parts;
+}
