@@ -64,10 +64,10 @@ const ADDRESSES_OF_ITEMS: Record<
   ],
   schedule: () => [],
   data: ({ source }) => [
-    [`/${source}`, ".entries-panel"],
-    [`/${source}?sort=name&order=desc`, '[role="columnheader"][aria-sort="descending"]'],
-    [`/${source}?tab=rules`, '::-p-xpath(//*[@role="tab"][@aria-selected="true"][.="Rules"])'],
-    [`/${source}?search=Ada`, 'input[aria-label="Search the entries"]'],
+    [`/${source}`, ".entries-panel", "people"],
+    [`/${source}?sort=name&order=desc`, '[role="columnheader"][aria-sort="descending"]', "people"],
+    [`/${source}?tab=rules`, '::-p-xpath(//*[@role="tab"][@aria-selected="true"][.="Rules"])', "people"],
+    [`/${source}?search=Ada`, 'input[aria-label="Search the entries"]', "people"],
     ["/999999", ".data-view .welcome"],
   ],
   media: ({ folder }) => [
@@ -274,15 +274,13 @@ describe("the addresses of Studio", () => {
       const view = views[at] as View | undefined;
       expect(view, address).to.be.a("string");
       const item = address.split("?")[0]!.split("/")[3];
-      const head =
-        view === "actions" && item
-          ? "first"
-          : view === "runs" && item
-            ? `Run ${item}`
-            : view === "app" && item
-              ? APP_PARTS[item as keyof typeof APP_PARTS]
-              : headOf(view!);
-      await open({ address, head }, faults);
+      const itemHeads: Partial<Record<View, string>> = {
+        actions: "first",
+        runs: `Run ${item}`,
+        data: "people",
+        app: APP_PARTS[item as keyof typeof APP_PARTS],
+      };
+      await open({ address, head: (item && itemHeads[view!]) || headOf(view!) }, faults);
     }
     expect(faults).to.deep.equal([]);
   });

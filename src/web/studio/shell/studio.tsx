@@ -20,7 +20,7 @@ import { RoleProvider } from "./role.js";
 import { loadedPage, loadPage } from "./routes.js";
 import type { Session } from "./session.js";
 import { isViewForRole, SidebarContent } from "./sidebar.js";
-import { itemName, TopBar } from "./top-bar.js";
+import { TopBar, useItemName } from "./top-bar.js";
 import { useCollapsed } from "./use-collapsed.js";
 import { useFrameCommands } from "./use-frame-commands.js";
 import { usePlace } from "./use-place.js";
@@ -34,16 +34,19 @@ interface NoAppProps extends NewAppProps {
   signOut: () => void;
 }
 
+function noAppText(requestedAppId: number | null, hasOthers: boolean, isAdmin: boolean): string {
+  if (hasOthers) return `There is no app ${requestedAppId}, or you have no role on it.`;
+  return isAdmin
+    ? "There are no apps yet. Create the first one here."
+    : "You have no role on any app. Ask an owner or an administrator of your organization for an invitation.";
+}
+
 function NoApp({ requestedAppId, first, isAdmin, signOut, ...making }: NoAppProps) {
   const { go } = making;
   return (
     <main className="welcome">
       <h1>{requestedAppId === null ? "No app" : `No app ${requestedAppId}`}</h1>
-      <p>
-        {first
-          ? `There is no app ${requestedAppId}, or you have no role on it.`
-          : "You have no role on any app. Ask an owner or an administrator of your organization for an invitation."}
-      </p>
+      <p>{noAppText(requestedAppId, first !== undefined, isAdmin)}</p>
       {first && (
         <button type="button" className="primary" onClick={() => go({ appId: first.id, view: "actions" })}>
           Go to {first.name}
@@ -89,7 +92,8 @@ function useApps(initialApps: App[]) {
 /** Returns the title of the window: the open item or the page, and the app. */
 function useTitle(app: App | undefined, place: Place, actions: Actions): void {
   const { view, item } = place;
-  const open = view === "app" && isAppPart(item) ? APP_PARTS[item] : itemName(place, actions);
+  const name = useItemName(app?.id, place, actions);
+  const open = view === "app" && isAppPart(item) ? APP_PARTS[item] : name;
   const title = [open ?? VIEW_DETAILS[view].label, app?.name, "Studio"].filter(Boolean).join(" · ");
   useEffect(() => {
     document.title = title;

@@ -6,8 +6,10 @@ import CircleHelp from "lucide-react/icons/circle-question-mark";
 import { Fragment, lazy } from "react";
 import type { Actions } from "../actions/use-actions.js";
 import { findHelpPath } from "../docs/help-pages.js";
+import { ListDataSources } from "../documents.js";
 import type { Api } from "../shared/api.js";
 import { useMedia } from "../shared/use-narrow.js";
+import { queryOf, useResource } from "../shared/use-resource.js";
 import { withLoadError } from "./load-error.js";
 import { DrawerButton, LoadOnFirstUse } from "./menu-buttons.js";
 import { hrefOf, idOf, type Place } from "./place.js";
@@ -17,12 +19,30 @@ import { APP_PARTS, isAppPart, VIEW_DETAILS } from "./views.js";
 
 const Drawer = lazy(async () => ({ default: (await withLoadError(import("./menus.js"))).Drawer }));
 
-/** Name of the open item; null if the page shows no item. */
-export function itemName({ view, item }: Pick<Place, "view" | "item">, actions: Actions): string | null {
+/** Name of the open item; null if the page shows no item, or while its name is loaded. */
+function itemName({ view, item }: Pick<Place, "view" | "item">, actions: Actions): string | null {
   if (view === "actions" && item === "new") return "New action";
   if (view === "actions") return actions.list?.actions.find(({ id }) => id === idOf(item))?.name ?? null;
   if (view === "runs") return idOf(item) === null ? null : `Run ${item}`;
   return null;
+}
+
+/** Hook for the name of the open item. It reads the data sources only while one of them is open. */
+export function useItemName(
+  appId: number | undefined,
+  place: Pick<Place, "view" | "item">,
+  actions: Actions,
+): string | null {
+  const sourceId = place.view === "data" ? idOf(place.item) : null;
+  const isOpen = appId !== undefined && sourceId !== null;
+  // The page of the data source keeps this list up to date.
+  const sources = useResource({
+    ...queryOf(ListDataSources, { appId: appId ?? 0 }),
+    enabled: isOpen,
+    refetchOnMount: false,
+  });
+  if (isOpen) return sources.value?.dataSources.find(({ id }) => id === sourceId)?.name ?? null;
+  return itemName(place, actions);
 }
 
 interface TopBarProps extends SidebarProps {
@@ -34,7 +54,7 @@ interface TopBarProps extends SidebarProps {
 
 function Breadcrumbs({ app, place, actions }: Pick<TopBarProps, "app" | "place" | "actions">) {
   const { view, item, query } = place;
-  const name = itemName(place, actions);
+  const name = useItemName(app.id, place, actions);
   const page = view === "app" ? APP_PARTS[isAppPart(item) ? item : "general"] : VIEW_DETAILS[view].label;
   const above = [
     { label: app.name, href: hrefOf({ appId: app.id, view: "home" }) },
