@@ -1,6 +1,6 @@
 /** Tests that Studio's pages update when another person changes the app, and after a lost connection is restored. */
 import { expect } from "chai";
-import type { Browser, Page } from "puppeteer";
+import type { Browser, HTTPRequest, Page } from "puppeteer";
 import { type PrefixProxy, startPrefixProxy } from "../harness/prefix-proxy.js";
 import { longTest, sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -178,5 +178,31 @@ describe("Studio's pages while other people change the app", () => {
     await page.waitForSelector(studio.withText("b", "Mine", '//section[@aria-label="Notifications"]'));
     await write("DELETE", `notifications/${notification.id}`);
     await shows("This notification was deleted elsewhere");
+  });
+
+  it("only the first page of the audit log is read again, which shows the newest change", async () => {
+    await service.db.query(
+      `INSERT INTO audit_entry (app_id, type, data)
+       SELECT $1, 'app.settings.update', '{"keys":["old"]}' FROM generate_series(1, 150)`,
+      [service.appId],
+    );
+    await studio.open(`${service.appId}/app/audit`);
+    const entryCount = (comparison: string) =>
+      page.waitForFunction(`document.querySelectorAll(".records.audit li").length ${comparison}`);
+    await studio.button("Older changes");
+    await entryCount("> 150");
+    await write("POST", "settings", { newest: "1" });
+    let reads = 0;
+    const onRequest = (request: HTTPRequest) => {
+      if (request.postData()?.includes("query ReadAudit")) reads += 1;
+    };
+    page.on("request", onRequest);
+    await studio.button("Read again");
+    await shows("keys newest");
+    await entryCount("=== 100");
+    page.off("request", onRequest);
+    expect(reads).to.equal(1);
+    await studio.button("Older changes");
+    await entryCount("> 150");
   });
 });

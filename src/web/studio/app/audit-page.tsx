@@ -1,17 +1,20 @@
 /** Audit log of the app, newest first: who changed what, and when. It contains no values. */
-import { useInfiniteQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { ReadAudit } from "../documents.js";
 import { useNames } from "../people/people.js";
 import { describeAuditData, describeAuditType } from "../shared/audit-text.js";
 import { formatExactTime, formatTime } from "../shared/format.js";
+import { readFirstPageAgain } from "../shared/query-client.js";
 import type { PageProps } from "../shell/page-props.js";
 
 const PAGE = 100;
 
 /** Hook for the pages of the audit log. Entries that are written after the first page was read move the others, so pages may overlap. */
 function useAuditLog({ api, appId }: Pick<PageProps, "api" | "appId">) {
-  const { data, error, fetchNextPage, hasNextPage, refetch } = useInfiniteQuery({
-    queryKey: [ReadAudit, appId],
+  const client = useQueryClient();
+  const queryKey = [ReadAudit, appId];
+  const { data, error, fetchNextPage, hasNextPage } = useInfiniteQuery({
+    queryKey,
     // Each read again would read all loaded pages.
     refetchOnWindowFocus: false,
     queryFn: async ({ pageParam: offset }) => (await api.request(ReadAudit, { appId, limit: PAGE, offset })).audit,
@@ -25,16 +28,17 @@ function useAuditLog({ api, appId }: Pick<PageProps, "api" | "appId">) {
     ...new Map(data.pages.flatMap((page) => page.entries).map((entry) => [entry.id, entry])).values(),
   ];
   const total = data?.pages.at(-1)?.pagination.total ?? 0;
-  return { entries, total, error, fetchNextPage, hasNextPage, refetch };
+  const readAgain = () => readFirstPageAgain(client, queryKey);
+  return { entries, total, error, fetchNextPage, hasNextPage, readAgain };
 }
 
 export function AuditPage({ api, appId, actions }: PageProps) {
-  const { entries, total, error, fetchNextPage, hasNextPage, refetch } = useAuditLog({ api, appId });
+  const { entries, total, error, fetchNextPage, hasNextPage, readAgain } = useAuditLog({ api, appId });
   const nameOf = useNames(appId);
   return (
     <>
       <p className="row">
-        <button type="button" onClick={() => void refetch()}>
+        <button type="button" onClick={() => void readAgain()}>
           Read again
         </button>
         <span className="hint">{total} changes are stored.</span>

@@ -1,9 +1,10 @@
 /** Page of an organization's audit log, newest first: sign-ins, roles, invitations and accounts. Only owners and admins can open it. */
-import { useInfiniteQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { ListOrganizationPeople, ReadOrganizationAudit } from "../documents.js";
 import { describeAuditData, describeAuditType } from "../shared/audit-text.js";
 import { formatExactTime, formatTime } from "../shared/format.js";
+import { readFirstPageAgain } from "../shared/query-client.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { idOf } from "../shell/place.js";
@@ -20,8 +21,10 @@ interface LogProps extends Pick<PageProps, "api"> {
 
 /** Reads the log by a cursor, so that new entries do not move the loaded ones. */
 function useLog({ api, organizationId }: LogProps) {
-  return useInfiniteQuery({
-    queryKey: [ReadOrganizationAudit, organizationId],
+  const client = useQueryClient();
+  const queryKey = [ReadOrganizationAudit, organizationId];
+  const log = useInfiniteQuery({
+    queryKey,
     // Each read again would read all loaded pages.
     refetchOnWindowFocus: false,
     queryFn: async ({ pageParam: cursor }) =>
@@ -29,6 +32,7 @@ function useLog({ api, organizationId }: LogProps) {
     initialPageParam: null as string | null,
     getNextPageParam: ({ nextCursor }) => nextCursor,
   });
+  return { ...log, readAgain: () => readFirstPageAgain(client, queryKey) };
 }
 
 /** Names of the organization's members by their ID. Without names the log shows IDs. */
@@ -39,13 +43,13 @@ function useMembers(organizationId: number): (id: number) => string {
 }
 
 function AccessLog(props: LogProps) {
-  const { data, error, fetchNextPage, hasNextPage, refetch } = useLog(props);
+  const { data, error, fetchNextPage, hasNextPage, readAgain } = useLog(props);
   const nameOf = useMembers(props.organizationId);
   const entries = data?.pages.flatMap(({ items }) => items);
   return (
     <>
       <p className="row">
-        <button type="button" onClick={() => void refetch()}>
+        <button type="button" onClick={() => void readAgain()}>
           Read again
         </button>
       </p>

@@ -1,5 +1,5 @@
 /** Studio's cache of query results, one per session. The key of a result consists of the GraphQL document and its variables. */
-import { focusManager, QueryClient } from "@tanstack/react-query";
+import { focusManager, type InfiniteData, QueryClient, type QueryKey } from "@tanstack/react-query";
 import type { Document } from "../../document.js";
 import type { Api } from "./api.js";
 
@@ -30,4 +30,18 @@ export function createQueryClient(api: Api): QueryClient {
   });
   api.onReconnected(() => void client.invalidateQueries());
   return client;
+}
+
+/**
+ * Reads the first page of a log again and drops its other pages. The library would otherwise request each loaded page again, one after the
+ * other.
+ */
+export async function readFirstPageAgain(client: QueryClient, queryKey: QueryKey): Promise<void> {
+  // A page that is on its way would be added to the first page, and a gap would remain between the two.
+  await client.cancelQueries({ queryKey, exact: true });
+  client.setQueryData<InfiniteData<unknown>>(
+    queryKey,
+    (log) => log && { pages: log.pages.slice(0, 1), pageParams: log.pageParams.slice(0, 1) },
+  );
+  await client.invalidateQueries({ queryKey, exact: true });
 }
