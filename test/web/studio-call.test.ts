@@ -100,6 +100,21 @@ describe("the panel Call in Studio", () => {
     expect((await fetch((await address()).replace(":id", "7"), { method: "POST" })).status).to.equal(200);
   });
 
+  it("shows the replaced secret although a request arrived while it asked for confirmation", async () => {
+    const before = await address();
+    await studio.button("Replace the secret");
+    await page.waitForSelector("dialog[open]");
+    const url = before.replace(":id", "during-the-question");
+    expect((await fetch(url, { method: "POST" })).status).to.equal(200);
+    await page.waitForSelector(studio.withText("code", "POST called/during-the-question"));
+    await studio.button("Replace", "//dialog");
+    await page.waitForFunction(
+      `document.querySelector(".call-address code")?.textContent !== ${JSON.stringify(before)}`,
+    );
+    const { body } = await service.rest("GET", `/v3/apps/${service.appId}/actions/${id}`);
+    expect(await address()).to.equal(body.action.endpoints[0].url);
+  });
+
   it("counts the requests with a wrong signature, without their bodies", async () => {
     await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { __hook: "a signing secret" } });
     const auth = { type: "signature", scheme: "github", setting: "__hook" };

@@ -1,5 +1,5 @@
 /** Panel that shows how other programs call the action: its URLs with their secrets, examples to copy, and the latest requests. */
-import { keepPreviousData } from "@tanstack/react-query";
+import { keepPreviousData, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { serviceAddress } from "../../service-address.js";
 import { ReadCalls, RotateTriggerSecret } from "../documents.js";
@@ -32,13 +32,22 @@ type Trigger = Action["triggers"][number];
 const isHttpTrigger = ({ trigger }: Trigger): boolean => trigger === "http";
 
 /** Reads the URLs and the rejected requests after each save and after each new request. */
-const useActionCalls = (appId: number, { id, updatedAt }: Action, newest: number | undefined) =>
-  useResource({
+function useActionCalls(appId: number, { id, updatedAt }: Action, newest: number | undefined) {
+  const client = useQueryClient();
+  const { value, fault } = useResource({
     ...queryOf(ReadCalls, { appId, id }, `${updatedAt} ${newest}`),
     placeholderData: keepPreviousData,
     // The URLs contain secrets, which can be replaced.
     gcTime: 0,
   });
+  /** Reads again after any request: one may have arrived since the panel asked for confirmation. */
+  const reload = async () => {
+    const filter = { queryKey: [ReadCalls, { appId, id }] };
+    await client.cancelQueries(filter);
+    await client.invalidateQueries(filter);
+  };
+  return { value, fault, reload };
+}
 
 function CallExampleView({ name, curl, javascript }: CallExample) {
   return (
