@@ -79,14 +79,17 @@ for (const width of [390, 640]) {
       await page.waitForSelector(".code-editor .view-line");
       await fits();
       await studio.button("Log", '//*[@role="tablist"]');
-      await studio.button("Run ↓", '//*[@class="workspace-head"]');
-      await page.waitForFunction(`(() => {
-        const head = document.querySelector(".workspace-top").getBoundingClientRect();
-        const run = document.querySelector(".dock .panel button.primary").getBoundingClientRect();
-        const tab = document.querySelector("#dock [data-tab=Run]");
-        return tab === document.activeElement && run.top >= head.bottom && run.bottom <= innerHeight;
-      })()`);
-      await studio.button("Run", '//*[@role="tabpanel"]');
+      const inView = (selector: string) =>
+        page.waitForFunction(`(() => {
+          const head = document.querySelector(".workspace-top").getBoundingClientRect();
+          const { top, bottom } = document.querySelector(${JSON.stringify(selector)}).getBoundingClientRect();
+          return top >= head.bottom && bottom <= innerHeight;
+        })()`);
+      await studio.button("Publish", '//*[@class="workspace-head"]');
+      await inView("#dock [data-tab=Publish][aria-selected=true]");
+      await page.$eval(".workspace", (box) => box.scrollTo(0, 0));
+      await studio.button("Run", '//*[@class="workspace-head"]');
+      await inView("#dock [data-tab=Run][aria-selected=true]");
       await page.waitForSelector('.outcome[data-state="completed"]');
       await page.waitForSelector(".console li");
       await fits();

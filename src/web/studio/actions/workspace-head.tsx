@@ -69,9 +69,6 @@ export function WorkspaceHead({ editor, copy, back, showsFields, toggleFields }:
           <PanelRight size={ICON_PIXELS} aria-hidden />
         </button>
         <ForEditors>
-          <button type="button" className="narrow-only" title="Go down to the run" onClick={() => openDockPanel("Run")}>
-            Run ↓
-          </button>
           <button
             type="button"
             className="head-run with-icon"
