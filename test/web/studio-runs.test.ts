@@ -311,16 +311,15 @@ describe("runs in Studio", () => {
     await waitForRuns(runId);
   });
 
-  it("have rows of the right height when the screen is turned, and back", async () => {
-    const height = (pixels: number) =>
-      page.waitForFunction(
-        `[...document.querySelectorAll(".run-row")].every((row) => row.getBoundingClientRect().height === ${pixels})`,
+  it("have rows of the right height and a wide result when the screen is turned, and back", async () => {
+    for (const width of [1280, 768, 390, 1280]) {
+      const [rowPixels, resultPixels] = width > 700 ? [34, 240] : [58, 100];
+      await page.setViewport({ width, height: 800 });
+      await page.waitForFunction(
+        `[...document.querySelectorAll(".run-row")].every((row) => row.getBoundingClientRect().height === ${rowPixels} &&
+          row.querySelector(".end").clientWidth > ${resultPixels})`,
       );
-    await height(34);
-    await page.setViewport({ width: 390, height: 844 });
-    await height(58);
-    await page.setViewport({ width: 1280, height: 800 });
-    await height(34);
+    }
   });
 
   longTest("are loaded in thousands while scrolling, and only visible ones are drawn", async () => {

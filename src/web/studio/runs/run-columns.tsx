@@ -66,7 +66,7 @@ export const RUN_COLUMNS: readonly RunColumn[] = [
   {
     key: "action",
     head: "Action",
-    width: "minmax(90px, 200px)",
+    width: "minmax(90px, 2fr)",
     className: "run-name",
     isFixed: true,
     cell: (run, { appId, filters }) => <ActionLink {...{ run, appId, filters }} />,
@@ -90,8 +90,8 @@ export const RUN_COLUMNS: readonly RunColumn[] = [
   {
     key: "end",
     head: "Result or error",
-    // When space is short, the other columns become narrower first.
-    width: "minmax(132px, 1fr)",
+    // Two and a half times as wide as the action, because results and errors are longer than names.
+    width: "minmax(132px, 5fr)",
     className: "end",
     isFixed: true,
     cell: (run, { cancel }) => (
@@ -105,5 +105,7 @@ export const RUN_COLUMNS: readonly RunColumn[] = [
 
 /** Columns that are hidden unless the person shows them. */
 export const HIDDEN_BY_DEFAULT: readonly string[] = ["queued"];
+/** Columns that are also hidden in a window of a tablet's width, so that the result or the error has space. */
+export const HIDDEN_IN_MEDIUM_WINDOWS: readonly string[] = [...HIDDEN_BY_DEFAULT, "run", "trigger"];
 
 export const gridTemplate = (columns: readonly RunColumn[]): string => columns.map(({ width }) => width).join(" ");
