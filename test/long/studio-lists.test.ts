@@ -108,19 +108,4 @@ describe("Studio with a thousand actions and a long log", () => {
       return document.querySelector('.entry[data-index="60"]')?.textContent.includes("first");
     })()`);
   });
-
-  it("asks before an unsaved setting is left", async () => {
-    await studio.button("Settings");
-    await page.waitForSelector(".new-setting");
-    await studio.replace('input[aria-label="Key of the new setting"]', "half");
-    await studio.button("Runs", "//nav");
-    await page.waitForSelector("dialog[open]");
-    await studio.button("Cancel", "//dialog");
-    expect(
-      await page.$eval(
-        'input[aria-label="Key of the new setting"]',
-        (input) => (input as never as { value: string }).value,
-      ),
-    ).to.equal("half");
-  });
 });

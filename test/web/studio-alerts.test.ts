@@ -1,4 +1,4 @@
-/** Tests Studio's page of alerts. */
+/** Tests Studio's page of alerts, and that it asks before unsaved changes of alerts, notifications and settings are left. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -71,4 +71,23 @@ describe("alerts in Studio", function () {
       "nightly",
     );
   });
+
+  for (const [what, place, input] of [
+    ["notification", "notifications/new", field("Title")],
+    ["setting", "settings", 'input[aria-label="Key of the new setting"]'],
+  ] as const) {
+    it(`stays on an unsaved ${what} until the person discards it`, async () => {
+      const hash = `#/${service.appId}/${place}`;
+      await studio.open(`${service.appId}/${place}`);
+      await studio.replace(input, "half");
+      await studio.button("Home", "//nav");
+      await studio.button("Cancel", "//dialog");
+      await page.waitForSelector("dialog", { hidden: true });
+      expect(await page.evaluate("location.hash")).to.equal(hash);
+      expect(await page.$eval(input, (element) => (element as unknown as { value: string }).value)).to.equal("half");
+      await studio.button("Home", "//nav");
+      await studio.button("Discard changes", "//dialog");
+      await page.waitForSelector(".home .usage");
+    });
+  }
 });
