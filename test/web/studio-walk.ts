@@ -7,7 +7,7 @@ import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { VIEW_NAMES, type View } from "../../src/web/studio/shell/views.js";
 import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
-import { createAccounts, signedInPerson } from "../harness/people.js";
+import { createAccounts, PASSPHRASE, signedInPerson } from "../harness/people.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
@@ -45,6 +45,11 @@ const READ_SHAPE = `(() => {
     .map((element) => [element.tagName, element.className, element.role, element.ariaInvalid, element.ariaCurrent, element.disabled].join());
   return kinds.filter((kind, at) => kind !== kinds[at - 1]).join(";");
 })()`;
+
+/** Code for the page: sends a request with a JSON body, and fails if the service rejects it. */
+const sendJson = (method: string, path: string, body: object) => `fetch(${JSON.stringify(path)}, {
+  method: "${method}", headers: { "content-type": "application/json" }, body: ${JSON.stringify(JSON.stringify(body))},
+}).then(async (answer) => { if (!answer.ok) throw new Error(await answer.text()); })`;
 
 /** @returns the faults of the screen, as texts */
 async function findScreenFaults(page: Page): Promise<string[]> {
@@ -171,6 +176,16 @@ export function walkStudio({ width, theme }: WalkOptions): void {
       expect(watch.errors).to.deep.equal([]);
     });
 
+    it("has no accessibility error of axe while the connection is lost", async () => {
+      await studio.open(`${service.appId}/runs`);
+      await settle(page);
+      await page.setOfflineMode(true);
+      await page.waitForSelector(".connection:not(:empty)");
+      expect(await findScreenFaults(page)).to.deep.equal([]);
+      await page.setOfflineMode(false);
+      await page.waitForSelector(".connection:empty");
+    });
+
     it("has no accessibility error of axe in the dialog of an ended session", async () => {
       await createAccounts(service).sessions.endAll(person.user.id);
       // Another instance ended the session, so the service learns of it by a notification.
@@ -188,5 +203,28 @@ export function walkStudio({ width, theme }: WalkOptions): void {
         expect(await findScreenFaults(page)).to.deep.equal([]);
       });
     }
+
+    it("has no accessibility error of axe on the page that finishes an account", async () => {
+      const { token } = await createAccounts(service).accounts.setupLink();
+      const body = { token, firstName: "Grace", lastName: "Hopper", email: "grace@example.com" };
+      await page.evaluate(sendJson("POST", "/v1/auth/setup", body));
+      await page.goto(`${service.url}/studio`);
+      await page.waitForSelector(studio.withText("h2", "Choose how you sign in"));
+      await loadAxe();
+      expect(await findScreenFaults(page)).to.deep.equal([]);
+    });
+
+    it("has no accessibility error of axe without an app, for an administrator and for another person", async () => {
+      await page.evaluate(sendJson("PUT", "/v1/auth/account", { passphrase: PASSPHRASE }));
+      await service.db.query("DELETE FROM app");
+      for (const isAdministrator of [true, false]) {
+        await service.db.query("UPDATE person SET is_administrator = $1", [isAdministrator]);
+        await page.goto(`${service.url}/studio`);
+        await page.waitForSelector(studio.withText("h1", "No app"));
+        expect((await page.$(".welcome form")) !== null).to.equal(isAdministrator);
+        await loadAxe();
+        expect(await findScreenFaults(page)).to.deep.equal([]);
+      }
+    });
   });
 }
