@@ -137,7 +137,7 @@ describe("the frame of Studio", () => {
       await page.focus(place);
       await studio.press("k");
       await focused(".palette input");
-      await page.keyboard.type("open");
+      await page.keyboard.sendCharacter("open");
       await page.keyboard.press("Escape");
       await page.waitForSelector("dialog", { hidden: true });
       await focused(place);
@@ -161,14 +161,14 @@ describe("the frame of Studio", () => {
   it("runs with Ctrl+K every command of the page, found by its words", async () => {
     await studio.press("k");
     await focused(".palette input");
-    await page.keyboard.type("open slow");
+    await page.keyboard.sendCharacter("open slow");
     await page.waitForFunction('document.querySelector(".palette [role=option] .grow")?.textContent === "Open slow"');
     await page.keyboard.press("Enter");
     await title("slow · First app · Studio");
     await page.waitForSelector(".payload .primary:enabled");
     await studio.press("k");
     await focused(".palette input");
-    await page.keyboard.type("run this");
+    await page.keyboard.sendCharacter("run this");
     await page.keyboard.press("Enter");
     await page.waitForSelector(studio.withText("button[not(@disabled)]", "Cancel the run"));
     await studio.press("k");
@@ -189,7 +189,7 @@ describe("the frame of Studio", () => {
       );
     await studio.press("k");
     await focused(".palette input");
-    await page.keyboard.type("ledger");
+    await page.keyboard.sendCharacter("ledger");
     await Promise.all([option("Table Ledger"), option("Setting ledgerColour")]);
     await studio.replace(".palette input", "12");
     await option("Open run 12");
