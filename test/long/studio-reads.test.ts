@@ -51,7 +51,7 @@ describe("data that Studio has read before", () => {
   async function make(name: string): Promise<void> {
     isHolding = false;
     await other.replace('[aria-label="Name of the new token"]', name);
-    await other.button("Make a token");
+    await other.button("Create token");
     await shows(name);
   }
 

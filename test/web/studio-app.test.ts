@@ -108,7 +108,7 @@ describe("Studio's pages of an app", () => {
   it("creates a token whose secret is shown once, and ends it at once", async () => {
     await part("Tokens");
     await studio.replace('[aria-label="Name of the new token"]', "the till");
-    await studio.button("Make a token");
+    await studio.button("Create token");
     const token = (await studio.textOf(".secret-once code"))!;
     expect((await service.rest("GET", app("/settings"), { as: token })).http).to.equal(200);
     const { body } = await service.rest("GET", app("/tokens"), { as: "admin" });
@@ -128,7 +128,7 @@ describe("Studio's pages of an app", () => {
     await studio.replace('[aria-label="Name of the new token"]', "the shop");
     await (await page.waitForSelector("::-p-xpath(//label[b='read']/input)"))!.click();
     await (await page.waitForSelector("::-p-xpath(//label[b='data']/input)"))!.click();
-    await studio.button("Make a token");
+    await studio.button("Create token");
     const token = (await studio.textOf(".secret-once code"))!;
     await studio.button("Done");
     expect((await service.rest("GET", app("/data-sources"), { as: token })).http).to.equal(200);
@@ -379,7 +379,7 @@ describe("Studio's pages of an app", () => {
   it("lists the apps with their state, and creates one", async () => {
     await studio.open("apps");
     await studio.replace('[aria-label="Name of the new app"]', "A second app");
-    await studio.button("Make an app");
+    await studio.button("Create app");
     await page.waitForFunction('document.title === "Actions · A second app · Studio"');
     await page.goBack();
     await page.waitForSelector(studio.withText("a", "A second app"));

@@ -74,16 +74,16 @@ describe("Studio's page of data sources", () => {
     expect(await page.$$eval(".data-import td.fault", (all) => all.map((cell) => cell.textContent))).to.deep.equal([
       ...["A", "A", "B"],
     ]);
-    await studio.button("Make it from this file");
+    await studio.button("Create from this file");
     await page.waitForSelector(
       "::-p-xpath(//*[@role='alert'][starts-with(., 'row 2 of the file: \"Row\" must be a date such as')])",
     );
     await page.select('select[aria-label="Type of Row"]', "text");
     await page.select('select[aria-label="Type of Seat"]', "text");
     expect(await page.$eval(".data-import select", (field) => field.selectedOptions[0]!.textContent)).to.equal(
-      "detected: commas",
+      "Detected: commas",
     );
-    await studio.button("Make it from this file");
+    await studio.button("Create from this file");
     await rows(6);
     expect((await cells()).sort()).to.deep.equal(["A|1", "A|2", "B|1"]);
   });

@@ -37,7 +37,7 @@ export function NewApp({ api, go, reloadApps }: NewAppProps) {
           />
         </label>
         <button type="submit" className="primary" disabled={name.trim() === ""}>
-          Make an app
+          Create app
         </button>
       </p>
       <p className="fault" role="alert">

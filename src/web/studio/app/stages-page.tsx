@@ -14,10 +14,10 @@ const ItemDiff = lazy(async () => ({ default: (await import("./item-diff.js")).I
 
 /** Hours after which a new stage is deleted; 0 if it is permanent. */
 const STAGE_LIFETIMES: readonly [hours: number, label: string][] = [
-  [0, "stays"],
-  [24, "preview, deleted after a day"],
-  [168, "preview, deleted after a week"],
-  [744, "preview, deleted after 31 days"],
+  [0, "Permanent"],
+  [24, "Preview, deleted after a day"],
+  [168, "Preview, deleted after a week"],
+  [744, "Preview, deleted after 31 days"],
 ];
 
 const labelOf = ({ name, appName }: Stage): string => name ?? appName;

@@ -9,9 +9,9 @@ import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 
 const KIND_LABELS: Record<TokenKind, string> = {
-  api: "for programs",
-  viewer: "for pages under test: drafts",
-  live: "for the app's pages: live versions",
+  api: "API: for programs",
+  viewer: "Viewer: for pages under test: drafts",
+  live: "Live: for the app's pages: live versions",
 };
 
 const SCOPE_TEXTS: Readonly<Record<TokenScope, string>> = {
@@ -40,7 +40,10 @@ interface NewTokenProps {
 function ScopeChoice({ chosen, choose }: { chosen: readonly TokenScope[]; choose: (scopes: TokenScope[]) => void }) {
   return (
     <fieldset className="scopes">
-      <legend>Scopes; without one: settings, log events, reading logs and runs</legend>
+      <legend>Scopes</legend>
+      <p className="hint">
+        Without a scope, the token can read and write settings and log events, and read logs and runs.
+      </p>
       {(Object.keys(SCOPE_TEXTS) as TokenScope[]).map((scope) => (
         <label key={scope} className="check">
           <input
@@ -50,7 +53,7 @@ function ScopeChoice({ chosen, choose }: { chosen: readonly TokenScope[]; choose
               choose(target.checked ? [...chosen, scope] : chosen.filter((other) => other !== scope))
             }
           />
-          <b>{scope}</b> <span className="hint">{SCOPE_TEXTS[scope]}</span>
+          <b className="scope-name">{scope}</b> <span className="hint">{SCOPE_TEXTS[scope]}</span>
         </label>
       ))}
     </fieldset>
@@ -76,7 +79,7 @@ function NewToken({ busy, create }: NewTokenProps) {
           <select value={kind} onChange={(event) => setKind(event.target.value as TokenKind)}>
             {(Object.keys(KIND_LABELS) as TokenKind[]).map((tokenKind) => (
               <option key={tokenKind} value={tokenKind}>
-                {tokenKind}, {KIND_LABELS[tokenKind]}
+                {KIND_LABELS[tokenKind]}
               </option>
             ))}
           </select>
@@ -96,16 +99,16 @@ function NewToken({ busy, create }: NewTokenProps) {
           <select value={days} onChange={(event) => setDays(Number(event.target.value))}>
             {EXPIRY_DAYS.map((expiryDays) => (
               <option key={expiryDays} value={expiryDays}>
-                {expiryDays === 0 ? "never" : `in ${expiryDays} days`}
+                {expiryDays === 0 ? "Never" : `In ${expiryDays} days`}
               </option>
             ))}
           </select>
         </label>
-        <button type="submit" className="primary" disabled={busy}>
-          Make a token
-        </button>
       </div>
       {kind === "api" && <ScopeChoice chosen={scopes} choose={setScopes} />}
+      <button type="submit" className="primary" disabled={busy}>
+        Create token
+      </button>
     </form>
   );
 }

@@ -134,10 +134,10 @@ export function AccessTrial(props: AccessTrialProps) {
               setUserId("");
             }}
           >
-            <option value="">an anonymous visitor</option>
+            <option value="">An anonymous visitor</option>
             {sources.map(({ id, name }) => (
               <option key={id} value={id}>
-                a user of {name}
+                A user of {name}
               </option>
             ))}
           </select>
@@ -152,7 +152,7 @@ export function AccessTrial(props: AccessTrialProps) {
               onChange={(event) => setWords(event.target.value)}
             />
             <select aria-label="The user" value={userId} onChange={(event) => setUserId(event.target.value)}>
-              <option value="">choose</option>
+              <option value="">Choose a user…</option>
               {users.map((user) => (
                 <option key={user.id} value={user.id}>
                   {userTitle(user)}

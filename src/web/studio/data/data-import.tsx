@@ -3,6 +3,7 @@ import { useRef, useState } from "react";
 import type { CellType } from "../../../rules/csv-types.js";
 import { serviceAddress } from "../../service-address.js";
 import { fetchSignedIn } from "../accounts/renewal.js";
+import { capitalize } from "../shared/format.js";
 import { CELL_TYPE_LABELS, type ColumnTypes, type CsvPreview, PreviewTable, readPreview } from "./import-preview.js";
 
 const DELIMITER_NAMES: readonly (readonly [string, string])[] = [
@@ -54,7 +55,7 @@ interface DelimiterFieldProps {
 }
 
 function DelimiterField({ preview, chosen, choose }: DelimiterFieldProps) {
-  const detected = chosen === null ? `detected: ${delimiterName(preview.delimiter)}` : "detect";
+  const detected = chosen === null ? `Detected: ${delimiterName(preview.delimiter)}` : "Detect";
   return (
     <label>
       Cells are separated by{" "}
@@ -62,7 +63,7 @@ function DelimiterField({ preview, chosen, choose }: DelimiterFieldProps) {
         <option value="">{detected}</option>
         {DELIMITER_NAMES.map(([character, name]) => (
           <option key={name} value={character}>
-            {name}
+            {capitalize(name)}
           </option>
         ))}
       </select>

@@ -162,7 +162,7 @@ function NewDataSource({
           {name.trim() === "" ? "With a name, you can also create it from a file." : "or from a file:"}
         </span>
       </p>
-      {name.trim() !== "" && <DataImport action="Make it from this file" mayAppend={false} importFile={take} />}
+      {name.trim() !== "" && <DataImport action="Create from this file" mayAppend={false} importFile={take} />}
     </section>
   );
 }

@@ -7,10 +7,10 @@ const PREVIEW_BYTES = 4 * SAMPLE_CHARACTERS;
 const PREVIEW_ROWS = 5;
 
 export const CELL_TYPE_LABELS: Readonly<Record<CellType, string>> = {
-  text: "text",
-  number: "number",
-  boolean: "yes/no",
-  date: "date",
+  text: "Text",
+  number: "Number",
+  boolean: "Yes/no",
+  date: "Date",
 };
 
 export type ColumnTypes = Readonly<Record<string, CellType>>;

@@ -64,32 +64,37 @@ function PublicationFields({
   change: (part: Partial<NotificationDraft>) => void;
 }) {
   return (
-    <div className="row">
-      <select
-        aria-label="When"
-        className="when"
-        value={draft.when}
-        onChange={(event) => change({ when: event.target.value as PublicationTime })}
-      >
-        {PUBLICATION_OPTIONS.map(([name, label]) => (
-          <option key={name} value={name}>
-            {label}
-          </option>
-        ))}
-      </select>
-      {draft.when === "scheduled" && (
-        <input
-          aria-label="Moment"
+    <div className="field">
+      <span className="field-label" aria-hidden="true">
+        When
+      </span>
+      <div className="row">
+        <select
+          aria-label="When"
           className="when"
-          type="datetime-local"
-          value={draft.orderAt}
-          onChange={(event) => change({ orderAt: event.target.value })}
-        />
-      )}
-      <label className="check">
-        <input type="checkbox" checked={draft.push} onChange={(event) => change({ push: event.target.checked })} />
-        Also send to devices (Web Push)
-      </label>
+          value={draft.when}
+          onChange={(event) => change({ when: event.target.value as PublicationTime })}
+        >
+          {PUBLICATION_OPTIONS.map(([name, label]) => (
+            <option key={name} value={name}>
+              {label}
+            </option>
+          ))}
+        </select>
+        {draft.when === "scheduled" && (
+          <input
+            aria-label="Moment"
+            className="when"
+            type="datetime-local"
+            value={draft.orderAt}
+            onChange={(event) => change({ orderAt: event.target.value })}
+          />
+        )}
+        <label className="check">
+          <input type="checkbox" checked={draft.push} onChange={(event) => change({ push: event.target.checked })} />
+          Also send to devices (Web Push)
+        </label>
+      </div>
     </div>
   );
 }

@@ -1,8 +1,10 @@
 /** Page of the app's outbox: lists messages with their states, shows the open one, and has the forms of e-mail and SMS delivery. */
+
 import { useQueryClient } from "@tanstack/react-query";
+import Settings from "lucide-react/icons/settings";
 import { useEffect } from "react";
 import { ReadMessage } from "../documents.js";
-import { formatExactTime, formatTime } from "../shared/format.js";
+import { capitalize, formatExactTime, formatTime } from "../shared/format.js";
 import type { MessageDecision, MessageStatus, MessageSummary } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
@@ -11,6 +13,8 @@ import type { Channel } from "./delivery-draft.js";
 import { DeliveryForm } from "./delivery-form.js";
 import { MessageReader } from "./message-reader.js";
 import { useOutbox } from "./use-outbox.js";
+
+const ICON_PIXELS = 14;
 
 const MESSAGE_STATUSES: MessageStatus[] = [
   "kept",
@@ -86,17 +90,19 @@ export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: 
               value={status ?? ""}
               onChange={({ target }) => go({ query: target.value === "" ? {} : { status: target.value } })}
             >
-              <option value="">every status</option>
+              <option value="">All statuses</option>
               {MESSAGE_STATUSES.map((status) => (
-                <option key={status}>{status}</option>
+                <option key={status} value={status}>
+                  {capitalize(status)}
+                </option>
               ))}
             </select>
           </label>
-          <a className="button" href={hrefOf({ appId, view: "outbox", item: "email" })}>
-            E-mail
+          <a className="button with-icon" title="Set up e-mail" href={hrefOf({ appId, view: "outbox", item: "email" })}>
+            <Settings size={ICON_PIXELS} aria-hidden /> E-mail
           </a>
-          <a className="button" href={hrefOf({ appId, view: "outbox", item: "sms" })}>
-            SMS
+          <a className="button with-icon" title="Set up SMS" href={hrefOf({ appId, view: "outbox", item: "sms" })}>
+            <Settings size={ICON_PIXELS} aria-hidden /> SMS
           </a>
         </div>
         <p className="fault" role="alert">

@@ -13,7 +13,7 @@ import {
   SetAppMember,
   SetOrganizationMember,
 } from "../documents.js";
-import { formatAge, formatExactTime } from "../shared/format.js";
+import { capitalize, formatAge, formatExactTime } from "../shared/format.js";
 import type { Invitation, Member } from "../shared/model.js";
 import { SecretOnce } from "../shared/secret-once.js";
 import { type Resource, useResource } from "../shared/use-resource.js";
@@ -81,7 +81,7 @@ function RoleChoice({
       >
         {(roles.includes(value) ? roles : [value]).map((role) => (
           <option key={role} value={role}>
-            {role}
+            {capitalize(role)}
           </option>
         ))}
       </select>
@@ -124,7 +124,7 @@ function InviteForm({
         <select value={role} onChange={(event) => setRole(event.target.value as Role)}>
           {grantableRoles(callerRole).map((role) => (
             <option key={role} value={role}>
-              {role}: {ROLE_NAMES[role]}
+              {capitalize(role)}: {ROLE_NAMES[role]}
             </option>
           ))}
         </select>

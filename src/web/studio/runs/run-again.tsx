@@ -70,7 +70,7 @@ export function RunAgain({ api, appId, run, go, confirm }: RunAgainProps) {
         value={text ?? was}
         onChange={(event) => setText(event.target.value)}
       />
-      <label htmlFor="again-target">By</label>
+      <label htmlFor="again-target">Version</label>
       <div className="row">
         <select
           id="again-target"
@@ -78,14 +78,14 @@ export function RunAgain({ api, appId, run, go, confirm }: RunAgainProps) {
           onFocus={want}
           onChange={(event) => setTarget(event.target.value as Target)}
         >
-          <option value="master">the draft</option>
-          <option value="production">the live copy</option>
+          <option value="master">Draft</option>
+          <option value="production">Live version</option>
           {!isKnownVersion && target !== "master" && target !== "production" && (
-            <option value={target}>version {target}</option>
+            <option value={target}>Version {target}</option>
           )}
           {versions.map(({ id, createdAt, name }) => (
             <option key={id} value={id}>
-              version {id} of {formatExactTime(createdAt)}: {name}
+              Version {id} of {formatExactTime(createdAt)}: {name}
             </option>
           ))}
         </select>
@@ -101,7 +101,7 @@ export function RunAgain({ api, appId, run, go, confirm }: RunAgainProps) {
 }
 
 const LIVE = {
-  title: "Run the live copy?",
+  title: "Run the live version?",
   text: "It does again what it does for the app's users: it may write, charge or send.",
-  yes: "Run the live copy",
+  yes: "Run the live version",
 };

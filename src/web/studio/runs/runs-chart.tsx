@@ -2,7 +2,7 @@
 import "uplot/dist/uPlot.min.css";
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
-import { formatDuration, formatExactTime } from "../shared/format.js";
+import { formatCount, formatDuration, formatExactTime } from "../shared/format.js";
 import type { RunStatistics } from "../shared/model.js";
 
 const HOUR_SECONDS = 3_600;
@@ -167,7 +167,8 @@ function StatisticsTable({ statistics: { by, periods } }: { statistics: RunStati
 function summaryText({ periods }: RunStatistics): string {
   const sumOf = (of: (row: StatisticsRow) => number) => periods.reduce((all, row) => all + of(row), 0);
   const [runs, failed, skipped] = [sumOf((row) => row.runs), sumOf((row) => row.failed), sumOf((row) => row.skipped)];
-  return `${runs} ${runs === 1 ? "run" : "runs"}, ${failed} failed, ${skipped} ${skipped === 1 ? "tick" : "ticks"} skipped`;
+  const skippedText = skipped === 0 ? "" : `, ${formatCount(skipped, "scheduled run", "scheduled runs")} skipped`;
+  return `${runs} ${runs === 1 ? "run" : "runs"}, ${failed} failed${skippedText}`;
 }
 
 export function RunsChart({ statistics, label }: { statistics: RunStatistics; label: string }) {

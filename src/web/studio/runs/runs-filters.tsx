@@ -1,6 +1,7 @@
 /** Filters of the list of runs. The URL contains each filter. */
 import { useEffect, useState } from "react";
 import type { TriggerType } from "../../../data/action-types.js";
+import { capitalize } from "../shared/format.js";
 import type { ActionList } from "../shared/model.js";
 import { TRIGGER_WORDS, VERSION_WORDS } from "./run-words.js";
 import { RANGES, RUN_STATES, type RunsQuery, TRIGGER_TYPES, VERSION_KINDS } from "./runs-query.js";
@@ -74,7 +75,7 @@ export function RunsFilters({ query, list, change, setSearch, clear }: RunsFilte
   const { typed, setTyped } = useTypedSearch(query.search ?? "", setSearch);
   const names = (list?.actions ?? []).map(({ id, name }): [string, string] => [String(id), name]);
   const isListed = query.action === undefined || names.some(([id]) => id === query.action);
-  const actions: [string, string][] = isListed ? names : [[query.action!, `action ${query.action}`], ...names];
+  const actions: [string, string][] = isListed ? names : [[query.action!, `Action ${query.action}`], ...names];
   return (
     <search className="row runs-filters">
       <input
@@ -87,37 +88,37 @@ export function RunsFilters({ query, list, change, setSearch, clear }: RunsFilte
       />
       <FilterSelect
         label="Action"
-        all="all actions"
+        all="All actions"
         value={query.action}
         options={actions}
         choose={(action) => change({ action })}
       />
       <FilterSelect
         label="State"
-        all="any state"
+        all="Any state"
         value={query.state}
-        options={RUN_STATES.map((state) => [state, state])}
+        options={RUN_STATES.map((state) => [state, capitalize(state)])}
         choose={(state) => change({ state })}
       />
       <FilterSelect
         label="Trigger"
-        all="any trigger"
+        all="Any trigger"
         value={query.trigger}
-        options={TRIGGER_TYPES.map((trigger) => [trigger, triggerLabel(trigger)])}
+        options={TRIGGER_TYPES.map((trigger) => [trigger, capitalize(triggerLabel(trigger))])}
         choose={(trigger) => change({ trigger })}
       />
       <FilterSelect
         label="Copy"
-        all="draft and live"
+        all="Draft and live"
         value={query.copy}
-        options={VERSION_KINDS.map((copy) => [copy, VERSION_WORDS[copy]])}
+        options={VERSION_KINDS.map((copy) => [copy, capitalize(VERSION_WORDS[copy])])}
         choose={(copy) => change({ copy })}
       />
       <FilterSelect
         label="Time"
-        all="any time"
+        all="Any time"
         value={query.range}
-        options={Object.entries(RANGES).map(([range, { label }]) => [range, label])}
+        options={Object.entries(RANGES).map(([range, { label }]) => [range, capitalize(label)])}
         choose={(range) => change({ range })}
       />
       {query.person !== undefined && (

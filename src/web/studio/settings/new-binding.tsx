@@ -3,6 +3,7 @@
  * it.
  */
 import { type FormEvent, type HTMLProps, useState } from "react";
+import { capitalize } from "../shared/format.js";
 
 export const BINDING_PLACES: Record<string, string> = {
   header: "as a header",
@@ -12,7 +13,7 @@ export const BINDING_PLACES: Record<string, string> = {
   oauth2: "as an OAuth 2 token",
 };
 
-const OAUTH_GRANTS = { client_credentials: "client credentials", refresh_token: "refresh token" };
+const OAUTH_GRANTS = { client_credentials: "Client credentials", refresh_token: "Refresh token" };
 
 const EMPTY_BINDING = {
   ...{ key: "", origin: "", in: "header", name: "", format: "", value: "", sealed: false },
@@ -93,7 +94,7 @@ export function NewBinding({ busy, add }: NewBindingProps) {
         <select name="in" value={place} onChange={(event) => changeBinding({ in: event.target.value })}>
           {Object.entries(BINDING_PLACES).map(([place, label]) => (
             <option key={place} value={place}>
-              {label}
+              {capitalize(label)}
             </option>
           ))}
         </select>

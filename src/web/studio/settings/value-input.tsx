@@ -42,6 +42,7 @@ export function ValueInput({ label, value, onChange, secret = false, fault, faul
         <textarea
           {...inputAttributes}
           className="mono"
+          placeholder="value"
           rows={rows}
           value={text}
           onChange={(event) => onChange({ plain, text: event.target.value })}

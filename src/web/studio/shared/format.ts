@@ -26,6 +26,9 @@ export function formatAge(iso: string): string {
   return unit ? relativeFormat.format(Math.round(seconds / unit[1]), unit[0]) : "just now";
 }
 
+/** Returns a text with a capital first letter, as the labels of options, buttons and columns have. */
+export const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
 /** Returns a number with its noun. */
 export const formatCount = (count: number, singular: string, plural: string): string =>
   `${count.toLocaleString("en")} ${count === 1 ? singular : plural}`;

@@ -12,9 +12,9 @@ export interface TypedValue {
 }
 
 export const VALUE_KINDS: readonly (readonly [ValueKind, string])[] = [
-  ["string", "text"],
-  ["number", "number"],
-  ["boolean", "yes/no"],
+  ["string", "Text"],
+  ["number", "Number"],
+  ["boolean", "Yes/no"],
 ];
 
 export const isScalarValue = (value: unknown): value is ScalarValue =>

@@ -29,8 +29,8 @@ export function ValueFields({ value, kind, number, isText = false, put }: ValueF
       )}
       {kind === "boolean" ? (
         <select aria-label={`Value ${number}`} value={value} onChange={({ target }) => put({ value: target.value })}>
-          <option value="true">yes</option>
-          <option value="false">no</option>
+          <option value="true">Yes</option>
+          <option value="false">No</option>
         </select>
       ) : (
         <input
