@@ -6,13 +6,16 @@ import { fileURLToPath } from "node:url";
 
 const NODE_MAJOR = 24;
 const program = fileURLToPath(new URL("../dist/src/cli/svc/main.js", import.meta.url));
-const ownNode = fileURLToPath(new URL("../node_modules/.bin/node", import.meta.url));
+// In a checkout, or beside the installed package.
+const ownNode = ["../node_modules/.bin/node", "../../.bin/node"]
+  .map((path) => fileURLToPath(new URL(path, import.meta.url)))
+  .find(existsSync);
 
 if (!existsSync(program)) {
   console.error("error svc is not built; run `npm run build` in its folder");
   process.exit(1);
 }
-if (Number(process.versions.node.split(".")[0]) >= NODE_MAJOR || !existsSync(ownNode)) {
+if (Number(process.versions.node.split(".")[0]) >= NODE_MAJOR || ownNode === undefined) {
   const { runProgram } = await import(new URL("../dist/src/cli/svc/main.js", import.meta.url));
   await runProgram(process);
 } else {

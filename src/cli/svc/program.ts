@@ -1,6 +1,7 @@
 /** Defines the commands of `svc` and their options, and converts results and failures to output and exit codes. */
 import { Command, CommanderError } from "commander";
 import { ProjectFault } from "../../engine/bundler/fault.js";
+import { serviceVersion } from "../../version.js";
 import { addCheck } from "./commands/check.js";
 import { addData } from "./commands/data.js";
 import { addDevelop } from "./commands/develop.js";
@@ -27,6 +28,7 @@ export function createProgram(surroundings: Surroundings, onExit: (code: number)
   const program = new Command("svc");
   program
     .description("Develops an app of Svc App Actions from a folder.")
+    .version(serviceVersion(), "--version", "print the version")
     .option("--json", "print one JSON document and nothing else")
     .option("--yes", "ask nothing")
     .exitOverride()
