@@ -152,13 +152,22 @@ describe("a package that is bundled", () => {
   });
 
   it("uses the memory of its process and of the child processes", async () => {
-    const child = spawn(process.execPath, ["-e", "process.stdin.resume(); console.log(1)"]);
-    await once(child.stdout, "data");
-    const [own, theirs] = [process.memoryUsage.rss(), await memoryOf(child.pid!)];
-    expect(theirs).to.be.above(20 * 2 ** 20);
-    expect(await memoryOf(process.pid)).to.be.within(own + theirs - 20 * 2 ** 20, own + theirs + 200 * 2 ** 20);
-    child.kill("SIGKILL");
-    await once(child, "close");
+    const waiting = "process.stdin.resume(); console.log(1)";
+    const code = `const child = require("node:child_process").spawn(process.execPath, ["-e", ${JSON.stringify(waiting)}], {
+      stdio: ["inherit", "pipe", "inherit"],
+    });
+    child.stdout.once("data", () => console.log(child.pid));`;
+    const parent = spawn(process.execPath, ["-e", code], { stdio: ["pipe", "pipe", "inherit"] });
+    try {
+      const [output] = await once(parent.stdout, "data");
+      const ofChild = await memoryOf(Number(output));
+      expect(ofChild).to.be.above(20 * 2 ** 20);
+      expect(await memoryOf(parent.pid!)).to.be.within(ofChild + 20 * 2 ** 20, ofChild + 200 * 2 ** 20);
+    } finally {
+      // The child ends with its input, and the parent after the child.
+      parent.stdin.end();
+      await once(parent, "close");
+    }
   });
 });
 
