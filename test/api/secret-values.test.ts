@@ -1,4 +1,5 @@
 /** Tests secret bindings: responses that contain the value, and sealed keys. */
+import { gzipSync } from "node:zlib";
 import { expect } from "chai";
 import { sampleOf } from "../harness/samples.js";
 import type { TestService } from "../harness/service.js";
@@ -46,6 +47,35 @@ describe("values of secret bindings", () => {
       const { runId } = await bound.run(REQUEST_CODE, { options: { auth: "__key" } });
       const { lines } = (await service.rest("GET", `/v3/apps/${service.appId}/runs/${runId}/console`)).body;
       expect(JSON.stringify(lines)).to.include("held the value of the setting __key").and.not.include(SECRET);
+    });
+
+    it("are removed as a whole if the value has several forms, and only the value if it is plain text", async () => {
+      const wide = Buffer.from(SECRET, "utf16le");
+      const packed = gzipSync(SECRET);
+      // The header of gzip can contain the name of a file, as plain text.
+      const named = Buffer.concat([
+        Buffer.from([...packed.subarray(0, 3), 8, ...packed.subarray(4, 10)]),
+        Buffer.from(`${SECRET}\0`),
+        packed.subarray(10),
+      ]);
+      const text = (charset: string) => ({ "content-type": `text/plain; charset=${charset}` });
+      const KEY = "«__key»";
+      const cases: [body: Buffer, expected: string, headers?: Record<string, string>][] = [
+        [Buffer.concat([Buffer.from(`${SECRET} `), wide]), KEY],
+        [Buffer.concat([Buffer.from(`${SECRET}!!`), wide]), KEY, text("latin1")],
+        [Buffer.concat([Buffer.from(`${SECRET} `), Buffer.from(wide).swap16()]), KEY],
+        [Buffer.concat([wide, Buffer.from(SECRET)]), KEY, text("utf-16le")],
+        [named, KEY],
+        [named, KEY, text("latin1")],
+        [Buffer.from(`ü ${SECRET}`), `ü ${KEY}`],
+        [Buffer.from(`ü ${SECRET}`, "latin1"), `ü ${KEY}`, text("latin1")],
+        [Buffer.from(`ü ${SECRET}`, "utf16le"), `ü ${KEY}`, text("utf-16le")],
+      ];
+      for (const [at, [body, expected, headers]] of cases.entries()) {
+        bound.answer = (_request, response) => response.writeHead(200, headers).end(body);
+        const { result, error } = await bound.run(REQUEST_CODE, { options: { auth: "__key" } });
+        expect(result?.body, `${at}: ${error}`).to.equal(expected);
+      }
     });
 
     it("do not change other responses", async () => {

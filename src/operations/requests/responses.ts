@@ -53,6 +53,8 @@ const COMPRESSED_FORMATS: readonly CompressedFormat[] = [
 
 const UTF8 = "utf-8";
 const UTF8_DECODER = new TextDecoder(UTF8);
+/** Encodings whose bytes can be restored from the text, unless the body was not valid in them. */
+const EXACT_ENCODINGS = ["utf8", "utf16le", "latin1"] as const;
 
 /** Returns the body as text, by the charset of its Content-Type. @throws OutgoingError UNSUPPORTED */
 export function textOfResponse({ headers, body, origin }: OutgoingResponse): string {
@@ -65,20 +67,25 @@ export function textOfResponse({ headers, body, origin }: OutgoingResponse): str
   }
 }
 
-/** Returns different texts that code could decode from the bytes: in other charsets, and from a compressed body without Content-Encoding. */
-async function decompressedTexts(body: Buffer): Promise<Iterable<string>> {
-  const plainReadings = (bytes: Buffer) => [bytes.toString("utf8"), bytes.toString("latin1")];
-  const wideReadings = (bytes: Buffer) => {
-    const evenBytes = bytes.subarray(0, bytes.length & ~1);
-    return [evenBytes.toString("utf16le"), Buffer.from(evenBytes).swap16().toString("utf16le")];
-  };
-  // The readings of ASCII text in one-byte charsets are the same.
-  const readings = new Set([
+const plainReadings = (bytes: Buffer): string[] => [bytes.toString("utf8"), bytes.toString("latin1")];
+
+function wideReadings(bytes: Buffer): string[] {
+  const evenBytes = bytes.subarray(0, bytes.length & ~1);
+  return [evenBytes.toString("utf16le"), Buffer.from(evenBytes).swap16().toString("utf16le")];
+}
+
+/** Returns different texts that code could decode from the bytes in other charsets. The readings of ASCII text in one-byte charsets are the same. */
+const decodedTexts = (body: Buffer): Set<string> =>
+  new Set([
     ...plainReadings(body),
     ...wideReadings(body),
     ...wideReadings(body.subarray(1)),
     body.toString("latin1").replaceAll("\0", ""),
   ]);
+
+/** Returns different texts that code could decode from a compressed body without Content-Encoding. */
+async function decompressedTexts(body: Buffer): Promise<Set<string>> {
+  const readings = new Set<string>();
   if (body.length < COMPRESSED_MIN_BYTES) return readings;
   for (const { decompress } of COMPRESSED_FORMATS.filter(({ canBegin }) => canBegin(body))) {
     // The body is not compressed in this way.
@@ -87,6 +94,36 @@ async function decompressedTexts(body: Buffer): Promise<Iterable<string>> {
     for (const reading of plainReadings(decompressedBody)) readings.add(reading);
   }
   return readings;
+}
+
+/** Returns the key of the first secret in the texts, or null. */
+async function findInTexts(scan: ResponseScan, texts: Iterable<string>): Promise<string | null> {
+  for (const text of texts) {
+    const key = await scan.find([{ text }]);
+    if (key !== null) return key;
+  }
+  return null;
+}
+
+/** Returns the bytes of a masked text in the encoding in which `text` has exactly the bytes of the body; null if there is none. */
+function bytesOfMasked(maskedText: string, text: string, body: Buffer): Buffer | null {
+  const encoding = EXACT_ENCODINGS.find((name) => Buffer.from(text, name).equals(body));
+  return encoding === undefined ? null : Buffer.from(maskedText, encoding);
+}
+
+/** Returns the key of a secret that a response still contains in any form after its text was masked, or null. */
+async function findInBody(
+  scan: ResponseScan,
+  body: Buffer,
+  texts: { text: string; maskedText: string } | null,
+): Promise<string | null> {
+  const decompressed = await decompressedTexts(body);
+  const key = await findInTexts(scan, [...decodedTexts(body), ...decompressed]);
+  if (key === null || texts === null) return key;
+  const maskedBytes = bytesOfMasked(texts.maskedText, texts.text, body);
+  if (maskedBytes === null) return key;
+  // A body can contain a secret in several forms, and only one of them is the text's.
+  return findInTexts(scan, [...decodedTexts(maskedBytes), ...(await decompressedTexts(maskedBytes)), ...decompressed]);
 }
 
 /** Returns the keys of the settings whose values were masked. A mask that the text already had does not count. */
@@ -116,16 +153,12 @@ export async function maskResponse(
     entries.map((_, index) => [maskedEntries[2 * index]!, maskedEntries[2 * index + 1]!]),
   );
   let body: string | Buffer = text === null ? response.body : (await maskTexts([text]))[0]!;
-  const isMasked = keys.size > 0;
-  for (const reading of await decompressedTexts(response.body)) {
-    const key = await scan.find([{ text: reading }]);
-    if (key === null) continue;
+  const texts = text === null ? null : { text, maskedText: String(body) };
+  const key = await findInBody(scan, response.body, texts);
+  if (key !== null) {
+    // Only plain text can be masked. If the body contains any other form, the whole body is removed.
     keys.add(key);
-    // A value in plain text is masked. For any other form, the whole body is removed.
-    const isShown =
-      text !== null && isMasked && (await scan.find([{ text: String(body) }])) === null && reading === text;
-    if (!isShown) body = text === null ? Buffer.from(`«${key}»`) : `«${key}»`;
-    break;
+    body = text === null ? Buffer.from(`«${key}»`) : `«${key}»`;
   }
   return keys.size === 0 ? null : { headers, body, keys: [...keys] };
 }
