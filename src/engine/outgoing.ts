@@ -238,7 +238,8 @@ export class OutgoingSender {
     const origin = next && scope.originOf(next);
     if (!next || !origin || next.username !== "" || next.password !== "") throw refuse("its target is not a valid URL");
     if (origin !== first && scope.hasCredential) throw refuse("a request with a credential stays on its origin");
-    if (!scope.mayUse(origin)) throw refuse(`${origin} is not in the action's integrationOrigins`);
+    // The message does not name the target, because the server chose it: it may contain a secret.
+    if (!scope.mayUse(origin)) throw refuse("the origin of its target is not in the action's integrationOrigins");
     next.hash = "";
     await scope.checkRedirect?.(next);
     return next;

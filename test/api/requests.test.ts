@@ -211,6 +211,11 @@ describe("requests of server actions", () => {
     expect((await code("{ url: payload.origin }"))[1]).to.equal("UNSUPPORTED");
     answer = (_request, response) => response.destroy();
     expect((await code("{ url: payload.origin }"))[1]).to.equal("TRANSPORT");
+    // The target's origin is text of the other server, as a body is.
+    answer = (_request, response) => response.writeHead(302, { location: "https://elsewhere.example/" }).end();
+    const [, refused, reason] = await code("{ url: payload.origin }");
+    expect(refused).to.equal("POLICY");
+    expect(reason).to.include(origin).and.include("a redirect").and.not.include("elsewhere");
     const any = await code("{ url: payload.origin }", { environment: "any", integrationOrigins: [] });
     expect(any[1]).to.equal("INTEGRATION_UNAVAILABLE");
     expect(any[2]).to.include(origin);
@@ -238,6 +243,8 @@ describe("requests of server actions", () => {
       "(await Svc.App.V3.Actions.request({ url: payload.origin })).body",
       "await (await fetch(payload.plain)).text()",
       "(await Svc.App.V3.Actions.request({ url: payload.origin + '/redirect' })).body",
+      // The kind of a failure, and when it arrives, are data of the other server too.
+      "await Svc.App.V3.Actions.request({ url: payload.origin + '/failure' }).catch(() => payload.known)",
     ];
     try {
       for (const [at, way] of ways.entries()) {
@@ -246,6 +253,7 @@ describe("requests of server actions", () => {
         answer = async ({ url }, response) => {
           await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { _late: value } });
           response.setHeader("access-control-allow-origin", "*");
+          if (url === "/failure") return response.destroy();
           if (url === "/redirect") response.writeHead(302, { location: `/?k=${encodeURIComponent(value)}` });
           response.end(value);
         };
@@ -253,7 +261,7 @@ describe("requests of server actions", () => {
           `try { await Svc.App.V3.Actions.request({ url: payload.origin, query: { k: ${way} } });
            } catch (error) { return [error.code, error.message.includes("_late")]; }`,
           {},
-          { plain },
+          { plain, known: value },
         );
         expect(result, `${way}: ${error}`).to.deep.equal(["POLICY", true]);
         expect(received.filter(({ url }) => url!.includes("?"))).to.deep.equal([]);

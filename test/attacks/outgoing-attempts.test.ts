@@ -69,6 +69,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
       findInUrl: (url) => known.findInUrl(url),
       findInOwnUrl: (url) => known.findInUrl(url),
       onSecretsRead: () => undefined,
+      onFailure: () => undefined,
       print: ({ text }) => printed.push(text),
       onHost: () => undefined,
       onHop: () => () => undefined,

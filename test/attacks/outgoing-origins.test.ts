@@ -31,6 +31,7 @@ describe("requests that try to leave the origins of an action", () => {
         findInUrl: async () => null,
         findInOwnUrl: async () => null,
         onSecretsRead: () => undefined,
+        onFailure: () => undefined,
         print: () => undefined,
         onHost: () => undefined,
         onHop: () => () => undefined,

@@ -126,6 +126,7 @@ export function createBindingTrials(options: {
         findInUrl,
         findInOwnUrl: findInUrl,
         onSecretsRead: () => undefined,
+        onFailure: () => undefined,
         print: () => undefined,
         onHost: () => undefined,
         onHop: () => (ended) => {

@@ -46,6 +46,8 @@ export interface RequestingRun {
   findInOwnUrl(url: string): Promise<string | null>;
   /** Called before code receives a response, with the version number of the app's secrets that was read after the response had arrived. */
   onSecretsRead(version: number): void;
+  /** Called before code receives the error of a failed request, which the other server may have caused. */
+  onFailure(): void;
   print(line: ConsoleLine): void;
   onHost(host: string): void;
   /** Starts a trace span. The returned function ends it. */
@@ -176,6 +178,7 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
           return await performRequest(run, { budget, signal, onHop }, readRequestOptions(options));
         } catch (error) {
           signal.throwIfAborted();
+          run.onFailure();
           if (error instanceof OutgoingError || error instanceof RequestOptionsError) {
             return failureAnswer(options, error.code, error.message);
           }

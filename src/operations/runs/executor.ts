@@ -265,6 +265,7 @@ export class RunExecutor {
       findInUrl: (url) => secrets.findInUrl(url),
       findInOwnUrl: (url) => secrets.findInOwnUrl(url),
       onSecretsRead: (version) => secrets.onRead(version),
+      onFailure: () => secrets.onContact(),
       print: writer.print,
       onHost: (host) => details.hosts.add(host),
       onHop: (origin, method) => {

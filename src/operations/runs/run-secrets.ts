@@ -1,7 +1,7 @@
 /**
  * Provides the settings that a run may read, and searches everything that leaves the run for secrets (contract, section
  * 6). The search covers every value that was set between the run's start and the search, by the version numbers of the
- * app's secrets.
+ * app's secrets. The search of URLs of `Svc.App.V3.Actions.request` covers the values that the run can have received.
  */
 import { LRUCache } from "lru-cache";
 import type { Environment } from "../../data/action-types.js";
@@ -72,7 +72,7 @@ export class RunSecrets {
   private updating: Promise<void> | null = null;
   /** False once the run has no network, because it cannot read settings then. */
   private canRead = true;
-  /** True if the run may have received data by another way than `Svc.App.V3.Actions.request`. */
+  /** True if the run may have received data by another way than a response to `Svc.App.V3.Actions.request`. */
   private hasContact = false;
   /** Highest version number that was read after a response had arrived, before code received the response. */
   private readVersion = 0;
@@ -130,7 +130,7 @@ export class RunSecrets {
     return (await this.currentScan()).findInUrl(url);
   }
 
-  /** Call it before the run receives data by another way than `Svc.App.V3.Actions.request`. */
+  /** Call it before the run receives data by another way than a response to `Svc.App.V3.Actions.request`, such as the error of a request. */
   onContact(): void {
     this.hasContact = true;
   }
