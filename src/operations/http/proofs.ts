@@ -23,7 +23,7 @@ export interface ProvenRequest extends SignedRequest {
 const KEYS_MAX = 10_000;
 
 const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
-const equalTexts = (readerLeft: string, right: string): boolean => timingSafeEqual(digest(readerLeft), digest(right));
+const equalTexts = (left: string, right: string): boolean => timingSafeEqual(digest(left), digest(right));
 
 /** Returns `user:password` of an `Authorization: Basic` header. */
 function basicIn(header: string | undefined): string | null {
