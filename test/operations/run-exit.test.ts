@@ -22,9 +22,15 @@ const RUN: RunRecord = {
   code: { name: "a", code: "", environment: "server", dependencies: [], assets: [] },
 };
 
-/** Creates an app whose secrets the test changes while the service scans the end of a run. Records each end that reaches the repository. */
-function createApp(onEnd: () => void = () => {}) {
-  const app = { version: 1, endings: [] as RunEnd[], read: async () => {} };
+const REQUEST = { host: "a.example:443", method: "GET", status: 200, sentBytes: 0, receivedBytes: 1, code: null };
+const REQUESTS = [{ ...REQUEST, durationMs: 1 }];
+
+/**
+ * Creates an app whose secrets the test changes while the service scans the end of a run. Records each end that reaches the repository, and
+ * the order of the steps. Each run sends REQUESTS.
+ */
+function createApp(onEnd: (ending: RunEnd) => void = () => {}) {
+  const app = { version: 1, endings: [] as RunEnd[], steps: [] as unknown[], read: async () => {} };
   const entries = () => (app.version === 1 ? [] : [["_late", SECRET] as [string, unknown]]);
   const settings = {
     secretValues: {
@@ -39,6 +45,7 @@ function createApp(onEnd: () => void = () => {}) {
   const scans = {
     of: (_app: string, _key: string, secrets: readonly unknown[]): Partial<Scan> => ({
       async findInJson(json) {
+        app.steps.push("scan");
         await delay(20);
         return secrets.length > 0 && String(json).includes(SECRET) ? "_late" : null;
       },
@@ -48,12 +55,17 @@ function createApp(onEnd: () => void = () => {}) {
   } as unknown as SecretScans;
   const repository = {
     async finish(_id: number, _holder: string, ending: RunEnd) {
-      onEnd();
+      app.steps.push("end");
+      onEnd(ending);
       const stands = ending.secretsVersion === null || ending.secretsVersion === app.version;
       if (stands) app.endings.push(ending);
       return stands;
     },
   } as unknown as RunRepository;
+  const query = async (sql: string, values: unknown[]) => {
+    app.steps.push([sql.split(" ")[0], values[1]]);
+    return [];
+  };
   const writer = { print: () => {}, finish: async () => {} };
   const perform = (
     runPage: (request: PageRun) => void,
@@ -62,7 +74,7 @@ function createApp(onEnd: () => void = () => {}) {
     payload = "{}",
   ) =>
     new RunExecutor({
-      db: { isInitialized: true } as DataSource,
+      db: { isInitialized: true, query } as unknown as DataSource,
       repository,
       runPage: async (request) => {
         request.onMode?.("network-isolate");
@@ -75,7 +87,7 @@ function createApp(onEnd: () => void = () => {}) {
           packages: [],
           hasToken: true,
           readsLater: true,
-          sendsRequests: false,
+          sendsRequests: true,
           responseMark: null,
           revoke: async () => {},
         }),
@@ -87,7 +99,7 @@ function createApp(onEnd: () => void = () => {}) {
         beginTrace: async () => ({ page: (run, request) => run(request), request: () => () => {}, endTrace: () => {} }),
       },
       serviceRequests: null,
-      requests: null as unknown as RunRequests,
+      requests: { beginRun: () => ({ send: async () => ({ head: "", text: "" }), records: REQUESTS }) } as RunRequests,
       log: pino({ level: "silent" }),
     }).execute({ ...RUN, payload }, "holder", signal);
   return { app, perform };
@@ -154,5 +166,23 @@ describe("the end of a run", () => {
     expect(app.endings.map(({ state, secretsVersion }) => [state, secretsVersion])).to.deep.equal([
       ["cancelled", null],
     ]);
+  });
+
+  it("is written without the requests of the run if the database refuses its data", async () => {
+    const { app, perform } = createApp(({ requests }) => {
+      if (requests != null) throw Object.assign(new Error("refused"), { code: "22P05" });
+    });
+    const outcome = await perform(() => {}, { ok: true, data: "1" });
+    expect(outcome).to.have.nested.property("error.name", "ResultError");
+    expect(app.endings.map(({ state, requests }) => [state, requests])).to.deep.equal([["failed", null]]);
+  });
+
+  it("is preceded by the requests of the run if the scan of its result can take long", async () => {
+    for (const isLong of [false, true]) {
+      const { app, perform } = createApp();
+      await perform(() => {}, { ok: true, data: JSON.stringify("x".repeat(isLong ? 100_000 : 10)) });
+      const stored = [["UPDATE", JSON.stringify(REQUESTS)]];
+      expect(app.steps).to.deep.equal([...(isLong ? stored : []), "scan", "end"]);
+    }
   });
 });

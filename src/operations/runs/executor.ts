@@ -33,7 +33,7 @@ const LOAD_ACTION = `SELECT name, code, environment, dependencies, assets, timeo
           integration_origins AS "integrationOrigins", source->>'map' AS map FROM action WHERE id = $1`;
 /* Selects a version as text. JavaScript parses it, because PostgreSQL's ->> refuses JSON that contains \u0000 anywhere. */
 const LOAD_VERSION = "SELECT data FROM action_version WHERE id = $1";
-/* The end of a run stores its requests too. This statement stores those of a run that another process has ended. */
+/* The end of a run stores its requests too. This statement stores those of a run that another process has ended, or may end. */
 const STORE_REQUESTS = "UPDATE run SET requests = $2 WHERE id = $1";
 
 /** Maximum number of scans of one outcome. If secrets changed during each scan, the run fails. */
@@ -42,6 +42,8 @@ const SCANS_MAX = 20;
 const RETRY_MS = 500;
 /** Maximum number of console lines about blocked requests, because a run can make hundreds in a second. */
 const BLOCKED_LINES_MAX = 100;
+/** Length of a result above which its scan can take long. */
+const SHORT_RESULT_MAX_CHARACTERS = 64 * 1024;
 
 /** Reason of a signal that ends a run early. */
 export class Cancellation {
@@ -71,6 +73,9 @@ interface Evaluation {
 }
 
 const unscannedEvaluation = (outcome: RunOutcome): Evaluation => ({ outcome, isCut: false, secrets: null });
+
+const isLongResult = (outcome: RunOutcome): boolean =>
+  outcome.ok && outcome.data !== undefined && outcome.data.length > SHORT_RESULT_MAX_CHARACTERS;
 
 /** Repeats `work` while the database is away, so that an outage delays the run and does not fail it. @throws other errors, and any once `signal` has aborted */
 async function retryInOutage<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
@@ -153,6 +158,8 @@ export class RunExecutor {
     const durationMs = performance.now() - startedAt;
     let { outcome } = result;
     try {
+      // If this process ends during a long scan, the requests stay in the log.
+      if (isLongResult(outcome)) await this.storeRequests(run, details);
       outcome = await this.finish(run, holder, result, details, durationMs, signal);
       return outcome;
     } catch (error) {
@@ -280,7 +287,7 @@ export class RunExecutor {
     return send;
   }
 
-  /** Stores the requests of a run whose end this process could not write. */
+  /** Stores the requests of a run whose end this process could not write, or may not be able to write. */
   private async storeRequests(run: RunRecord, { requests }: RunDetails): Promise<void> {
     if (requests.length === 0) return;
     const values = [run.id, JSON.stringify(requests)];
@@ -355,6 +362,8 @@ export class RunExecutor {
         if (isRefusedData(error) && next.outcome !== UNSTORABLE_OUTCOME) {
           next = unscannedEvaluation(UNSTORABLE_OUTCOME);
           details.payload = EMPTY_PAYLOAD;
+          // It is unknown which of the values was refused.
+          details.requests = [];
         } else await delay(RETRY_MS);
       }
     }
