@@ -281,7 +281,7 @@ describe("a run without a document", function () {
       }
 
       const leftovers = LEFTOVER_SAMPLES.filter(([, , needs]) => !needs || GLOBALS[mode].includes(needs));
-      for (const [title, code] of sampleOf(leftovers, index, 3)) {
+      for (const [title, code] of sampleOf(leftovers, index, 2)) {
         it(`leaves nothing for the next run of ${title}`, async () => {
           const outcome = await browsers.run(runOf(`${DYNAMIC} const execute = async () => { ${code} }`, here));
           expect(outcome).to.deep.equal({ ok: true, data: undefined });
