@@ -258,7 +258,7 @@ describe("a subscription whose caller loses the right to it, over two instances"
     rightLoss === "token revoked" || rightLoss === "token expired";
   const ending = cells.filter(({ outcome }) => outcome !== "goes on");
   const others = ending.filter((cell) => !endsCredential(cell));
-  const ended = [...sampleOf(ending.filter(endsCredential), 0, 6), ...sampleOf(others, 1, 3)];
+  const ended = [...sampleOf(ending.filter(endsCredential), 0, 5), ...sampleOf(others, 1, 3)];
   const unchanged = cells.filter(({ outcome }) => outcome === "goes on");
   for (const { name, callerKind, rightLoss, outcome } of [...ended, ...sampleOf(unchanged, 0, 10)]) {
     it(`${name} of ${callerKind}, ${rightLoss}: ${outcome}`, async () => {
