@@ -71,6 +71,8 @@ describe("conditional requests", () => {
 
     describe(name, () => {
       const sampledTest = index % 2 === 0 ? it : longTest;
+      /** Number of this route among those that the gate tests. */
+      const sampleIndex = Math.floor(index / 2);
 
       async function sample() {
         const { ids, updatedAt, as = "admin" } = await make(service);
@@ -105,7 +107,7 @@ describe("conditional requests", () => {
       });
 
       sampledTest("accept a current If-Match once: weak, in a list, or *; and a request without one", async () => {
-        for (const tag of sampleOf(["W/TAG", `"other", TAG`, "*", undefined], index, 4)) {
+        for (const tag of sampleOf(["W/TAG", `"other", TAG`, "*", undefined], sampleIndex, 4)) {
           const { updatedAt, send } = await sample();
           const answer = await send(tag?.replace("TAG", `"${updatedAt}"`));
           expect(answer.http, `${tag}: ${JSON.stringify(answer.body)}`).to.be.within(200, 299);
@@ -114,7 +116,7 @@ describe("conditional requests", () => {
 
       sampledTest("reject an invalid If-Match", async () => {
         const { updatedAt, send } = await sample();
-        for (const tag of sampleOf([updatedAt, '"unclosed', "''"], index, 3)) {
+        for (const tag of sampleOf([updatedAt, '"unclosed', "''"], sampleIndex, 3)) {
           const { http, body: answer } = await send(tag);
           expect([http, answer.status], tag).to.deep.equal([400, "REQUEST_INVALID"]);
         }

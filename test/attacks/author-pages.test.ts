@@ -63,7 +63,7 @@ function testAttackedPages(runtimeHost: string | null): void {
   let network: Network;
   let runtimeUrl: string;
   const reports: Record<string, string>[] = [];
-  // Both origins serve the same pages, so the gate tests those of the service's own origin.
+  // The gate tests the pages on the service's own origin. test/api/runtime-url.test.ts tests over HTTP what each of two origins serves.
   const test = runtimeHost === null ? it : longTest;
 
   const fill = (path: string) =>

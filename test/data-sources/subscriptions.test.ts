@@ -195,7 +195,7 @@ describe("a subscription to a data source", () => {
     },
   };
 
-  for (const [name, change] of sampleOf(Object.entries(BULK_CHANGES), 0, 3)) {
+  for (const [name, change] of sampleOf(Object.entries(BULK_CHANGES), 1, 3)) {
     it(`hides ${name} from a page whose entries it leaves, and shows others each entry that they may read`, async () => {
       const rules = [{ type: ["select"], allow: "all", require: [{ Owner: { equals: "me" } }] }];
       const path = await make({ accessRules: rules });
