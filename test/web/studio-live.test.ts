@@ -5,6 +5,7 @@ import { type PrefixProxy, startPrefixProxy } from "../harness/prefix-proxy.js";
 import { longTest, sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium } from "./chromium.js";
+import { holdReads } from "./held-reads.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
 describe("Studio's pages while other people change the app", () => {
@@ -45,6 +46,8 @@ describe("Studio's pages while other people change the app", () => {
     page.$eval(selector, (field) => (field as unknown as { value: string }).value) as Promise<string>;
   const hasValue = (selector: string, value: string) =>
     page.waitForFunction(`document.querySelector(${JSON.stringify(selector)})?.value === ${JSON.stringify(value)}`);
+  const cell = (text: string) => `::-p-xpath(//button[contains(@class, "cell") and normalize-space(.)="${text}"])`;
+  const drawn = () => page.evaluate("new Promise((end) => requestAnimationFrame(() => requestAnimationFrame(end)))");
   const cut = async () => {
     proxy.cut();
     await page.waitForSelector(".connection:not(:empty)");
@@ -87,8 +90,7 @@ describe("Studio's pages while other people change the app", () => {
     await shows("Bern");
     const added = await write("POST", entries, { city: "Oslo", country: "Norway" });
     await shows("Norway");
-    const city = `::-p-xpath(//button[contains(@class, "cell") and normalize-space(.)="Bern"])`;
-    await (await page.waitForSelector(city))!.click();
+    await (await page.waitForSelector(cell("Bern")))!.click();
     await page.waitForSelector("input.cell");
     await page.keyboard.type("Berlin");
     const typed = await textIn("input.cell");
@@ -99,6 +101,29 @@ describe("Studio's pages while other people change the app", () => {
     expect(await textIn("input.cell")).to.equal(typed);
     await page.keyboard.press("Escape");
     await shows("Basel");
+  });
+
+  it("Data does not show the earlier value of a saved cell while earlier reads occupy all connections", async () => {
+    const { dataSource } = await write("POST", "data-sources", { name: "guests" });
+    const entries = `data-sources/${dataSource.id}/entries`;
+    await write("POST", entries, { name: "Ada" });
+    await studio.open(`${service.appId}/data/${dataSource.id}`);
+    const ada = await page.waitForSelector(cell("Ada"));
+    const reads = await holdReads(page, "FindEntries");
+    for (const count of [1, 2]) {
+      await write("POST", entries, { name: `Guest ${count}` });
+      await reads.waitForCount(count);
+    }
+    await ada!.click();
+    await studio.replace("input.cell", "Eve");
+    const saved = page.waitForResponse((response) => !!response.request().postData()?.includes("mutation UpdateEntry"));
+    await page.keyboard.press("Enter");
+    await saved;
+    await drawn();
+    expect(await page.$(cell("Eve"))).not.to.equal(null);
+    await reads.endAll();
+    await page.waitForSelector(cell("Guest 2"));
+    await page.waitForSelector(cell("Eve"));
   });
 
   longTest("Data shows data sources and rules of others, and does not replace rules that are edited", async () => {

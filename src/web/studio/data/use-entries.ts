@@ -69,7 +69,7 @@ function createPages(
   const requestedPages = new Set<number>();
   /** Pages whose request failed. They are requested again when the person scrolls to them. */
   const refused = new Set<number>();
-  let pendingPages = 0;
+  const pendingLoads = new Set<Promise<void>>();
   let turn = 0;
   let visibleRange = { from: 0, to: 0 };
 
@@ -85,27 +85,27 @@ function createPages(
   async function loadPage(page: number): Promise<void> {
     const startedTurn = turn;
     requestedPages.add(page);
-    pendingPages += 1;
     const outcome = await read(page).catch(asApiError);
-    pendingPages -= 1;
-    if (turn === startedTurn) {
-      if ("entries" in outcome) storePage(page, outcome.entries);
-      else refused.add(page);
-      onRead(outcome);
-    }
-    await loadVisiblePages();
+    if (turn !== startedTurn) return;
+    if ("entries" in outcome) storePage(page, outcome.entries);
+    else refused.add(page);
+    onRead(outcome);
   }
 
-  /** Loads the visible pages that are missing. Resolves when they are loaded. */
-  async function loadVisiblePages(): Promise<void> {
-    const loads: Promise<void>[] = [];
+  /** Starts the reads of visible pages that are missing. A read that ends starts the next one. */
+  function loadVisiblePages(): void {
     for (
       let page = Math.floor(visibleRange.from / PAGE_SIZE);
       page <= Math.floor(visibleRange.to / PAGE_SIZE);
       page += 1
-    )
-      if (pendingPages < MAX_CONCURRENT_PAGES && !requestedPages.has(page)) loads.push(loadPage(page));
-    await Promise.all(loads);
+    ) {
+      if (pendingLoads.size >= MAX_CONCURRENT_PAGES || requestedPages.has(page)) continue;
+      const load = loadPage(page).then(() => {
+        pendingLoads.delete(load);
+        loadVisiblePages();
+      });
+      pendingLoads.add(load);
+    }
   }
 
   return {
@@ -121,13 +121,15 @@ function createPages(
       visibleRange = { from, to };
       for (const page of refused) requestedPages.delete(page);
       refused.clear();
-      void loadVisiblePages();
+      loadVisiblePages();
     },
-    reload: createReload(() => {
+    reload: createReload(async () => {
       turn += 1;
       requestedPages.clear();
       refused.clear();
-      return loadVisiblePages();
+      loadVisiblePages();
+      // Reads from before the change can delay the new ones.
+      while (pendingLoads.size > 0) await Promise.all(pendingLoads);
     }),
   };
 }
