@@ -126,6 +126,38 @@ describe("Studio's pages while other people change the app", () => {
     await page.waitForSelector(cell("Eve"));
   });
 
+  it("Data shows the list on a phone if the open data source does not exist, and errors of the list", async () => {
+    await page.setViewport({ width: 390, height: 800 });
+    await studio.open(`${service.appId}/data/999999`);
+    await shows("There is no such data source.");
+    await page.waitForSelector(".data-list h2", { visible: true });
+    await studio.button("orders", '//*[@class="data-list"]');
+    await page.waitForFunction(
+      "/^H2 orders$/.test(`${document.activeElement.tagName} ${document.activeElement.textContent}`)",
+    );
+    await page.waitForSelector(".data-list", { hidden: true });
+    const failReads = `{
+      const send = window.fetch;
+      window.fetch = async (address, init) => {
+        if (/query ListDataSources/.test(init?.body ?? "")) throw new TypeError("no connection");
+        return send(address, init);
+      };
+    }`;
+    const { identifier } = await page.evaluateOnNewDocument(failReads);
+    await page.evaluate(failReads);
+    await page.evaluate('window.dispatchEvent(new Event("focus"))');
+    const error = ".data-list > [role=alert]:not(:empty)";
+    await page.waitForSelector(error, { visible: true });
+    await page.waitForSelector(".data-source h2", { visible: true });
+    await page.reload();
+    await page.waitForSelector(error, { visible: true });
+    expect(await page.$("::-p-text(Loading…)")).to.equal(null);
+    await page.removeScriptToEvaluateOnNewDocument(identifier);
+    await page.setViewport({ width: 1280, height: 800 });
+    await page.reload();
+    await shows("Basel");
+  });
+
   longTest("Data shows data sources and rules of others, and does not replace rules that are edited", async () => {
     const { dataSource } = await write("POST", "data-sources", { name: "invoices" });
     await page.waitForSelector(studio.withText("b", "invoices"));

@@ -1,6 +1,6 @@
 /** Page of the app's data sources: the list, and for the open one its entries, file import, rules and history. */
 import { useQueryClient } from "@tanstack/react-query";
-import { useCallback, useRef, useState } from "react";
+import { useCallback, useLayoutEffect, useRef, useState } from "react";
 import {
   CreateDataSource,
   DeleteDataSource,
@@ -34,6 +34,19 @@ interface SourceProps extends Omit<PanelProps, "reload"> {
   onChanged: (source: DataSource) => void;
   onRemoved: () => void;
   setDirty: (isDirty: boolean) => void;
+}
+
+/** Heading of the open data source. Receives the focus if the focused button of the list is hidden, as on a phone. */
+function SourceHeading({ name }: { name: string }) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useLayoutEffect(() => {
+    if (document.activeElement?.checkVisibility() === false) heading.current?.focus();
+  }, []);
+  return (
+    <h2 ref={heading} tabIndex={-1}>
+      {name}
+    </h2>
+  );
 }
 
 function DataSourceTabs(props: SourceProps) {
@@ -91,7 +104,7 @@ function DataSourceTabs(props: SourceProps) {
   return (
     <section className="data-source" aria-label={source.name}>
       <div className="row workspace-head">
-        <h2>{source.name}</h2>
+        <SourceHeading name={source.name} />
         <span className="hint">id {source.id}</span>
         <span className="grow" />
         <span className="fault" role="alert">
@@ -197,8 +210,9 @@ export function DataSourcesPage({ api, appId, confirm, go, place, setDirty }: Pa
     await reload();
     open(source.id);
   };
+  const isChoosing = sourceId === null || (!chosen && (fault !== null || sources !== undefined));
   return (
-    <div className={sourceId === null ? "data-view choosing" : "data-view"}>
+    <div className={isChoosing ? "data-view choosing" : "data-view"}>
       <nav className="data-list" aria-label="Data sources">
         <p className="fault" role="alert">
           {fault}
@@ -243,7 +257,7 @@ export function DataSourcesPage({ api, appId, confirm, go, place, setDirty }: Pa
           <NewDataSource {...{ api, appId }} onMade={(source) => void onMade(source)} />
         </ForEditors>
       ) : (
-        <p className="welcome">{sources ? "There is no such data source." : "Loading…"}</p>
+        <p className="welcome">{sources ? "There is no such data source." : fault === null && "Loading…"}</p>
       )}
     </div>
   );
