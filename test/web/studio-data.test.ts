@@ -115,6 +115,7 @@ describe("Studio's page of data sources", () => {
     await page.waitForFunction('document.querySelector(".entries-panel .hint")?.textContent === "1 entry"');
     await page.waitForSelector('[role="columnheader"][aria-sort="descending"]');
     await page.click(".grid-rows button.cell");
+    expect(await page.$eval(".grid-rows input.cell", (cell) => cell.getBoundingClientRect().height)).to.equal(30);
     await studio.replace(".grid-rows input.cell", "C");
     await page.keyboard.press("Enter");
     await page.waitForFunction('document.querySelector(".entries-panel .hint").textContent === "0 entries"');
