@@ -5,6 +5,7 @@ import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
+import { chooseColumns, chooseColumnsInMediumWindow } from "./runs-columns.js";
 import { BOOKING_CODE, ENDLESS_CODE, listedLinks, waitForLinks } from "./runs-samples.js";
 import { insertSkippedTick, pauseOneSchedule, SCHEDULED_ACTION } from "./schedule-pauses.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
@@ -86,21 +87,11 @@ describe("runs in Studio", () => {
     expect(others).to.have.lengthOf(1);
   });
 
-  longTest("have the columns that the person chooses, also after a reload", async () => {
-    const readColumnHeads = () => page.$$eval(".run-heads > span", (all) => all.map((one) => one.textContent));
-    await studio.button("Columns");
-    for (const column of ["Trigger", "Queued"])
-      await (await page.waitForSelector(studio.withText("*[@role='menuitemcheckbox']", column)))!.click();
-    await page.keyboard.press("Escape");
-    const chosen = ["Run", "State", "Started", "Action", "Version", "Queued", "Duration", "Result or error"];
-    expect(await readColumnHeads()).to.deep.equal(chosen);
-    await page.reload();
-    await page.waitForSelector(".run-heads");
-    expect(await readColumnHeads()).to.deep.equal(chosen);
-    await page.evaluate('localStorage.removeItem("studio.runs.hidden-columns")');
-    await page.reload();
-    await page.waitForSelector(".run-heads");
-  });
+  longTest("have the columns that the person chooses, also after a reload", () => chooseColumns(page, studio));
+
+  longTest("have the other columns of a wide window after a choice in a medium one", () =>
+    chooseColumnsInMediumWindow(page, studio),
+  );
 
   it("are cancelled, those in the list that have not ended, after a question", async () => {
     const runId = await startRun("busy");
