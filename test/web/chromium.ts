@@ -65,10 +65,16 @@ async function profileOf(browser: Browser): Promise<Browser> {
   });
 }
 
-/** Opens a browser with a profile of its own. In the gate, the files of this process share one Chromium. */
+/**
+ * Opens a browser with a profile of its own. In the gate, the files of this process share one Chromium, and their profiles are incognito:
+ * they block third-party cookies and have a smaller storage quota. In the long tests, each file has the first profile of its own Chromium.
+ */
 export async function launchChromium(): Promise<Browser> {
   if (runsAll()) return launchOwnChromium();
-  shared ??= launchShared();
+  shared ??= launchShared().catch((error) => {
+    shared = null;
+    throw error;
+  });
   return profileOf(await shared);
 }
 
