@@ -139,7 +139,7 @@ describe("after the end of a run", () => {
   // Two APIs send nothing during the run: submitting a form leaves the page, and this build of Chromium opens no speculative connections.
   const unseen = ["a form", "a connection ahead of need"];
   const seenApis = Object.entries(REQUEST_APIS).filter(([way]) => !unseen.includes(way));
-  for (const [what, send] of sampleOf(seenApis, 0, 3)) {
+  for (const [what, send] of seenApis) {
     it(`${what} does reach a host while the run lasts, which proves the test`, async () => {
       const arrived = new Promise<void>((resolve) => {
         server.once("connection", () => resolve());

@@ -76,6 +76,7 @@ describe("the start of a service", () => {
     [{ MAIL_FROM: "shop@example.com" }, /SMTP_URL must be set, because MAIL_FROM is set/],
     [{ SMTP_URL: "smtp://mail.example.com" }, /MAIL_FROM must be set, because SMTP_URL is set/],
     [{ PACKAGES_FILE: "/nowhere/packages.json" }, /PACKAGES_FILE/],
+    [{ CHROME_PATH: "/nowhere/chromium" }, /Chromium/],
   ];
   for (const [environment, line] of faults) {
     it(`fails in one line that names ${Object.entries(environment)[0]!.join("=").replace(tmpdir(), "…")}`, async () => {

@@ -21,7 +21,7 @@ describe("a flood of the browser's main process", function () {
   });
   after(() => browsers.stop());
 
-  // Tests one flood in each place. test/long/floods.test.ts tests each flood in each place.
+  // Tests one flood from one place. test/long/floods.test.ts tests each flood in each place.
   const [flood] = CHANNEL_FLOODS;
   for (const [where, put] of sampleOf(CHANNEL_PLACES, 0, 3)) {
     it(`cannot be made with channels from ${where}: ${flood}`, () => expectFloodRefused(browsers, put(flood)));

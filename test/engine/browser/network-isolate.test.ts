@@ -1,6 +1,6 @@
 /** Checks that the same code has the same results in a worker, which has the real platform, and in a network isolate. */
 
-import { longTest } from "../../harness/samples.js";
+import { longTest, sampleOf } from "../../harness/samples.js";
 import { BODY_STATES, STREAM_SAMPLES } from "./alike/bodies.js";
 import { networkIsolateComparison } from "./alike/comparison.js";
 import { CRYPTO_BEFORE, CRYPTO_CALLS_OF_VALUE, CRYPTO_SAMPLES } from "./alike/crypto.js";
@@ -17,9 +17,8 @@ describe("code in a network isolate", () => {
 
   it("sees the same classes and functions, also with wrong use", () => expectAlike(SHAPES, SHAPES_BEFORE));
   it("converts every tenth sample of the values in the same way", () => expectAlike(partOf(VALUE_SAMPLES)));
-  longTest("has WebCrypto, with each operation of each algorithm", () =>
-    expectAlike(CRYPTO_SAMPLES, SHAPES_BEFORE + CRYPTO_BEFORE),
-  );
+  it("has WebCrypto with the same operations and results", () =>
+    expectAlike(sampleOf(CRYPTO_SAMPLES, 0, 10), SHAPES_BEFORE + CRYPTO_BEFORE));
   longTest("has WebCrypto read every tenth sample of the values in the same way", () =>
     expectAlike(partOf(matrixOf(CRYPTO_CALLS_OF_VALUE)), CRYPTO_BEFORE),
   );
