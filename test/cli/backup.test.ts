@@ -77,26 +77,31 @@ describe("npm run backup and restore", function () {
 
   longTest("transfer everything including the keys; without keys or encryption, they say so", async () => {
     const service = await startTestService({ ROLES: "api" });
-    const from = { DATABASE_URL: service.databaseUrl, DATA_DIR: service.dataDir };
-    const key = ["--key-file", join(folder, "key")];
-    const [sealed, open] = [join(folder, "sealed"), join(folder, "open")];
-    const made = await command("backup", [sealed, ...key], from);
-    expect([made.code, made.stderr]).to.deep.equal([0, ""]);
-    const plain = await command("backup", [open, "--unencrypted"], from);
-    expect(plain.stderr).to.match(/^warning: the file is not encrypted: /);
+    try {
+      const from = { DATABASE_URL: service.databaseUrl, DATA_DIR: service.dataDir };
+      const key = ["--key-file", join(folder, "key")];
+      const [sealed, open] = [join(folder, "sealed"), join(folder, "open")];
+      const made = await command("backup", [sealed, ...key], from);
+      expect([made.code, made.stderr]).to.deep.equal([0, ""]);
+      const plain = await command("backup", [open, "--unencrypted"], from);
+      expect(plain.stderr).to.match(/^warning: the file is not encrypted: /);
 
-    const first = await command("restore", [open], to);
-    expect(first.stderr).to.match(/^warning: the backup has no keys, .* set SETTINGS_KEY before the service starts\n$/);
-    expect([first.code, JSON.parse(first.stdout).rows > 5]).to.deep.equal([0, true]);
-    const media = join(to["DATA_DIR"]!, "media");
-    const space = await mediaPrefixOf(to["DATABASE_URL"]!);
-    mkdirSync(join(media, space, "aa"), { recursive: true });
-    writeFileSync(join(media, space, "aa", "a".repeat(32)), "replaced");
-    const replaced = await command("restore", [sealed, ...key, "--replace"], to);
-    expect(existsSync(join(media, space)), "the replaced files").to.equal(false);
-    expect([replaced.code, replaced.stderr]).to.deep.equal([0, ""]);
-    const keyIn = (dataDir: string) => readFileSync(join(dataDir, "settings-key"), "utf8");
-    expect(keyIn(to["DATA_DIR"]!)).to.equal(keyIn(service.dataDir));
-    await service.stop();
+      const first = await command("restore", [open], to);
+      expect(first.stderr).to.match(
+        /^warning: the backup has no keys, .* set SETTINGS_KEY before the service starts\n$/,
+      );
+      expect([first.code, JSON.parse(first.stdout).rows > 5]).to.deep.equal([0, true]);
+      const media = join(to["DATA_DIR"]!, "media");
+      const space = await mediaPrefixOf(to["DATABASE_URL"]!);
+      mkdirSync(join(media, space, "aa"), { recursive: true });
+      writeFileSync(join(media, space, "aa", "a".repeat(32)), "replaced");
+      const replaced = await command("restore", [sealed, ...key, "--replace"], to);
+      expect(existsSync(join(media, space)), "the replaced files").to.equal(false);
+      expect([replaced.code, replaced.stderr]).to.deep.equal([0, ""]);
+      const keyIn = (dataDir: string) => readFileSync(join(dataDir, "settings-key"), "utf8");
+      expect(keyIn(to["DATA_DIR"]!)).to.equal(keyIn(service.dataDir));
+    } finally {
+      await service.stop();
+    }
   });
 });

@@ -23,23 +23,22 @@ describe("npm run bootstrap", () => {
   let database: FreshDatabase;
   let folder: string;
   let environment: Record<string, string>;
-  let file: string;
+  let first: Awaited<ReturnType<typeof bootstrap>>;
 
   before(async () => {
     database = await emptyDatabase();
     folder = mkdtempSync(join(tmpdir(), "svc-bootstrap-"));
     environment = { DATABASE_URL: database.url, DATA_DIR: folder, PUBLIC_URL: "https://actions.example.com" };
+    first = await bootstrap(environment);
   });
   after(async () => {
     rmSync(folder, { recursive: true, force: true });
     await database.drop();
   });
-  const credentials = () => JSON.parse(readFileSync(file, "utf8"));
+  const credentials = () => JSON.parse(readFileSync(JSON.parse(first.stdout).credentials, "utf8"));
 
   it("migrates an empty database and creates the first app", async () => {
-    const { code, stdout, stderr } = await bootstrap(environment);
-    expect([code, stderr]).to.deep.equal([0, ""]);
-    file = JSON.parse(stdout).credentials;
+    expect([first.code, first.stderr]).to.deep.equal([0, ""]);
     const expected = { baseUrl: "https://actions.example.com", organizationId: 1, appId: 1 };
     expect(credentials()).to.deep.include(expected);
   });

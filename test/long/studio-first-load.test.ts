@@ -70,7 +70,7 @@ describe("Studio on a slow connection", () => {
       [".home .usage", "", USABLE_MAX_MS],
       [".action-list .action", "#/actions", LIST_MAX_MS],
       [".runs-filters", "#/runs", LIST_MAX_MS],
-      [".plain-code-colors .code-keyword + .code-keyword, .plain-code-colors .code-keyword", action, LIST_MAX_MS],
+      [".plain-code-box:has(.plain-code:enabled) .code-keyword", action, LIST_MAX_MS],
       [".payload .primary:enabled", action, LIST_MAX_MS],
     ] as const) {
       const ms = await timed(usable, place);

@@ -40,6 +40,11 @@ describe("the panel Call in Studio", () => {
     return page.$eval(".call-address code", (code) => code.textContent!);
   };
 
+  const waitForOtherAddress = (before: string) =>
+    page.waitForFunction(
+      `![undefined, ${JSON.stringify(before)}].includes(document.querySelector(".call-address code")?.textContent)`,
+    );
+
   it("has requests to copy for an action that runs on demand, with a token", async () => {
     await studio.button("Call", '//*[@role="tablist"]');
     await page.waitForSelector(".call-example");
@@ -93,9 +98,7 @@ describe("the panel Call in Studio", () => {
     const before = await address();
     await studio.button("Replace the secret");
     await studio.button("Replace", "//dialog");
-    await page.waitForFunction(
-      `![undefined, ${JSON.stringify(before)}].includes(document.querySelector(".call-address code")?.textContent)`,
-    );
+    await waitForOtherAddress(before);
     expect((await fetch(before.replace(":id", "7"), { method: "POST" })).status).to.equal(404);
     expect((await fetch((await address()).replace(":id", "7"), { method: "POST" })).status).to.equal(200);
   });
@@ -108,9 +111,7 @@ describe("the panel Call in Studio", () => {
     expect((await fetch(url, { method: "POST" })).status).to.equal(200);
     await page.waitForSelector(studio.withText("code", "POST called/during-the-question"));
     await studio.button("Replace", "//dialog");
-    await page.waitForFunction(
-      `document.querySelector(".call-address code")?.textContent !== ${JSON.stringify(before)}`,
-    );
+    await waitForOtherAddress(before);
     const { body } = await service.rest("GET", `/v3/apps/${service.appId}/actions/${id}`);
     expect(await address()).to.equal(body.action.endpoints[0].url);
   });

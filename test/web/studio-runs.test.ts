@@ -49,8 +49,12 @@ describe("runs in Studio", () => {
   });
 
   after(async () => {
-    await browser?.close();
-    await service?.stop();
+    try {
+      expect(watch.errors).to.deep.equal([]);
+    } finally {
+      await browser?.close();
+      await service?.stop();
+    }
   });
 
   it("are listed newest first with results and errors, with their number and the chart in words", async () => {
@@ -357,7 +361,6 @@ describe("runs in Studio", () => {
     expect(await page.$$eval(".action .dot.failed", (all) => all.length)).to.equal(1);
     expect((await runLive({ seat: "14C" })).http).to.equal(200);
     await row(false);
-    expect(watch.errors).to.deep.equal([]);
   });
 
   longTest("show the week of schedules, and what was skipped in the past one", async () => {
