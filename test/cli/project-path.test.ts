@@ -1,10 +1,21 @@
 /** Tests the paths of a project on Windows and Linux: both systems push the same manifest, and a pull stays in the folder. */
-import { posix, win32 } from "node:path";
+import { mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, posix, win32 } from "node:path";
 import { expect } from "chai";
+import { stop as stopEsbuild } from "esbuild";
 import fc from "fast-check";
-import { fileNameOf, isInvalidOnWindows, isSystemNeutral, projectPathOf } from "../../src/cli/svc/project-path.js";
+import { Project } from "../../src/cli/svc/project.js";
+import {
+  equalInAnyCase,
+  fileNameOf,
+  isInvalidOnWindows,
+  isSystemNeutral,
+  projectPathOf,
+} from "../../src/cli/svc/project-path.js";
 import { ProjectReader } from "../../src/engine/bundler/project/project-reader.js";
 import { isSourcePath } from "../../src/rules/action-source.js";
+import { writeProjectFile as write } from "../harness/svc-projects.js";
 
 const DEVICES = ["con", "CON", "prn", "Aux", "nul", "COM1", "lpt9"];
 const WINDOWS_ROOTS = [
@@ -27,7 +38,8 @@ const names = fc
     { minLength: 1, maxLength: 4 },
   )
   .map((parts) => parts.join(""))
-  .filter((name) => name.isWellFormed());
+  // The file name of a longer one is shortened.
+  .filter((name) => name.isWellFormed() && 3 * Buffer.byteLength(name) <= 200);
 
 const segments = fc.stringMatching(/^[a-zA-Z0-9_$@-]{1,12}(?:\.[a-z]{1,4})?$/);
 const paths = fc.array(segments, { minLength: 1, maxLength: 4 }).map((parts) => parts.join("/"));
@@ -124,5 +136,92 @@ describe("paths of a project", () => {
     const [action] = onLinux.actions!;
     expect(action!["name"]).to.equal("con");
     expect(Object.keys((action!["source"] as { files: object }).files).sort()).to.deep.equal(["action.ts", "lib/a.ts"]);
+  });
+
+  describe("on this disk", () => {
+    const TEXT = "async function execute() {}\n";
+    let folder: string;
+    beforeEach(() => {
+      folder = mkdtempSync(join(tmpdir(), "svc-project-"));
+    });
+    // It evaluates the configs.
+    after(() => stopEsbuild());
+    afterEach(() => rmSync(folder, { recursive: true, force: true }));
+    const list = () => ["actions", "data"].flatMap((part) => readdirSync(join(folder, part)).sort());
+
+    it("stay the same when an item is pulled, whatever the files of the item are called, and go with it", async () => {
+      const config = (fields: string) =>
+        `import { defineAction } from "svc";\n\nexport const config = defineAction({ ${fields}description: "Old" });\n\n`;
+      write(folder, "actions/aux/action.js", config("") + TEXT);
+      write(folder, "actions/other/action.js", config('name: "renamed", ') + TEXT);
+      write(folder, "data/con.json", '{"columns": []}');
+      write(folder, "data/My Stock.json", '{"columns": []}');
+      write(folder, "data/short.json", '{"name": "A name", "columns": []}');
+      const project = new Project(folder);
+      const before = list();
+      const { actions = [], dataSources = [] } = await project.readManifest();
+      await project.write({
+        version: 1,
+        actions: actions.map((action) => ({ ...action, description: "New" })),
+        dataSources: dataSources.map((source) => ({ ...source, columns: ["Name"] })),
+      });
+      expect(list()).to.deep.equal(before);
+      const pulled = await project.readManifest();
+      expect(pulled.actions!.map(({ name, description }) => [name, description])).to.deep.equal([
+        ["aux", "New"],
+        ["renamed", "New"],
+      ]);
+      expect(pulled.dataSources!.map(({ name, columns }) => [name, columns])).to.deep.equal([
+        ["My Stock", ["Name"]],
+        ["con", ["Name"]],
+        ["A name", ["Name"]],
+      ]);
+      // An earlier pull wrote a second file.
+      write(folder, "actions/%61ux/action.js", TEXT);
+      for (const name of ["aux", "renamed"]) await project.remove("action", name);
+      for (const name of ["con", "My Stock", "A name"]) await project.remove("data source", name);
+      expect(list()).to.deep.equal([]);
+    });
+
+    it("are refused if Windows cannot store them, and the error names the new one", async function () {
+      if (process.platform === "win32") this.skip();
+      write(folder, "data/notes: x.txt", "no item");
+      const project = new Project(folder);
+      expect(project.readDefinitions().dataSources).to.deep.equal([]);
+      write(folder, "data/Sales: 2024.json", '{"columns": ["Name"]}');
+      expect(() => project.readDefinitions()).to.throw("rename it to Sales%3A%202024.json");
+      write(folder, "actions/a\\b/action.js", TEXT);
+      const refused = await project.readManifest().catch((error: Error) => error.message);
+      expect(refused).to.include("actions/a\\b has").and.include("rename it to a%5Cb");
+    });
+
+    it("may be links to a name in another case", async function () {
+      if (process.platform !== "linux") this.skip();
+      write(folder, "lib/Dates.ts", "export const day = 1;\n");
+      symlinkSync("Dates.ts", join(folder, "lib/dates.ts"));
+      write(
+        folder,
+        "actions/a/action.ts",
+        'import { day } from "../../lib/dates";\nexport const execute = () => day;\n',
+      );
+      const { source } = await new Project(folder).readAction("a");
+      expect(Object.keys((source as { files: object }).files)).to.have.members(["action.ts", "lib/dates.ts"]);
+    });
+
+    it("are short enough for every name", async () => {
+      const names = ["\u{65e5}".repeat(27), `${"\u{65e5}".repeat(27)}!`, "\u{1f600}".repeat(255), ".".repeat(255)];
+      const project = new Project(folder);
+      const sources = names.map((name) => ({ name, columns: ["Name"] }));
+      await project.write({ version: 1, actions: [{ name: "a".repeat(250), code: TEXT }], dataSources: sources });
+      const { actions, dataSources } = await project.readManifest();
+      expect(actions!.map(({ name }) => name)).to.deep.equal(["a".repeat(250)]);
+      expect(dataSources).to.have.deep.members(sources);
+    });
+  });
+
+  it("of two items that differ only in case are one file on Windows and macOS", () => {
+    expect(equalInAnyCase(["Report", "other", "report"])).to.deep.equal(["Report", "report"]);
+    expect(equalInAnyCase(["Report", "Reports"])).to.equal(null);
+    expect(["CONIN$", "lib/conout$.ts"].map(isInvalidOnWindows)).to.deep.equal([true, true]);
   });
 });

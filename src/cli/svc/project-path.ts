@@ -1,14 +1,33 @@
 /** Converts between names in a manifest, which have forward slashes on every system, and paths on this system's disk. */
+import { createHash } from "node:crypto";
 import nodePath, { type PlatformPath } from "node:path";
 
 /** File names that Windows reserves for devices, with any extension and in any case. */
-const DEVICE_NAME = /^(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)/i;
+const DEVICE_NAME = /^(?:con|prn|aux|nul|conin\$|conout\$|com\d|lpt\d)(?:\.|$)/i;
 
 const toHex = (character: string): string => `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
 
-/** Encodes a name as a file name that is valid on every system. `decodeURIComponent` restores the name. */
+/** Maximum length of an encoded name. Systems allow 255 bytes, with the extension. */
+const ENCODED_MAX_CHARACTERS = 200;
+const HASH_CHARACTERS = 16;
+
+const encodeName = (name: string): string => encodeURIComponent(name).replace(/[.*]/g, toHex);
+
+/** Returns the beginning of an encoded name, which is too long, and a hash of the whole name. */
+function shortenedName(name: string): string {
+  let beginning = "";
+  for (const character of name) {
+    const longer = beginning + encodeName(character);
+    if (longer.length > ENCODED_MAX_CHARACTERS - HASH_CHARACTERS - 1) break;
+    beginning = longer;
+  }
+  return `${beginning}~${createHash("sha256").update(name).digest("hex").slice(0, HASH_CHARACTERS)}`;
+}
+
+/** Encodes a name as a file name that is valid on every system. `decodeURIComponent` restores the name, unless it was too long. */
 export function fileNameOf(name: string): string {
-  const encoded = encodeURIComponent(name).replace(/[.*]/g, toHex);
+  const whole = encodeName(name);
+  const encoded = whole.length > ENCODED_MAX_CHARACTERS ? shortenedName(name) : whole;
   return DEVICE_NAME.test(encoded) ? toHex(encoded[0]!) + encoded.slice(1) : encoded;
 }
 
@@ -28,3 +47,14 @@ export const isSystemNeutral = (path: string): boolean => !/[\\:]/.test(path);
 /** True if Windows cannot store a file under the path, or stores it under another name. */
 export const isInvalidOnWindows = (path: string): boolean =>
   path.split("/").some((segment) => DEVICE_NAME.test(segment) || /[<>:"|?*\\]|[. ]$/.test(segment));
+
+/** Returns two file names that are one file on Windows and macOS, or null. */
+export function equalInAnyCase(files: readonly string[]): [string, string] | null {
+  const seen = new Map<string, string>();
+  for (const file of files) {
+    const other = seen.get(file.toLowerCase());
+    if (other !== undefined) return [other, file];
+    seen.set(file.toLowerCase(), file);
+  }
+  return null;
+}

@@ -15,12 +15,12 @@ import { dirname, join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { bodyOf, joinFile, linesOfBody } from "../../engine/bundler/project/action-file.js";
 import { projectPaths, type ReadFile, testFiles } from "../../engine/bundler/project/action-modules.js";
-import { ProjectReader, readConfigOf } from "../../engine/bundler/project/project-reader.js";
+import { nameOfFile, ProjectReader, readConfigOf } from "../../engine/bundler/project/project-reader.js";
 import { ENTRY_FILES, isSourcePath } from "../../rules/action-source.js";
 import type { Target } from "./config.js";
 import { CliError, wrongUse } from "./failure.js";
 import { type Item, type Manifest, manifestDifferences, type Source, sourceOf } from "./manifest.js";
-import { fileNameOf, isInvalidOnWindows, isSystemNeutral, projectPathOf } from "./project-path.js";
+import { equalInAnyCase, fileNameOf, isInvalidOnWindows, isSystemNeutral, projectPathOf } from "./project-path.js";
 
 const ENTRIES = Object.values(ENTRY_FILES).flat();
 const TYPES_FILE = "svc.d.ts";
@@ -41,6 +41,28 @@ const baseFile = ({ url, app }: Target): string =>
 /** True if the item contains each of the fields with the same value. */
 const isPartOfItem = (fields: Item, item: Item): boolean =>
   Object.entries(fields).every(([name, value]) => isDeepStrictEqual(value, item[name]));
+
+function groupedByName(named: readonly [name: string, file: string][]): Map<string, string[]> {
+  const files = new Map<string, string[]>();
+  for (const [name, file] of named) files.set(name, [...(files.get(name) ?? []), file]);
+  return files;
+}
+
+/** Returns the existing file of an item, so that no second one is written; otherwise a new file name. */
+function fileOfItem(name: string, files: ReadonlyMap<string, readonly string[]>): string {
+  const ownFile = fileNameOf(name);
+  const existing = files.get(name) ?? [];
+  return existing.includes(ownFile) ? ownFile : (existing[0] ?? ownFile);
+}
+
+/** @throws CliError if two files are one on this system */
+function refuseEqualFiles(folder: string, files: readonly string[]): void {
+  if (process.platform !== "win32" && process.platform !== "darwin") return;
+  const equal = equalInAnyCase(files);
+  if (equal === null) return;
+  const names = equal.map((file) => `${folder}/${file}`).join(" and ");
+  throw new CliError(`this system cannot store both ${names}, which differ only in case; rename one on the server`);
+}
 
 export class Project {
   readonly root: string;
@@ -73,7 +95,7 @@ export class Project {
     if (existsSync(path) && readFileSync(path, "utf8") === text) return;
     mkdirSync(dirname(path), { recursive: true });
     // A process that ends here leaves the file whole.
-    const temporary = `${path}.${process.pid}.tmp`;
+    const temporary = join(dirname(path), `.${process.pid}.tmp`);
     writeFileSync(temporary, text);
     renameSync(temporary, path);
   }
@@ -114,11 +136,53 @@ export class Project {
     if (storedPath === null)
       throw new CliError(`${path} is a link to a file that is outside of the project; copy the file into the project`);
     // Windows and macOS find a file by its name in another case, but the service does not.
-    if (storedPath !== path && storedPath.toLowerCase() === path.toLowerCase()) return null;
-    return readFileSync(file, "utf8");
+    const isOtherCase = storedPath !== path && storedPath.toLowerCase() === path.toLowerCase();
+    return isOtherCase && !this.#hasExactly(path) ? null : readFileSync(file, "utf8");
   };
 
-  readonly #reader = new ProjectReader({ read: this.#read, list: (folder) => this.#list(folder) }, ENTRIES);
+  /** True if the folders contain the path in this case, also as a link. */
+  #hasExactly(path: string): boolean {
+    const segments = path.split("/");
+    return segments.every((segment, at) => readdirSync(this.#path(...segments.slice(0, at))).includes(segment));
+  }
+
+  /** Lists a folder of items. @throws CliError for an item with a name that is a path on Windows */
+  #listItems(folder: string): string[] {
+    const files = this.#list(folder);
+    for (const file of files.filter((name) => !isSystemNeutral(name))) {
+      const extension = folder === "data" ? ".json" : "";
+      const isItem =
+        folder === "data"
+          ? file.endsWith(extension)
+          : ENTRIES.some((entry) => existsSync(this.#path(folder, file, entry)));
+      if (!isItem) continue;
+      const name = fileNameOf(nameOfFile(extension === "" ? file : file.slice(0, -extension.length)));
+      throw new CliError(`${folder}/${file} has a name that Windows cannot store; rename it to ${name}${extension}`);
+    }
+    return files;
+  }
+
+  readonly #reader = new ProjectReader({ read: this.#read, list: (folder) => this.#listItems(folder) }, ENTRIES);
+
+  /** Returns the folders in actions/ by the names of their actions. The name in a config counts before the folder's. */
+  async #actionsByName(): Promise<Map<string, string[]>> {
+    const named = this.actionFolders().map(async (folder): Promise<[string, string]> => {
+      const config: Item = await this.readConfig(folder).catch(() => ({}));
+      return [String(config["name"] ?? nameOfFile(folder)), folder];
+    });
+    return groupedByName(await Promise.all(named));
+  }
+
+  /** Returns the files in data/, without their extension, by the names of their data sources. */
+  #dataByName(): Map<string, string[]> {
+    const files = this.#listItems("data").filter((file) => file.endsWith(".json"));
+    return groupedByName(
+      files.map((file) => {
+        const base = file.slice(0, -".json".length);
+        return [String(this.#readJson<Item>("data", file)?.["name"] ?? nameOfFile(base)), base];
+      }),
+    );
+  }
 
   /** Returns the path of an action's test and the files that it imports; null if the action has no test. */
   readTest(folder: string): { test: string; files: Record<string, string> } | null {
@@ -141,8 +205,8 @@ export class Project {
    * Converts positions in a stack to positions in the author's file, which has a config block in addition.
    * @param code code that has run; if the file contains other code, the stack stays unchanged
    */
-  stackInFile(name: string, code: string, stack: string): string {
-    const folder = fileNameOf(name);
+  async stackInFile(name: string, code: string, stack: string): Promise<string> {
+    const folder = fileOfItem(name, await this.#actionsByName());
     const file = this.actionFile(folder);
     if (file === null) return stack;
     const text = this.readText(file);
@@ -170,9 +234,9 @@ export class Project {
     return this.#reader.readDefinitions();
   }
 
-  async #writeAction(item: Item): Promise<void> {
-    const { name, code, source: _, assets: __, ...config } = item;
-    const folder = fileNameOf(String(name));
+  async #writeAction(item: Item, folder: string): Promise<void> {
+    const { name, code, source: _, assets: __, ...fields } = item;
+    const config = nameOfFile(folder) === name ? fields : { name, ...fields };
     // A file that cannot be read is replaced.
     const local = this.actionFile(folder) === null ? null : await this.readAction(folder).catch(() => null);
     const isSame = (other: Item) =>
@@ -213,9 +277,16 @@ export class Project {
 
   /** Writes the server's manifest into the folder. Other files in the folder stay. */
   async write(manifest: Manifest): Promise<void> {
-    for (const action of manifest.actions ?? []) await this.#writeAction(action);
-    for (const { name, ...fields } of manifest.dataSources ?? []) {
-      this.#writeIfChanged(formatJson({ name, ...fields }), "data", `${fileNameOf(String(name))}.json`);
+    const { actions = [], dataSources = [] } = manifest;
+    const actionsByName = await this.#actionsByName();
+    const dataByName = this.#dataByName();
+    const folders = actions.map(({ name }) => fileOfItem(String(name), actionsByName));
+    const dataFiles = dataSources.map(({ name }) => `${fileOfItem(String(name), dataByName)}.json`);
+    refuseEqualFiles("actions", folders);
+    refuseEqualFiles("data", dataFiles);
+    for (const [at, action] of actions.entries()) await this.#writeAction(action, folders[at]!);
+    for (const [at, { name, ...fields }] of dataSources.entries()) {
+      this.#writeIfChanged(formatJson({ name, ...fields }), "data", dataFiles[at]!);
     }
     this.#writeIfChanged(formatJson(manifest.settings ?? []), "settings.json");
     this.#writeIfChanged(formatJson(manifest.alerts ?? []), "alerts.json");
@@ -240,8 +311,14 @@ export class Project {
   }
 
   /** Removes the files of an item that the server does not have any more. */
-  remove(kind: string, name: string): void {
-    if (kind === "action") rmSync(this.#path("actions", fileNameOf(name)), { recursive: true, force: true });
-    if (kind === "data source") rmSync(this.#path("data", `${fileNameOf(name)}.json`), { force: true });
+  async remove(kind: string, name: string): Promise<void> {
+    if (kind === "action") {
+      for (const folder of (await this.#actionsByName()).get(name) ?? [])
+        rmSync(this.#path("actions", folder), { recursive: true, force: true });
+    }
+    if (kind === "data source") {
+      for (const file of this.#dataByName().get(name) ?? [])
+        rmSync(this.#path("data", `${file}.json`), { force: true });
+    }
   }
 }

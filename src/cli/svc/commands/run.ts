@@ -55,7 +55,7 @@ async function printConsole({ client, output }: Session, runId: number): Promise
 async function authorStack(session: Session, name: string, actionId: number, stack: string): Promise<string> {
   try {
     const { body } = await session.client.request("GET", `/v3/apps/:app/actions/${actionId}`);
-    return new Project(session.target.root).stackInFile(name, String(body.action.code), stack);
+    return await new Project(session.target.root).stackInFile(name, String(body.action.code), stack);
   } catch (error) {
     // A token that may run an action may not be allowed to read its code.
     if (error instanceof ApiFailure) return stack;

@@ -211,7 +211,7 @@ async function pullProject(session: Session, { force = false }: { force?: boolea
   );
   await project.write(writtenManifest);
   for (const { kind, name, change } of theirChanges)
-    if (change === "removed" && isTaken(kind, name)) project.remove(kind, name);
+    if (change === "removed" && isTaken(kind, name)) await project.remove(kind, name);
   project.saveBase(session.target, server);
   const changeSummary = summarizeChanges([...theirChanges, ...furtherChanges]);
   for (const { kind, name, change } of changeSummary) session.output.line(`${change.padEnd(8)} ${kind} ${name}`);

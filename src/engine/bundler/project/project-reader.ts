@@ -24,7 +24,8 @@ export interface ProjectManifest {
   alerts: Item[];
 }
 
-const nameOfFile = (file: string): string => {
+/** Returns the name of an item that a file without its extension, or a folder, defines. */
+export const nameOfFile = (file: string): string => {
   try {
     return decodeURIComponent(file);
   } catch {
