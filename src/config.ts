@@ -120,7 +120,9 @@ function faultsOfPairs(env: Environment): string[] {
   const hostOf = (name: string) => URL.parse(env[name]?.trim() ?? "")?.hostname;
   const ownHost = isSet("PUBLIC_URL") ? hostOf("PUBLIC_URL") : env.HOST?.trim() || HOST_DEFAULT;
   const isSameHost = isSet("RUNTIME_URL") && ownHost !== undefined && hostOf("RUNTIME_URL") === ownHost;
-  return isSameHost ? [...faults, "RUNTIME_URL must be an origin whose host is not the service's own"] : faults;
+  return isSameHost
+    ? [...faults, `RUNTIME_URL must be an origin whose host is not the service's own (got ${ownHost})`]
+    : faults;
 }
 
 function npmOf(values: Variables): Config["npm"] {

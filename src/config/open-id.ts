@@ -2,6 +2,7 @@
  * Reads the OpenID providers from the environment: `OIDC_ISSUER` and so on for the first one, `OIDC_<NAME>_ISSUER` and
  * so on for others.
  */
+import { describeRejected } from "./values.js";
 
 /** A provider at which people sign in. */
 export interface OpenIdProvider {
@@ -79,6 +80,8 @@ function isIssuer(text: string, isPrivateAllowed: boolean): boolean {
 function providerOf(env: Environment, name: string | undefined, fault: ReportFault): OpenIdProvider {
   const prefix = name === undefined ? "OIDC_" : `OIDC_${name}_`;
   const text = (key: string) => env[prefix + key]?.trim() || null;
+  const rejected = (key: string, expected: string) =>
+    fault(prefix + key, `${expected} (got ${describeRejected(text(key) ?? "", { isSecret: false })})`);
   const requiredText = (key: string): string => {
     const value = text(key);
     if (value === null) fault(prefix + key, `set, because ${prefix}ISSUER is set`);
@@ -86,17 +89,17 @@ function providerOf(env: Environment, name: string | undefined, fault: ReportFau
   };
   const issuer = text("ISSUER") ?? "";
   if (!isIssuer(issuer, env["ALLOW_PRIVATE_NETWORK"]?.trim() === "1")) {
-    fault(`${prefix}ISSUER`, "the https:// address of an OpenID provider");
+    rejected("ISSUER", "the https:// address of an OpenID provider");
   }
   const autoCreate = text("AUTO_CREATE") ?? "0";
-  if (autoCreate !== "0" && autoCreate !== "1") fault(`${prefix}AUTO_CREATE`, "0 or 1");
+  if (autoCreate !== "0" && autoCreate !== "1") rejected("AUTO_CREATE", "0 or 1");
   const roles = pairsOf(text("ROLES"));
   if (!roles || ![...roles.values()].every((role) => ROLE_NAMES.includes(role))) {
-    fault(`${prefix}ROLES`, `pairs of group=role separated by commas, each role one of ${ROLE_NAMES.join(", ")}`);
+    rejected("ROLES", `pairs of group=role separated by commas, each role one of ${ROLE_NAMES.join(", ")}`);
   }
   const organizations = pairsOf(text("ORGANIZATIONS"));
   if (!organizations || ![...organizations.values()].every((id) => /^[1-9]\d{0,14}$/.test(id))) {
-    fault(`${prefix}ORGANIZATIONS`, "pairs of value=ID of an organization separated by commas");
+    rejected("ORGANIZATIONS", "pairs of value=ID of an organization separated by commas");
   }
   return {
     id: (name ?? "oidc").toLowerCase(),

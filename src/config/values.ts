@@ -16,6 +16,15 @@ export interface MediaBucket {
   region: string;
 }
 
+const SHOWN_CHARACTERS_MAX = 100;
+
+/** Returns a rejected value for a message. Shows only the length of a secret, and of a URL with credentials or a query. */
+export function describeRejected(input: string, { isSecret }: { isSecret: boolean }): string {
+  const hasCredentials = /:[^@\s]*@|\?/.test(input);
+  if (isSecret || hasCredentials) return `${input.length} characters, not shown because they can contain a secret`;
+  return JSON.stringify(input.length > SHOWN_CHARACTERS_MAX ? `${input.slice(0, SHOWN_CHARACTERS_MAX)}…` : input);
+}
+
 /** @param read returns the value of a text, or undefined for a faulty one */
 export function parsedBy<T>(expected: string, read: (text: string) => T | undefined) {
   return z.string().transform((input, context): T => {

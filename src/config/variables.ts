@@ -288,6 +288,16 @@ const VARIABLE_SCHEMAS = {
 
 const ENVIRONMENT_SCHEMA = z.object(VARIABLE_SCHEMAS);
 
+/** Variables whose values can be a secret or contain one in any part. Messages only name the length of such a value. */
+const VARIABLES_WITH_SECRETS: readonly string[] = [
+  "DATABASE_URL",
+  "DATABASE_DIRECT_URL",
+  "BROWSER_WS_ENDPOINTS",
+  "SMTP_URL",
+  "SETTINGS_KEY",
+  "NPM_TOKEN",
+];
+
 export type Variables = z.output<typeof ENVIRONMENT_SCHEMA>;
 
 /** Result of reading the variables: their values, or a fault for each that is wrong. */
@@ -298,8 +308,12 @@ export function readVariables(environment: Readonly<Record<string, string | unde
   const texts = Object.keys(VARIABLE_SCHEMAS).map((name) => [name, environment[name]?.trim() || undefined]);
   const { data, error } = ENVIRONMENT_SCHEMA.safeParse(Object.fromEntries(texts));
   if (data) return { values: data };
-  // The value is not named: DATABASE_URL and SETTINGS_KEY are secrets.
-  return { faults: error.issues.map(({ path, message }) => `${String(path[0])} must be ${message}`) };
+  const faults = error.issues.map(({ path, message }) => {
+    const name = String(path[0]);
+    const isSecret = VARIABLES_WITH_SECRETS.includes(name);
+    return `${name} must be ${message} (got ${values.describeRejected(environment[name]?.trim() ?? "", { isSecret })})`;
+  });
+  return { faults };
 }
 
 /** Returns descriptions of the variables for the reference. */

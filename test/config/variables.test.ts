@@ -53,19 +53,50 @@ const FAULTY: Record<string, string> = {
   OTEL_EXPORTER_OTLP_ENDPOINT: "collector:4318",
   LOG_LEVEL: "loud",
 };
+/** Variables whose rejected values no message shows. */
+const SECRET_VARIABLES = "DATABASE_URL DATABASE_DIRECT_URL BROWSER_WS_ENDPOINTS SMTP_URL SETTINGS_KEY NPM_TOKEN".split(
+  " ",
+);
 /** Variables that accept any text. */
 const VARIABLES_WITH_ANY_TEXT = ["HOST", "DATA_DIR", "CHROME_PATH", "PUPPETEER_CACHE_DIR", "PACKAGES_FILE"];
 
 describe("the environment variables", () => {
   for (const [name, values] of Object.entries(FAULTY)) {
-    it(`${name} rejects an invalid value, with its name and without the value`, () => {
+    const isSecret = SECRET_VARIABLES.includes(name);
+    it(`${name} rejects an invalid value, with its name and ${isSecret ? "without" : "with"} the value`, () => {
       for (const value of values.split(" ")) {
         const beside = name === "DATABASE_DIRECT_URL" ? { DATABASE_URL: "postgres://a" } : {};
-        expect(() => readConfig({ ...beside, [name]: value }), value).to.throw(ConfigError, `${name} must be`);
-        expect(() => readConfig({ ...beside, [name]: value }), value).to.not.throw(`(got ${value}`);
+        const read = () => readConfig({ ...beside, [name]: value });
+        expect(read, value).to.throw(ConfigError, `${name} must be`);
+        const isShown = !isSecret && !/:.*@|\?/.test(value);
+        const got = isShown
+          ? `"${value}")`
+          : `${value.length} characters, not shown because they can contain a secret)`;
+        expect(read, value).to.throw(`(got ${got}`);
       }
     });
   }
+
+  it("are named in messages without the credentials of a URL, and without the end of a long text", () => {
+    const messageOf = (variables: Record<string, string>): string => {
+      try {
+        readConfig(variables);
+      } catch (error) {
+        return (error as Error).message;
+      }
+      throw new Error("readConfig accepts the value");
+    };
+    const unscheme = "user:made-up-password@registry.example.com";
+    for (const address of [unscheme, `https://${unscheme}`, "ftp://registry.example.com?key=made-up-password"]) {
+      for (const name of ["NPM_REGISTRY", "PUBLIC_URL", "MEDIA_URL", "OTEL_EXPORTER_OTLP_ENDPOINT", "OIDC_ISSUER"]) {
+        expect(messageOf({ [name]: address }), name)
+          .to.include(`${name} must be`)
+          .and.not.include("made-up-password");
+      }
+    }
+    expect(messageOf({ MAIL_FROM: "Shop shop@example.com" })).to.include('(got "Shop shop@example.com")');
+    expect(messageOf({ LOG_LEVEL: "x".repeat(1_000) })).to.include(`"${"x".repeat(100)}…"`);
+  });
 
   it("each have an invalid value in this test, unless any text is valid", () => {
     const names = describedVariables().map(([name]) => name);

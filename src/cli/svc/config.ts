@@ -2,6 +2,8 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { describeRejected } from "../../config/values.js";
+import { describeValue } from "../../rules/described.js";
 import { wrongUse } from "./failure.js";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -40,7 +42,8 @@ export function projectRoot(from: string): string | null {
 export function checkedUrl(text: unknown, from: string): string {
   const url = typeof text === "string" ? URL.parse(text) : null;
   if (!url || !/^https?:$/.test(url.protocol) || url.username !== "" || url.password !== "") {
-    throw wrongUse(`${from} must be an http or https address without a password`);
+    const got = typeof text === "string" ? describeRejected(text, { isSecret: false }) : describeValue(text);
+    throw wrongUse(`${from} must be an http or https address without a password (got ${got})`);
   }
   return url.href.replace(/\/$/, "");
 }
@@ -48,7 +51,7 @@ export function checkedUrl(text: unknown, from: string): string {
 export function checkedApp(value: unknown, from: string): number {
   const app = typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value;
   if (typeof app === "number" && Number.isSafeInteger(app) && app > 0) return app;
-  throw wrongUse(`${from} must be the ID of an app, a positive integer`);
+  throw wrongUse(`${from} must be the ID of an app, a positive integer (got ${describeValue(value)})`);
 }
 
 /** @throws CliError if no server or no app is named anywhere */
