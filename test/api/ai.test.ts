@@ -318,6 +318,11 @@ describe("Svc.AI", () => {
         if ("status" in given)
           expect(failure.message).to.include(`${url}/v1/chat/completions answered ${given.status}`);
       }
+      // The name of an error is text of the provider, which may send the key back.
+      const named = "key_of_lower_case_0123456789abcdef";
+      await setAi({ key: named });
+      answer = { status: 401, text: JSON.stringify({ error: { type: named } }) };
+      expect((await failing(ask(HELLO))).message).to.match(/answered 401 \(«__ai»\)$/);
       await setAi({ baseUrl: "http://127.0.0.1:1/v1" });
       expect((await failing(ask(HELLO))).code).to.equal("TRANSPORT");
       await setAi();

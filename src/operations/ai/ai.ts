@@ -100,7 +100,12 @@ function textsOf(options: AiOptions, answer: AiAnswer): object {
   return { answer: "text" in answer ? answer.text : "" };
 }
 
-function refusedBy(url: URL, response: OutgoingResponse): AiError {
+/** Returns the error for a response that is no success, with the name of the provider's error. @param mask masks secrets in the name */
+async function refusedBy(
+  url: URL,
+  response: OutgoingResponse,
+  mask: (text: string) => Promise<string>,
+): Promise<AiError> {
   let name: unknown;
   try {
     const body: unknown = JSON.parse(response.body.toString("utf8"));
@@ -110,7 +115,8 @@ function refusedBy(url: URL, response: OutgoingResponse): AiError {
   } catch {
     // The body is not JSON, so the error has only the status.
   }
-  const text = `${url.origin}${url.pathname} answered ${response.status}${name === undefined ? "" : ` (${name})`}`;
+  const nameText = typeof name === "string" ? ` (${await mask(name)})` : "";
+  const text = `${url.origin}${url.pathname} answered ${response.status}${nameText}`;
   return new AiError(response.status === 429 ? "LIMIT" : "TRANSPORT", text);
 }
 
@@ -166,7 +172,8 @@ export function createAi(options: {
         signal,
       },
     );
-    if (response.status < 200 || response.status > 299) throw refusedBy(url, response);
+    if (response.status < 200 || response.status > 299)
+      throw await refusedBy(url, response, async (text) => (await (await scanOf(appId)).mask([{ text }]))[0]!);
     return parts ? parts.finishCompletion() : PROVIDER_APIS[setting.provider].read(requested, model, response.body);
   }
 
