@@ -154,7 +154,7 @@ describe("two people in Studio at one action", () => {
     await changeCode(mine, "kept");
     await service.rest("DELETE", `/v3/apps/${service.appId}/actions/${actionId}`);
     expect(await mine.studio.textOf(".banner")).to.contain("has deleted this action");
-    await mine.studio.button("Make it a new action");
+    await mine.studio.button("Create it as a new action");
     await mine.studio.button("Create");
     await waitForSave(mine);
     const { actions } = (await service.rest("GET", `/v3/apps/${service.appId}/actions`)).body;

@@ -76,7 +76,7 @@ function DeletedNotice({ who, editor }: { who: string; editor: ActionEditor }) {
     <p className="notice banner" role="alert">
       <span className="grow">{who} has deleted this action. What you see is not stored any more.</span>
       <button type="button" onClick={editor.detach}>
-        Make it a new action
+        Create it as a new action
       </button>
     </p>
   );

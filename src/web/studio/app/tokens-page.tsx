@@ -10,8 +10,8 @@ import type { PageProps } from "../shell/page-props.js";
 
 const KIND_LABELS: Record<TokenKind, string> = {
   api: "API: for programs",
-  viewer: "Viewer: for pages under test: drafts",
-  live: "Live: for the app's pages: live versions",
+  viewer: "Viewer: for pages under test, runs drafts",
+  live: "Live: for the app's pages, runs live versions",
 };
 
 const SCOPE_TEXTS: Readonly<Record<TokenScope, string>> = {

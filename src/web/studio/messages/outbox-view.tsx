@@ -98,10 +98,20 @@ export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: 
               ))}
             </select>
           </label>
-          <a className="button with-icon" title="Set up e-mail" href={hrefOf({ appId, view: "outbox", item: "email" })}>
+          <a
+            className="button with-icon"
+            title="Set up e-mail"
+            aria-label="Set up e-mail"
+            href={hrefOf({ appId, view: "outbox", item: "email" })}
+          >
             <Settings size={ICON_PIXELS} aria-hidden /> E-mail
           </a>
-          <a className="button with-icon" title="Set up SMS" href={hrefOf({ appId, view: "outbox", item: "sms" })}>
+          <a
+            className="button with-icon"
+            title="Set up SMS"
+            aria-label="Set up SMS"
+            href={hrefOf({ appId, view: "outbox", item: "sms" })}
+          >
             <Settings size={ICON_PIXELS} aria-hidden /> SMS
           </a>
         </div>

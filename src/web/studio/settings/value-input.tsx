@@ -34,7 +34,7 @@ export function ValueInput({ label, value, onChange, secret = false, fault, faul
           {...inputAttributes}
           type="password"
           autoComplete="new-password"
-          placeholder="a new value"
+          placeholder="New value"
           value={text}
           onChange={(event) => onChange({ plain, text: event.target.value })}
         />
@@ -42,7 +42,7 @@ export function ValueInput({ label, value, onChange, secret = false, fault, faul
         <textarea
           {...inputAttributes}
           className="mono"
-          placeholder="value"
+          placeholder={plain ? "Value" : '{"key": "value"}'}
           rows={rows}
           value={text}
           onChange={(event) => onChange({ plain, text: event.target.value })}
