@@ -104,6 +104,31 @@ describe("the first load of Studio", () => {
     await fresh.close();
   });
 
+  it("shows the colors at the place of the text when code becomes short enough for them", async () => {
+    const { fresh, release } = await openWithoutEditor("shortened");
+    const lines = "const place = 1;\n".repeat(1_200);
+    await fresh.evaluate(`{
+      const text = document.querySelector(".plain-code");
+      text.select();
+      document.execCommand("insertText", false, ${JSON.stringify(lines)});
+      text.scrollTop = 2000;
+    }`);
+    await fresh.waitForSelector(".plain-code-box:not(.colored)");
+    await fresh.evaluate(`{
+      const text = document.querySelector(".plain-code");
+      text.setSelectionRange(110 * 17, 160 * 17);
+      document.execCommand("delete");
+    }`);
+    await fresh.waitForSelector(".plain-code-box.colored");
+    const [colors, text] = (await fresh.evaluate(
+      '[new DOMMatrix(getComputedStyle(document.querySelector(".plain-code-colors")).transform).f, document.querySelector(".plain-code").scrollTop]',
+    )) as [number, number];
+    expect(text).to.be.above(1_000);
+    expect(colors).to.equal(-text);
+    await release();
+    await fresh.close();
+  });
+
   it("continues in the editor although all code was deleted before it was loaded", async () => {
     const { fresh, release } = await openWithoutEditor("emptied");
     await studioPage(fresh).replace(".plain-code", "");

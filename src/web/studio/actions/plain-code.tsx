@@ -1,7 +1,7 @@
 /**
  * Text area for code with colored keywords, strings and comments. Shown until Monaco is loaded, or if Monaco cannot be loaded.
  */
-import { memo, type RefObject, type UIEvent, useLayoutEffect, useMemo, useRef } from "react";
+import { memo, type RefObject, useCallback, useLayoutEffect, useMemo, useRef } from "react";
 import { mayEdit } from "../shell/rights.js";
 import { useRole } from "../shell/role.js";
 import { highlightCode } from "./highlight-code.js";
@@ -51,9 +51,13 @@ export function PlainCode({ code, onChange, caret }: PlainCodeProps) {
   const textArea = useRef<HTMLTextAreaElement>(null);
   const colors = useRef<HTMLElement>(null);
   const isColored = code.length <= COLORED_MAX_CHARACTERS;
-  const followScroll = ({ currentTarget: { scrollLeft, scrollTop } }: UIEvent) => {
+  const followScroll = useCallback(() => {
+    const { scrollLeft, scrollTop } = textArea.current!;
     if (colors.current) colors.current.style.transform = `translate(${-scrollLeft}px, ${-scrollTop}px)`;
-  };
+  }, []);
+  // The text area can be scrolled already when the colors appear.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the colors appear and disappear with this value
+  useLayoutEffect(followScroll, [isColored]);
   const readOnly = !mayEdit(useRole());
   useLayoutEffect(() => {
     const text = textArea.current;
