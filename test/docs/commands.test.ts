@@ -14,12 +14,12 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { type Block, beginningOf, blocksOf, isAction, PAGES, ROOT, readPage } from "./pages.js";
 import { pastedShell } from "./pasted-shell.js";
-import { differences, lastJson } from "./response.js";
+import { differences, lastJson, missingLines } from "./response.js";
 import { type StandIns, startStandIns } from "./stand-ins.js";
 
 const RUN = ["sh", "graphql"];
 const isDone = (block: Block) =>
-  RUN.includes(block.language) || block.file !== null || block.isResponse || isAction(block);
+  RUN.includes(block.language) || block.file !== null || block.isResponse || block.isOutput || isAction(block);
 
 /** Pages whose blocks other tests send or compare. */
 const PAGES_OF_OTHER_TESTS: Readonly<Record<string, string>> = {
@@ -161,12 +161,14 @@ describe("commands in the documentation", () => {
       try {
         let printed = "";
         for (const block of steps(page)) {
-          const { text, language, file, line, isResponse } = block;
+          const { text, language, file, line, isResponse, isOutput } = block;
           const done = async () => {
             if (isResponse) {
               const wrong = differences(JSON.parse(text), lastJson(printed));
               if (wrong.length > 0)
                 throw new Error(`the response differs: ${wrong.join(", ")} in ${printed.slice(-1_000)}`);
+            } else if (isOutput) {
+              expect(missingLines(text, printed), printed).to.deep.equal([]);
             } else if (file !== null) {
               mkdirSync(dirname(join(folder, file)), { recursive: true });
               writeFileSync(join(folder, file), text);

@@ -15,7 +15,7 @@ export const readPage = (page: string): string => readFileSync(join(ROOT, page),
 
 /**
  * A code block of a page. In the line before its fence, the page says what a test does with it: `<!-- not run: why -->`, `<!-- file: name -->`,
- * or `<!-- response -->`.
+ * `<!-- response -->` or `<!-- output -->`.
  */
 export interface Block {
   line: number;
@@ -29,6 +29,8 @@ export interface Block {
   file: string | null;
   /** True if the block is the output of the commands before it, marked by `<!-- response -->`. */
   isResponse: boolean;
+  /** True if the block is text that the commands before it print, marked by `<!-- output -->`. */
+  isOutput: boolean;
 }
 
 /** True if the block is the code of an action. */
@@ -65,6 +67,7 @@ export function blocksOf(text: string): Block[] {
         notRun: of("not run"),
         file: of("file"),
         isResponse: mark === "<!-- response -->",
+        isOutput: mark === "<!-- output -->",
       };
     } else if (/^##? /.test(line)) {
       section = line.startsWith("## ") ? anchorOf(line.slice(3)) : section;

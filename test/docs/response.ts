@@ -14,6 +14,20 @@ export function lastJson(printed: string): unknown {
   throw new Error(`the commands printed no JSON: ${text.slice(-300)}`);
 }
 
+/** Returns the lines of a shown output that the printed text lacks. `…` stands for any text within a line. */
+export function missingLines(shown: string, printed: string): string[] {
+  const printedLines = printed.split("\n").map((line) => line.trim());
+  return shown
+    .trim()
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => {
+      const parts = line.split("…").map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+      const pattern = new RegExp(`^${parts.join(".*")}$`);
+      return !printedLines.some((printedLine) => pattern.test(printedLine));
+    });
+}
+
 /** True for names of fields whose numbers depend on earlier commands. */
 const isId = (name: string): boolean => /^(?:id|\w+Id)$/.test(name);
 
