@@ -103,6 +103,13 @@ describe("the documentation", () => {
     expect(taken.map(({ page, name }) => `${page}: ${name}`)).to.deep.equal([]);
   });
 
+  it("lists each alerting rule of deploy/alerts.yaml on the page about metrics", () => {
+    const names = [...readFileSync(join(ROOT, "deploy/alerts.yaml"), "utf8").matchAll(/^ +- alert: (\w+)$/gm)];
+    const page = readPage("docs/operate/watching.md");
+    expect(names.length).to.be.above(10);
+    expect(names.map(([, name]) => name!).filter((name) => !page.includes(`| \`${name}\` | `))).to.deep.equal([]);
+  });
+
   it("has no indented blocks, which no test would run", () => {
     const indented = PAGES.flatMap((page) =>
       readPage(page)
@@ -153,6 +160,7 @@ describe("the documentation", () => {
       notRun: "because",
       file: null,
       isResponse: false,
+      isOutput: false,
     });
     expect(second).to.include({ notRun: null, file: "f.js", text: "y\n" });
   });
