@@ -65,7 +65,7 @@ const ROUTE_SUMMARIES: Record<string, string> = {
   "POST /v1/auth/passkeys": "Registers a passkey.",
   "GET /v1/auth/passkeys/{passkeyId}": "Returns one passkey of the person.",
   "POST /v1/apps/{appId}/data-sources/{ds}/query":
-    "Returns entries by a query in the body, or deletes them with the type `delete`.",
+    "Returns entries by a query in the body. With the type `delete`, it deletes them; this needs the right to write entries.",
   "POST /v1/apps/{appId}/session": "Signs an app user in to the page's session.",
   "POST /v1/apps/{appId}/session/verify": "Sends a code to an app user, or checks one.",
   "PUT /v1/apps/{appId}/media/folders/{id}": "Renames or moves a folder.",

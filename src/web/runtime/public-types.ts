@@ -230,8 +230,7 @@ export interface Session {
     where: Record<string, string | number>;
   }): Promise<AppSession>;
   /**
-   * Without `code`: sends a code to the address and returns `expiresAt`, even if no user has the address. With `code`: signs in the user and returns
-   * `session`; a wrong code rejects with UNAUTHORIZED. `secondFactor` does the same for a user who has signed in with a password.
+   * Without `code`: sends a code if a user has this address. Returns `expiresAt` in both cases. With `code`: signs in the user and returns `session`; a wrong code rejects with UNAUTHORIZED. `secondFactor` does the same for a user who has signed in with a password.
    */
   verify(what: { code?: string } & ({ email: string } | { sms: string } | { secondFactor: "sms" })): Promise<{
     expiresAt?: string;

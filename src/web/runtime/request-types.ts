@@ -4,7 +4,7 @@ type RequestParameter = string | number | boolean | null | undefined;
 
 /** Options of `Svc.App.V3.Actions.request`. */
 export interface RequestOptions {
-  /** An https URL on an origin of the action's `integrationOrigins`, without credentials. */
+  /** URL on an origin of the action's `integrationOrigins`, without credentials. https, or with `ALLOW_PRIVATE_NETWORK=1` also http. */
   url: string | URL;
   /** Default `GET`. */
   method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS";

@@ -7,7 +7,10 @@ export interface CSV {
    * cells. Detects the delimiter, unless `delimiter` is set. Ignores a byte order mark, and skips empty lines. A row of blank cells stays.
    */
   parse(text: string, options?: { header?: boolean; delimiter?: string; dynamicTyping?: boolean }): unknown[];
-  /** Returns CSV. Puts an apostrophe before cells that a spreadsheet would run as a formula, unless `escapeFormulae` is false. */
+  /**
+   * Returns CSV without a line break at the end. With `columns`, an empty list of rows is only the header. Puts an apostrophe before cells that a
+   * spreadsheet would run as a formula, unless `escapeFormulae` is false.
+   */
   stringify(
     rows: unknown[],
     options?: { delimiter?: string; columns?: string[]; header?: boolean; escapeFormulae?: boolean },
