@@ -173,10 +173,7 @@ describe("unknown fields of a body", () => {
     const unknownFields = samples.flatMap(([route, sample]) =>
       bodiesWithUnknownField(sample).map((one) => ({ route, ...one })),
     );
-    // The top level of a body is one case for the service, whatever the route. Each level below it has a schema of its own.
-    const topLevel = unknownFields.filter(({ path }) => path === UNKNOWN);
-    const nested = unknownFields.filter(({ path }) => path !== UNKNOWN);
-    for (const { route, path, body } of [...sampleOf(topLevel, 0, 3), ...nested]) {
+    for (const { route, path, body } of unknownFields) {
       it(`${route} rejects ${path}`, async () => {
         const answer = await send(route, body, path);
         expect([answer.http, answer.body.status], JSON.stringify(answer.body)).to.deep.equal([400, "REQUEST_INVALID"]);
@@ -186,8 +183,12 @@ describe("unknown fields of a body", () => {
       });
     }
 
-    const faults = samples.flatMap(([route, sample]) => bodiesWithFaults(sample).map((one) => ({ route, ...one })));
-    for (const { route, field, body } of sampleOf(faults, 0, 3)) {
+    // The gate tests at least one field of each route.
+    const faults = samples.flatMap(([route, sample], index) => {
+      const bodies = bodiesWithFaults(sample);
+      return sampleOf(bodies, index % Math.min(3, bodies.length), 3).map((one) => ({ route, ...one }));
+    });
+    for (const { route, field, body } of faults) {
       it(`${route} reports an error of ${field} first`, async () => {
         const { http, body: answer } = await send(route, body, `fault-of-${field}`);
         expect(http, JSON.stringify(answer)).to.be.within(400, 499);
