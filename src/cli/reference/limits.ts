@@ -5,6 +5,7 @@ import { FORM_LIMITS } from "../../api/graphql/document-form.js";
 import { describedVariables } from "../../config/variables.js";
 import { STATUS } from "../../errors.js";
 import * as limits from "../../limits.js";
+import { ENTRIES_MAX } from "../../rules/entry-query/options.js";
 import { inlineCode, markdownTable, referencePage } from "./tables.js";
 
 const MB = 1024 * 1024;
@@ -99,6 +100,16 @@ function effectText(effect: string): string {
 }
 
 const PAGE_LEAD = `For everyone who meets a limit, and for operators. An operator can change each limit that has a [variable](variables.md). [Errors](errors.md) says what to do about a status.
+
+The limits that most apps meet first:
+
+| what | limit |
+| --- | --- |
+| calls that run actions | ${limits.RATE_LIMIT_RUN} in 60 s, for all visitors of an app together |
+| duration of a server action | ${limits.SERVER_TIMEOUT_MS / 1000} s |
+| request body, payload included | ${limits.BODY_MAX_BYTES / MB} MB |
+| entries that one query returns | ${ENTRIES_MAX.toLocaleString("en")} |
+| one uploaded file | ${limits.MEDIA_MAX_MB} MB |
 
 Not in the tables below:
 
