@@ -74,7 +74,7 @@ describe("the list of limits", () => {
 /** Constants that limit no caller: sizes of truncated texts and of generated keys, and a limit that follows from another one. */
 const INTERNAL_CONSTANTS = [
   ...["VALUE_BYTES", "WORD_CHARACTERS", "REASON_MAX_CHARACTERS", "FAILURE_CHARACTERS", "SHOWN_CHARACTERS"],
-  ...["SECRET_BYTES", "SALT_BYTES", "TAG_BYTES", "ARTIFACT_NAME_MAX_CHARACTERS"],
+  ...["SHOWN_CHARACTERS_MAX", "SECRET_BYTES", "SALT_BYTES", "TAG_BYTES", "ARTIFACT_NAME_MAX_CHARACTERS"],
 ];
 /** Matches names of limits by their endings. */
 const LIMIT = /(?:_MAX|_LIMIT|_CHARACTERS|_BYTES|_DEPTH|_SEGMENTS|_OPERATORS|_LISTED|_COUNTED|_KEPT|_PER_[A-Z_]+)$/;

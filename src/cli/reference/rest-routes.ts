@@ -59,7 +59,8 @@ const ROUTE_SUMMARIES: Record<string, string> = {
   "POST /v1/auth/reset": "Sends a link that resets the passphrase.",
   "POST /v1/auth/reset/confirm": "Sets a new passphrase by the reset link.",
   "GET /v1/auth/providers": "Lists the OpenID providers at which people sign in.",
-  "POST /v1/auth/passkeys/authentication-options": "Returns the options for a sign-in by passkey.",
+  "POST /v1/auth/passkeys/authentication-options":
+    "Returns the options for a sign-in by passkey. `rpId` is the host of the service's URL. Browsers accept a domain or `localhost` there, but no IP address.",
   "POST /v1/auth/passkeys/sign-in": "Signs a person in by passkey.",
   "POST /v1/auth/passkeys/registration-options": "Returns the options for a new passkey.",
   "POST /v1/auth/passkeys": "Registers a passkey.",
