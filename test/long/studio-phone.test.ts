@@ -127,7 +127,7 @@ for (const width of [390, 640]) {
         for (const place of ["alerts", "notifications"]) {
           await studio.open(`${service.appId}/${place}/new`);
           await page.waitForSelector(".notification-editor input");
-          const narrowest = `Math.min(...[...document.querySelectorAll(".notification-editor .field :is(input, textarea)")]
+          const narrowest = `Math.min(...[...document.querySelectorAll(".notification-editor .field :is(input:not([type=checkbox]), textarea)")]
             .map((field) => field.getBoundingClientRect().width))`;
           expect(await page.evaluate(narrowest), `${place}, ${shownWidth}`).to.be.at.least(200);
         }
