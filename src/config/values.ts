@@ -16,13 +16,15 @@ export interface MediaBucket {
   region: string;
 }
 
-const SHOWN_CHARACTERS_MAX = 100;
+/** Number of characters of a rejected value that a message shows. */
+const REJECTED_SHOWN_LENGTH = 100;
 
 /** Returns a rejected value for a message. Shows only the length of a secret, and of a URL with credentials or a query. */
 export function describeRejected(input: string, { isSecret }: { isSecret: boolean }): string {
-  const hasCredentials = /:[^@\s]*@|\?/.test(input);
-  if (isSecret || hasCredentials) return `${input.length} characters, not shown because they can contain a secret`;
-  return JSON.stringify(input.length > SHOWN_CHARACTERS_MAX ? `${input.slice(0, SHOWN_CHARACTERS_MAX)}…` : input);
+  const colon = input.indexOf(":");
+  const mayHaveCredentials = (colon !== -1 && input.includes("@", colon)) || input.includes("?");
+  if (isSecret || mayHaveCredentials) return `${input.length} characters, not shown because they can contain a secret`;
+  return JSON.stringify(input.length > REJECTED_SHOWN_LENGTH ? `${input.slice(0, REJECTED_SHOWN_LENGTH)}…` : input);
 }
 
 /** @param read returns the value of a text, or undefined for a faulty one */
