@@ -149,7 +149,7 @@ describe("TypeScript of an action's code", () => {
     expect(members).to.include.members(["connect", "connectByName", "get", "getById"]);
     const about = await hoverText("async function execute(context) { return Svc.CSV.stringify|([]); }", known);
     expect(about).to.match(
-      /^stringify = \(method\).*rows: any\[\].* \/\/ Returns CSV\. Puts an apostrophe before cells/s,
+      /^stringify = \(method\).*rows: any\[\].* \/\/ Returns CSV without a line break.* Puts an apostrophe before cells/s,
     );
   });
 
