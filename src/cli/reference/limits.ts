@@ -105,16 +105,20 @@ The limits that most apps meet first:
 
 | what | limit |
 | --- | --- |
-| calls that run actions | ${limits.RATE_LIMIT_RUN} in 60 s, for all visitors of an app together |
+| calls that run actions | ${limits.RATE_LIMIT_RUN} in 60 s for each app: visitors, back ends and people together. [People and tokens have a reserve](../guides/runs-at-once.md) |
 | duration of a server action | ${limits.SERVER_TIMEOUT_MS / 1000} s |
 | request body, payload included | ${limits.BODY_MAX_BYTES / MB} MB |
 | entries that one query returns | ${ENTRIES_MAX.toLocaleString("en")} |
 | one uploaded file | ${limits.MEDIA_MAX_MB} MB |
 
-Not in the tables below:
+Other pages have limits that no constant of the code stands for:
 
 - **Runs at the same time.** A runner executes up to four times \`RUNNER_CONCURRENCY\` runs of all apps at once. One app can have one fewer than \`RUNNER_CONCURRENCY\`, but at least one. More runs wait in the [queue](../operate/queue.md).
 - **Apps, organizations and people.** Their number has no limit.
+- **Interval of a schedule.** The shortest is two minutes ([schedules](../guides/schedules.md)).
+- **Build of an npm package.** It can take 30 s and 512 MB ([packages from npm](npm-packages.md)).
+- **Response of an HTTP trigger.** It can have about 4.5 MB of bytes. A slow reader is disconnected ([HTTP triggers](http-triggers.md#limits)).
+- **Missed live changes.** \`since\` returns those of the last ten minutes ([data sources](data-sources.md)).
 - **Rate limits of codes that verify an address.** They are in [verification](verification.md#guarantees-and-limits).`;
 
 export function limitsPage(root: string): string {
