@@ -4,6 +4,8 @@ import type { StoredFigure } from "./results.js";
 export const CAPACITY_PAGE = "docs/operate/capacity.md";
 
 const IDLE_LINE = "idle, a second";
+/** Cores of the smallest machine in the plan, which has all roles and PostgreSQL. */
+const SINGLE_CORES = 2;
 /** Sizes of database servers, in cores, for which the page states the capacity. */
 const DATABASE_CORES = [8, 32, 64];
 /** Share of the cores that the page plans with. The rest is reserved for peaks, vacuum, checkpoints and backups. */
@@ -26,6 +28,8 @@ function readCosts({ rows }: StoredFigure): Map<string, Costs> {
 }
 
 const runsPerSecond = (costs: Costs, cores: number) => (cores * USABLE_SHARE * 1_000) / costs.get("PostgreSQL")!;
+const runsPerSecondTogether = (costs: Costs, cores: number) =>
+  (cores * USABLE_SHARE * 1_000) / (costs.get("Node")! + costs.get("Chromium")! + costs.get("PostgreSQL")!);
 
 function formatCostTable(lines: Map<string, Costs>): string {
   const cells = [...lines].map(([line, costs]) => [`\`${line}\``, ...[...costs.values()].map(formatNumber)]);
@@ -39,15 +43,17 @@ function formatPlanTable(lines: Map<string, Costs>): string {
     const runnerCores = (costs.get("Node")! + costs.get("Chromium")!) / 10 / USABLE_SHARE;
     return [
       `\`${line}\``,
+      formatRounded(runsPerSecondTogether(costs, SINGLE_CORES)),
       ...DATABASE_CORES.map((cores) => formatRounded(runsPerSecond(costs, cores))),
       formatRounded((maximumRuns * costs.get("WAL")!) / 1e6),
       formatRounded(runnerCores),
     ];
   });
-  const runHeadings = DATABASE_CORES.map((cores) => `runs a second, ${cores} cores`);
+  const runHeadings = DATABASE_CORES.map((cores) => `runs a second, database server of ${cores} cores`);
   return formatTable(
     [
       "code",
+      `runs a second, one machine of ${SINGLE_CORES} cores`,
       ...runHeadings,
       `WAL at ${DATABASE_CORES.at(-1)} cores, MB a second`,
       "runner cores for 100 runs a second",
@@ -55,6 +61,22 @@ function formatPlanTable(lines: Map<string, Costs>): string {
     cells,
   );
 }
+
+/** Last section of the page. */
+const NEXT_STEPS = `## Next steps when one machine is full
+
+1. **Put each role on its own machines.** Add runners first: Chromium takes most of the processor time. See [several machines](several-machines.md).
+2. **Give PostgreSQL a machine of its own**, with as many cores as the table says. Watch \`max_connections\`, or use a
+   [pooler](containers.md#a-pooler-before-the-database).
+3. **Move old log rows to another disk.** These tables are partitioned by ID: \`run\`, \`execution_log\`, \`log_event\`, \`console_line\`, \`run_search\` and
+   \`audit_entry\`. \`ALTER TABLE execution_log SET TABLESPACE history\` puts new partitions of a table into the tablespace \`history\`. With the
+   name of a partition, the statement moves this partition.
+4. **Use a replica for your own queries**, such as reports and exports. The service itself reads only from the primary database, because each
+   read must see the latest write. The replica is also your standby.
+5. **Split the apps over several installations**, each with its own database and address. [Move an app with its data](../guides/move-an-app.md)
+   to another installation. Installations do not share accounts. Use one
+   [OpenID provider](people.md#sign-in-at-an-openid-provider) for all of them.
+`;
 
 /** Returns the content of docs/operate/capacity.md. */
 export function capacityPage(measured: StoredFigure): string {
@@ -82,7 +104,9 @@ npm run bench -- --report                             # writes this page
 
 ## Costs of a run
 
-Each line shows the costs of one call of \`runWithResult\`. \`bench/harness/kinds.ts\` has the code of each name. The last line, \`language, queued\`, is a
+Each line shows the costs of one call of \`runWithResult\`. \`language\` adds two numbers in an isolate, \`document\` does the same in an empty document,
+\`svc-barcode\` draws a QR code, \`five-fetches\` sends five requests, and \`ten-finds\` reads a data source ten times. \`bench/harness/kinds.ts\` has all code.
+The last line, \`language, queued\`, is a
 run that first waits in the queue, as runs of schedules and log events do.
 
 ${formatCostTable(lines)}
@@ -96,8 +120,13 @@ ${formatCostTable(lines)}
 
 ## Machines for a number of runs
 
-The table assumes that runs use ${USABLE_SHARE * 100} % of the processor time of a machine. It divides this time on a database server by the PostgreSQL time of one run
-above, and on a runner by the times of Node and Chromium. The other ${100 - USABLE_SHARE * 100} % are for peaks, vacuum, checkpoints and backups.
+The table assumes that runs use ${USABLE_SHARE * 100} % of the processor time of a machine. The other ${100 - USABLE_SHARE * 100} % are for peaks, vacuum, checkpoints and backups.
+
+- **One machine** with all roles and the embedded PostgreSQL: this time divided by the sum of the three times of a run above.
+- **Database server**: this time divided by the PostgreSQL time of a run. Runners are other machines.
+- **Runner cores**: computed from the times of Node and Chromium.
+
+By default, one app can start only [30 runs in 60 s](../guides/runs-at-once.md) by calls (\`RATE_LIMIT_RUN\`). Raise this limit before you need the numbers below.
 
 ${formatPlanTable(lines)}
 
@@ -109,18 +138,5 @@ These figures are computed, not measured:
 - A run that reads many entries of a data source costs more.
 - ${small} cores of \`language\` runs write about ${formatRounded((stored * languageCosts.get("WAL")!) / 1e9)} GB of WAL a day. \`LOG_MAX_MB\` limits the stored history of each app, not the WAL.
 
-## Next steps when one machine is full
-
-1. **Put each role on its own machines.** Add runners first: Chromium takes most of the processor time. See [several machines](several-machines.md).
-2. **Give PostgreSQL a machine of its own**, with as many cores as the table says. Watch \`max_connections\`, or use a
-   [pooler](containers.md#a-pooler-before-the-database).
-3. **Move old log rows to another disk.** These tables are partitioned by ID: \`run\`, \`execution_log\`, \`log_event\`, \`console_line\`, \`run_search\` and
-   \`audit_entry\`. \`ALTER TABLE execution_log SET TABLESPACE history\` puts new partitions of a table into the tablespace \`history\`. With the
-   name of a partition, the statement moves this partition.
-4. **Use a replica for your own queries**, such as reports and exports. The service itself reads only from the primary database, because each
-   read must see the latest write. The replica is also your standby.
-5. **Split the apps over several installations**, each with its own database and address. [Move an app with its data](../guides/move-an-app.md)
-   to another installation. Installations do not share accounts. Use one
-   [OpenID provider](people.md#sign-in-at-an-openid-provider) for all of them.
-`;
+${NEXT_STEPS}`;
 }

@@ -48,7 +48,7 @@ const VARIABLE_SCHEMAS = {
   ),
   PUBLIC_URL: optionalVariable(
     values.url(values.HTTP_ADDRESS, "an address such as https://actions.example.com or https://example.com/actions"),
-    "the address that browsers use, with which links in e-mails and setup links begin. If its host is an address of this machine, such as 127.0.0.1, these links have `localhost` instead. Include a path if a proxy serves the service under this path and removes it from requests",
+    "the address that browsers use, with which links in e-mails and setup links begin. A link has `localhost` instead of a host such as 127.0.0.1, because passkeys do not work at an IP address. Include a path if a proxy serves the service under this path and removes it from requests",
     "`http://HOST:PORT`",
   ),
   RUNTIME_URL: optionalVariable(

@@ -129,7 +129,7 @@ export const NAMESPACES: readonly NamespaceExample[] = [
       seeAlso: "[users of an app](data-sources.md#users-of-an-app)",
     },
     about:
-      "Returns the caller of the action, and signs app users in. In the session that `get` returns, `user` is the signed-in person, and `entries.dataSource` is the signed-in app user of the page. `environment` is `master` for the draft and `production` for the live version. If a schedule, a log event or an API token started the run, `user` is null and there are no `entries`.",
+      "Returns the caller of the action, and signs app users in. In the session that `get` returns, `user` is the signed-in person, and `entries.dataSource` is the signed-in app user of the page. `environment` is `master` for the draft and `production` for the live version. If a schedule, a log event or an API token started the run, `user` is null and there are no `entries`. A person calls the example.",
     errors: ["DATA_SOURCE_ACCESS_DENIED"],
     example: {
       code: "const session = await Svc.Session.get();\nconst user = await Svc.Session.user();\nreturn [typeof session.appId, typeof user.email];",
@@ -224,7 +224,8 @@ export const NAMESPACES: readonly NamespaceExample[] = [
   },
   {
     ...{ path: "Svc.Encryption", type: "Encryption", package: "svc-encryption", seeAlso: "[packages](packages.md)" },
-    about: "Computes hashes and signatures, and encrypts texts.",
+    about:
+      "Computes hashes and signatures, and encrypts texts. Make a key once, and store it in a protected setting, such as `__dataKey`. Without the key, or without the salt of `deriveKey`, encrypted texts cannot be decrypted.",
     errors: [],
     otherErrors: localNote,
     example: {

@@ -45,7 +45,7 @@ export interface Barcode {
   svg(options: { bcid: string; text: string }): string;
   /** Returns a bar code as a URL `data:image/png;…`, for an `<img>` or an e-mail. */
   png(options: { bcid: string; text: string }): string;
-  /** Returns a QR code as SVG. */
+  /** Returns a QR code as SVG. `options` are those of bwip-js, such as `{ scale: 4, eclevel: "H" }`. */
   qr(text: string, options?: object): string;
 }
 
