@@ -290,7 +290,7 @@ describe("the example app", () => {
         "the token of another service's file",
         () => ({ SVC_TOKEN: "", DATA_DIR: service.dataDir }),
         () => ["--url", "http://example.com"],
-        /the token of .* is for .*: set SVC_TOKEN to one of http:\/\/example\.com/,
+        /the token of .* is for .*: set SVC_TOKEN to a token for http:\/\/example\.com/,
       ],
       ["an option that it has not", () => ({}), () => ["--undo"], /Unknown option '--undo'.*\nUsage/s],
     ];
