@@ -129,3 +129,12 @@ export const ANTHROPIC_STREAM = sse(
   ],
   true,
 );
+
+/** Invalid fields of the setting `__ai`, each with the path that the error names. */
+export const INVALID_SETTINGS = [
+  [{ key: "" }, "__ai.key"],
+  [{ provider: "other" }, "__ai.provider"],
+  [{ baseUrl: "file:///etc/passwd" }, "__ai.baseUrl"],
+  [{ models: [] }, "__ai.models"],
+  [{ dailyTokens: -1 }, "__ai.dailyTokens"],
+] as const;

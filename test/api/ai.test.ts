@@ -9,6 +9,7 @@ import {
   ANTHROPIC_ANSWER,
   ANTHROPIC_REQUEST,
   ANTHROPIC_STREAM,
+  INVALID_SETTINGS,
   KEY,
   MANUAL,
   OPENAI_ANSWER,
@@ -281,13 +282,7 @@ describe("Svc.AI", () => {
     }
 
     it("POLICY without a setting or with an invalid one, names its field, and never shows the key", async () => {
-      for (const [fields, path] of [
-        [{ key: "" }, "__ai.key"],
-        [{ provider: "other" }, "__ai.provider"],
-        [{ baseUrl: "file:///etc/passwd" }, "__ai.baseUrl"],
-        [{ models: [] }, "__ai.models"],
-        [{ dailyTokens: -1 }, "__ai.dailyTokens"],
-      ] as const) {
+      for (const [fields, path] of INVALID_SETTINGS) {
         await setAi(fields);
         const { code, message } = await failing(ask(HELLO));
         expect(code).to.equal("POLICY");
