@@ -60,7 +60,7 @@ describe("colored code", () => {
     ]);
   });
 
-  it("tells a regular expression from a division, and ends a string at its quote or its line", () => {
+  it("distinguishes regular expressions from divisions; strings end at the closing quote or the line end", () => {
     expect(colored("a = b / c / d; e(/[/'] x/g)")).to.deep.equal(["string /[/'] x/"]);
     expect(colored('"a\\"b" + "open\nconst `two\nlines`')).to.deep.equal([
       ...['string "a\\"b"', 'string "open', "keyword const", "string `two\nlines`"],
