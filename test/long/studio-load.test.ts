@@ -5,6 +5,7 @@ import { expect } from "chai";
 import type { Browser, HTTPRequest, Page } from "puppeteer";
 import { VIEW_NAMES } from "../../src/web/studio/shell/views.js";
 import { startTestService, type TestService } from "../harness/service.js";
+import { untilEqual } from "../harness/until.js";
 import { launchChromium } from "../web/chromium.js";
 import { studioPage } from "../web/studio-page.js";
 
@@ -51,9 +52,9 @@ describe("the first load of Studio", () => {
   });
 
   /** Opens a new action in a page whose requests for the editor's files wait until `release` is called. */
-  async function openWithoutEditor(name: string) {
+  async function openWithoutEditor(name: string, { code = "async function execute() {}", query = "" } = {}) {
     const { body } = await service.rest("POST", `/v3/apps/${service.appId}/actions`, {
-      body: { name, active: true, triggers: [{ trigger: "manual" }], code: "async function execute() {}" },
+      body: { name, active: true, triggers: [{ trigger: "manual" }], code },
     });
     const path = `/v3/apps/${service.appId}/actions/${body.action.id}`;
     let settle: ((request: HTTPRequest) => Promise<void>) | null = null;
@@ -65,7 +66,7 @@ describe("the first load of Studio", () => {
       else held.push(request);
     });
     await fresh.setRequestInterception(true);
-    await fresh.goto(`${service.url}/studio#/${service.appId}/actions/${body.action.id}`, {
+    await fresh.goto(`${service.url}/studio#/${service.appId}/actions/${body.action.id}${query}`, {
       waitUntil: "domcontentloaded",
     });
     await fresh.waitForSelector(".plain-code");
@@ -100,6 +101,94 @@ describe("the first load of Studio", () => {
     await fresh.keyboard.type(" // here");
     await fresh.waitForFunction(
       `document.querySelector(".code-editor .view-lines").textContent.replaceAll("\u00a0", " ").includes("return 1; // here}")`,
+    );
+    await fresh.close();
+  });
+
+  const readEditor = async (fresh: Page): Promise<string> => {
+    const lines = (await fresh.evaluate(`[...document.querySelectorAll(".code-editor .view-line")]
+      .sort((a, b) => Number.parseFloat(a.style.top) - Number.parseFloat(b.style.top))
+      .map((line) => line.textContent.replaceAll("\u00a0", " "))`)) as string[];
+    return lines.join("\n");
+  };
+  const waitForEditorText = (fresh: Page, code: string) => untilEqual(() => readEditor(fresh), code);
+  const plainText = (fresh: Page) => fresh.$eval(".plain-code", ({ value }) => value);
+  const pressWith = async (fresh: Page, modifier: "Control" | "Shift", key: "z" | "m" | "Tab") => {
+    await fresh.keyboard.down(modifier);
+    await fresh.keyboard.press(key);
+    await fresh.keyboard.up(modifier);
+  };
+
+  it("indents, keeps the indentation of lines and undoes before the editor is loaded, and Ctrl+M lets Tab leave", async () => {
+    const { fresh, release } = await openWithoutEditor("keys");
+    await fresh.evaluate("document.activeElement.setSelectionRange(26, 26)");
+    for (const key of ["Enter", "a", "Enter", "Tab", "b"] as const) await fresh.keyboard.press(key);
+    expect(await plainText(fresh)).to.equal("async function execute() {\n  a\n    b\n}");
+    await pressWith(fresh, "Shift", "Tab");
+    expect(await plainText(fresh)).to.equal("async function execute() {\n  a\n  b\n}");
+    await fresh.keyboard.type("c");
+    expect(await plainText(fresh)).to.equal("async function execute() {\n  a\n  bc\n}");
+    for (let step = 0; step < 10; step += 1) await pressWith(fresh, "Control", "z");
+    expect(await plainText(fresh)).to.equal("async function execute() {}");
+    await pressWith(fresh, "Control", "m");
+    await fresh.keyboard.press("Tab");
+    expect(await fresh.evaluate('document.activeElement.matches(".plain-code")')).to.equal(false);
+    await release();
+    await fresh.close();
+  });
+
+  it("loses no key that is pressed while the editor replaces the text, and undoes what was typed before", async () => {
+    const { fresh, release } = await openWithoutEditor("keys-meanwhile");
+    await fresh.evaluate("document.activeElement.setSelectionRange(26, 26)");
+    await fresh.keyboard.type(" // ");
+    const isReplaced = () => fresh.evaluate('document.querySelector(".code-editor .view-line") !== null');
+    void release();
+    let typed = "";
+    // Some keys before the editor is shown, and some after that.
+    for (let after = 0; after < 20; after += (await isReplaced()) ? 1 : 0) {
+      const digit = String(typed.length % 10);
+      await fresh.keyboard.sendCharacter(digit);
+      typed += digit;
+    }
+    await waitForEditorText(fresh, `async function execute() { // ${typed}}`);
+    for (let step = 0; step < 30 && (await readEditor(fresh)) !== "async function execute() {}"; step += 1)
+      await pressWith(fresh, "Control", "z");
+    expect(await readEditor(fresh)).to.equal("async function execute() {}");
+    await fresh.close();
+  });
+
+  it("waits with the editor until an input method has composed its text", async () => {
+    const { fresh, release } = await openWithoutEditor("composed");
+    await fresh.evaluate("document.activeElement.setSelectionRange(26, 26)");
+    const session = await fresh.createCDPSession();
+    await session.send("Input.imeSetComposition", { text: "にほ", selectionStart: 2, selectionEnd: 2 });
+    await release();
+    await fresh.waitForNetworkIdle();
+    expect(await plainText(fresh)).to.equal("async function execute() {にほ}");
+    await session.send("Input.insertText", { text: "日本" });
+    await fresh.waitForFunction(editorHasFocus);
+    await waitForEditorText(fresh, "async function execute() {日本}");
+    await fresh.close();
+  });
+
+  it("opens a position in the code once: the editor does not return there from another place", async () => {
+    const code = `async function execute() {\n${"  await null;\n".repeat(300)}}`;
+    const { fresh, release } = await openWithoutEditor("position", { code, query: "?line=200&column=3" });
+    const READ_PLACE = `(() => {
+      const { value, selectionStart, scrollTop } = document.querySelector(".plain-code");
+      return [value.slice(0, selectionStart).split("\\n").length, scrollTop > 2000];
+    })()`;
+    await untilEqual(() => fresh.evaluate(READ_PLACE), [200, true]);
+    await fresh.evaluate(`{
+      const text = document.querySelector(".plain-code");
+      text.setSelectionRange(26, 26);
+      text.scrollTop = 0;
+    }`);
+    await release();
+    await fresh.waitForFunction(editorHasFocus);
+    await fresh.keyboard.type(" // here");
+    await fresh.waitForFunction(
+      'document.querySelector(".code-editor .view-line").textContent.replaceAll("\u00a0", " ") === "async function execute() { // here"',
     );
     await fresh.close();
   });

@@ -2,6 +2,7 @@
 import { expect } from "chai";
 import { eventsPage } from "../../src/cli/reference/events.js";
 import { highlightCode } from "../../src/web/studio/actions/highlight-code.js";
+import { breakLine, indent, removeIndent, type TextEdit } from "../../src/web/studio/actions/plain-keys.js";
 import { isRuleList, rowsToTests, testsToRows } from "../../src/web/studio/data/access-templates.js";
 import { findDuplicate, isHookValue } from "../../src/web/studio/data/draft-rows.js";
 import { deliverySetting, validateDelivery } from "../../src/web/studio/messages/delivery-draft.js";
@@ -44,6 +45,38 @@ describe("entries of audit logs", () => {
     const expiresAt = "2027-02-24T12:06:13.703Z";
     expect(describeAuditData({ expiresAt })).to.equal(`expires at ${formatExactTime(expiresAt)}`);
     expect(describeAuditData({ name: "2027-02-24T12:06:13.703X" })).to.contain("703X");
+  });
+});
+
+describe("the keys of the plain text for code", () => {
+  /** Applies an edit to a text whose selection is marked by "|". */
+  function edited(marked: string, edit: (code: string, start: number, end: number) => TextEdit): string {
+    const [before = "", selected = "", after = ""] = marked.split("|");
+    const hasSelection = marked.split("|").length === 3;
+    const code = before + selected + (hasSelection ? after : "");
+    const end = hasSelection ? before.length + selected.length : before.length;
+    const { start, end: to, text, selection } = edit(code, before.length, end);
+    const result = code.slice(0, start) + text + code.slice(to);
+    const [from, until] = [selection.start, selection.end];
+    return from === until
+      ? `${result.slice(0, from)}|${result.slice(from)}`
+      : `${result.slice(0, from)}|${result.slice(from, until)}|${result.slice(until)}`;
+  }
+
+  it("indent at the cursor or the selected lines, and remove indentation from them", () => {
+    expect(edited("a|b", indent)).to.equal("a  |b");
+    expect(edited("a\nb|c\n\nd\n|e", indent)).to.equal("a\n|  bc\n\n  d|\ne");
+    expect(edited("    a|b", removeIndent)).to.equal("  a|b");
+    expect(edited(" |a", removeIndent)).to.equal("|a");
+    expect(edited("\ta\n|   b\nc|", removeIndent)).to.equal("\ta\n| b\nc|");
+  });
+
+  it("start a line with the indentation of the current one, one step more after an opening bracket", () => {
+    expect(edited("  a|b", breakLine)).to.equal("  a\n  |b");
+    expect(edited("  f(|x", breakLine)).to.equal("  f(\n    |x");
+    expect(edited("  {|}", breakLine)).to.equal("  {\n    |\n  }");
+    expect(edited("a|bc|d", breakLine)).to.equal("a\n|d");
+    expect(edited("|", breakLine)).to.equal("\n|");
   });
 });
 

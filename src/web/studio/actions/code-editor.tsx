@@ -1,13 +1,13 @@
 /** Monaco editor for code. It marks the place of an error that the service reports. */
 import "../../monaco-workers.js";
 import { conf, language } from "monaco-editor/esm/vs/basic-languages/javascript/javascript.js";
-import { type RefObject, useEffect, useRef, useState } from "react";
+import { type RefObject, useEffect, useLayoutEffect, useRef, useState } from "react";
 import type { CodeProblem } from "../shared/model.js";
 import { mayEdit } from "../shell/rights.js";
 import { useRole } from "../shell/role.js";
 import { findTypeErrors, setActionTypes } from "./code-check.js";
 import * as monaco from "./editor-features.js";
-import type { TextSelection } from "./plain-code.js";
+import type { PlainCodeState } from "./plain-code.js";
 import type { CodeTypes } from "./use-code-types.js";
 import type { CodePosition } from "./use-place-in-code.js";
 
@@ -20,8 +20,8 @@ interface CodeEditorProps {
   types: CodeTypes;
   /** Position to move the cursor to. Each object moves it once. */
   at: CodePosition | null;
-  /** Selection in the plain text area that this editor replaces; null if the text area did not have the focus. */
-  caret: RefObject<TextSelection | null>;
+  /** State of the plain text area that this editor replaces; null if there was none. */
+  lastState: RefObject<PlainCodeState | null>;
 }
 
 // Registers JavaScript's syntax directly. Monaco's own registration loads it when the first code is shown, which costs a round trip.
@@ -104,8 +104,10 @@ function moveCursorTo(editor: monaco.editor.IStandaloneCodeEditor | null, { line
   editor?.setPosition({ lineNumber: line, column });
 }
 
+type EditorRef = RefObject<monaco.editor.IStandaloneCodeEditor | null>;
+
 /** Reads TypeScript's diagnostics after the code and the types have not changed for a while. */
-function useTypeErrors(editor: RefObject<monaco.editor.IStandaloneCodeEditor | null>, code: string, types: CodeTypes) {
+function useTypeErrors(editor: EditorRef, code: string, types: CodeTypes) {
   const [faults, setFaults] = useState<monaco.editor.IMarkerData[]>([]);
   const [isDue, setDue] = useState(false);
   useEffect(() => {
@@ -138,49 +140,60 @@ function useTypeErrors(editor: RefObject<monaco.editor.IStandaloneCodeEditor | n
   return faults;
 }
 
-/** Replaces the text of the editor. Undo restores the previous text. */
+/** Replaces the part of the editor's text that differs. Undo restores the previous text. */
 function replaceText(model: monaco.editor.ITextModel, code: string): void {
-  if (model.getValue() === "") model.setValue(code);
-  else {
-    model.pushEditOperations([], [{ range: model.getFullModelRange(), text: code }], () => null);
-    model.pushStackElement();
-  }
+  const old = model.getValue();
+  const shorter = Math.min(old.length, code.length);
+  let start = 0;
+  while (start < shorter && old[start] === code[start]) start += 1;
+  let end = 0;
+  while (end < shorter - start && old.at(-1 - end) === code.at(-1 - end)) end += 1;
+  const range = monaco.Range.fromPositions(model.getPositionAt(start), model.getPositionAt(old.length - end));
+  model.pushStackElement();
+  model.pushEditOperations([], [{ range, text: code.slice(start, code.length - end) }], () => null);
+  model.pushStackElement();
 }
 
-/** Restores the selection that the person had in the text area before Monaco was loaded. */
-function restoreSelection(editor: monaco.editor.IStandaloneCodeEditor, { start, end }: TextSelection): void {
+/** Continues at the place in the text at which the person was before Monaco was loaded. */
+function restoreState(editor: monaco.editor.IStandaloneCodeEditor, state: PlainCodeState): void {
   const model = editor.getModel();
   if (!model) return;
+  editor.setScrollPosition({ scrollTop: state.scrollTop, scrollLeft: state.scrollLeft });
+  if (!state.selection) return;
+  const { start, end } = state.selection;
   editor.setSelection(monaco.Range.fromPositions(model.getPositionAt(start), model.getPositionAt(end)));
   editor.focus();
 }
 
-export function CodeEditor({ code, onChange, fault, problems, types, at, caret }: CodeEditorProps) {
-  const editorElement = useRef<HTMLDivElement>(null);
-  const editor = useRef<monaco.editor.IStandaloneCodeEditor | null>(null);
-  const changed = useRef(onChange);
-  changed.current = onChange;
+/**
+ * Creates the editor and keeps its text equal to the code. This happens before the browser handles the next key: a key that was pressed
+ * between the removal of the plain text area and the creation of the editor would be lost.
+ */
+function useEditorText(
+  element: RefObject<HTMLDivElement | null>,
+  editor: EditorRef,
+  { code, onChange, lastState }: Pick<CodeEditorProps, "code" | "onChange" | "lastState">,
+) {
+  const latest = useRef({ code, onChange });
+  latest.current = { code, onChange };
   /** Texts that the editor has reported and that have not returned as its `code` yet. */
   const reportedTexts = useRef<string[]>([]);
-  useEffect(() => {
-    if (!editorElement.current) return;
-    const createdEditor = monaco.editor.create(editorElement.current, { ...EDITOR_OPTIONS, value: "" });
+  useLayoutEffect(() => {
+    if (!element.current) return;
+    const value = lastState.current?.original ?? latest.current.code;
+    const createdEditor = monaco.editor.create(element.current, { ...EDITOR_OPTIONS, value });
     editor.current = createdEditor;
     const changeListener = createdEditor.onDidChangeModelContent(() => {
       reportedTexts.current.push(createdEditor.getValue());
-      changed.current(reportedTexts.current.at(-1)!);
+      latest.current.onChange(reportedTexts.current.at(-1)!);
     });
     return () => {
       changeListener.dispose();
       createdEditor.getModel()?.dispose();
       createdEditor.dispose();
     };
-  }, []);
-  const readOnly = !mayEdit(useRole());
-  useEffect(() => editor.current?.updateOptions({ readOnly }), [readOnly]);
-  const faults = useTypeErrors(editor, code, types);
-
-  useEffect(() => {
+  }, [element, editor, lastState]);
+  useLayoutEffect(() => {
     const model = editor.current?.getModel();
     // A text that the editor has reported itself comes back later, perhaps after more typing. Only a loaded or restored text replaces the
     // editor's text.
@@ -190,9 +203,26 @@ export function CodeEditor({ code, onChange, fault, problems, types, at, caret }
       replaceText(model, code);
       reportedTexts.current = [];
     }
-    if (caret.current) restoreSelection(editor.current!, caret.current);
-    caret.current = null;
-  }, [code, caret]);
+    if (lastState.current) restoreState(editor.current!, lastState.current);
+    lastState.current = null;
+  }, [editor, code, lastState]);
+}
+
+export function CodeEditor({ code, onChange, fault, problems, types, at, lastState }: CodeEditorProps) {
+  const editorElement = useRef<HTMLDivElement>(null);
+  const editor = useRef<monaco.editor.IStandaloneCodeEditor | null>(null);
+  // The text area has shown these already, and the person may have gone on at another place.
+  const shownAt = useRef<unknown>(null);
+  const shownFault = useRef<unknown>(null);
+  useLayoutEffect(() => {
+    if (!lastState.current?.selection) return;
+    shownAt.current = at;
+    shownFault.current = fault;
+  }, [at, fault, lastState]);
+  useEditorText(editorElement, editor, { code, onChange, lastState });
+  const readOnly = !mayEdit(useRole());
+  useEffect(() => editor.current?.updateOptions({ readOnly }), [readOnly]);
+  const faults = useTypeErrors(editor, code, types);
 
   useEffect(() => {
     const model = editor.current?.getModel();
@@ -203,7 +233,8 @@ export function CodeEditor({ code, onChange, fault, problems, types, at, caret }
       SERVICE_MARKERS,
       fault ? [createMarker(model, { line, column }, fault.message)] : [],
     );
-    if (fault) moveCursorTo(editor.current, { line, column });
+    if (fault && fault !== shownFault.current) moveCursorTo(editor.current, { line, column });
+    shownFault.current = fault;
   }, [fault]);
 
   useEffect(() => {
@@ -218,7 +249,8 @@ export function CodeEditor({ code, onChange, fault, problems, types, at, caret }
   useEffect(() => setActionTypes(types.library, types), [types]);
 
   useEffect(() => {
-    if (!at) return;
+    if (!at || at === shownAt.current) return;
+    shownAt.current = at;
     moveCursorTo(editor.current, at);
     editor.current?.focus();
   }, [at]);

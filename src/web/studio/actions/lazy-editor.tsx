@@ -2,9 +2,13 @@
 import { Component, type ComponentProps, lazy, type ReactNode, Suspense, useRef } from "react";
 import { LoadError } from "../shell/load-error.js";
 import { loadEditor } from "./load-editor.js";
-import { PlainCode, type TextSelection } from "./plain-code.js";
+import { PlainCode, type PlainCodeState, whenComposed } from "./plain-code.js";
 
-const LazyEditor = lazy(async () => ({ default: (await loadEditor()).CodeEditor }));
+const LazyEditor = lazy(async () => {
+  const modules = await loadEditor();
+  await whenComposed();
+  return { default: modules.CodeEditor };
+});
 
 /** Error boundary around Monaco. Without it, an error would remove the whole page and its unsaved draft. */
 class EditorBoundary extends Component<{ plain: ReactNode; children: ReactNode }, { fault: unknown }> {
@@ -29,14 +33,14 @@ class EditorBoundary extends Component<{ plain: ReactNode; children: ReactNode }
   }
 }
 
-export function CodeEditor(props: Omit<ComponentProps<typeof LazyEditor>, "caret">) {
-  const caret = useRef<TextSelection | null>(null);
-  const { code, onChange } = props;
-  const plain = <PlainCode {...{ code, onChange, caret }} />;
+export function CodeEditor(props: Omit<ComponentProps<typeof LazyEditor>, "lastState">) {
+  const lastState = useRef<PlainCodeState | null>(null);
+  const { code, onChange, at } = props;
+  const plain = <PlainCode {...{ code, onChange, lastState, at }} />;
   return (
     <EditorBoundary plain={plain}>
       <Suspense fallback={plain}>
-        <LazyEditor {...props} caret={caret} />
+        <LazyEditor {...props} lastState={lastState} />
       </Suspense>
     </EditorBoundary>
   );

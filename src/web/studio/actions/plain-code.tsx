@@ -1,22 +1,39 @@
 /**
  * Text area for code with colored keywords, strings and comments. Shown until Monaco is loaded, or if Monaco cannot be loaded.
  */
-import { memo, type RefObject, useCallback, useLayoutEffect, useMemo, useRef } from "react";
+import {
+  type KeyboardEvent,
+  memo,
+  type RefObject,
+  useCallback,
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+} from "react";
 import { mayEdit } from "../shell/rights.js";
 import { useRole } from "../shell/role.js";
 import { highlightCode } from "./highlight-code.js";
+import { breakLine, indent, removeIndent, type TextEdit } from "./plain-keys.js";
+import type { CodePosition } from "./use-place-in-code.js";
 
-/** Offsets of a selection in the code. */
-export interface TextSelection {
-  start: number;
-  end: number;
+/** State of the text area when it is removed. The editor that replaces it continues with this state. */
+export interface PlainCodeState {
+  /** Offsets in the code; null if the text area did not have the focus. */
+  selection: { start: number; end: number } | null;
+  scrollTop: number;
+  scrollLeft: number;
+  /** Text before the person changed it in this text area. Undo in the editor returns to it. */
+  original: string;
 }
 
 interface PlainCodeProps {
   code: string;
   onChange: (code: string) => void;
-  /** Receives the selection when this text area is removed while it has the focus. The editor that replaces it restores the selection. */
-  caret: RefObject<TextSelection | null>;
+  /** Receives the state when this text area is removed. */
+  lastState: RefObject<PlainCodeState | null>;
+  /** Position to move the cursor to. */
+  at: CodePosition | null;
 }
 
 /** Longer code is shown without colors, because each key press renders all parts again. */
@@ -47,45 +64,149 @@ const ColoredCode = memo(function ColoredCode({
   );
 });
 
-export function PlainCode({ code, onChange, caret }: PlainCodeProps) {
+/** Numbers of the lines, at the place of Monaco's. */
+const LineNumbers = memo(function LineNumbers({
+  count,
+  element,
+}: {
+  count: number;
+  element: RefObject<HTMLElement | null>;
+}) {
+  const numbers = useMemo(() => Array.from({ length: count }, (_, at) => at + 1).join("\n"), [count]);
+  return (
+    <pre ref={element as RefObject<HTMLPreElement | null>} className="plain-code-numbers" aria-hidden="true">
+      {numbers}
+    </pre>
+  );
+});
+
+const LINE_HEIGHT_PX = 20;
+
+/** Moves the cursor to a position and scrolls there, as Monaco does for a link to a position in the code. */
+function showPosition(text: HTMLTextAreaElement, { line, column }: CodePosition): void {
+  const before = text.value.split("\n").slice(0, line - 1);
+  const offset = Math.min(text.value.length, before.reduce((sum, { length }) => sum + length + 1, 0) + column - 1);
+  text.focus();
+  text.setSelectionRange(offset, offset);
+  text.scrollTop = Math.max(0, before.length * LINE_HEIGHT_PX - text.clientHeight / 2);
+}
+
+let isComposing = false;
+const setComposing = (value: boolean) => {
+  isComposing = value;
+};
+
+/** Resolves when no input method composes text, which would be lost if the text area was removed. */
+export async function whenComposed(): Promise<void> {
+  if (isComposing) await new Promise((resolve) => addEventListener("compositionend", resolve, { once: true }));
+}
+
+/** Stores the state of the text area when it is removed, and restores the state of an earlier one. */
+function useLastState(
+  textArea: RefObject<HTMLTextAreaElement | null>,
+  lastState: RefObject<PlainCodeState | null>,
+  original: RefObject<string>,
+) {
+  useLayoutEffect(() => {
+    const text = textArea.current;
+    if (!text) return;
+    const { selection, scrollTop, scrollLeft } = lastState.current ?? { selection: null, scrollTop: 0, scrollLeft: 0 };
+    if (selection) {
+      text.focus();
+      text.setSelectionRange(selection.start, selection.end);
+    }
+    if (lastState.current) {
+      Object.assign(text, { scrollTop, scrollLeft });
+      original.current = lastState.current.original;
+    }
+    return () => {
+      const { selectionStart: start, selectionEnd: end } = text;
+      lastState.current = {
+        selection: text === document.activeElement ? { start, end } : null,
+        scrollTop: text.scrollTop,
+        scrollLeft: text.scrollLeft,
+        original: original.current,
+      };
+      setComposing(false);
+    };
+  }, [textArea, lastState, original]);
+}
+
+/** Applies an edit as a step that the browser's undo takes back, and sends an input event as for typed text. */
+function applyEdit(element: HTMLTextAreaElement, { start, end, text, selection }: TextEdit): void {
+  if (element.value.slice(start, end) !== text) {
+    element.setSelectionRange(start, end);
+    document.execCommand(text === "" ? "delete" : "insertText", false, text);
+  }
+  element.setSelectionRange(selection.start, selection.end);
+}
+
+/** Returns the edit of a key; null if the browser handles the key. */
+function editOfKey(
+  event: KeyboardEvent,
+  { value, selectionStart, selectionEnd }: HTMLTextAreaElement,
+): TextEdit | null {
+  if (event.ctrlKey || event.altKey || event.metaKey) return null;
+  if (event.key === "Tab") return (event.shiftKey ? removeIndent : indent)(value, selectionStart, selectionEnd);
+  return event.key === "Enter" ? breakLine(value, selectionStart, selectionEnd) : null;
+}
+
+export function PlainCode({ code, onChange, lastState, at }: PlainCodeProps) {
   const textArea = useRef<HTMLTextAreaElement>(null);
   const colors = useRef<HTMLElement>(null);
+  const numbers = useRef<HTMLElement>(null);
   const isColored = code.length <= COLORED_MAX_CHARACTERS;
   const followScroll = useCallback(() => {
     const { scrollLeft, scrollTop } = textArea.current!;
     if (colors.current) colors.current.style.transform = `translate(${-scrollLeft}px, ${-scrollTop}px)`;
+    if (numbers.current) numbers.current.style.transform = `translateY(${-scrollTop}px)`;
   }, []);
   // The text area can be scrolled already when the colors appear.
   // biome-ignore lint/correctness/useExhaustiveDependencies: the colors appear and disappear with this value
   useLayoutEffect(followScroll, [isColored]);
   const readOnly = !mayEdit(useRole());
+  const original = useRef(code);
+  const typed = useRef(code);
+  useEffect(() => {
+    // A text that was not typed here was loaded or restored.
+    if (code !== typed.current) original.current = code;
+    typed.current = code;
+  }, [code]);
   useLayoutEffect(() => {
-    const text = textArea.current;
-    if (text && caret.current) {
-      text.focus();
-      text.setSelectionRange(caret.current.start, caret.current.end);
-      caret.current = null;
-    }
-    return () => {
-      if (text && text === document.activeElement)
-        caret.current = { start: text.selectionStart, end: text.selectionEnd };
-    };
-  }, [caret]);
+    if (at && textArea.current) showPosition(textArea.current, at);
+  }, [at]);
+  useLastState(textArea, lastState, original);
+  const tabMovesFocus = useRef(false);
+  const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>) => {
+    if (event.ctrlKey && event.key === "m") tabMovesFocus.current = !tabMovesFocus.current;
+    if (readOnly || event.nativeEvent.isComposing || (event.key === "Tab" && tabMovesFocus.current)) return;
+    const edit = editOfKey(event, event.currentTarget);
+    if (!edit) return;
+    event.preventDefault();
+    applyEdit(event.currentTarget, edit);
+  };
   return (
     <div className={isColored ? "plain-code-box colored" : "plain-code-box"}>
       {isColored && <ColoredCode code={code} element={colors} />}
       <textarea
         ref={textArea}
         className="plain-code"
-        aria-label="Code"
+        aria-label="Code. Tab indents; Control M lets Tab leave the editor."
         spellCheck={false}
         autoCapitalize="off"
         wrap="off"
         readOnly={readOnly}
         value={code}
         onScroll={followScroll}
-        onChange={({ target }) => onChange(target.value)}
+        onKeyDown={onKeyDown}
+        onCompositionStart={() => setComposing(true)}
+        onCompositionEnd={() => setComposing(false)}
+        onChange={({ target }) => {
+          typed.current = target.value;
+          onChange(target.value);
+        }}
       />
+      <LineNumbers count={code.split("\n").length} element={numbers} />
     </div>
   );
 }

@@ -1,0 +1,58 @@
+/**
+ * Keys of the plain text area for code. They do the same as in Monaco: Tab indents, Shift+Tab removes indentation, Enter keeps the
+ * indentation of the line.
+ */
+
+/** Replacement of a part of the text, and the selection after it. */
+export interface TextEdit {
+  start: number;
+  end: number;
+  text: string;
+  selection: { start: number; end: number };
+}
+
+const INDENT = "  ";
+const OPENING_BRACKETS = "{([";
+const CLOSING_BRACKETS = "})]";
+
+const lineStartOf = (code: string, at: number): number => code.lastIndexOf("\n", at - 1) + 1;
+
+/** Changes each line of a selection. The selection then covers these lines. */
+function editLines(code: string, start: number, end: number, changeLine: (line: string) => string): TextEdit {
+  const from = lineStartOf(code, start);
+  // A selection that ends at the start of a line does not include this line.
+  const last = end > start && code[end - 1] === "\n" ? end - 1 : end;
+  const lineEnd = code.indexOf("\n", last);
+  const to = lineEnd < 0 ? code.length : lineEnd;
+  const text = code.slice(from, to).split("\n").map(changeLine).join("\n");
+  return { start: from, end: to, text, selection: { start: from, end: from + text.length } };
+}
+
+export function indent(code: string, start: number, end: number): TextEdit {
+  if (start !== end) return editLines(code, start, end, (line) => (line === "" ? line : INDENT + line));
+  const caret = start + INDENT.length;
+  return { start, end, text: INDENT, selection: { start: caret, end: caret } };
+}
+
+export function removeIndent(code: string, start: number, end: number): TextEdit {
+  const edit = editLines(code, start, end, (line) => line.replace(/^(?:\t| {1,2})/, ""));
+  if (start !== end) return edit;
+  const caret = Math.max(edit.start, start - (edit.end - edit.start - edit.text.length));
+  return { ...edit, selection: { start: caret, end: caret } };
+}
+
+/** Starts a line with the indentation of the current one. After an opening bracket, the line is indented by one step more. */
+export function breakLine(code: string, start: number, end: number): TextEdit {
+  const [indentation] = /^[ \t]*/.exec(code.slice(lineStartOf(code, start), start))!;
+  const before = code[start - 1];
+  const isInBrackets = before !== undefined && OPENING_BRACKETS.includes(before);
+  const first = `\n${indentation}${isInBrackets ? INDENT : ""}`;
+  const isClosed = isInBrackets && code[end] === CLOSING_BRACKETS[OPENING_BRACKETS.indexOf(before)];
+  const caret = start + first.length;
+  return {
+    start,
+    end,
+    text: isClosed ? `${first}\n${indentation}` : first,
+    selection: { start: caret, end: caret },
+  };
+}
