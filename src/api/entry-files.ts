@@ -7,8 +7,8 @@ import { BODY_MAX_BYTES, LARGE_BODY_MAX_BYTES } from "../limits.js";
 import { type ExportFormat, exportFormat } from "../operations/data-sources/entry-export.js";
 import {
   columnTypesOf,
+  createLayout,
   delimiterOf,
-  newLayout,
   type RowFormat,
   readRows,
 } from "../operations/data-sources/row-streams.js";
@@ -98,7 +98,7 @@ async function importFile(request: FastifyRequest, reply: FastifyReply, entries:
   const append = q.flag("append");
   const delimiter = q.text("delimiter");
   const typesText = q.text("types");
-  const layout = newLayout(q.check(() => delimiterOf(delimiter)) ?? null);
+  const layout = createLayout(q.check(() => delimiterOf(delimiter)) ?? null);
   const types = q.check(() => columnTypesOf(typesText)) ?? {};
   // An import from a page has the same limit as its other requests.
   const isVisitor = context.caller === null || context.caller.kind === "live" || context.caller.kind === "viewer";
@@ -111,7 +111,11 @@ async function importFile(request: FastifyRequest, reply: FastifyReply, entries:
     yield* readRows(boundBytes(bytes, mostOf(format), request), format, { layout, types, mayBeEmpty: append });
   };
   try {
-    const importResult = await entries.importFile(context, q.id("appId"), q.reference("ds"), { append, rows, layout });
+    const importResult = await entries.importFile(context, q.id("appId"), q.reference("ds"), {
+      keepsExisting: append,
+      rows,
+      layout,
+    });
     return reply.headers(quotaHeaders(context)).header("Cache-Control", "no-store").send(importResult);
   } catch (error) {
     throw asFormRefusal(error);

@@ -68,9 +68,9 @@ export function createMessaging(
  */
 export function messageOutletOf(gate: AccessGate, acceptance: () => MessageAcceptance): MessageOutlet {
   return {
-    count: gate.countMessages,
+    countRequest: gate.countMessages,
     statusFor: (appId, kind) => acceptance().statusFor(appId, kind),
     accept: (...message) => acceptance().acceptHooked(...message),
-    refuse: (...message) => acceptance().refuseHooked(...message),
+    logRefusal: (...message) => acceptance().refuseHooked(...message),
   };
 }

@@ -43,7 +43,7 @@ import { createMessaging, messageOutletOf } from "./messaging.js";
 import { OAuthServer } from "./oauth/oauth.js";
 import { createPackageProbe } from "./packages/package-probe.js";
 import { createPackages } from "./packages/packages.js";
-import { type ListTrail, listAudit } from "./records/audit.js";
+import { type ListAuditLog, listAudit } from "./records/audit.js";
 import { createIntake, type IntakeLimiter } from "./records/intake.js";
 import { createLogEvents, type LogEvents } from "./records/log-events.js";
 import { type QueueBounds, QueueLimits } from "./records/queue-limits.js";
@@ -280,7 +280,7 @@ export async function createOperations(surroundings: Surroundings) {
     ...definitions,
     actionFeed: createActionFeed({ db, notifications, log }),
     appVersions: createAppVersions({ db, settings, logEvents, intake, lock: apps.lock }),
-    trail: ((appId, options, reserve) => listAudit(db, appId, options, reserve)) satisfies ListTrail,
+    trail: ((appId, options, reserve) => listAudit(db, appId, options, reserve)) satisfies ListAuditLog,
     ...programsOf({ db, gate, credentials }),
     triggers: triggersOf(surroundings, { schedule, runs, runWords, logEvents }),
     ...upkeepOf(surroundings, schedule, queueLimits),

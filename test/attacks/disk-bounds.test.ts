@@ -191,7 +191,7 @@ describe("data that an app's authors can store", () => {
       body: { name: "one-more", code: `${code}//${"x".repeat(900_000)}` },
     });
     expect([refused.http, refused.body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
-    expect(refused.body.error).to.match(/^the actions of one app may take 268435456 bytes/);
+    expect(refused.body.error).to.match(/^the actions of one app can use at most 268435456 bytes/);
     const shorter = await service.rest("PUT", `${path}/${made.body.action.id}`, { body: { active: true } });
     expect(shorter.http).to.equal(200);
   });

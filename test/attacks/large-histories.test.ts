@@ -55,7 +55,7 @@ describe("large histories", () => {
       turns += 1;
       timer = setImmediate(turn);
     });
-    const compared = await createComparison({ db } as unknown as ComparisonOptions).copies(1, 1);
+    const compared = await createComparison({ db } as unknown as ComparisonOptions).compareLive(1, 1);
     clearImmediate(timer);
     expect(compared.code).to.contain("-//2 99").and.to.contain("+//1 99");
     expect(turns).to.be.above(0);

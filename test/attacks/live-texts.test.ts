@@ -3,7 +3,7 @@ import { buildSchema, parse } from "graphql";
 import { pino } from "pino";
 import { createAnswers } from "../../src/api/answers.js";
 import { createSharedResults, type ResultReceiver } from "../../src/api/live/shared-results.js";
-import { createLeavable } from "../../src/operations/records/leavable.js";
+import { createAbortableGenerator } from "../../src/operations/records/leavable.js";
 import { guardSource, type LiveSource, liveSource } from "../../src/operations/records/live-source.js";
 
 const EVENT = { text: "x".repeat(10_000) };
@@ -104,7 +104,7 @@ describe("a subscription whose events are for one socket only", () => {
     const answers = createAnswers({ totalBytes: 1_000, ofOwnerBytes: 1_000, ofAnswerBytes: 1_000 });
     const { subscribe, count } = createSharedResults(answers, pino({ level: "silent" }));
     let isOver = false;
-    const lines = createLeavable(async function* (left) {
+    const lines = createAbortableGenerator(async function* (left) {
       yield { added: 1 };
       await new Promise<void>((resolve) => left.addEventListener("abort", () => resolve()));
       isOver = true;

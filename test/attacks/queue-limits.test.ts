@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { QUEUE_MIN_PER_APP } from "../../src/limits.js";
-import { queueShare } from "../../src/operations/records/queue-limits.js";
+import { queueLimitOfApp } from "../../src/operations/records/queue-limits.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const BOUNDS = { max: 10_000, maxPerApp: 1_000, maxBytes: 2 ** 30 };
@@ -14,14 +14,14 @@ describe("the queue", () => {
         const queued = new Map<number, number>();
         let all = 0;
         for (const app of order) {
-          for (let own = queued.get(app) ?? 0; own < queueShare(all, BOUNDS); own += 1) {
+          for (let own = queued.get(app) ?? 0; own < queueLimitOfApp(all, BOUNDS); own += 1) {
             queued.set(app, own + 1);
             all += 1;
           }
         }
         expect(Math.max(...queued.values())).to.be.at.most(BOUNDS.maxPerApp);
         expect(all).to.be.at.most(BOUNDS.max + QUEUE_MIN_PER_APP * queued.size);
-        expect(queueShare(all, BOUNDS)).to.be.at.least(QUEUE_MIN_PER_APP);
+        expect(queueLimitOfApp(all, BOUNDS)).to.be.at.least(QUEUE_MIN_PER_APP);
       }),
     );
   });

@@ -118,17 +118,20 @@ describe("imports of entries", () => {
     expect(await dataOf(id)).to.deep.equal(stored);
     const refusals: [query: string, file: string, error: string][] = [
       [typed({ n: "number" }), "n\n1\nx\n", 'row 3 of the file: "n" must be a number such as 1234.5 (got "x")'],
-      [typed({ m: "number" }), "n\n1\n", 'types names a column that the header of the file does not have (got "m")'],
+      [typed({ m: "number" }), "n\n1\n", '"types" contains a column that is not in the header of the file (got "m")'],
       [typed({ n: "integer" }), "n\n1\n", 'types["n"] must be text, number, boolean, date (got "integer")'],
-      [typed(["n"]), "n\n1\n", "types must be an object of columns and their types (got an array of 1)"],
-      ["?types=n", "n\n1\n", 'types must be JSON (got "n")'],
+      [typed(["n"]), "n\n1\n", '"types" must be a JSON object with the type of each column (got an array of 1)'],
+      ["?types=n", "n\n1\n", '"types" must be a JSON object (got "n")'],
     ];
     for (const [query, file, error] of refusals) {
       const refused = await upload(id, "text/csv", file, query);
       expect([refused.http, refused.body.error]).to.deep.equal([400, error]);
     }
     const json = await upload(id, "application/json", '[{"n": 1}]', typed({ n: "number" }));
-    expect([json.http, json.body.error]).to.deep.equal([400, "types is only for CSV (got a file of json)"]);
+    expect([json.http, json.body.error]).to.deep.equal([
+      400,
+      '"types" is allowed only for CSV files (got a file of json)',
+    ]);
     expect(await dataOf(id)).to.deep.equal(stored);
   });
 
@@ -148,7 +151,7 @@ describe("imports of entries", () => {
       expect([http, body.status, body.error], query).to.deep.equal([
         400,
         "REQUEST_INVALID",
-        body.error.match(/^delimiter must be one character other than a quote or a line break \(got .*\)$/)?.[0],
+        body.error.match(/^"delimiter" must be one character other than a quote or a line break \(got .*\)$/)?.[0],
       ]);
     }
   });
@@ -228,9 +231,9 @@ describe("imports of entries", () => {
       "a row with more fields than the header",
       "text/csv",
       `a,b\n${"1,2\n".repeat(1_500)}1,2,3\n`,
-      /^row 1502 .* 3 fields, its header 2$/,
+      /^row 1502 .* 3 cells, but the header has only 2$/,
     ],
-    ["a header that names a column twice", "text/csv", "a,a\n1,2\n", /names "a" twice/],
+    ["a header that names a column twice", "text/csv", "a,a\n1,2\n", /contains the column "a" twice/],
     ["a header without a name", "text/csv", "a,\n1,2\n", /a name of 1 to 255 characters/],
     ["a quote that does not end", "text/csv", 'a\n"1\n', /quote/],
     [
@@ -267,7 +270,7 @@ describe("imports of entries", () => {
     });
     expect([response.status, ((await response.json()) as { error: string }).error]).to.deep.equal([
       400,
-      "the file must be UTF-8",
+      "the file must be UTF-8 text; save it with this encoding",
     ]);
   });
 

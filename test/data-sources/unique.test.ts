@@ -134,6 +134,6 @@ describe("a unique index of a data source", () => {
   it("cannot have a hashed column", async () => {
     const hooks = [{ type: "operations", runOn: ["insert"], fields: { Email: ["hash"] } }];
     const { http, body } = await make("Hashed", { hooks });
-    expect([http, body.error]).to.deep.equal([400, '"Email" is hashed: its values cannot be unique']);
+    expect([http, body.error]).to.deep.equal([400, 'the column "Email" is hashed, so it cannot have a unique index']);
   });
 });

@@ -111,7 +111,7 @@ export async function startFleet(options: {
     faults: () =>
       logs
         .flat()
-        .filter(({ msg }) => msg === "a request failed" || msg === "an operation failed")
+        .filter(({ msg }) => msg === "a request failed" || msg === "an operation on an action failed unexpectedly")
         .map(({ err, stack }) => String((err as Error | undefined)?.stack ?? stack)),
     urls: () =>
       living

@@ -152,9 +152,9 @@ describe(`a log of ${LARGE_LOG_ENTRIES} entries beside one of ${SMALL_LOG_ENTRIE
     "the last page by its cursor": async ({ logs }) => (await logs.list(1, { cursor: cursorOf(51) })).logs.length,
     "one action": async ({ logs }) => (await logs.list(1, { id: 7 })).logs.length,
     failures: async ({ logs }) => (await logs.list(1, { where: { type: "app.task.failed" } })).logs.length,
-    "a word of every run": async ({ words }) => (await words.find(1, "order", { most: 50 })).length,
-    "a word of one run": async ({ words, size }) => (await words.find(1, `n${size / 2}`, { most: 50 })).length,
-    "a rare word": async ({ words }) => Math.min(1, (await words.find(1, "rare", { most: 50 })).length),
+    "a word of every run": async ({ words }) => (await words.find(1, "order", { limit: 50 })).length,
+    "a word of one run": async ({ words, size }) => (await words.find(1, `n${size / 2}`, { limit: 50 })).length,
+    "a rare word": async ({ words }) => Math.min(1, (await words.find(1, "rare", { limit: 50 })).length),
   };
 
   for (const [name, list] of Object.entries(lists)) {

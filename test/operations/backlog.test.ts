@@ -51,7 +51,7 @@ describe("a backlog", () => {
     const [counts] = await db.query(`
       SELECT count(*)::int AS entries, count(DISTINCT run_id)::int AS runs FROM execution_log`);
     expect(counts).to.deep.equal({ entries: 2_499, runs: 2_499 });
-    const entry = await createLogs(db).ofRun(running!.id + 1);
+    const entry = await createLogs(db).entryOfRun(running!.id + 1);
     expect(entry?.type).to.equal("app.task.failed");
     const data = JSON.parse(entry!.data.text);
     expect([data.payload, data.error.name]).to.deep.equal([{ n: 1 }, "CancelledError"]);
@@ -84,17 +84,17 @@ describe("a backlog", () => {
   it("is limited in bytes, for one app to a tenth, and leaves every app its minimum", async () => {
     await wait(1, QUEUE_MIN_PER_APP, { payload: JSON.stringify({ text: "x".repeat(9_990 / QUEUE_MIN_PER_APP) }) });
     const room = new QueueLimits(db, { ...BOUNDS, maxBytes: 100_000 });
-    expect(await room.takeBytes(1, 1_000)).to.equal(false);
-    expect(await room.takeBytes(2, 9_000)).to.equal(true);
+    expect(await room.reserve(1, 1_000)).to.equal(false);
+    expect(await room.reserve(2, 9_000)).to.equal(true);
     // App 2 is above its limit of bytes here, but below its limit of runs.
-    expect(await room.takeBytes(2, 9_000)).to.equal(true);
+    expect(await room.reserve(2, 9_000)).to.equal(true);
   });
 
   it("is limited in the bytes of all apps together", async () => {
     await wait(1, 1, { payload: JSON.stringify({ text: "x".repeat(10_000) }) });
     await wait(2, QUEUE_MIN_PER_APP, { payload: "{}" });
     const [{ bytes }] = await db.query("SELECT sum(payload_bytes)::int AS bytes FROM run");
-    const taken = (more: number) => new QueueLimits(db, { ...BOUNDS, maxBytes: bytes + 100 }).takeBytes(2, more);
+    const taken = (more: number) => new QueueLimits(db, { ...BOUNDS, maxBytes: bytes + 100 }).reserve(2, more);
     expect([await taken(100), await taken(101)]).to.deep.equal([true, false]);
   });
 
@@ -118,11 +118,11 @@ describe("a backlog", () => {
   it("is full at its maximum number", async () => {
     await wait(1, 150);
     const room = new QueueLimits(db, { max: 10_000, maxPerApp: 152, maxBytes: 2 ** 30 });
-    expect(await room.takeBytes(1, 2)).to.equal(true);
+    expect(await room.reserve(1, 2)).to.equal(true);
     await wait(1, 1);
-    expect(await room.takeBytes(1, 2)).to.equal(true);
+    expect(await room.reserve(1, 2)).to.equal(true);
     await wait(1, 1);
-    expect(await room.takeBytes(1, 2)).to.equal(false);
-    expect(await room.takeBytes(2, 2)).to.equal(true);
+    expect(await room.reserve(1, 2)).to.equal(false);
+    expect(await room.reserve(2, 2)).to.equal(true);
   });
 });

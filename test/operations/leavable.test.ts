@@ -1,9 +1,9 @@
 import { expect } from "chai";
-import { createLeavable, endOnAbort } from "../../src/operations/records/leavable.js";
+import { createAbortableGenerator, endOnAbort } from "../../src/operations/records/leavable.js";
 
 /** Creates a generator that yields 1, then waits until its reader stops reading. */
 const leavableNumbers = (received: string[]) =>
-  createLeavable(async function* (left) {
+  createAbortableGenerator(async function* (left) {
     try {
       yield 1;
       await new Promise<void>((resolve) => left.addEventListener("abort", () => resolve()));
@@ -29,7 +29,7 @@ describe("an iterable that a reader can leave while it waits", () => {
   });
 
   it("ends the source from which it is made", async () => {
-    const doubled = createLeavable(async function* (left) {
+    const doubled = createAbortableGenerator(async function* (left) {
       for await (const one of endOnAbort(leavableNumbers(received), left)) yield 2 * one;
     });
     expect((await doubled.next()).value).to.equal(2);

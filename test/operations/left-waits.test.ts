@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { pino } from "pino";
 import { createNotifications, type Notifications } from "../../src/engine/notifications.js";
 import { createLogs, LOG_CHANNEL } from "../../src/operations/records/execution-logs.js";
-import { entryOfRun } from "../../src/operations/records/log-wait.js";
+import { waitForLogEntry } from "../../src/operations/records/log-wait.js";
 import { CONSOLE_CHANNEL, RunConsole } from "../../src/operations/runs/console.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { until } from "../harness/until.js";
@@ -57,13 +57,15 @@ describe("a wait for a run whose reader leaves", () => {
 
   it("ends with the caller who would get its result", async () => {
     const caller = new AbortController();
-    const answer = entryOfRun({ logs: createLogs(database.db), notifications }, runId, caller.signal);
+    const answer = waitForLogEntry({ logs: createLogs(database.db), notifications }, runId, caller.signal);
     await until(isListening);
     caller.abort();
     const error = await answer.catch((reason: unknown) => reason);
     expect(error).to.include({ status: "REQUEST_INVALID", message: "the client disconnected before the response" });
     await until(hasStoppedListening);
-    const late = await entryOfRun({ logs: createLogs(database.db), notifications }, runId, caller.signal).catch(String);
+    const late = await waitForLogEntry({ logs: createLogs(database.db), notifications }, runId, caller.signal).catch(
+      String,
+    );
     expect(late).to.include("the client disconnected");
   });
 });

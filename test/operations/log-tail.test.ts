@@ -269,11 +269,11 @@ describe("a follower of execution logs", () => {
     const release = Promise.withResolvers<void>();
     const read: number[] = [];
     const { write, follow, close } = await createTail((logs) => ({
-      async findSome(ids) {
+      async findFitting(ids) {
         read.push(...ids);
         reading.resolve();
         await release.promise;
-        return logs.findSome(ids);
+        return logs.findFitting(ids);
       },
     }));
     try {

@@ -144,7 +144,7 @@ describe("the limits of an action's runs", () => {
       `${first} running`,
       `${first + 20} queued for concurrency`,
     ]);
-    const entry = JSON.parse((await createLogs(db).ofRun(first + 1))!.data.text);
+    const entry = JSON.parse((await createLogs(db).entryOfRun(first + 1))!.data.text);
     expect(entry.error).to.include({ name: "CancelledError" });
     expect(entry.error.message).to.match(
       /^the run was cancelled: by its action's concurrency it made way for run \d+$/,

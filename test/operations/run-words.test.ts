@@ -39,7 +39,7 @@ describe("the search for words of runs", () => {
   const found = async (search: string, appId = 1, most = 10) => {
     const words = createRunWords(db);
     await words.catchUp();
-    return words.find(appId, search, { most });
+    return words.find(appId, search, { limit: most });
   };
 
   it("finds a run by the beginning of words in its payload, result, console and hosts", async () => {
@@ -73,7 +73,7 @@ describe("the search for words of runs", () => {
     await end(2, { data: { result: "needle @1" } });
     expect(await found("needle", 1, 3)).to.deep.equal(ids.slice(2).reverse());
     const words = createRunWords(db);
-    expect(await words.find(1, "needle", { most: 3, before: ids[2]! })).to.deep.equal([ids[1], ids[0]]);
+    expect(await words.find(1, "needle", { limit: 3, before: ids[2]! })).to.deep.equal([ids[1], ids[0]]);
     expect(await found("1", 1)).to.not.include(await end(2, {}));
   });
 
@@ -103,11 +103,11 @@ describe("the search for words of runs", () => {
       },
     }) as DataSource;
     const words = createRunWords(watched);
-    expect(await words.find(1, "farback", { most: 1 })).to.deep.equal(ids.slice(0, 1));
+    expect(await words.find(1, "farback", { limit: 1 })).to.deep.equal(ids.slice(0, 1));
     expect(asked).to.have.length(1);
-    expect(await words.find(1, "farback", { most: 3 })).to.deep.equal(ids.slice(0, 3));
-    expect(await words.find(1, "farback", { most: 10 })).to.deep.equal(ids);
-    expect(await words.find(1, "farback", { most: 10, before: 2_900_000 })).to.deep.equal(ids.slice(3));
+    expect(await words.find(1, "farback", { limit: 3 })).to.deep.equal(ids.slice(0, 3));
+    expect(await words.find(1, "farback", { limit: 10 })).to.deep.equal(ids);
+    expect(await words.find(1, "farback", { limit: 10, before: 2_900_000 })).to.deep.equal(ids.slice(3));
     expect(asked.at(-1)![3], "to the first run").to.equal(0);
     await db.query("DELETE FROM run_search WHERE run_id >= 1000000");
   });
@@ -121,7 +121,7 @@ describe("the search for words of runs", () => {
     await db.query("VACUUM ANALYZE run_search");
     const find = (word: string) =>
       countReadings(db, async (watched) => {
-        expect(await createRunWords(watched).find(1, word, { most: 5 }), word).to.have.length(5);
+        expect(await createRunWords(watched).find(1, word, { limit: 5 }), word).to.have.length(5);
       });
     const common = await find("common");
     expect(common.map(({ read }) => read <= 2_000)).to.deep.equal([true]);
@@ -141,7 +141,7 @@ describe("the search for words of runs", () => {
         () => null,
         (error: Error) => error,
       );
-      expect(refusal?.message, search).to.equal("search must contain letters or digits");
+      expect(refusal?.message, search).to.equal('"search" must contain letters or digits');
     }
   });
 

@@ -68,7 +68,7 @@ export class ActionResolver {
 
   @FieldResolver(() => [PublishedCopyType], { description: "Live versions of the actions in this list." })
   async published(@Root() { actions }: ActionListType): Promise<PublishedCopy[]> {
-    return this.service.published(actions.map(({ id }) => id));
+    return this.service.listPublished(actions.map(({ id }) => id));
   }
 
   @Query(() => ActionType, { description: "Returns the draft of an action." })

@@ -2,7 +2,7 @@
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, ObjectType, Query, Resolver } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
-import type { AuditEntry, ListTrail } from "../../operations/records/audit.js";
+import type { AuditEntry, ListAuditLog } from "../../operations/records/audit.js";
 import type { RequestContext } from "../context.js";
 import { PaginationType } from "./action-types.js";
 import { AppId, Limit, Offset } from "./arguments.js";
@@ -60,7 +60,7 @@ class AuditListType {
 export class AuditLogResolver {
   constructor(
     private readonly gate: AccessGate,
-    private readonly trail: ListTrail,
+    private readonly trail: ListAuditLog,
   ) {}
 
   @Query(() => AuditListType, { description: "Lists the audit log of the app, newest first." })

@@ -138,6 +138,6 @@ export class DataSourceResolver {
     @ByReference() _by?: ReferenceKind | null,
   ): Promise<AccessTrial> {
     await this.gate.enter(context, "readEntries", appId);
-    return this.trials.try({ appId, ref }, trial, context.answer?.reserve);
+    return this.trials.runTrial({ appId, ref }, trial, context.answer?.reserve);
   }
 }

@@ -229,7 +229,7 @@ export class EntryResolver {
     const rows = async function* () {
       yield* entries;
     };
-    return this.service.import(visit, { appId, ref }, { append: append ?? false, rows });
+    return this.service.import(visit, { appId, ref }, { keepsExisting: append ?? false, rows });
   }
 
   /** Exports all entries that the caller can see, for REST. */

@@ -47,7 +47,7 @@ export class HistoryResolver {
     description: "Execution log entry of the run; null until the run has ended.",
   })
   async log(@Root() run: RunSummary, @Ctx() context: RequestContext): Promise<LogEntry | null> {
-    return this.services.logs.ofRun(run.id, context.answer?.reserve);
+    return this.services.logs.entryOfRun(run.id, context.answer?.reserve);
   }
 
   @FieldResolver(() => [RunRequestType], {

@@ -3,7 +3,7 @@ import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver, Root, Subscription } from "type-graphql";
 import type { Copy } from "../../data/action-types.js";
 import type { AccessGate } from "../../operations/access/gate.js";
-import { createLeavable, endOnAbort } from "../../operations/records/leavable.js";
+import { createAbortableGenerator, endOnAbort } from "../../operations/records/leavable.js";
 import { guardSource, type SourceGuard } from "../../operations/records/live-source.js";
 import type { PrintedLine, RunConsole } from "../../operations/runs/console.js";
 import type { Runs } from "../../operations/runs/runs.js";
@@ -67,7 +67,7 @@ async function followedRun({
 }
 
 const lineByLine = (batches: AsyncIterable<PrintedLine[]> & SourceGuard): AsyncGenerator<PrintedLine> & SourceGuard => {
-  const lines = createLeavable<PrintedLine>(async function* (readerLeft) {
+  const lines = createAbortableGenerator<PrintedLine>(async function* (readerLeft) {
     for await (const batch of endOnAbort(batches, readerLeft)) yield* batch;
   });
   return guardSource(lines, batches);

@@ -75,7 +75,7 @@ export class SessionResolver {
     @Arg("locale", () => String, { description: "Language of the page, for example en-GB." }) locale: unknown,
   ): Promise<AppSession> {
     const caller = await this.gate.enter(context, "signInAppUser", appId);
-    return this.service.set(caller, appId, { locale });
+    return this.service.setLocale(caller, appId, { locale });
   }
 
   @Mutation(() => VerificationAnswerType, {

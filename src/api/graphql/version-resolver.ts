@@ -89,7 +89,7 @@ export class VersionResolver {
     against?: string | null,
   ): Promise<Comparison> {
     await this.gate.enter(context, "compareVersions", appId);
-    return this.services.comparison.versions(appId, actionId, versionId, against ?? "master");
+    return this.services.comparison.compareVersion(appId, actionId, versionId, against ?? "master");
   }
 
   @Query(() => ActionDiffType, { description: "Compares the live version of an action with its draft." })
@@ -99,7 +99,7 @@ export class VersionResolver {
     @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
   ): Promise<Comparison> {
     await this.gate.enter(context, "compareVersions", appId);
-    return this.services.comparison.copies(appId, actionId);
+    return this.services.comparison.compareLive(appId, actionId);
   }
 
   @FieldResolver(() => [ActionFieldEnum], { description: "Properties that differ, without `code`." })

@@ -6,7 +6,7 @@
 import { createSourceEventStream, type ExecutionArgs, type ExecutionResult, execute } from "graphql";
 import type { Logger } from "pino";
 import { ActionError } from "../../errors.js";
-import { createLeavable, endOnAbort } from "../../operations/records/leavable.js";
+import { createAbortableGenerator, endOnAbort } from "../../operations/records/leavable.js";
 import { isLiveSource, type LiveSource, type SourceGuard } from "../../operations/records/live-source.js";
 import type { Caller } from "../../rules/access.js";
 import { writeJson } from "../../rules/json-text.js";
@@ -94,7 +94,7 @@ const executeEach = (
   source: AsyncIterable<unknown>,
   args: ExecutionArgs,
 ): AsyncGenerator<ExecutionResult, void, void> =>
-  createLeavable(async function* (readerLeft) {
+  createAbortableGenerator(async function* (readerLeft) {
     for await (const event of endOnAbort(source, readerLeft)) yield await execute({ ...args, rootValue: event });
   });
 

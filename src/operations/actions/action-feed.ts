@@ -1,4 +1,7 @@
-/** Sends changes of an app's actions to its editors: the action, the person and the kind of change, without code. */
+/**
+ * Notifies editors of changes of an app's actions: which action was changed, by whom, and how. The notification does
+ * not contain the code.
+ */
 
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -8,18 +11,25 @@ import { type Person, personJson } from "../../data/person.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { type LiveSource, liveSource } from "../records/live-source.js";
 
-/** Notification channel with `appId:masterId:removed`, sent by the database when the draft or the live version is written or removed. */
+/**
+ * Notification channel. A database trigger sends `appId:masterId:removed` when a draft or live version is written or
+ * removed.
+ */
 export const ACTION_EDITED_CHANNEL = "svc_action_edited";
 
-/** A change of a draft or of its live version. With `reset`, changes may have been missed, and nothing else is set. */
+/** A change of a draft or of its live version. */
 export interface ActionChange {
+  /**
+   * True if changes may have been missed, so that the editor must read all actions again. The other fields are then
+   * empty.
+   */
   reset: boolean;
-  /** ID of the draft. Null if `reset` is true: any draft may have changed then. */
+  /** ID of the draft; null if `reset` is true. */
   id: number | null;
   removed: boolean;
   /** Time of the draft's last change; null if the draft was removed. */
   updatedAt: string | null;
-  /** Type of the change in the audit log, such as `appAction.v3.update`; null if the log has no entry. */
+  /** Type of the change in the audit log, such as `appAction.v3.update`; null if the audit log has no entry. */
   type: string | null;
   /** Fields that an update changed. */
   fields: string[];
@@ -33,7 +43,7 @@ interface FoundAction {
   user: Person | null;
 }
 
-/* Selects the changed action with the latest audit entry, which was committed together with the change. */
+/* Selects the changed action and its latest audit entry, which was written in the same transaction. */
 const SELECT_CHANGED_ACTION = `
   SELECT master.updated_at AS "updatedAt", entry.type, entry.data, ${personJson("person")} AS "user"
     FROM (VALUES ($1::bigint, $2::bigint)) AS changed (app_id, id)
@@ -85,7 +95,10 @@ export function createActionFeed({
     const listeners = byApp.get(Number(appId));
     if (!listeners) return;
     const change = readChange(Number(appId), Number(id), removed === "true").catch((error: unknown) => {
-      log.warn({ err: error, appId }, "a change of an action could not be read");
+      log.warn(
+        { err: error, appId },
+        "reading a change of an action failed; its editors are told to read all actions again",
+      );
       return { ...RESET_CHANGE };
     });
     runInBackground(change.then((known) => notifyListeners(listeners, known)));
@@ -97,8 +110,8 @@ export function createActionFeed({
 
   return {
     /**
-     * Follows the app's actions. Yields a `reset` first; from then on no change is missed. Then yields the state of an action after each
-     * change. Several changes may share one event.
+     * Returns a source of the changes of an app's actions. The first event is a `reset`; every change after it is
+     * reported. Several changes of an action can be reported as one event.
      */
     follow: (appId: number): LiveSource<ActionChange> =>
       liveSource<ActionChange>(appId, (listener) => {

@@ -1,4 +1,7 @@
-/** Finds, locks and shows rows of actions. Checks that names are unique, but no other input. */
+/**
+ * Finds, locks and writes rows of actions, and converts them to the form that callers receive. Checks that names are
+ * unique; validates nothing else.
+ */
 import { type DataSource, type EntityManager, IsNull } from "typeorm";
 import { ActionRow } from "../../data/action.js";
 import type {
@@ -19,7 +22,7 @@ import type { AddressAssets } from "../../rules/packages.js";
 import { type ExpectedTags, requireUnchanged } from "../../rules/precondition.js";
 import type { Endpoint } from "../http/endpoints.js";
 
-/** Action as callers see it (specification, Action object). Times are ISO 8601. */
+/** Action as it is returned to callers. Times are ISO 8601. */
 export interface Action extends RunLimits {
   id: number;
   appId: number;
@@ -40,10 +43,11 @@ export interface Action extends RunLimits {
   lastRunAt: string | null;
   createdAt: string;
   updatedAt: string;
-  /** Endpoints for callers who can edit the action (operations/http/endpoints.ts). */
+  /** HTTP endpoints of the action. Set only for callers who can edit the action. */
   endpoints?: Endpoint[];
 }
 
+/** Converts a row to the action that callers receive. */
 export type ShowAction = (row: ActionRow) => Action;
 
 export const createShowAction =
@@ -72,14 +76,15 @@ export const createShowAction =
     updatedAt: updatedAt.toISOString(),
   });
 
+/** Returns "master" for a draft and "production" for a live version. */
 export const copyOf = (row: ActionRow): Copy => (row.masterId === null ? "master" : "production");
 
-/** True for an id that a row can have; other ids are rejected without a query. */
+/** True if a row can have this ID. Other IDs are rejected without a database query. */
 export const isStorableId = (id: number): boolean => Number.isSafeInteger(id) && id > 0;
 
 /**
- * Returns the app's action of that id, draft or live.
- * @param lock locks the row until the transaction ends
+ * Returns the draft or live version with this ID.
+ * @param lock true to lock the row until the transaction ends
  * @throws ACTION_NOT_FOUND, ACTION_NOT_V3
  */
 export async function findAction(
@@ -99,18 +104,22 @@ export async function findAction(
   return row;
 }
 
-/** The draft to change, and the versions on which the change may be based. Without a `precondition`, any version is allowed. */
-export interface Target {
+/**
+ * The draft to change. The change is rejected if the draft no longer has one of the expected versions. Without a
+ * `precondition`, any version is accepted.
+ */
+export interface DraftTarget {
   appId: number;
   id: number;
   precondition?: ExpectedTags;
 }
 
-export type LockMaster = (manager: EntityManager, target: Target, refusal: Status) => Promise<ActionRow>;
+/** Finds and locks a draft. */
+export type LockMaster = (manager: EntityManager, target: DraftTarget, refusal: Status) => Promise<ActionRow>;
 
 /**
- * Returns a function that finds and locks a draft; `refusal` is the error for a live version's id.
- * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_CHANGED with the current action
+ * Returns a function that finds and locks a draft. It throws `refusal` for the ID of a live version, ACTION_NOT_FOUND,
+ * ACTION_NOT_V3, or ACTION_CHANGED with the current action.
  */
 export const createLockMaster =
   (show: ShowAction): LockMaster =>
@@ -119,27 +128,27 @@ export const createLockMaster =
     if (row.masterId !== null) throw new ActionError(refusal);
     requireUnchanged(row.updatedAt, precondition, () => {
       const action = show(row);
-      const message = `the action was changed at ${action.updatedAt}, after the state that this change started from`;
+      const message = `the action was changed at ${action.updatedAt}, after you loaded it; load it again and repeat your change`;
       return new ActionError("ACTION_CHANGED", message, { action });
     });
     return row;
   };
 
 /**
- * Reads the draft without a lock, for requests to other hosts before the transaction starts. Returns null for an ID
- * that the transaction will reject.
+ * Reads a draft without a lock. Used for work before the transaction, such as requests to package registries. Returns
+ * null for an ID that the transaction will reject.
  */
-export async function unlockedMaster(db: DataSource, { appId, id }: Target): Promise<ActionRow | null> {
+export async function readMaster(db: DataSource, { appId, id }: DraftTarget): Promise<ActionRow | null> {
   const where = { id, appId, masterId: IsNull(), actionVersion: "v3" };
   return isStorableId(id) ? db.getRepository(ActionRow).findOneBy(where) : null;
 }
 
-/** Returns the live version of a draft; null if there is none. */
+/** Returns the live version of a draft; null if the draft was never published. */
 export function productionOf(manager: EntityManager, masterId: number): Promise<ActionRow | null> {
   return manager.findOne(ActionRow, { where: { masterId } });
 }
 
-/** True if a draft of the app other than `exceptId` has the name. */
+/** True if another draft of the app than `exceptId` has this name. */
 export async function isNameTaken(
   manager: EntityManager,
   appId: number,
@@ -151,15 +160,18 @@ export async function isNameTaken(
   return (await rows(manager, sql, [appId, name, exceptId])).length > 0;
 }
 
-/** Returns the error NAME_ALREADY_EXISTS for a draft. */
-export const nameTaken = (name: string) =>
-  new ActionError("NAME_ALREADY_EXISTS", `name must be unique in the app; another action is named ${name}`);
+/** Returns the error for a draft whose name another draft has. */
+export const nameTakenError = (name: string) =>
+  new ActionError(
+    "NAME_ALREADY_EXISTS",
+    `another action of this app is already named ${JSON.stringify(name)}; choose another name`,
+  );
 
 /**
- * Replaces the database error for a duplicate name by NAME_ALREADY_EXISTS. `write` must write one new or locked row, so that the statement
- * can only wait for the index of names.
+ * Replaces the database's error about a duplicate name by `refusal`. `write` must write only one new or locked row.
+ * Then a deadlock also means a duplicate name, because the statement can wait only for the index of names.
  */
-export async function uniquelyNamed<T>(write: Promise<T>, refusal: ActionError): Promise<T> {
+export async function withUniqueName<T>(write: Promise<T>, refusal: ActionError): Promise<T> {
   try {
     return await write;
   } catch (error) {
@@ -168,8 +180,8 @@ export async function uniquelyNamed<T>(write: Promise<T>, refusal: ActionError):
 }
 
 /**
- * Writes the whole row, new or existing. TypeORM's `save` would merge JSON key by key, and would lose keys that every object inherits, such
- * as `toString`.
+ * Inserts a row or updates all its columns. TypeORM's `save` is not used, because it merges JSON key by key, and loses
+ * keys that every object inherits, such as `toString`.
  */
 export async function writeRow(manager: EntityManager, row: ActionRow): Promise<void> {
   if (row.id === undefined) {
@@ -180,7 +192,7 @@ export async function writeRow(manager: EntityManager, row: ActionRow): Promise<
   await manager.update(ActionRow, id, written as object);
 }
 
-/** Returns the author's fields of a row. */
+/** Returns the fields of a row that authors write. */
 export function inputOf(row: ActionRow): ActionInput {
   const { name, code, description, active, environment, triggers, dependencies, frequency, timezone } = row;
   const draftFields = { name, code, description, active, environment, triggers, dependencies, frequency, timezone };
@@ -194,7 +206,7 @@ export function inputOf(row: ActionRow): ActionInput {
   };
 }
 
-/** Sets the author's fields of a row; absent fields are cleared. */
+/** Sets all fields of a row that authors write. Fields that are missing in `input` are cleared. */
 export function assignInput(row: ActionRow, input: ActionInput): ActionRow {
   const access = input.access === DEFAULT_ACCESS ? null : input.access;
   return Object.assign(row, NO_LIMITS, { source: null }, input, { access });

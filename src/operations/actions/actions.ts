@@ -1,4 +1,4 @@
-/** Operations on drafts for authors: list, get, create, update, remove (specification, Action operations). */
+/** Operations on drafts for authors: list, get, create, update and remove. */
 import { type DataSource, In } from "typeorm";
 import { ActionRow } from "../../data/action.js";
 import { rows } from "../../data/database.js";
@@ -9,17 +9,20 @@ import { NO_PACKAGES } from "../packages/packages.js";
 import { recordChange } from "../records/audit.js";
 import {
   type Action,
+  type DraftTarget,
   findAction,
   type LockMaster,
+  readMaster,
   type ShowAction,
-  type Target,
-  unlockedMaster,
 } from "./action-rows.js";
 import { runOnce } from "./idempotency.js";
 import type { ActionValidation } from "./judgement.js";
 import type { Masters } from "./masters.js";
 
-/** A draft's live version in a list. Times are ISO 8601; `updatedAt` is the time of the last publishing. */
+/**
+ * The live version of a draft, as shown in a list of drafts. Times are ISO 8601. `updatedAt` is the time of the last
+ * publishing.
+ */
 export interface PublishedCopy {
   masterId: number;
   id: number;
@@ -31,7 +34,9 @@ export interface PublishedCopy {
 /** Maximum number of words in a search. Further words are ignored. */
 const SEARCH_WORDS = 10;
 
-/** SQL condition for drafts of the app whose name or description contains every searched word, ignoring case. */
+/**
+ * SQL condition for drafts of an app whose name and description together contain every searched word. Case is ignored.
+ */
 const IS_DRAFT_OF_APP = `app_id = $1 AND master_id IS NULL AND action_version = 'v3' AND NOT EXISTS (
   SELECT 1 FROM unnest($2::text[]) word WHERE strpos(${foldCaseSql("(name || ' ' || coalesce(description, ''))")}, word) = 0)`;
 
@@ -47,8 +52,9 @@ export function createActions(options: {
   const { db, judgement, masters, show, lockMaster } = options;
   return {
     /**
-     * Lists the app's drafts, the newest first, without legacy actions. A page has fewer than `limit` items if they would together be
-     * larger than PAGE_MAX_BYTES; `hasMore` is true then. `search` has words that name or description must contain.
+     * Lists the app's drafts, the newest first, without legacy actions. A page has fewer than `limit` drafts if `limit`
+     * drafts would exceed PAGE_MAX_BYTES; then `hasMore` is true. `search` contains words that the name or description
+     * must contain.
      * @throws ActionError REQUEST_INVALID, and errors of `reserve`
      */
     async list(
@@ -78,8 +84,8 @@ export function createActions(options: {
       return { actions: actionRows.map(show), pagination: { total, hasMore: offset + actionRows.length < total } };
     },
 
-    /** Returns the live versions of the drafts that have one. */
-    async published(masterIds: readonly number[]): Promise<PublishedCopy[]> {
+    /** Returns the live versions of those drafts that are published. */
+    async listPublished(masterIds: readonly number[]): Promise<PublishedCopy[]> {
       const actionRows = await db.getRepository(ActionRow).find({
         select: { id: true, masterId: true, active: true, lastRunAt: true, updatedAt: true },
         where: { masterId: In([...masterIds]) },
@@ -93,18 +99,19 @@ export function createActions(options: {
       }));
     },
 
-    /** Returns the draft or the live version, by its own id. @throws ACTION_NOT_FOUND, ACTION_NOT_V3 */
+    /** Returns the draft or live version with this ID. @throws ACTION_NOT_FOUND, ACTION_NOT_V3 */
     async get(appId: number, id: number): Promise<Action> {
       return show(await findAction(db.manager, appId, id));
     },
 
     /**
-     * @param idempotencyKey a repeat of the request with this key and credential gets the first response
-     * @throws a status of the validation table, NAME_ALREADY_EXISTS, DEPENDENCY_UNRESOLVED
+     * Creates a draft.
+     * @param idempotencyKey if a request with this key and credential was sent before, its response is returned again
+     * @throws the statuses for invalid fields (rules/validation-table.ts), NAME_ALREADY_EXISTS, DEPENDENCY_UNRESOLVED
      */
     async create(caller: Caller, appId: number, data: unknown, idempotencyKey: string | null = null): Promise<Action> {
-      const resolvedPackages = await judgement.ahead({ caller, appId }, data, null);
-      const validatedAction = await judgement.created(db.manager, appId, data, resolvedPackages);
+      const resolvedPackages = await judgement.prepare({ caller, appId }, data, null);
+      const validatedAction = await judgement.validateCreate(db.manager, appId, data, resolvedPackages);
       const idempotentRequest = { appId, key: idempotencyKey, request: validatedAction.input };
       return db.transaction((manager) =>
         runOnce(manager, caller, idempotentRequest, async () =>
@@ -114,25 +121,26 @@ export function createActions(options: {
     },
 
     /**
-     * @throws a status of the validation table, NAME_ALREADY_EXISTS, CANNOT_UPDATE_PRODUCTION, ACTION_NOT_FOUND, ACTION_NOT_V3,
-     *   ACTION_CHANGED
+     * Changes the fields of a draft that `data` contains.
+     * @throws the statuses for invalid fields (rules/validation-table.ts), NAME_ALREADY_EXISTS,
+     *   CANNOT_UPDATE_PRODUCTION, ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_CHANGED
      */
-    async update(caller: Caller, target: Target, data: unknown): Promise<Action> {
+    async update(caller: Caller, target: DraftTarget, data: unknown): Promise<Action> {
       const { appId } = target;
-      const stored = await unlockedMaster(db, target);
-      const resolvedPackages = stored ? await judgement.ahead({ caller, appId }, data, stored) : NO_PACKAGES;
+      const stored = await readMaster(db, target);
+      const resolvedPackages = stored ? await judgement.prepare({ caller, appId }, data, stored) : NO_PACKAGES;
       return db.transaction(async (manager) => {
         const currentDraft = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
-        const validatedAction = await judgement.updated(manager, currentDraft, data, resolvedPackages);
+        const validatedAction = await judgement.validateUpdate(manager, currentDraft, data, resolvedPackages);
         return show(await masters.replace(manager, caller, currentDraft, validatedAction));
       });
     },
 
     /**
-     * Removes the draft, its live version and its history.
+     * Removes a draft, its live version and all its versions.
      * @throws CANNOT_DELETE_PRODUCTION, ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_CHANGED
      */
-    async remove(caller: Caller, target: Target): Promise<void> {
+    async remove(caller: Caller, target: DraftTarget): Promise<void> {
       const { appId, id } = target;
       await db.transaction(async (manager) => {
         const draftRow = await lockMaster(manager, target, "CANNOT_DELETE_PRODUCTION");

@@ -1,4 +1,4 @@
-/** Creates the operations on actions, except runs, and connects them. */
+/** Creates all modules with operations on actions, except runs. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { AddressAssets } from "../../rules/packages.js";
@@ -28,9 +28,9 @@ export interface Authoring {
   packages: Packages;
   addressed: AddressAssets;
   triggerIndex: TriggerIndex;
-  /** Time limit of a run, set by the operator. */
+  /** Time limit of a run in milliseconds, set by the operator. */
   serverTimeoutMs: number;
-  /** True if actions may list http and loopback origins. */
+  /** True if `integrationOrigins` of actions may contain http and loopback origins. */
   allowPrivateNetwork: boolean;
   endpoints: Endpoints;
   log: Logger;

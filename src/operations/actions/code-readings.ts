@@ -1,4 +1,7 @@
-/** Checks authors' code by the rules and by V8's compiler, outside of the main thread; apps take turns. Caches the results. */
+/**
+ * Checks the code of actions with the service's rules and with V8's compiler. Long code is checked in a separate
+ * thread, and apps take turns. Results are cached.
+ */
 import { createHash } from "node:crypto";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { createThreads } from "../../engine/threads.js";
@@ -8,22 +11,28 @@ import { type CodeReading, readCode } from "../../rules/code.js";
 
 export interface CodeVerdict {
   reading: CodeReading;
-  /** Error of V8's compiler, or null. */
+  /** Error of V8's compiler; null if the code compiles, or if the rules already rejected it. */
   compileFault: ActionError | null;
 }
 
-/** Maximum number of checks at a time. If three apps have megabytes checked, a slot is left for a fourth app. */
+/**
+ * Maximum number of concurrent checks. Each app has at most one, so that a few apps with long code do not block the
+ * others.
+ */
 const READ_AT_ONCE = 4;
-/** Length up to which code is checked on the main thread. That takes a few milliseconds; starting a thread takes longer. */
+/**
+ * Code up to this length is checked on the main thread. The check takes a few milliseconds, and starting a thread takes
+ * longer.
+ */
 const INLINE_MAX_CHARACTERS = 4_096;
-/** Maximum number of cached results of some hundred bytes each: more than the actions of one import. */
+/** Maximum number of cached results, of some hundred bytes each. One import can contain fewer actions than this. */
 const REMEMBERED_READINGS = 5_000;
 
 export type CodeReadings = ReturnType<typeof createCodeReadings>;
 
 /** @param compile throws CODE_VALIDATION_FAILED */
 export function createCodeReadings(compile: (code: string) => Promise<void>) {
-  const line = new FairSemaphore(READ_AT_ONCE, 1);
+  const checkSlots = new FairSemaphore(READ_AT_ONCE, 1);
   const threads = createThreads<string, CodeReading>({
     module: new URL("../../rules/code.js", import.meta.url),
     name: "readCode",
@@ -40,7 +49,10 @@ export function createCodeReadings(compile: (code: string) => Promise<void>) {
       time: `longer than ${CODE_READ_TIMEOUT_MS} ms`,
       memory: `more than ${CODE_READ_MEMORY_MB} MB`,
     };
-    throw new ActionError("CODE_VALIDATION_FAILED", `code takes ${limitTexts[threadResult.limit]} to read`);
+    throw new ActionError(
+      "CODE_VALIDATION_FAILED",
+      `checking the code took ${limitTexts[threadResult.limit]}; shorten the code`,
+    );
   }
 
   async function compileFaultOf(code: string): Promise<ActionError | null> {
@@ -53,26 +65,26 @@ export function createCodeReadings(compile: (code: string) => Promise<void>) {
     }
   }
 
-  async function judgeCode(code: string): Promise<CodeVerdict> {
+  async function checkCode(code: string): Promise<CodeVerdict> {
     const reading = await readInThread(code);
     return { reading, compileFault: reading.fault === null ? await compileFaultOf(code) : null };
   }
 
   return {
     /**
-     * Checks code.
-     * @param appId app whose queue is used: each app has one code checked at a time
-     * @throws ActionError CODE_VALIDATION_FAILED if the check exceeds a limit; the result contains any other fault
+     * Checks the code of an action.
+     * @param appId app of the action; only one code of each app is checked at a time
+     * @throws ActionError CODE_VALIDATION_FAILED if the check exceeds a limit. Other faults are in the result
      */
     async read(appId: number, code: string): Promise<CodeVerdict> {
-      // The hash covers UTF-16, because code may contain a lone surrogate.
+      // The hash is computed from UTF-16, because code may contain lone surrogates, which UTF-8 cannot represent.
       const key = createHash("sha256").update(Buffer.from(code, "utf16le")).digest("base64");
       const cachedVerdict = verdictsByHash.get(key);
       if (cachedVerdict) return cachedVerdict;
-      const leaveQueue = await line.enter(appId);
+      const leaveQueue = await checkSlots.enter(appId);
       try {
-        const verdict = verdictsByHash.get(key) ?? (await judgeCode(code));
-        // V8's refusal is not cached if it may be temporary: a timeout on a busy machine.
+        const verdict = verdictsByHash.get(key) ?? (await checkCode(code));
+        // A compiler error is not cached, because it may be temporary, such as a timeout on a busy machine.
         if (verdict.compileFault !== null) return verdict;
         if (verdictsByHash.size >= REMEMBERED_READINGS) verdictsByHash.delete(verdictsByHash.keys().next().value!);
         verdictsByHash.set(key, verdict);

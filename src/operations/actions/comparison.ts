@@ -1,4 +1,4 @@
-/** Compares two states of one action: a version, the draft or the live version. */
+/** Compares two states of one action. A state is a version, the draft or the live version. */
 import type { DataSource } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
@@ -12,21 +12,22 @@ import { isStoredScript } from "../../rules/packages.js";
 import { findAction, inputOf, productionOf } from "./action-rows.js";
 import { findVersion } from "./versions.js";
 
-/** One side of a comparison: a version's id, the draft or the live version. */
+/** One side of a comparison: the ID of a version, "master" for the draft, or "production" for the live version. */
 export type ComparedSide = number | "master" | "production";
 
 export interface Comparison extends ActionDiff {
   from: ComparedSide;
   to: ComparedSide;
-  /** Both whole states. */
+  /** The complete state of the side `from`. */
   before: ActionInput;
+  /** The complete state of the side `to`. */
   after: ActionInput;
 }
 
 interface State {
   side: ComparedSide;
   input: ActionInput;
-  /** Absent if the scripts of packages are not compared. */
+  /** Scripts of packages; absent if they are not compared. */
   assets?: ComparedScript[];
 }
 
@@ -36,8 +37,8 @@ const scriptsOf = ({ assets }: ActionRow): ComparedScript[] =>
     .map(({ name, version, integrity }) => ({ name, ...(version && { version }), integrity: integrity! }));
 
 /**
- * Returns the version as a restore would apply it. A version that is older than the field `access` keeps the action's
- * current `access`, so that the comparison shows no difference there.
+ * Returns the state that restoring the version would create. A version from before the field `access` existed gets the
+ * draft's `access`, as a restore does.
  */
 const asRestored = (version: ActionInput, { access }: ActionInput): ActionInput => ({
   ...version,
@@ -46,9 +47,12 @@ const asRestored = (version: ActionInput, { access }: ActionInput): ActionInput 
 
 const labelOf = (side: ComparedSide): string => (typeof side === "number" ? `version ${side}` : side);
 
-/** Length up to which code is compared on the main thread. Half a million lines would block it for a second and a half. */
+/**
+ * Code up to this length in total is compared on the main thread. Comparing half a million lines there would block the
+ * thread for 1.5 s.
+ */
 const INLINE_MAX_CHARACTERS = 8_192;
-/** Maximum number of comparisons at a time, in total and for an app, as for checking code. */
+/** Maximum number of concurrent comparisons of long code. Each app has at most one. */
 const COMPARISONS_AT_ONCE = 4;
 const comparisonQueue = new FairSemaphore(COMPARISONS_AT_ONCE, 1);
 const comparisonThreads = createThreads<DiffedActions, ActionDiff>({
@@ -63,7 +67,10 @@ async function diffInThread(appId: number, actions: DiffedActions): Promise<Acti
   const leaveQueue = await comparisonQueue.enter(appId);
   const threadResult = await comparisonThreads.call(actions).finally(leaveQueue);
   if (threadResult.ok) return threadResult.value;
-  throw new ActionError("REQUEST_INVALID", `comparing the two states takes more ${threadResult.limit} than allowed`);
+  throw new ActionError(
+    "REQUEST_INVALID",
+    `comparing the two states exceeded the ${threadResult.limit} limit; compare shorter versions`,
+  );
 }
 
 const shownInput = ({ source, ...input }: ActionInput): ActionInput => ({
@@ -74,7 +81,7 @@ const shownInput = ({ source, ...input }: ActionInput): ActionInput => ({
 async function compareStates(appId: number, from: State, to: State): Promise<Comparison> {
   const labels = { before: labelOf(from.side), after: labelOf(to.side) };
   const [before, after] = [shownInput(from.input), shownInput(to.input)];
-  // A version's input also has its scripts, which a restore may replace.
+  // The stored data of a version also contains its scripts, so `assets` is set on both sides, or removed.
   const compared = { before: { ...before, assets: from.assets }, after: { ...after, assets: to.assets }, labels };
   return { from: from.side, to: to.side, before, after, ...(await diffInThread(appId, compared)) };
 }
@@ -82,20 +89,20 @@ async function compareStates(appId: number, from: State, to: State): Promise<Com
 function parseSide(against: string): ComparedSide {
   if (against === "master" || against === "production") return against;
   if (/^[1-9]\d{0,15}$/.test(against)) return Number(against);
-  throw new ActionError("REQUEST_INVALID", "against must be master, production or the id of a version");
+  throw new ActionError("REQUEST_INVALID", '"against" must be "master", "production" or the ID of a version');
 }
 
 export type ActionComparisons = ReturnType<typeof createComparison>;
 
 export function createComparison({ db }: { db: DataSource }) {
-  /** @throws ACTION_NOT_PUBLISHED */
+  /** Returns the live version of a draft. @throws ACTION_NOT_PUBLISHED */
   async function readProduction(masterId: number): Promise<ActionRow> {
     const production = await productionOf(db.manager, masterId);
     if (!production) throw new ActionError("ACTION_NOT_PUBLISHED");
     return production;
   }
 
-  /** @throws VERSION_NOT_FOUND, ACTION_NOT_PUBLISHED */
+  /** Reads one side of a comparison. @throws VERSION_NOT_FOUND, ACTION_NOT_PUBLISHED */
   async function readState(masterId: number, master: ActionInput, side: ComparedSide): Promise<State> {
     if (side === "master") return { side, input: master };
     if (side !== "production") return { side, input: asRestored((await findVersion(db, masterId, side)).data, master) };
@@ -104,11 +111,11 @@ export function createComparison({ db }: { db: DataSource }) {
 
   return {
     /**
-     * Returns the changes from a version to the draft, to the live version or to another version.
-     * @param against `master`, `production` or a version's id
+     * Compares a version with the draft, with the live version or with another version.
+     * @param against `master`, `production` or the ID of a version
      * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, VERSION_NOT_FOUND, ACTION_NOT_PUBLISHED, REQUEST_INVALID
      */
-    async versions(appId: number, actionId: number, versionId: number, against: string): Promise<Comparison> {
+    async compareVersion(appId: number, actionId: number, versionId: number, against: string): Promise<Comparison> {
       const side = parseSide(against);
       const master = inputOf(await findAction(db.manager, appId, actionId));
       const from = await readState(actionId, master, versionId);
@@ -116,10 +123,11 @@ export function createComparison({ db }: { db: DataSource }) {
     },
 
     /**
-     * Returns the changes that publishing would make: from the live version to its draft. Accepts either id.
+     * Compares the live version with the draft, and so shows the changes that publishing would make. @param actionId ID
+     * of the draft or of the live version
      * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_NOT_PUBLISHED
      */
-    async copies(appId: number, actionId: number): Promise<Comparison> {
+    async compareLive(appId: number, actionId: number): Promise<Comparison> {
       const foundAction = await findAction(db.manager, appId, actionId);
       const master =
         foundAction.masterId === null ? foundAction : await findAction(db.manager, appId, foundAction.masterId);

@@ -1,15 +1,18 @@
-/** Logs an unexpected failure of an operation, and throws the operation's own error status for it. */
+/** Logs an unexpected error of an operation, and replaces it by an error status of this operation. */
 import type { Logger } from "pino";
 import { isDatabaseAway } from "../../data/database.js";
 import { ActionError, type Status } from "../../errors.js";
 
-/** Rethrows ActionErrors and database outages. Logs any other error and throws `status` instead. */
+/** Rethrows ActionErrors and errors of an unreachable database. Logs any other error and throws `status` instead. */
 export async function rethrowAs<T>(status: Status, log: Logger, work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {
     if (error instanceof ActionError || isDatabaseAway(error)) throw error;
-    log.error({ status, reason: (error as Error).message, stack: (error as Error).stack }, "an operation failed");
+    log.error(
+      { status, reason: (error as Error).message, stack: (error as Error).stack },
+      "an operation on an action failed unexpectedly",
+    );
     throw new ActionError(status);
   }
 }

@@ -1,4 +1,7 @@
-/** Idempotency keys of writes: stores the first response for 24 hours and returns it to repeats. Runs store their keys with the run. */
+/**
+ * Idempotency keys of writes: stores the response to the first request with a key for 24 hours, and returns it for
+ * later requests with this key. Keys of runs are stored with the run instead.
+ */
 import { createHash } from "node:crypto";
 import type { EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -8,17 +11,23 @@ import type { Caller } from "../../rules/access.js";
 
 const IS_EXPIRED = `created_at < now() - interval '${IDEMPOTENCY_HOURS} hours'`;
 
-/* Deletes a few expired keys of all callers. Rows that another process is deleting are skipped. */
+/* Deletes up to 100 expired keys of all callers. Skips rows that another process is deleting. */
 const DELETE_EXPIRED_KEYS = `
   DELETE FROM idempotency WHERE ctid IN
     (SELECT ctid FROM idempotency WHERE ${IS_EXPIRED} ORDER BY created_at LIMIT 100 FOR UPDATE SKIP LOCKED)`;
 
-/* Claims a key. The statement waits for a transaction that is writing the same key. */
+/*
+ * Inserts a key unless it exists. If another transaction is inserting the same key, the statement waits for the end of
+ * that transaction.
+ */
 const CLAIM_KEY = `
   INSERT INTO idempotency (credential_id, app_id, key, request) VALUES ($1, $2, $3, $4)
   ON CONFLICT (credential_id, app_id, key) DO NOTHING RETURNING key`;
 
-/** A request with an idempotency key. The key belongs to the credential and the app. `request` is the request as JSON. */
+/**
+ * A request with an idempotency key, or null without one. The same key of another credential or app is a different key.
+ * `request` contains the values by which a repeated request is recognized as the same.
+ */
 export interface IdempotentRequest {
   appId: number;
   key: string | null;
@@ -26,8 +35,9 @@ export interface IdempotentRequest {
 }
 
 /**
- * Runs `work` once for its key, and returns the first result to repeats. Failures are not stored.
- * @param manager of the transaction of `work`
+ * Runs `work` only once for a key. Later calls with this key return the first result. A failure is not stored, so that
+ * the request can be repeated.
+ * @param manager transaction in which `work` writes
  * @throws REQUEST_INVALID if the key was used for another request
  */
 export async function runOnce<T extends object>(
@@ -54,6 +64,10 @@ export async function runOnce<T extends object>(
     const sql = `SELECT request, answer FROM idempotency WHERE ${keyCondition}`;
     const [first] = await rows<{ request: Buffer; answer: T }>(manager, sql, keyColumns);
     if (first?.request.equals(digest)) return first.answer;
-    if (first) throw new ActionError("REQUEST_INVALID", "this Idempotency-Key was sent with another request before");
+    if (first)
+      throw new ActionError(
+        "REQUEST_INVALID",
+        "this Idempotency-Key was already used for a different request; use a new key",
+      );
   }
 }

@@ -1,4 +1,7 @@
-/** Compares the actions of a document with the app's drafts, and writes them by name. Shared by imports and manifests. */
+/**
+ * Compares the actions in a document (an import file or a manifest) with the app's drafts, and writes them. A draft
+ * with the same name is replaced.
+ */
 import { type DataSource, type EntityManager, IsNull } from "typeorm";
 import { ActionRow } from "../../data/action.js";
 import type { LimitData, RunLimits, StoredAsset } from "../../data/action-types.js";
@@ -16,24 +19,24 @@ import type { ActionValidation, ValidatedAction } from "./judgement.js";
 import { changedFields, type Masters } from "./masters.js";
 
 /**
- * Author's fields of an exported action. All fields are present, so that an import can also clear them. `assets` names
- * the stored scripts exactly; an import uses the same scripts if the service has them.
+ * An exported action: the fields that authors write. All fields are present, so that an import also clears fields.
+ * `assets` identifies the scripts of its packages. An import uses exactly these scripts if the service has them.
  */
 export type ExportedAction = Omit<ActionInput, keyof RunLimits> &
   LimitData & { assets?: { name: string; version?: string; integrity: string }[] };
 
-/** An action of a document with its resolved dependencies. */
+/** An action in a document, and its resolved dependencies. */
 export interface ImportEntry {
   data: unknown;
   resolved: ResolvedPackages;
 }
 
-/** An action of a document that can be written. */
+/** A validated action in a document that can be written. */
 export interface ImportStep {
-  /** Draft to replace; null to create one. */
+  /** The draft to replace; null to create a draft. */
   current: ActionRow | null;
-  judged: ValidatedAction;
-  /** Names of the fields that change. */
+  validated: ValidatedAction;
+  /** Names of the fields that change; empty for a new draft. */
   fields: string[];
 }
 
@@ -44,6 +47,7 @@ function exportedAssets({ assets }: ActionRow): Pick<ExportedAction, "assets"> {
   return stored.length === 0 ? {} : { assets: stored };
 }
 
+/** Returns an action as it is exported. */
 export const exportedAction = (row: ActionRow): ExportedAction => ({
   ...NO_LIMITS,
   ...inputOf(row),
@@ -56,12 +60,13 @@ const scriptsOf = (assets: readonly StoredAsset[]) =>
 const sameScripts = (left: readonly StoredAsset[], right: readonly StoredAsset[]) =>
   scriptsOf(left) === scriptsOf(right);
 
+/** Returns the name of an action in a document; null if it is missing or not a text. */
 export const stringNameOf = (data: unknown): string | null =>
   isObject(data) && typeof data["name"] === "string" ? data["name"] : null;
 
 /**
- * Returns the names that actions can have. A name with a NUL character is left out, because a text column cannot hold it; the rules report
- * it.
+ * Returns the names of the actions. Leaves out names with a NUL character, because the database cannot store it; the
+ * validation reports such a name.
  */
 export const namesOf = (all: readonly unknown[]): string[] =>
   all.map(stringNameOf).filter((name): name is string => name !== null && !name.includes("\0"));
@@ -77,15 +82,18 @@ export function createImportSteps(options: {
   const { db, judgement, masters, packages } = options;
 
   return {
-    /** Returns the app's drafts by name. */
-    async stored(manager: EntityManager, appId: number): Promise<ActionRow[]> {
+    /** Returns the app's drafts, sorted by name. */
+    async listDrafts(manager: EntityManager, appId: number): Promise<ActionRow[]> {
       const actionRows = await manager
         .getRepository(ActionRow)
         .findBy({ appId, actionVersion: "v3", masterId: IsNull() });
       return actionRows.sort((a, b) => (a.name < b.name ? -1 : 1));
     },
 
-    /** Locks the app's drafts with those names, or all drafts, until the end of the transaction and in a fixed order. */
+    /**
+     * Locks the app's drafts with these names until the transaction ends. Null locks all drafts. The order is fixed, so
+     * that two transactions cannot deadlock. Returns the drafts by name.
+     */
     async lock(manager: EntityManager, appId: number, names: string[] | null): Promise<Map<string, ActionRow>> {
       const actionRows = await manager
         .createQueryBuilder(ActionRow, "action")
@@ -97,25 +105,30 @@ export function createImportSteps(options: {
       return new Map(actionRows.map((row) => [row.name, row]));
     },
 
-    /** Checks the code and resolves the dependencies of each action, before anything is locked. */
-    async ahead(author: ScriptAuthor, all: readonly unknown[]): Promise<ImportEntry[]> {
+    /**
+     * Checks the code and resolves the dependencies of each action. Call it before the transaction, so that no lock is
+     * held meanwhile.
+     */
+    async prepare(author: ScriptAuthor, all: readonly unknown[]): Promise<ImportEntry[]> {
       const entries: ImportEntry[] = [];
       for (const data of all) {
         const [name] = namesOf([data]);
         const where = { appId: author.appId, name: name ?? "", masterId: IsNull(), actionVersion: "v3" };
         const row = name === undefined ? null : await db.getRepository(ActionRow).findOneBy(where);
         const promisedAssets = await packages.promised(isObject(data) ? data["assets"] : undefined);
-        entries.push({ data, resolved: await judgement.ahead(author, data, row, promisedAssets) });
+        entries.push({ data, resolved: await judgement.prepare(author, data, row, promisedAssets) });
       }
       return entries;
     },
 
     /**
      * Validates one action.
-     * @param rewrittenIds drafts that the document replaces or removes, whose addresses are free
-     * @throws ActionError a status of the validation table, DEPENDENCY_UNRESOLVED, ACTION_NOT_V3
+     * @param rewrittenIds drafts that the document replaces or removes. Other actions in the document may use the URL
+     *   paths of these drafts
+     * @throws ActionError the statuses for invalid fields (rules/validation-table.ts), DEPENDENCY_UNRESOLVED,
+     *   ACTION_NOT_V3
      */
-    async step(
+    async validate(
       manager: EntityManager,
       appId: number,
       { data, resolved }: ImportEntry,
@@ -123,27 +136,27 @@ export function createImportSteps(options: {
       rewrittenIds: readonly number[],
     ): Promise<ImportStep> {
       if (!row) {
-        const createdAction = await judgement.created(manager, appId, data, resolved, rewrittenIds);
-        return { current: null, judged: createdAction, fields: [] };
+        const createdAction = await judgement.validateCreate(manager, appId, data, resolved, rewrittenIds);
+        return { current: null, validated: createdAction, fields: [] };
       }
       if (row.actionVersion !== "v3") throw new ActionError("ACTION_NOT_V3");
-      const validatedAction = await judgement.updated(manager, row, data, resolved, rewrittenIds);
+      const validatedAction = await judgement.validateUpdate(manager, row, data, resolved, rewrittenIds);
       const fields = changedFields(inputOf(row), validatedAction.input);
       return {
         current: row,
-        judged: validatedAction,
+        validated: validatedAction,
         fields: sameScripts(row.assets, validatedAction.assets) ? fields : [...fields, "assets"],
       };
     },
 
-    /** @throws NAME_ALREADY_EXISTS, REQUEST_INVALID when the app's actions are too large */
+    /** Writes the validated actions. @throws NAME_ALREADY_EXISTS, REQUEST_INVALID if the app's actions are too large */
     async apply(manager: EntityManager, caller: Caller, appId: number, steps: readonly ImportStep[]): Promise<void> {
-      // Writes in the order of names. Two concurrent imports then insert into the index of names in the same order, so they cannot
-      // deadlock.
-      const sortedSteps = steps.toSorted((a, b) => (a.judged.input.name < b.judged.input.name ? -1 : 1));
+      // Writes the actions in the order of their names. Two concurrent imports then insert names into the index in the
+      // same order, so that they cannot deadlock.
+      const sortedSteps = steps.toSorted((a, b) => (a.validated.input.name < b.validated.input.name ? -1 : 1));
       const rewritten = steps.flatMap(({ current: row, fields }) => (row && fields.length > 0 ? [row.id] : []));
       await freeRoutes(manager, rewritten);
-      for (const { current: row, judged: validatedAction, fields } of sortedSteps) {
+      for (const { current: row, validated: validatedAction, fields } of sortedSteps) {
         if (!row) await masters.insert(manager, caller, appId, validatedAction);
         else if (fields.length > 0) await masters.replace(manager, caller, row, validatedAction);
       }

@@ -1,6 +1,6 @@
 /**
- * Validates an author's data for an action by the rules, the compile check and the catalogue. Faults have the order of
- * the specification's validation table.
+ * Validates the data that an author sends for an action: the fields, the code, and the dependencies. If there are
+ * several faults, the first one in the order of the validation table (rules/validation-table.ts) is reported.
  */
 import type { EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
@@ -22,20 +22,20 @@ import {
   type ResolvedPackages,
 } from "../packages/packages.js";
 import type { ScriptAuthor } from "../packages/script-quota.js";
-import { inputOf, isNameTaken, nameTaken } from "./action-rows.js";
+import { inputOf, isNameTaken, nameTakenError } from "./action-rows.js";
 import type { CodeReadings } from "./code-readings.js";
 import type { BuiltSource, SourceBuilds } from "./source-builds.js";
 import type { StoredSnapshot } from "./versions.js";
 
 export interface ValidatedAction {
   input: ActionInput;
-  /** Scripts that the dependencies load. */
+  /** Scripts that the action's dependencies load. */
   assets: StoredAsset[];
 }
 
 const isText = (code: unknown): code is string => typeof code === "string";
 
-/** Returns the property as the rules expect it; undefined if it is absent. */
+/** Returns a property of the data; undefined if it is missing. */
 function propertyOf(data: unknown, key: string): unknown {
   return isObject(data) && Object.hasOwn(data, key) ? data[key] : undefined;
 }
@@ -52,7 +52,12 @@ export function createActionValidation(options: {
   const { codeReadings, sources, packages, serverTimeoutMs, allowPrivateNetwork } = options;
   const checkOptions = { serverTimeoutMs, allowPrivateNetwork };
 
-  /** @param parse applies the rules; gets the fault of the code @param compiled code that needs no compile check */
+  /**
+   * Checks the code and validates the fields.
+   * @param parse validates the fields; it receives the function that returns the fault of the code
+   * @param compiled code that was compiled before, so that compiler errors are ignored
+   * @param buildFault error of building the code from its source files; null if the code was built
+   */
   async function inputBy(
     appId: number,
     code: unknown,
@@ -77,7 +82,7 @@ export function createActionValidation(options: {
     return inputBy(current.appId, code, parse, current.code, fault);
   }
 
-  /** Resolves the dependencies of data whose code is not built yet. */
+  /** Resolves the dependencies of an action with source files, whose code is built afterwards. */
   async function resolvedOfSource(
     author: ScriptAuthor,
     data: unknown,
@@ -89,7 +94,7 @@ export function createActionValidation(options: {
     return packages.resolve(author, list, current?.assets ?? [], promisedAssets);
   }
 
-  /** Adds the resolved scripts to the input. `known` are those that the action already has. */
+  /** Adds the resolved scripts to validated fields. @param knownAssets scripts that the action already has */
   const withAssets = (
     input: ActionInput,
     knownAssets: readonly StoredAsset[],
@@ -99,17 +104,20 @@ export function createActionValidation(options: {
     assets: packages.settle(input.dependencies, knownAssets, resolved),
   });
 
-  /** @throws ActionError REQUEST_INVALID for unknown fields, after all other faults */
+  /**
+   * Rejects unknown fields. This is the last check, so that other faults are reported first. @throws ActionError
+   * REQUEST_INVALID
+   */
   function withoutUnknown(data: unknown, validatedAction: ValidatedAction): ValidatedAction {
     refuseUnknownFields(data, ACTION_SHAPE);
     return validatedAction;
   }
 
   /**
-   * Reports the first of several faults in the order of the validation table, in which a name or path that another
-   * action uses comes early.
+   * Runs `judge`, and also checks that no other action has the same name or URL path. If there are several faults, it
+   * throws the first one in the order of the validation table.
    */
-  async function withTaken(
+  async function withFreeNameAndPaths(
     manager: EntityManager,
     addressScope: { appId: number; exceptId: number | null; rewritten: readonly number[] },
     data: unknown,
@@ -121,9 +129,9 @@ export function createActionValidation(options: {
       if (!(error instanceof ActionError)) throw error;
       const isAfter = (status: Status) => validationRow(error.status) > validationRow(status);
       const [name, triggers] = [propertyOf(data, "name"), propertyOf(data, "triggers")];
-      // If the name was faulty, this would have been reported first.
+      // An invalid name comes earlier in the table, so the name is valid here.
       if (isAfter("NAME_ALREADY_EXISTS") && isText(name) && (await isNameTaken(manager, appId, name, exceptId))) {
-        throw nameTaken(name);
+        throw nameTakenError(name);
       }
       if (isAfter("TRIGGERS_INVALID") && triggersFault(triggers) === null) {
         throw (await addressTakenFault(manager, draftFilter, storedTriggers(triggers))) ?? error;
@@ -137,12 +145,12 @@ export function createActionValidation(options: {
 
   return {
     /**
-     * Checks code and resolves dependencies before a transaction, so that it need not wait for them. Faults are
-     * reported in the transaction.
-     * @param current the current action; null for a new one
-     * @param promisedAssets resolved dependencies of an imported document
+     * Checks the code and resolves dependencies before a transaction, because both can take long. Faults are not
+     * reported here: the validation in the transaction finds them again.
+     * @param current the current draft; null for a new action
+     * @param promisedAssets scripts that an imported document names
      */
-    async ahead(
+    async prepare(
       author: ScriptAuthor,
       data: unknown,
       current: ActionRow | null,
@@ -159,8 +167,8 @@ export function createActionValidation(options: {
           return resolvedEarly;
         }
         const input = await (current ? updatedInput(current, builtSource) : createdInput(author.appId, builtSource));
-        // Absent fields keep their values, including addresses that have changed meanwhile. A dependency without a
-        // script gets one if possible.
+        // Without `dependencies` in the data, the action keeps its scripts, also if an address now returns another
+        // file. A dependency without a script gets one if possible.
         if (current && propertyOf(data, "dependencies") === undefined)
           return { ...(await packages.caughtUp(author, input.dependencies, current.assets)), fault: null };
         return await packages.resolve(author, input.dependencies, current?.assets ?? [], promisedAssets);
@@ -171,17 +179,18 @@ export function createActionValidation(options: {
     },
 
     /**
-     * @param rewritten actions whose addresses are free, because the same transaction writes them again
-     * @throws a status of the validation table, DEPENDENCY_UNRESOLVED
+     * Validates the data of a new action.
+     * @param rewritten actions that the same transaction writes again, so that their URL paths are free
+     * @throws the statuses for invalid fields (rules/validation-table.ts), DEPENDENCY_UNRESOLVED
      */
-    async created(
+    async validateCreate(
       manager: EntityManager,
       appId: number,
       data: unknown,
       resolved: ResolvedPackages,
       rewritten: readonly number[] = [],
     ): Promise<ValidatedAction> {
-      return withTaken(manager, { appId, exceptId: null, rewritten }, data, async () =>
+      return withFreeNameAndPaths(manager, { appId, exceptId: null, rewritten }, data, async () =>
         withoutUnknown(
           data,
           withAssets(await createdInput(appId, await sources.codeOf(appId, data, null, resolved)), [], resolved),
@@ -189,8 +198,11 @@ export function createActionValidation(options: {
       );
     },
 
-    /** Returns the action after an update (specification, `update`). @throws as `created` */
-    async updated(
+    /**
+     * Validates an update, and returns the resulting action. Fields that are missing in `data` keep their values.
+     * @throws as `created`
+     */
+    async validateUpdate(
       manager: EntityManager,
       current: ActionRow,
       data: unknown,
@@ -198,7 +210,7 @@ export function createActionValidation(options: {
       rewritten: readonly number[] = [],
     ): Promise<ValidatedAction> {
       const addressScope = { appId: current.appId, exceptId: current.id, rewritten };
-      return withTaken(manager, addressScope, data, async () =>
+      return withFreeNameAndPaths(manager, addressScope, data, async () =>
         withoutUnknown(
           data,
           withAssets(
@@ -210,18 +222,26 @@ export function createActionValidation(options: {
       );
     },
 
-    /** Prepares the validation of a stored snapshot: checks its code, and looks for missing scripts. @param current the current action */
-    async revivedAhead(author: ScriptAuthor, snapshot: StoredSnapshot, current: ActionRow): Promise<ResolvedPackages> {
+    /**
+     * Prepares `revived` before a transaction: checks the code of the snapshot, and resolves dependencies without a
+     * script. @param current the current draft
+     */
+    async prepareRestore(
+      author: ScriptAuthor,
+      snapshot: StoredSnapshot,
+      current: ActionRow,
+    ): Promise<ResolvedPackages> {
       const { code, dependencies, assets } = snapshot;
       if (isText(code)) await codeReadings.read(author.appId, code);
       return { ...(await packages.caughtUp(author, dependencies, [...assets, ...current.assets])), fault: null };
     },
 
     /**
-     * Validates a stored snapshot by the current rules, with exactly its scripts. A missing script is replaced by that of the action.
+     * Validates a stored snapshot with the current rules. The action gets exactly the scripts of the snapshot. A
+     * missing script is replaced by the draft's script for the same dependency.
      * @throws as `created`, except for names
      */
-    async revived(
+    async validateRestore(
       manager: EntityManager,
       current: ActionRow,
       snapshot: StoredSnapshot,
@@ -229,8 +249,8 @@ export function createActionValidation(options: {
     ): Promise<ValidatedAction> {
       const { appId, id } = current;
       const knownAssets = [...snapshot.assets, ...current.assets];
-      // A version from before the field `access` existed has no value for it. Restoring such a version must not open an action that was
-      // closed since.
+      // A version from before the field `access` existed keeps the draft's `access`. Otherwise a restore could allow
+      // callers that the author has excluded since.
       const wholeSnapshot = { ...snapshot, access: snapshot.access ?? inputOf(current).access };
       const input = await createdInput(appId, { data: wholeSnapshot, fault: null });
       const addressFault = await addressTakenFault(manager, { appId, isDraft: true, except: [id] }, input.triggers);
@@ -238,12 +258,15 @@ export function createActionValidation(options: {
       return withAssets(input, knownAssets, resolved);
     },
 
-    /** Looks for missing scripts of an action before its publication. */
-    publishedAhead: (author: ScriptAuthor, { dependencies, assets }: ActionRow): Promise<ResolvedPackages> =>
+    /** Resolves the dependencies without a script of an action that will be published. */
+    preparePublish: (author: ScriptAuthor, { dependencies, assets }: ActionRow): Promise<ResolvedPackages> =>
       packages.caughtUp(author, dependencies, assets),
 
-    /** Returns the scripts of an action to publish. @throws DEPENDENCY_UNRESOLVED if one is not available */
-    published: (master: ActionRow, resolved: ResolvedPackages): ValidatedAction =>
+    /**
+     * Returns the fields and scripts of an action that will be published. @throws DEPENDENCY_UNRESOLVED if a script is
+     * not available
+     */
+    validatePublish: (master: ActionRow, resolved: ResolvedPackages): ValidatedAction =>
       withAssets(inputOf(master), master.assets, resolved),
   };
 }

@@ -1,4 +1,4 @@
-/** Writes a draft with its snapshot and its audit entry, in one transaction. Validates nothing. */
+/** Writes a draft ("master" in the API), its version and its audit entry in one transaction. Validates nothing. */
 import type { Logger } from "pino";
 import type { EntityManager } from "typeorm";
 import { ActionRow } from "../../data/action.js";
@@ -13,7 +13,7 @@ import { changeTimeAfter } from "../../rules/precondition.js";
 import type { Endpoints } from "../http/endpoints.js";
 import { writeRoutes } from "../http/routes.js";
 import { type AuditFact, recordChange } from "../records/audit.js";
-import { assignInput, inputOf, nameTaken, uniquelyNamed, writeRow } from "./action-rows.js";
+import { assignInput, inputOf, nameTakenError, withUniqueName, writeRow } from "./action-rows.js";
 import type { ValidatedAction } from "./judgement.js";
 import { recordVersion } from "./versions.js";
 
@@ -23,7 +23,10 @@ export function changedFields(before: ActionInput, after: ActionInput): string[]
   return [...fields].filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));
 }
 
-/** Returns audit details about scripts that the action did not have before: a package, or another version of one. */
+/**
+ * Returns audit entries about scripts that the action did not have before: of a new package, or of another version of a
+ * package.
+ */
 export function scriptsAdded({ assets }: Pick<ActionRow, "assets">, before: readonly StoredAsset[]): AuditFact[] {
   const had = new Set(before.map(({ name, sha256 }) => `${name} ${sha256}`));
   const addedAssets = assets.filter(isStoredScript).filter(({ name, sha256 }) => !had.has(`${name} ${sha256}`));
@@ -33,29 +36,34 @@ export function scriptsAdded({ assets }: Pick<ActionRow, "assets">, before: read
   }));
 }
 
-/** Assumed size of an action's fields in bytes, without its code. */
+/** Assumed size of an action's fields other than its code, in bytes. */
 const ROW_BYTES = 1_000;
 
 const OTHERS_BYTES = `
   SELECT coalesce(sum(octet_length(code) + coalesce(octet_length(source::text), 0) + ${ROW_BYTES}), 0)::float8 AS bytes FROM action WHERE app_id = $1 AND id <> $2`;
 
-/** @throws REQUEST_INVALID if the app's actions would exceed their limit of disk space */
+/**
+ * Checks the total size of the app's actions with the new code. @throws REQUEST_INVALID if it exceeds ACTIONS_MAX_BYTES
+ */
 async function checkTotal(manager: EntityManager, appId: number, { code, source }: ActionInput, id = 0): Promise<void> {
   const [others] = await rows<{ bytes: number }>(manager, OTHERS_BYTES, [appId, id]);
   const sourceBytes = source ? Buffer.byteLength(JSON.stringify(source)) : 0;
   const total = others!.bytes + Buffer.byteLength(code) + sourceBytes + ROW_BYTES;
   if (total <= ACTIONS_MAX_BYTES) return;
-  const message = `the actions of one app may take ${ACTIONS_MAX_BYTES} bytes; with code of this length they would take ${total}`;
+  const message = `the actions of one app can use at most ${ACTIONS_MAX_BYTES} bytes; this change would make ${total}`;
   throw new ActionError("REQUEST_INVALID", message);
 }
 
 export type Masters = ReturnType<typeof createMasters>;
 
 export function createMasters({ log, endpoints }: { log: Logger; endpoints: Endpoints }) {
-  /** Writes validated input to a row. After an error, the transaction cannot continue. @throws NAME_ALREADY_EXISTS, TRIGGERS_INVALID */
+  /**
+   * Writes a validated action to a row, with its routes and the secret of its endpoints. After an error, the
+   * transaction cannot continue. @throws NAME_ALREADY_EXISTS, TRIGGERS_INVALID
+   */
   async function store(manager: EntityManager, row: ActionRow, { input, assets }: ValidatedAction): Promise<void> {
     Object.assign(assignInput(row, input), { assets, updatedAt: changeTimeAfter(row.updatedAt) });
-    await uniquelyNamed(writeRow(manager, row), nameTaken(input.name));
+    await withUniqueName(writeRow(manager, row), nameTakenError(input.name));
     await writeRoutes(manager, row);
     await endpoints.ensureSecret(manager, row.appId, row.id, input.triggers);
   }
@@ -65,7 +73,7 @@ export function createMasters({ log, endpoints }: { log: Logger; endpoints: Endp
 
     /**
      * Inserts a new draft with its first version.
-     * @throws NAME_ALREADY_EXISTS, REQUEST_INVALID if the app's actions exceed their limit of disk space
+     * @throws NAME_ALREADY_EXISTS, REQUEST_INVALID if the app's actions are too large
      */
     async insert(manager: EntityManager, caller: Caller, appId: number, judged: ValidatedAction): Promise<ActionRow> {
       await checkTotal(manager, appId, judged.input);
@@ -78,7 +86,7 @@ export function createMasters({ log, endpoints }: { log: Logger; endpoints: Endp
       return row;
     },
 
-    /** Writes a draft after an update; `row` is locked. @throws as insert */
+    /** Writes an updated draft, with a new version. `row` must be locked. @throws as `insert` */
     async replace(manager: EntityManager, caller: Caller, row: ActionRow, judged: ValidatedAction): Promise<ActionRow> {
       const fields = changedFields(inputOf(row), judged.input);
       const { assets: before } = row;

@@ -1,4 +1,7 @@
-/** Stores sample payloads of an action by name, for tests. They are not part of versions and exports. */
+/**
+ * Stores payload presets: named sample payloads with which authors test an action. Versions and exports do not contain
+ * them.
+ */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -18,7 +21,7 @@ export interface PayloadPreset {
 
 const LOCK_ACTION = "SELECT id FROM action WHERE app_id = $1 AND id = $2 AND master_id IS NULL FOR NO KEY UPDATE";
 const SELECT_ACTION = "SELECT FROM action WHERE app_id = $1 AND id = $2 AND master_id IS NULL";
-const LIST = `
+const LIST_PRESETS = `
   SELECT name, payload::text, updated_at AS "updatedAt" FROM payload_preset
    WHERE action_id = (SELECT id FROM action WHERE app_id = $1 AND id = $2 AND master_id IS NULL) ORDER BY name`;
 const SAVE_PRESET = `
@@ -30,21 +33,21 @@ const DELETE_PRESET = `
    WHERE payload_preset.action_id = action.id AND action.app_id = $1 AND action.id = $2 AND payload_preset.name = $3
   RETURNING payload_preset.name`;
 
-/** @throws PAYLOAD_INVALID */
+/** Validates a payload, and returns its JSON text. @throws PAYLOAD_INVALID */
 function presetText(payload: unknown): string {
   const isFit = isObject(payload) && !nestsDeeperThan(payload, JSON_MAX_DEPTH);
   const text = isFit ? JSON.stringify(payload) : "";
   if (isFit && Buffer.byteLength(text) <= PRESET_MAX_BYTES) return text;
   const receivedText = isFit ? `${Buffer.byteLength(text)} bytes` : describeValue(payload);
   const expected = `a JSON object of at most ${PRESET_MAX_BYTES} bytes and ${JSON_MAX_DEPTH} levels`;
-  throw new ActionError("PAYLOAD_INVALID", `payload must be ${expected} (got ${receivedText})`);
+  throw new ActionError("PAYLOAD_INVALID", `"payload" must be ${expected} (got ${receivedText})`);
 }
 
 export type PayloadPresets = ReturnType<typeof createPayloadPresets>;
 
 export function createPayloadPresets({ db }: { db: DataSource }) {
   async function list(appId: number, actionId: number, executor: Executor = db): Promise<PayloadPreset[]> {
-    const presetRows = await rows<{ name: string; payload: string; updatedAt: Date }>(executor, LIST, [
+    const presetRows = await rows<{ name: string; payload: string; updatedAt: Date }>(executor, LIST_PRESETS, [
       appId,
       actionId,
     ]);
@@ -55,7 +58,7 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
     }));
   }
 
-  /** @throws RESOURCE_CHANGED if the payload of that name was changed or deleted */
+  /** Checks the version of a preset. @throws RESOURCE_CHANGED if the preset was changed or deleted */
   async function requireUnchangedPreset(
     executor: Executor,
     { appId, actionId, name }: { appId: number; actionId: number; name: string },
@@ -63,19 +66,26 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
   ): Promise<void> {
     if (!precondition) return;
     const preset = (await list(appId, actionId, executor)).find((preset) => preset.name === name);
-    if (!preset) throw new ActionError("RESOURCE_CHANGED", "the payload with this name no longer exists");
+    if (!preset)
+      throw new ActionError(
+        "RESOURCE_CHANGED",
+        `the payload preset ${JSON.stringify(name)} no longer exists; list the presets again`,
+      );
     requireCurrent(preset, precondition);
   }
 
   return {
-    /** Lists the payloads that are stored with a draft, by name. @throws ActionError ACTION_NOT_FOUND */
+    /** Lists the presets of a draft, sorted by name. @throws ActionError ACTION_NOT_FOUND */
     async list(appId: number, actionId: number): Promise<PayloadPreset[]> {
       const presetRows = await list(appId, actionId);
       if (presetRows.length > 0 || (await rows(db, SELECT_ACTION, [appId, actionId])).length > 0) return presetRows;
       throw new ActionError("ACTION_NOT_FOUND");
     },
 
-    /** Stores a payload under a name. Replaces an earlier one. @throws ActionError ACTION_NOT_FOUND, REQUEST_INVALID, PAYLOAD_INVALID */
+    /**
+     * Creates a preset, or replaces the preset with this name. Returns all presets of the draft. @throws ActionError
+     * ACTION_NOT_FOUND, REQUEST_INVALID, PAYLOAD_INVALID
+     */
     async save(
       caller: Caller,
       appId: number,
@@ -87,7 +97,7 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
       const title = requiredText(name, "name");
       const text = presetText(payload);
       await db.transaction(async (manager) => {
-        // The lock prevents that two concurrent requests exceed the maximum.
+        // The action's row is locked, so that concurrent requests cannot exceed the maximum number of presets.
         if ((await rows(manager, LOCK_ACTION, [appId, actionId])).length === 0)
           throw new ActionError("ACTION_NOT_FOUND");
         await requireUnchangedPreset(manager, { appId, actionId, name: title }, precondition);
@@ -97,7 +107,7 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
           [actionId, title],
         );
         if (others!.count >= PRESETS_PER_ACTION) {
-          const message = `an action keeps at most ${PRESETS_PER_ACTION} payloads; delete one first`;
+          const message = `this action already has the maximum of ${PRESETS_PER_ACTION} payload presets; delete one first`;
           throw new ActionError("REQUEST_INVALID", message);
         }
         await rows(manager, SAVE_PRESET, [actionId, title, text, caller.personId]);
@@ -105,7 +115,7 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
       return list(appId, actionId);
     },
 
-    /** @throws REQUEST_INVALID if no payload has that name */
+    /** Deletes a preset. Returns the remaining presets. @throws REQUEST_INVALID if no preset has this name */
     async remove(
       appId: number,
       actionId: number,
@@ -119,7 +129,7 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
         return rows(manager, DELETE_PRESET, [appId, actionId, title]);
       });
       if (deletedRow.length === 0) {
-        refuseField("name", "the name of a payload of this action", title);
+        refuseField("name", "the name of a payload preset of this action", title);
       }
       return list(appId, actionId);
     },

@@ -1,15 +1,18 @@
-/** Finds faults in code while an author writes it, by the checks that a save makes. */
+/** Finds problems in code while an author edits it. The checks are the same as when the action is saved. */
 
 import { BODY_MAX_BYTES } from "../../limits.js";
 import { refuseField } from "../../rules/fields.js";
 import type { CodeReadings } from "./code-readings.js";
 
-/** Fault in code, and its position, counted from 1. Without a position it applies to the whole code. */
+/**
+ * A problem in code, with its position. Lines and columns count from 1. A problem of the whole code has the position 1,
+ * 1.
+ */
 export interface CodeProblem {
   message: string;
   line: number;
   column: number;
-  /** Package that is missing in the dependencies and would fix the fault; otherwise null. */
+  /** Name of the package that the code uses but that is missing in the dependencies; null for other problems. */
   dependency: string | null;
 }
 
@@ -23,7 +26,10 @@ function problemOf(fault: string, dependency: string | null): CodeProblem {
 export type CodeProblems = ReturnType<typeof createCodeProblems>;
 
 export function createCodeProblems({ codeReadings }: { codeReadings: CodeReadings }) {
-  /** Returns the first syntax fault, or every package that is used but missing in the dependencies. @throws REQUEST_INVALID */
+  /**
+   * Returns the first syntax error. Without one, returns a problem for each package that the code uses but that is
+   * missing in the dependencies. @throws REQUEST_INVALID
+   */
   return async (appId: number, code: unknown, dependencies: readonly unknown[]): Promise<CodeProblem[]> => {
     if (typeof code !== "string" || Buffer.byteLength(code) > BODY_MAX_BYTES) {
       refuseField("code", `a text of at most ${BODY_MAX_BYTES} bytes`, code);

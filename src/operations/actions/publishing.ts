@@ -13,13 +13,13 @@ import type { TriggerIndex } from "../triggers/trigger-index.js";
 import {
   type Action,
   assignInput,
+  type DraftTarget,
   inputOf,
   type LockMaster,
   productionOf,
+  readMaster,
   type ShowAction,
-  type Target,
-  uniquelyNamed,
-  unlockedMaster,
+  withUniqueName,
   writeRow,
 } from "./action-rows.js";
 import { rethrowAs } from "./failures.js";
@@ -28,7 +28,7 @@ import { type Masters, scriptsAdded } from "./masters.js";
 import { markPublished, wasPublished } from "./versions.js";
 
 /** Draft to publish. `tested` is true if the caller states that its tests have passed. */
-export interface Publication extends Target {
+export interface Publication extends DraftTarget {
   tested: boolean;
 }
 
@@ -96,14 +96,14 @@ export function createPublishing(options: {
     const master = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
     await requirePublishable(manager, app, target.tested, master);
     // If the draft is older than the current catalogue, a package may be missing, and no run could succeed.
-    const publishedAction = judgement.published(master, resolved);
+    const publishedAction = judgement.validatePublish(master, resolved);
     // Draft and live version share one script, which the history contains.
     if (scriptsAdded(publishedAction, master.assets).length > 0)
       await masters.replace(manager, caller, master, publishedAction);
     const liveVersion = overwriteLiveVersion(await productionOf(manager, id), master);
     const { name } = master;
     const refusal = new ActionError("NAME_ALREADY_EXISTS", `another action is published under the name ${name}`);
-    await uniquelyNamed(writeRow(manager, liveVersion), refusal);
+    await withUniqueName(writeRow(manager, liveVersion), refusal);
     await publishRoutes(manager, liveVersion);
     await markPublished(manager, master);
     const data = { name, productionId: liveVersion.id, ...(target.tested && { tested: true }) };
@@ -113,13 +113,13 @@ export function createPublishing(options: {
   }
 
   async function publishAhead(caller: Caller, target: Publication): Promise<Action> {
-    const stored = await unlockedMaster(db, target);
+    const stored = await readMaster(db, target);
     const author = { caller, appId: target.appId };
-    const resolved = stored ? await judgement.publishedAhead(author, stored) : NO_PACKAGES;
+    const resolved = stored ? await judgement.preparePublish(author, stored) : NO_PACKAGES;
     return db.transaction((manager) => publish(manager, caller, target, resolved));
   }
 
-  async function unpublish(manager: EntityManager, caller: Caller, target: Target): Promise<void> {
+  async function unpublish(manager: EntityManager, caller: Caller, target: DraftTarget): Promise<void> {
     const { appId, id } = target;
     const { name } = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
     const liveVersion = await productionOf(manager, id);
@@ -152,7 +152,7 @@ export function createPublishing(options: {
     },
 
     /** @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION, ACTION_CHANGED, ACTION_NOT_PUBLISHED */
-    unpublish: (caller: Caller, target: Target): Promise<void> =>
+    unpublish: (caller: Caller, target: DraftTarget): Promise<void> =>
       db.transaction((manager) => unpublish(manager, caller, target)),
   };
 }

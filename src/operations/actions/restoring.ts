@@ -8,11 +8,11 @@ import { NO_PACKAGES, type ResolvedPackages } from "../packages/packages.js";
 import { recordChange } from "../records/audit.js";
 import {
   type Action,
+  type DraftTarget,
   type LockMaster,
   productionOf,
+  readMaster,
   type ShowAction,
-  type Target,
-  unlockedMaster,
 } from "./action-rows.js";
 import { rethrowAs } from "./failures.js";
 import type { ActionValidation, ValidatedAction } from "./judgement.js";
@@ -48,7 +48,7 @@ export function createRestoring(options: {
     { id, data }: StoredVersion,
     resolved: ResolvedPackages,
   ): Promise<ValidatedAction> {
-    return judgement.revived(manager, row, data, resolved).catch((error: unknown) => {
+    return judgement.validateRestore(manager, row, data, resolved).catch((error: unknown) => {
       if (!(error instanceof ActionError)) throw error;
       throw new ActionError("RESTORE_FAILED", `version ${id} is no longer valid (${error.status}): ${error.message}`);
     });
@@ -57,7 +57,7 @@ export function createRestoring(options: {
   async function restore(
     manager: EntityManager,
     caller: Caller,
-    target: Target,
+    target: DraftTarget,
     versionId: number,
     resolved: ResolvedPackages,
   ): Promise<RestoredAction> {
@@ -76,13 +76,13 @@ export function createRestoring(options: {
     return { action: { ...show(row), isPublished }, ...ids };
   }
 
-  async function restoreReadAhead(caller: Caller, target: Target, versionId: number) {
+  async function restoreReadAhead(caller: Caller, target: DraftTarget, versionId: number) {
     const { appId, id } = target;
     const resolvePackages = async () => {
-      const row = await unlockedMaster(db, target);
+      const row = await readMaster(db, target);
       if (!row) return NO_PACKAGES;
       const { data } = await findVersion(db.manager, id, versionId);
-      return judgement.revivedAhead({ caller, appId }, data, row);
+      return judgement.prepareRestore({ caller, appId }, data, row);
     };
     // The restore reports the faults of the request or of the code.
     const resolved = await resolvePackages().catch(() => NO_PACKAGES);
@@ -95,7 +95,7 @@ export function createRestoring(options: {
      * @throws ActionError ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_RESTORE_PRODUCTION, ACTION_CHANGED, VERSION_NOT_FOUND,
      * NAME_ALREADY_EXISTS; RESTORE_FAILED, also for a snapshot that the current rules reject
      */
-    restore: (caller: Caller, target: Target, versionId: number): Promise<RestoredAction> =>
+    restore: (caller: Caller, target: DraftTarget, versionId: number): Promise<RestoredAction> =>
       rethrowAs("RESTORE_FAILED", log, restoreReadAhead(caller, target, versionId)),
   };
 }

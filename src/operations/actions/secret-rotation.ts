@@ -4,7 +4,7 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import type { Endpoints } from "../http/endpoints.js";
 import { recordChange } from "../records/audit.js";
-import type { LockMaster, Target } from "./action-rows.js";
+import type { DraftTarget, LockMaster } from "./action-rows.js";
 
 export type SecretRotation = ReturnType<typeof createSecretRotation>;
 
@@ -16,7 +16,7 @@ export function createSecretRotation(options: { db: DataSource; endpoints: Endpo
    * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION for a live version's id, TRIGGER_NOT_ALLOWED
    *   without such a trigger
    */
-  return (caller: Caller, target: Target): Promise<void> =>
+  return (caller: Caller, target: DraftTarget): Promise<void> =>
     db.transaction(async (manager) => {
       const { id, appId, name, triggers } = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
       if (!(await endpoints.replaceSecret(manager, appId, id, triggers))) {

@@ -66,13 +66,13 @@ function entriesOf(document: unknown): unknown[] {
 
 function reportOf({ steps, faults }: ImportPlan, dryRun: boolean): ImportReport {
   const namesOfSteps = (isListed: (step: ImportStep) => boolean) =>
-    steps.filter(isListed).map(({ judged }) => judged.input.name);
+    steps.filter(isListed).map(({ validated }) => validated.input.name);
   return {
     dryRun,
     created: namesOfSteps(({ current }) => current === null),
     updated: steps
       .filter(({ current, fields }) => current !== null && fields.length > 0)
-      .map(({ judged, fields }) => ({ name: judged.input.name, fields })),
+      .map(({ validated, fields }) => ({ name: validated.input.name, fields })),
     unchanged: namesOfSteps(({ current, fields }) => current !== null && fields.length === 0),
     faults,
   };
@@ -101,8 +101,14 @@ export function createTransfer({ db, steps }: { db: DataSource; steps: ImportSte
           throw new ActionError("NAME_ALREADY_EXISTS", `name must be unique (got ${describeValue(name)} twice)`);
         }
         if (name !== null) seenNames.add(name);
-        const plannedStep = await steps.step(manager, appId, entry, knownActions.get(name ?? "") ?? null, rewrittenIds);
-        claimAddresses(plannedStep.judged.input.triggers);
+        const plannedStep = await steps.validate(
+          manager,
+          appId,
+          entry,
+          knownActions.get(name ?? "") ?? null,
+          rewrittenIds,
+        );
+        claimAddresses(plannedStep.validated.input.triggers);
         plan.steps.push(plannedStep);
       } catch (error) {
         if (!(error instanceof ActionError)) throw error;
@@ -124,7 +130,7 @@ export function createTransfer({ db, steps }: { db: DataSource; steps: ImportSte
         );
       }
       await reserve(bytes);
-      return { format: TRANSFER_FORMAT, actions: (await steps.stored(db.manager, appId)).map(exportedAction) };
+      return { format: TRANSFER_FORMAT, actions: (await steps.listDrafts(db.manager, appId)).map(exportedAction) };
     },
 
     /**
@@ -133,7 +139,7 @@ export function createTransfer({ db, steps }: { db: DataSource; steps: ImportSte
      * @throws REQUEST_INVALID with `faults`, NAME_ALREADY_EXISTS if another request took a name meanwhile
      */
     async import(caller: Caller, appId: number, document: unknown, dryRun: boolean): Promise<ImportReport> {
-      const entries = await steps.ahead({ caller, appId }, entriesOf(document));
+      const entries = await steps.prepare({ caller, appId }, entriesOf(document));
       return db.transaction(async (manager) => {
         const plan = await planOf(manager, appId, entries);
         if (plan.faults.length === 0) refuseUnknownFields(document, DOCUMENT_SHAPE);

@@ -1,4 +1,7 @@
-/** Shows editors what a user of the app can read and write under the stored access rules, or under changed ones. Writes nothing. */
+/**
+ * Shows editors what a user of the app can read and write under the stored access rules, or under rules that are not
+ * saved yet. Stores nothing.
+ */
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -11,24 +14,24 @@ import type { ReserveBytes } from "../../rules/page.js";
 import { referenceOf } from "../../rules/reference.js";
 import { flatShape, refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
-import type { DataSourceTarget } from "./entries.js";
+import type { DataSourceReference } from "./entries.js";
 import { visibleColumns } from "./entry.js";
 import type { FoundEntries } from "./entry-reads.js";
 import { type EntryRights, hashedOf, type Rights } from "./entry-rights.js";
 import type { EntrySearches } from "./entry-searches.js";
 
-/** Maximum entries in the result. */
+/** Maximum number of example entries in the result of a trial. */
 const EXAMPLE_ENTRIES = 20;
 
 /** Decision of the access rules about one operation. */
-export interface TriedVerb {
+export interface VerbDecision {
   verb: EntryVerb;
   allowed: boolean;
   /** Index of the rule that decides, from 0; null if none matches. */
   rule: number | null;
   /** Known columns of the data source that may be read or written. */
   columns: string[];
-  /** Columns that must be in the where or the data. */
+  /** Columns that the `where` (select, delete) or the data (insert, update) must contain. */
   required: readonly string[];
   /** Reason why the operation is not allowed although a rule matches; otherwise null. */
   reason: string | null;
@@ -37,7 +40,7 @@ export interface TriedVerb {
 export interface AccessTrial {
   /** User without hashed columns; null for an anonymous visitor. */
   user: UserData | null;
-  verbs: TriedVerb[];
+  verbs: VerbDecision[];
   /** The first matching entries; null if reading is not allowed. */
   entries: FoundEntries["entries"] | null;
   /** Reason why reading is not allowed. */
@@ -48,7 +51,7 @@ const TRIAL_SHAPE: Shape = {
   fields: { user: flatShape(["dataSourceId", "entryId", "data"]), accessRules: [ACCESS_RULE_SHAPE], where: null },
 };
 
-const ONE = "SELECT data FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = $3";
+const SELECT_ENTRY_DATA = "SELECT data FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = $3";
 
 const reasonOf = (error: unknown): string => {
   if (error instanceof ActionError) return error.message;
@@ -65,7 +68,10 @@ export function createAccessTrials(options: {
 }) {
   const { db, sources, rights, searches } = options;
 
-  /** @throws REQUEST_INVALID, DATA_SOURCE_NOT_FOUND, ENTRY_NOT_FOUND */
+  /**
+   * Returns the data of the user to test with; null for an anonymous visitor. @throws REQUEST_INVALID,
+   * DATA_SOURCE_NOT_FOUND, ENTRY_NOT_FOUND
+   */
   async function userOf(appId: number, input: unknown): Promise<UserData | null> {
     if (input === undefined || input === null) return null;
     if (isObject(input) && isObject(input["data"])) return input["data"];
@@ -76,36 +82,42 @@ export function createAccessTrials(options: {
     }
     const source = await sources.find(appId, referenceOf(ref));
     const values = [appId, source.id, entryId(input["entryId"], "user.entryId")];
-    const [entry] = await rows<{ data: EntryData }>(db, ONE, values);
+    const [entry] = await rows<{ data: EntryData }>(db, SELECT_ENTRY_DATA, values);
     if (!entry) throw new ActionError("ENTRY_NOT_FOUND");
     return visibleColumns(entry.data, (column) => !source.hashedColumns.includes(column));
   }
 
-  function triedVerb(of: Rights, source: StoredDataSource, user: UserData | null, verb: EntryVerb): TriedVerb {
+  function triedVerb(
+    userRights: Rights,
+    source: StoredDataSource,
+    user: UserData | null,
+    verb: EntryVerb,
+  ): VerbDecision {
     const at = decidingRule(source.accessRules, verb, user);
     const rule = at < 0 ? null : at;
     try {
-      const { mayTouch, required } = of.grant(source, verb);
+      const { mayTouch, required } = userRights.grant(source, verb);
       const hiddenColumns = verb === "select" || verb === "delete" ? hashedOf(source) : new Set<string>();
       const columns = source.columns.filter((column) => mayTouch(column) && !hiddenColumns.has(column));
       return { verb, allowed: true, rule, columns, required, reason: null };
     } catch {
-      const reason = rule === null ? null : "the user lacks what the rule requires";
+      const reason = rule === null ? null : "the user has no value in a column that the rule requires";
       return { verb, allowed: false, rule, columns: [], required: [], reason };
     }
   }
 
   async function visibleEntries(
-    of: Rights,
+    userRights: Rights,
     source: StoredDataSource,
     input: unknown,
     reserve?: ReserveBytes,
   ): Promise<Pick<AccessTrial, "entries" | "reason">> {
     try {
-      // A user's page must name the required columns in its where; the test adds them unless the request has a where.
-      const testedWhere = input ?? testsAsWhere(of.grant(source, "select").tests);
+      // A page must name the columns that the rule requires in its `where`. If the request has no `where`, the trial
+      // adds these conditions.
+      const testedWhere = input ?? testsAsWhere(userRights.grant(source, "select").tests);
       const { entries } = await searches.find(
-        of,
+        userRights,
         source,
         { ...(testedWhere !== null && { where: testedWhere }), limit: EXAMPLE_ENTRIES },
         reserve,
@@ -118,20 +130,20 @@ export function createAccessTrials(options: {
 
   return {
     /**
-     * Tests access rules.
-     * @param body `{user, accessRules, where}`; the defaults are an anonymous visitor, the stored rules, and the where that the rules
-     * require
+     * Returns the decision for each operation, and the first entries that the user can read.
+     * @param body `{user, accessRules, where}`. Defaults: an anonymous visitor, the stored rules, and the `where` that
+     *   the rules require
      * @throws ActionError REQUEST_INVALID that names the field, DATA_SOURCE_NOT_FOUND, ENTRY_NOT_FOUND
      */
-    async try({ appId, ref }: DataSourceTarget, body: unknown, reserve?: ReserveBytes): Promise<AccessTrial> {
+    async runTrial({ appId, ref }: DataSourceReference, body: unknown, reserve?: ReserveBytes): Promise<AccessTrial> {
       const { user: whom, accessRules, where: testedWhere } = isObject(body) ? body : {};
       const stored = await sources.find(appId, ref);
       const source = accessRules == null ? stored : { ...stored, accessRules: parseAccessRules(accessRules) };
       const user = await userOf(appId, whom);
       refuseUnknownFields(body, TRIAL_SHAPE);
-      const of = rights.ofPage(user);
-      const triedVerbs = ENTRY_VERBS.map((verb) => triedVerb(of, source, user, verb));
-      return { user, verbs: triedVerbs, ...(await visibleEntries(of, source, testedWhere, reserve)) };
+      const userRights = rights.ofPage(user);
+      const triedVerbs = ENTRY_VERBS.map((verb) => triedVerb(userRights, source, user, verb));
+      return { user, verbs: triedVerbs, ...(await visibleEntries(userRights, source, testedWhere, reserve)) };
     },
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Signs users of an app in to its pages. A user is an entry of a data source with a hashed column. The sign-in belongs to the page's
- * credential and is valid while the entry keeps the values that were compared.
+ * Signs users of an app in to its pages. A user is an entry of a data source with a hashed column, such as a password.
+ * The sign-in belongs to the page's credential. It ends when a compared value of the entry changes.
  */
 import type { DataSource as Database } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
@@ -21,11 +21,17 @@ export interface AppUser {
   id: number;
   dataSourceId: number;
   data: EntryData;
-  /** Addresses that were proven by a code since the sign-in, each with the time in ISO 8601; absent if there are none. */
+  /**
+   * Kinds of address that the user has proven with a code since the sign-in, each with the time of the proof in ISO
+   * 8601. Absent if the user has proven none.
+   */
   verified?: Partial<Record<VerifiedBy, string>>;
 }
 
-/** An address that was proven by a code, as the value of that column of the user's entry. */
+/**
+ * An e-mail address or phone number that a user has proven with a code, and the column of the user's entry that
+ * contains it.
+ */
 export interface AddressProof {
   entryId: number;
   column: string;
@@ -34,8 +40,9 @@ export interface AddressProof {
 }
 
 /**
- * Condition for data sources with users: those with `isUsers`, and for a proven address the one in the verification setting. Sign-ins at
- * other data sources, from an earlier release, do not count.
+ * SQL condition that ignores sign-ins at data sources that no longer contain users. A sign-in counts if its data source
+ * has `isUsers`, or if the user has proven an address: then the data source is the one in the verification setting.
+ * Earlier releases also stored sign-ins at other data sources.
  */
 const HOLDS_USERS = "(source.is_users OR session.verified <> '{}')";
 
@@ -49,8 +56,8 @@ const SELECT_APP_USER = `
    WHERE session.credential_id = $1 AND session.app_id = $2 AND ${HOLDS_USERS}`;
 
 /**
- * Selects the oldest matching entry, so that a later entry with the same address does not take over. Searches all matches, so that a
- * missing entry takes as long.
+ * Selects the first matching entry, so that a later entry with the same address cannot take over the sign-in. The query
+ * reads all matches before it selects one. So its duration does not reveal whether an entry exists.
  */
 const SELECT_CANDIDATE = `
   WITH found AS MATERIALIZED (
@@ -58,7 +65,7 @@ const SELECT_CANDIDATE = `
   SELECT id, data FROM data_source_entry
    WHERE app_id = $1 AND id = (SELECT id FROM found ORDER BY "order", id LIMIT 1)`;
 
-const SIGN_IN = `
+const SAVE_SIGN_IN = `
   INSERT INTO app_user_session (credential_id, app_id, data_source_id, entry_id, columns, proof, verified, pending)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
   ON CONFLICT (credential_id) DO UPDATE
@@ -66,17 +73,17 @@ const SIGN_IN = `
         proof = excluded.proof, verified = excluded.verified, pending = excluded.pending, created_at = clock_timestamp()`;
 
 /**
- * Adds a proof. $1 is the credential, $2 the app, $3 the data source, $4 the entry, $5 the proof. It applies only if the user who requested
- * the code is still signed in.
+ * Adds a proof. $1 is the credential, $2 the app, $3 the data source, $4 the entry, $5 the proof. Changes nothing if
+ * the user who requested the code is no longer signed in.
  */
 const ADD_PROOF = `
   UPDATE app_user_session SET verified = verified || $5::jsonb, pending = false
    WHERE credential_id = $1 AND app_id = $2 AND data_source_id = $3 AND entry_id = $4 RETURNING credential_id`;
 
 /* Selects an entry of a data source. $1 is the app, $2 the data source, $3 the entry. */
-const ENTRY = "SELECT id, data FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = $3";
+const SELECT_ENTRY = "SELECT id, data FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = $3";
 
-/** Returns a digest of the entry's values, which changes when they change. */
+/** Returns a digest of the entry's values in these columns. A sign-in ends when the digest changes. */
 const proofOf = (data: EntryData, columns: readonly string[]): Buffer =>
   digestParts(columns.map((column) => (Object.hasOwn(data, column) ? data[column] : null)));
 
@@ -90,7 +97,9 @@ interface AppUserRow extends AppUser {
   proof: Buffer;
 }
 
-/** A validated `where` with which a page signs in its user. */
+/**
+ * A validated request to sign in: the data source, the values that identify the entry, and the secrets that prove it.
+ */
 type SignInRequest = ReturnType<typeof parseSignIn> & { source: StoredDataSource };
 
 export type AppUsers = ReturnType<typeof createAppUsers>;
@@ -104,8 +113,8 @@ export function createAppUsers(options: {
   const { db, attempts, needsSecondFactor } = options;
 
   /**
-   * True if all secrets match the entry's hashes. Hashes are computed even if the entry is missing, so that the duration does not reveal
-   * it.
+   * True if all secrets match the entry's hashes. Hashes are computed even without an entry, so that the duration does
+   * not reveal whether the entry exists.
    */
   async function provesIdentity(secrets: EntryData, appUser: EntryData | undefined, turn: HashTurn): Promise<boolean> {
     let isProven = appUser !== undefined;
@@ -117,10 +126,11 @@ export function createAppUsers(options: {
   }
 
   /**
-   * Returns the user who is signed in to the page of that credential; null if there is none, or if the entry or its password has changed.
-   * With `pending` the second factor is missing, and the page has no user yet.
+   * Returns the user who is signed in with the page's credential. Returns null if no user is signed in, if the entry is
+   * removed, or if a value that the sign-in compared has changed. `pending` is true if the second factor is still
+   * missing: then requests of the page count as anonymous.
    */
-  async function signedIn(
+  async function findSignedInUser(
     credentialId: number | null,
     appId: number,
   ): Promise<(AppUser & { pending: boolean }) | null> {
@@ -138,9 +148,12 @@ export function createAppUsers(options: {
     };
   }
 
-  /** Returns the user of the page with that credential. */
+  /**
+   * Returns the user who is signed in with the page's credential; null if no user is, or if the second factor is
+   * missing.
+   */
   async function userOfCredential(credentialId: number | null, appId: number): Promise<AppUser | null> {
-    const appUser = await signedIn(credentialId, appId);
+    const appUser = await findSignedInUser(credentialId, appId);
     if (!appUser || appUser.pending) return null;
     const { pending: _, ...user } = appUser;
     return user;
@@ -155,16 +168,16 @@ export function createAppUsers(options: {
   ): Promise<void> {
     const needsCode = await needsSecondFactor(appId);
     const session = [credentialId, appId, id, entryId, JSON.stringify(columns), proofOf(data, columns)];
-    await rows(db, SIGN_IN, [...session, JSON.stringify(verified), needsCode]);
+    await rows(db, SAVE_SIGN_IN, [...session, JSON.stringify(verified), needsCode]);
   }
 
   const provenNow = (channel: VerifiedBy) => ({ [channel]: new Date().toISOString() });
 
   return {
-    signedIn,
+    signedIn: findSignedInUser,
     userOfCredential,
 
-    /** Returns the page's user; null for callers that are not pages. */
+    /** Returns the user who is signed in to the calling page; null if no user is, or if the caller is not a page. */
     async userOf(caller: Caller | null): Promise<AppUser | null> {
       if (caller?.appId == null || (caller.kind !== "viewer" && caller.kind !== "live")) return null;
       return userOfCredential(caller.credentialId, caller.appId);
@@ -175,7 +188,7 @@ export function createAppUsers(options: {
      * @throws DATA_SOURCE_ACCESS_DENIED for a data source without users, or a where without a hashed column;
      *   REQUEST_INVALID
      */
-    signInRequest(source: StoredDataSource, where: unknown): SignInRequest {
+    parseSignInRequest(source: StoredDataSource, where: unknown): SignInRequest {
       if (!source.isUsers) throw accessDenied();
       return { source, ...parseSignIn(where, source.hashedColumns) };
     },
@@ -189,7 +202,7 @@ export function createAppUsers(options: {
       const normalizedNames = normalize(known);
       const guessedSubjects = subjects.map((subject) => [source.id, normalize(subject)]);
       let appUser: { id: number; data: EntryData } | undefined;
-      const isProven = await attempts.counted(source.appId, guessedSubjects, caller, async () => {
+      const isProven = await attempts.runCounted(source.appId, guessedSubjects, caller, async () => {
         const values = [source.appId, source.id, JSON.stringify(normalizedNames)];
         [appUser] = await rows<{ id: number; data: EntryData }>(db, SELECT_CANDIDATE, values);
         return provesIdentity(normalize(secrets), appUser?.data, hashTurn(source.appId, caller));
@@ -204,16 +217,22 @@ export function createAppUsers(options: {
       };
     },
 
-    /** Signs in the page's user by an address that a code has proven, if the entry still has this address. */
-    async signInBy(caller: Caller, source: StoredDataSource, proof: AddressProof): Promise<boolean> {
+    /**
+     * Signs in the page's user without a password, because a code has proven the address. Returns false if the entry no
+     * longer has this address.
+     */
+    async signInByProof(caller: Caller, source: StoredDataSource, proof: AddressProof): Promise<boolean> {
       const { entryId, column, address, by } = proof;
-      const [entry] = await rows<{ id: number; data: EntryData }>(db, ENTRY, [source.appId, source.id, entryId]);
+      const [entry] = await rows<{ id: number; data: EntryData }>(db, SELECT_ENTRY, [source.appId, source.id, entryId]);
       if (!entry || !Object.hasOwn(entry.data, column) || entry.data[column] !== address) return false;
       await beginSession(caller, source, entry, [column], provenNow(by));
       return true;
     },
 
-    /** Records in the user's current sign-in that this user has proven an address. */
+    /**
+     * Records in the current sign-in that the user has proven an address. Returns false if the user is no longer signed
+     * in.
+     */
     async addProof(caller: Caller, source: StoredDataSource, { entryId, by }: AddressProof): Promise<boolean> {
       const session = [caller.credentialId, source.appId, source.id, entryId, JSON.stringify(provenNow(by))];
       return (await rows(db, ADD_PROOF, session)).length > 0;

@@ -9,12 +9,12 @@ import { type ExpectedTags, requireCurrent } from "../../rules/precondition.js";
 import { type EntityReference, referenceKey, referenceParameters } from "../../rules/reference.js";
 import type { IndexDefinition } from "./index-definitions.js";
 
-/** Notification channel with `appId`: a data source of the app was changed or removed. */
+/** Notification channel. A message is the ID of an app with a changed or removed data source. */
 export const DATA_SOURCE_CHANNEL = "svc_data_source";
 
-/** Maximum time for which a cached result is used, even if notifications are lost. */
-const KNOWN_MS = 5_000;
-const KNOWN_MAX = 5_000;
+/** Maximum age of a cached row. It limits how long a process uses an old row if a notification is lost. */
+const CACHE_MAX_AGE_MS = 5_000;
+const CACHED_MAX = 5_000;
 
 export interface StoredDataSource {
   id: number;
@@ -25,16 +25,16 @@ export interface StoredDataSource {
   columns: string[];
   accessRules: AccessRule[];
   hooks: EntryHook[];
-  /** Columns that are or were hashed: no caller can read them. */
+  /** Columns that a hook hashes, or has hashed before. No caller can read them. */
   hashedColumns: string[];
   indexes: IndexDefinition[];
-  /** True if pages can sign in as one of the entries. */
+  /** True if the entries are users of the app, so that a page can sign in as one of them. */
   isUsers: boolean;
   createdAt: Date;
   updatedAt: Date;
 }
 
-/** Data source as callers see it (contract, packages). Times are ISO 8601. */
+/** Data source as it is returned to callers. Times are ISO 8601. */
 export type DataSourceView = Omit<StoredDataSource, "createdAt" | "updatedAt" | "hashedColumns"> & {
   createdAt: string;
   updatedAt: string;
@@ -61,35 +61,43 @@ const sourceCheck =
     requireCurrent(viewOf(row), precondition);
   };
 
-const BY_ID = `SELECT ${DATA_SOURCE_COLUMNS} FROM data_source WHERE app_id = $1 AND id = $2`;
+const SELECT_BY_ID = `SELECT ${DATA_SOURCE_COLUMNS} FROM data_source WHERE app_id = $1 AND id = $2`;
 
-const WHOLE_KEY = "hashtextextended('svc_data_source:' || $1::bigint || ':' || $2::bigint, 0)";
+const WHOLE_SOURCE_LOCK_KEY = "hashtextextended('svc_data_source:' || $1::bigint || ':' || $2::bigint, 0)";
 
 /**
- * Blocks other removals and restores of all the data source's entries until the transaction ends. Take this lock before any row lock. Both
- * operations lock entries before the data source, in the order in which an update of an entry does, so that they cannot deadlock.
+ * Blocks other operations that remove or replace all entries of the data source, until the transaction ends. Take this
+ * lock before any row lock. Such an operation locks the entries first and the data source's row last. An update of an
+ * entry does the same, so that the two cannot deadlock.
  */
 export async function lockWholeSource(executor: Executor, appId: number, id: number): Promise<void> {
-  await rows(executor, `SELECT pg_advisory_xact_lock(${WHOLE_KEY})`, [appId, id]);
+  await rows(executor, `SELECT pg_advisory_xact_lock(${WHOLE_SOURCE_LOCK_KEY})`, [appId, id]);
 }
 
 /**
- * Blocks removals and restores of the whole data source until the transaction ends. Changes with a foreign key to the data source (new
- * entries or a snapshot) lock its row before entries, which is the other order. So they need this lock first.
- * @throws ActionError DATA_SOURCE_NOT_FOUND if a removal came first
+ * Blocks operations that remove or replace all entries of the data source, until the transaction ends. Inserting
+ * entries or a snapshot locks the data source's row first, because of the foreign key. This is the opposite order of
+ * `lockWholeSource`, so take this lock before to avoid a deadlock.
+ * @throws ActionError DATA_SOURCE_NOT_FOUND if the data source was removed before the lock was granted
  */
 export async function shareWholeSource(executor: Executor, appId: number, id: number): Promise<void> {
-  await rows(executor, `SELECT pg_advisory_xact_lock_shared(${WHOLE_KEY})`, [appId, id]);
+  await rows(executor, `SELECT pg_advisory_xact_lock_shared(${WHOLE_SOURCE_LOCK_KEY})`, [appId, id]);
   await checkSource(executor, appId, id, undefined);
 }
 
-/** Compares the precondition with the data source, without a lock. @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED */
-export const checkSource = sourceCheck(BY_ID);
+/**
+ * Checks that the data source exists and has the expected version. Locks nothing. @throws DATA_SOURCE_NOT_FOUND,
+ * RESOURCE_CHANGED
+ */
+export const checkSource = sourceCheck(SELECT_BY_ID);
 
-/** Locks the data source's row until the transaction ends. @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED */
-export const lockSource = sourceCheck(`${BY_ID} FOR NO KEY UPDATE`);
+/**
+ * Locks the data source's row until the transaction ends, and checks its version. @throws DATA_SOURCE_NOT_FOUND,
+ * RESOURCE_CHANGED
+ */
+export const lockSource = sourceCheck(`${SELECT_BY_ID} FOR NO KEY UPDATE`);
 
-/** Deletes the data source's row. @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED */
+/** Deletes the data source's row if it has the expected version. @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED */
 export const deleteSource = sourceCheck(
   `DELETE FROM data_source WHERE app_id = $1 AND id = $2 RETURNING ${DATA_SOURCE_COLUMNS}`,
 );
@@ -107,15 +115,15 @@ export function createDataSourceRows({ db, notifications }: { db: Database; noti
   notifications.onGap(forgetSources);
 
   return {
-    /** Makes every process read the app's data sources again, when the transaction of `executor` commits. */
-    async announce(executor: Executor, appId: number): Promise<void> {
+    /** Clears this cache in every process when the transaction of `executor` commits. */
+    async notifyChanged(executor: Executor, appId: number): Promise<void> {
       await rows(executor, `SELECT pg_notify('${DATA_SOURCE_CHANNEL}', $1)`, [String(appId)]);
     },
 
     /** Clears this process's cache. Call it after a change has been committed. */
-    forget: forgetSources,
+    clearCache: forgetSources,
 
-    /** @throws DATA_SOURCE_NOT_FOUND */
+    /** Returns the data source from the cache or the database. @throws DATA_SOURCE_NOT_FOUND */
     async find(appId: number, ref: EntityReference): Promise<StoredDataSource> {
       const key = `${appId}:${referenceKey(ref)}`;
       const hit = cachedSources.get(key);
@@ -125,8 +133,8 @@ export function createDataSourceRows({ db, notifications }: { db: Database; noti
       const values = [appId, ...referenceParameters(ref)];
       const [row] = await preparedRows<StoredDataSource>(db, "find-data-source", SELECT_DATA_SOURCE, values);
       if (!row) throw new ActionError("DATA_SOURCE_NOT_FOUND");
-      if (cachedSources.size >= KNOWN_MAX) cachedSources.clear();
-      if (epochBefore === epoch) cachedSources.set(key, { row, until: now + KNOWN_MS });
+      if (cachedSources.size >= CACHED_MAX) cachedSources.clear();
+      if (epochBefore === epoch) cachedSources.set(key, { row, until: now + CACHE_MAX_AGE_MS });
       return row;
     },
   };

@@ -1,4 +1,4 @@
-/** Operations on data sources: creates them with their first entries, changes and removes them (contract, packages). */
+/** Operations on data sources: lists them, creates them with their first entries, changes and removes them. */
 import type { DataSource as Database } from "typeorm";
 import { isDuplicate, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -30,21 +30,21 @@ import { removeEntriesExcept } from "./entry-statements.js";
 import { checkIndexes } from "./index-definitions.js";
 import { checkUnique, type SourceDefinitions } from "./source-definitions.js";
 
-const LIST = `SELECT ${DATA_SOURCE_COLUMNS} FROM data_source WHERE app_id = $1 ORDER BY id`;
+const LIST_DATA_SOURCES = `SELECT ${DATA_SOURCE_COLUMNS} FROM data_source WHERE app_id = $1 ORDER BY id`;
 
-const SIZE = `
+const SELECT_TOTAL_SIZE = `
   SELECT coalesce(sum(octet_length(name) + octet_length(columns::text) + octet_length(access_rules::text) + octet_length(hooks::text)), 0)::float8
          AS bytes FROM data_source WHERE app_id = $1`;
 
 const UNRESTRICTED_GRANT = { mayTouch: () => true, required: [], tests: {}, fingerprint: "everything" };
 
-/** Translates the error for a duplicate name; returns other errors unchanged. */
-export function nameTaken(error: unknown): unknown {
+/** Returns NAME_ALREADY_EXISTS for the database's error about a duplicate name, and other errors unchanged. */
+export function toNameTakenError(error: unknown): unknown {
   if (!isDuplicate(error)) return error;
-  return new ActionError("NAME_ALREADY_EXISTS", "another data source of this app has that name");
+  return new ActionError("NAME_ALREADY_EXISTS", "another data source of this app already has this name");
 }
 
-/** The data source to change, and the versions on which the change may be based. */
+/** The data source to change. The change is rejected if the data source no longer has one of the expected versions. */
 export interface DataSourceTarget {
   appId: number;
   ref: EntityReference;
@@ -78,15 +78,21 @@ export function createDataSources(options: {
   async function checkCount(appId: number): Promise<void> {
     const [countRow] = await rows<{ count: number }>(db, "SELECT count(*) FROM data_source WHERE app_id = $1", [appId]);
     if (countRow!.count < DATA_SOURCES_PER_APP) return;
-    throw new ActionError("REQUEST_INVALID", `an app has at most ${DATA_SOURCES_PER_APP} data sources`);
+    throw new ActionError(
+      "REQUEST_INVALID",
+      `this app has ${countRow!.count} data sources, and at most ${DATA_SOURCES_PER_APP} are allowed; remove one first`,
+    );
   }
 
   return {
-    /** Lists data sources. Calls `reserve` with their size before they are read. @throws errors of `reserve` */
+    /**
+     * Lists the app's data sources. Before it reads them, it calls `reserve` with their total size in bytes. @throws
+     * errors of `reserve`
+     */
     async list(appId: number, reserve?: ReserveBytes): Promise<DataSourceView[]> {
-      const [sizeRow] = await rows<{ bytes: number }>(db, SIZE, [appId]);
+      const [sizeRow] = await rows<{ bytes: number }>(db, SELECT_TOTAL_SIZE, [appId]);
       await reserve?.(sizeRow!.bytes);
-      return (await rows<StoredDataSource>(db, LIST, [appId])).map(viewOf);
+      return (await rows<StoredDataSource>(db, LIST_DATA_SOURCES, [appId])).map(viewOf);
     },
 
     /** @throws DATA_SOURCE_NOT_FOUND */
@@ -97,9 +103,17 @@ export function createDataSources(options: {
     /** @throws NAME_ALREADY_EXISTS, NAME_REQUIRED, NAME_EMPTY, NAME_TOO_LONG, REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED */
     async create(caller: Caller, appId: number, body: unknown): Promise<DataSourceView> {
       const fields = parseNewDataSource(body, checkIndexes);
-      const { name, columns = [], accessRules = [], hooks = [], indexes: wishes = [], entries, ...more } = fields;
+      const {
+        name,
+        columns = [],
+        accessRules = [],
+        hooks = [],
+        indexes: requestedIndexes = [],
+        entries,
+        ...more
+      } = fields;
       const hashedColumns = [...new Set(hashedBy(hooks))];
-      checkUnique(wishes, hashedColumns);
+      checkUnique(requestedIndexes, hashedColumns);
       const { isUsers = false } = more;
       checkUsersMark(isUsers, { before: false, mayMark: isPersonCaller(caller), hashed: hashedColumns });
       await checkCount(appId);
@@ -109,18 +123,18 @@ export function createDataSources(options: {
       for (const { data } of first) met.meet(data);
       checkPlaceholders(hooks, [...columns, ...met.added]);
       const all = [...columns, ...met.added];
-      const definition = { name, columns: all, accessRules, hooks, hashedColumns, indexes: wishes, isUsers };
+      const definition = { name, columns: all, accessRules, hooks, hashedColumns, indexes: requestedIndexes, isUsers };
       const readyEntries = await db
         .transaction(async (manager) => {
           const entryTexts = first.map(({ text }) => text);
           return definitions.insert(manager, caller, appId, definition, entryTexts);
         })
         .catch((error: unknown) => {
-          throw nameTaken(error);
+          throw toNameTakenError(error);
         });
-      sources.forget();
-      if (wishes.length > 0) {
-        await withIndexes([{ key: readyEntries, wishes, before: [] }], async () => undefined).catch(
+      sources.clearCache();
+      if (requestedIndexes.length > 0) {
+        await withIndexes([{ key: readyEntries, requestedIndexes, before: [] }], async () => undefined).catch(
           async (error: unknown) => {
             await this.remove(caller, { appId, ref: { id: readyEntries.id } });
             throw error;
@@ -130,17 +144,20 @@ export function createDataSources(options: {
       return this.get(appId, readyEntries);
     },
 
-    /** Changes the fields that are passed. @throws as `create`; DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED */
+    /**
+     * Changes the fields that the body contains; other fields keep their values. @throws as `create`;
+     * DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
+     */
     async update(
       caller: Caller,
       { appId, ref, precondition }: DataSourceTarget,
       body: unknown,
     ): Promise<DataSourceView> {
       const fields = parseDataSourceChange(body, checkIndexes);
-      const { indexes: wishes } = fields;
+      const { indexes: requestedIndexes } = fields;
       const { id, indexes: before, hashedColumns, columns, isUsers } = await sources.find(appId, ref);
       const hashed = [...hashedColumns, ...hashedBy(fields.hooks ?? [])];
-      checkUnique(wishes ?? before, hashed);
+      checkUnique(requestedIndexes ?? before, hashed);
       checkPlaceholders(fields.hooks ?? [], fields.columns ?? columns);
       checkUsersMark(fields.isUsers, { before: isUsers, mayMark: isPersonCaller(caller), hashed });
       intake.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)));
@@ -148,11 +165,11 @@ export function createDataSources(options: {
       const saveDefinition = () => db.transaction((manager) => definitions.change(manager, caller, target, fields));
       try {
         const key = { appId, id };
-        await withIndexes(wishes ? [{ key, wishes, before }] : [], saveDefinition);
+        await withIndexes(requestedIndexes ? [{ key, requestedIndexes, before }] : [], saveDefinition);
       } catch (error) {
-        throw nameTaken(error);
+        throw toNameTakenError(error);
       }
-      sources.forget();
+      sources.clearCache();
       return this.get(appId, { id });
     },
 
@@ -164,17 +181,17 @@ export function createDataSources(options: {
         await checkSource(manager, appId, source.id, precondition);
         // Entries are removed in batches, because one statement for millions of entries would exceed the statement timeout.
         await removeEntriesExcept(manager, source, [], { entries: -1, bytes: 0 });
-        // The data source comes last, because an update of an entry also locks the entry before the data source. The other order would
-        // deadlock.
+        // The data source's row is deleted last, because an update of an entry also locks the entry first and the data
+        // source second. The opposite order would deadlock.
         await deleteSource(manager, appId, source.id, precondition);
         await recordChange(manager, caller, {
           appId,
           type: "dataSource.delete",
           data: { id: source.id, name: source.name },
         });
-        await sources.announce(manager, appId);
+        await sources.notifyChanged(manager, appId);
       });
-      sources.forget();
+      sources.clearCache();
       definitions.dropIndexes(source);
     },
   };

@@ -1,6 +1,6 @@
 /**
- * Operations on entries for callers. Each finds the data source, checks the caller's right, validates the request, and calls the module
- * that does the work.
+ * Operations on entries that callers can request. Each operation finds the data source, checks the caller's rights,
+ * validates the request, and calls the module that does the work.
  */
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -33,23 +33,24 @@ import type { RecentQueries, RecentQuery } from "./recent-queries.js";
 import type { CsvLayout } from "./row-streams.js";
 
 /** An app and one of its data sources. */
-export interface DataSourceTarget {
+export interface DataSourceReference {
   appId: number;
   ref: EntityReference;
 }
 
-/** Returns the rows to import. Called only after the caller's right has been checked. */
+/** A file to import into a data source. */
 export interface ImportFile {
-  append: boolean;
-  /** Called after the caller's right has been checked. */
+  /** True to keep the existing entries; false to replace them. */
+  keepsExisting: boolean;
+  /** Yields the rows of the file. It is called only after the caller's rights have been checked. */
   rows: () => AsyncIterable<unknown>;
-  /** Layout of the imported file, which is filled in while the file is read. */
+  /** Receives the layout of the file (such as delimiter and columns) while the file is read. */
   layout?: CsvLayout;
 }
 
 const REMOVAL_SHAPE = flatShape(["type", "where"]);
 
-const ONE = `
+const SELECT_ENTRY = `
   SELECT id, data, "order", created_at AS "createdAt", updated_at AS "updatedAt" FROM data_source_entry
    WHERE app_id = $1 AND data_source_id = $2 AND id = $3`;
 
@@ -72,14 +73,14 @@ export function createEntries(options: {
   const { db, sources, changes, writes, commits, imports, versions, searches, recent, exports, feed } = options;
 
   /**
-   * Finds the data source and the caller's rights. Callers without any of the rights learn neither whether the data source exists nor about
-   * faults of their request.
-   * @param verbs operations of which the rules must grant at least one; trusted callers have all
+   * Finds the data source and the caller's rights on it. A caller with none of these rights gets only the error for the
+   * missing right. So such a caller does not learn whether the data source exists, or whether the request is valid.
+   * @param verbs the access rules must allow at least one of these operations; callers that are not pages may run all
    */
-  async function openSource(visit: AdmittedRequest, { appId, ref }: DataSourceTarget, ...verbs: EntryVerb[]) {
+  async function openSource(visit: AdmittedRequest, { appId, ref }: DataSourceReference, ...verbs: EntryVerb[]) {
     const rights = await options.rights.of(visit);
     const source = await sources.find(appId, ref).catch((error: unknown) => {
-      throw rights.as.trusted || !(error instanceof ActionError) ? error : rights.refused();
+      throw rights.caller.trusted || !(error instanceof ActionError) ? error : rights.accessError();
     });
     if (!verbs.some((verb) => rights.may(source, verb))) for (const verb of verbs) rights.grant(source, verb);
     reportDeferred(visit);
@@ -89,129 +90,137 @@ export function createEntries(options: {
   async function readOne(rights: Rights, source: StoredDataSource, id: number): Promise<Entry> {
     const grant = rights.grant(source, "select");
     if (!mayNameById(grant)) throw accessDenied();
-    const [entry] = await rows<StoredEntry>(db, ONE, [source.appId, source.id, id]);
+    const [entry] = await rows<StoredEntry>(db, SELECT_ENTRY, [source.appId, source.id, id]);
     if (!entry || !meetsTests(entry.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND");
-    return entryView(entry, source.id, rights.scopeOfOne(source)!.canSee);
+    return entryView(entry, source.id, rights.scopeForId(source)!.canSee);
   }
 
   return {
     open: openSource,
 
     /** @throws DATA_SOURCE_NOT_FOUND, DATA_SOURCE_ACCESS_DENIED, ENTRY_NOT_FOUND */
-    async get(visit: AdmittedRequest, place: DataSourceTarget, id: number): Promise<Entry> {
-      const { rights, source } = await openSource(visit, place, "select");
+    async get(visit: AdmittedRequest, target: DataSourceReference, id: number): Promise<Entry> {
+      const { rights, source } = await openSource(visit, target, "select");
       return readOne(rights, source, id);
     },
 
     /** Returns a page of entries, or the result of an aggregate. @throws as `get`; REQUEST_INVALID */
     async find(
       visit: AdmittedRequest,
-      place: DataSourceTarget,
+      target: DataSourceReference,
       query: unknown,
       reserve?: ReserveBytes,
     ): Promise<FoundEntries> {
-      const { rights, source } = await openSource(visit, place, "select");
+      const { rights, source } = await openSource(visit, target, "select");
       return searches.find(rights, source, query, reserve);
     },
 
     async distinct(
       visit: AdmittedRequest,
-      place: DataSourceTarget,
+      target: DataSourceReference,
       columns: readonly string[],
     ): Promise<Record<string, JsonText[]>> {
-      const { rights, source } = await openSource(visit, place, "select");
+      const { rights, source } = await openSource(visit, target, "select");
       return searches.distinct(rights, source, columns);
     },
 
-    /** Returns the name of the data source, and the texts of all entries that the caller can see. @throws as `get` */
-    async export(visit: AdmittedRequest, place: DataSourceTarget, wish: EntryExportOptions) {
-      const { rights, source } = await openSource(visit, place, "select");
+    /**
+     * Returns the name of the data source, and an iterator over the text of the export: all entries that the caller can
+     * see. @throws as `get`
+     */
+    async export(visit: AdmittedRequest, target: DataSourceReference, options: EntryExportOptions) {
+      const { rights, source } = await openSource(visit, target, "select");
       const scope = rights.scope(source, null);
-      return { name: source.name, texts: exports.exportRows(source, source.columns, scope, wish) };
+      return { name: source.name, texts: exports.exportRows(source, source.columns, scope, options) };
     },
 
     /** Subscribes to changes as they are committed. @throws as `get`; REQUEST_INVALID */
     async follow(
       visit: AdmittedRequest,
-      place: DataSourceTarget,
-      wish: { where: unknown; since: unknown },
+      target: DataSourceReference,
+      options: { where: unknown; since: unknown },
     ): Promise<LiveSource<EntryNews>> {
-      const { source } = await openSource(visit, place, "select");
-      return feed.follow(visit, source, wish);
+      const { source } = await openSource(visit, target, "select");
+      return feed.follow(visit, source, options);
     },
 
     /** @param query `{where}` */
     async removeWhere(
       visit: AdmittedRequest,
-      place: DataSourceTarget,
+      target: DataSourceReference,
       query: object,
     ): Promise<{ deletedCount: number }> {
-      const { rights, source } = await openSource(visit, place, "delete");
+      const { rights, source } = await openSource(visit, target, "delete");
       const { where } = query as { where?: unknown };
       if (!isObject(where)) {
-        throw new ActionError("REQUEST_INVALID", "where must be an object: {} for all entries");
+        throw new ActionError("REQUEST_INVALID", '"where" must be an object; use {} to remove all entries');
       }
       refuseUnknownFields(query, REMOVAL_SHAPE);
       return searches.remove(rights, source, where);
     },
 
-    async insert(visit: AdmittedRequest, place: DataSourceTarget, body: unknown): Promise<Entry> {
-      const { rights, source } = await openSource(visit, place, "insert");
+    async insert(visit: AdmittedRequest, target: DataSourceReference, body: unknown): Promise<Entry> {
+      const { rights, source } = await openSource(visit, target, "insert");
       return writes.insert(rights, source, columnsOf(body, "the entry"));
     },
 
     async update(
       visit: AdmittedRequest,
-      place: DataSourceTarget,
+      target: DataSourceReference,
       id: number,
       body: unknown,
       precondition: ExpectedTags,
     ): Promise<Entry> {
-      const { rights, source } = await openSource(visit, place, "update");
+      const { rights, source } = await openSource(visit, target, "update");
       return writes.update(rights, source, { id, precondition }, columnsOf(body, "the entry"));
     },
 
     async remove(
       visit: AdmittedRequest,
-      place: DataSourceTarget,
+      target: DataSourceReference,
       id: number,
       precondition: ExpectedTags,
     ): Promise<Entry> {
-      const { rights, source } = await openSource(visit, place, "delete");
+      const { rights, source } = await openSource(visit, target, "delete");
       return writes.remove(rights, source, { id, precondition });
     },
 
-    async commit(visit: AdmittedRequest, place: DataSourceTarget, body: unknown): Promise<CommitResult> {
-      const { rights, source } = await openSource(visit, place, "insert", "update", "delete");
+    async commit(visit: AdmittedRequest, target: DataSourceReference, body: unknown): Promise<CommitResult> {
+      const { rights, source } = await openSource(visit, target, "insert", "update", "delete");
       return commits.commit(rights, source, parseCommit(body));
     },
 
     async import(
       visit: AdmittedRequest,
-      place: DataSourceTarget,
-      { append, rows, layout }: ImportFile,
+      target: DataSourceReference,
+      { keepsExisting, rows, layout }: ImportFile,
     ): Promise<ImportResult> {
-      const { rights, source } = await openSource(visit, place, "insert");
-      return imports.import(rights, source, { append, rows: rows(), layout, operation: append ? "append" : "import" });
+      const { rights, source } = await openSource(visit, target, "insert");
+      return imports.import(rights, source, {
+        keepsExisting,
+        rows: rows(),
+        layout,
+        operation: keepsExisting ? "append" : "import",
+      });
     },
 
-    async listVersions({ appId, ref }: DataSourceTarget): Promise<EntryVersion[]> {
+    async listVersions({ appId, ref }: DataSourceReference): Promise<EntryVersion[]> {
       return versions.list(await sources.find(appId, ref));
     },
 
     /** Lists the shapes of recent queries, each with the index that serves it. */
-    async listQueries({ appId, ref }: DataSourceTarget): Promise<RecentQuery[]> {
+    async listQueries({ appId, ref }: DataSourceReference): Promise<RecentQuery[]> {
       return recent.list(await sources.find(appId, ref));
     },
 
     /** @throws VERSION_NOT_FOUND */
     async restore(
       visit: AdmittedRequest,
-      place: DataSourceTarget,
+      target: DataSourceReference,
       versionId: number,
       precondition?: ExpectedTags,
     ): Promise<{ inserted: number }> {
-      const { rights, source } = await openSource(visit, place);
+      const { rights, source } = await openSource(visit, target);
       return { inserted: await versions.restore(changes, source, rights.writer, versionId, precondition) };
     },
   };

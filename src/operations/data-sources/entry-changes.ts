@@ -1,6 +1,6 @@
 /**
- * Commits one change of a data source's entries: in one transaction, the entries, their log events, the entry count and the notification of
- * subscribers. Validates nothing.
+ * Commits a change of a data source's entries. One transaction writes the entries, their log events and the new counts,
+ * and notifies subscribers. Validates nothing.
  */
 import type { DataSource as Database, EntityManager } from "typeorm";
 import { duplicatedIndex, type Executor, isMissingReference, isRefusedData, rows } from "../../data/database.js";
@@ -22,13 +22,17 @@ import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import type { StoredEntry } from "./entry.js";
 import type { DeletedEntries } from "./entry-statements.js";
 import type { HookMessages, HookMessenger } from "./hook-messages.js";
-import { isUniqueName, uniqueColumns } from "./index-definitions.js";
+import { isUniqueIndexName, uniqueColumns } from "./index-definitions.js";
 
-/** Notification channel with `appId:dataSourceId`: entries have changed. */
+/** Notification channel. A message is `appId:dataSourceId` of a data source with changed entries. */
 export const ENTRY_CHANNEL = "svc_entry";
 
-/** Maximum number of changed entries that subscribers receive one by one. After a larger change they must read all entries again. */
+/**
+ * Maximum number of entries in a change that subscribers receive entry by entry. After a larger change they must read
+ * all entries again.
+ */
 export const LISTED_ENTRIES = 10_000;
+/** Maximum JSON bytes of the replaced entries in a change that subscribers receive entry by entry. */
 const REPLACED_MAX_BYTES = 2 * 1024 * 1024;
 
 const NEW_COLUMNS = `
@@ -38,9 +42,10 @@ const NEW_COLUMNS = `
    WHERE app_id = $1 AND id = $2 AND NOT columns @> $3::jsonb`;
 
 /**
- * Updates the counts of a data source. $1 is the app, $2 the data source, $3 and $4 the added entries and bytes, $5 true for a bulk change,
- * $6 the inserted IDs, $7 the replaced entries, $8 the audit entry or null, $9 the person, $10 the credential. The row with the counts is
- * locked before the change gets its number. So a reader that sees one change also sees all changes with lower numbers.
+ * Updates the counts of a data source. $1 is the app, $2 the data source, $3 and $4 the added entries and bytes, $5
+ * true for a bulk change, $6 the inserted IDs, $7 the replaced entries, $8 the audit entry or null, $9 the person, $10
+ * the credential. The statement locks the row with the counts before the change gets its ID. So a subscriber that sees
+ * a change also sees all changes with lower IDs.
  */
 const UPDATE_SOURCE_SIZE = `
   WITH tally AS (
@@ -63,7 +68,7 @@ const UPDATE_SOURCE_SIZE = `
 export interface EntryWriter {
   emitter: Emitter;
   userEmail: string | null;
-  /** True if the writer can access the column, so that an error may name it. */
+  /** True if an error message may contain the column's name, because the writer can access the column. */
   mayName(source: StoredDataSource, column: string): boolean;
 }
 
@@ -73,7 +78,7 @@ interface ChangeNotice {
   columns: readonly string[];
 }
 
-/** Collects what one transaction changes: the numbers, IDs and earlier states of entries. */
+/** Collects the changes of one transaction: how many entries it writes, their IDs, and their earlier states. */
 export class EntryChange {
   readonly met: MetColumns;
   readonly events: ChangeNotice[] = [];
@@ -81,7 +86,10 @@ export class EntryChange {
   /** Earlier states of entries, each as JSON. */
   readonly replaced: string[] = [];
   private replacedBytes = 0;
-  /** Name of a change that is reported as one event, however few entries it has. */
+  /**
+   * Name of an operation, such as an import, that is logged as one event for any number of entries; null to log small
+   * changes entry by entry.
+   */
   operation: string | null = null;
   counts = { inserted: 0, updated: 0, deleted: 0 };
   bytes = 0;
@@ -99,15 +107,18 @@ export class EntryChange {
     return this.operation !== null || inserted + updated + deleted > BULK_ENTRIES;
   }
 
-  /** True if subscribers receive the change entry by entry. */
+  /** True if subscribers receive the change entry by entry; false if they must read all entries again. */
   get isSentByEntry(): boolean {
     const { inserted, updated, deleted } = this.counts;
     const listed = this.inserted.length === inserted && this.replaced.length === updated + deleted;
     return listed && inserted + updated + deleted <= LISTED_ENTRIES;
   }
 
-  /** Number and bytes of earlier states that can still be stored for subscribers. */
-  get room(): { entries: number; bytes: number } {
+  /**
+   * Number of entries, and bytes of their earlier states, that can still be added while subscribers receive the change
+   * entry by entry.
+   */
+  get remainingCapacity(): { entries: number; bytes: number } {
     const { inserted, updated, deleted } = this.counts;
     const entries = LISTED_ENTRIES - inserted - updated - deleted;
     return { entries: Math.max(0, entries), bytes: Math.max(0, REPLACED_MAX_BYTES - this.replacedBytes) };
@@ -123,12 +134,12 @@ export class EntryChange {
     this.events.push({ event: "create", id, columns: Object.keys(data) });
   }
 
-  /** @param columns written columns */
+  /** @param columns columns that the request wrote */
   addUpdated(before: StoredEntry, data: Record<string, unknown>, columns: readonly string[], bytes: number): void {
     this.counts.updated += 1;
     this.bytes += bytes;
     this.met.meet(data);
-    this.keep(before, false);
+    this.storeEarlierState(before, false);
     if (this.events.length >= BULK_ENTRIES) return;
     this.messages.add("update", before.id, data);
     this.events.push({ event: "update", id: before.id, columns });
@@ -137,14 +148,17 @@ export class EntryChange {
   addRemoved(before: StoredEntry, bytes: number): void {
     this.counts.deleted += 1;
     this.bytes -= bytes;
-    this.keep(before, true);
+    this.storeEarlierState(before, true);
     if (this.events.length < BULK_ENTRIES) {
       this.events.push({ event: "delete", id: before.id, columns: Object.keys(before.data) });
     }
   }
 
-  /** Counts entries that were removed together. @param images earlier states, as in `replaced`; null if they exceed `room` */
-  addGone({ count, bytes, images }: DeletedEntries): void {
+  /**
+   * Counts entries that one statement removed. @param images earlier states of the entries, each as JSON; null if they
+   * exceed `remainingCapacity`
+   */
+  addRemovedBatch({ count, bytes, images }: DeletedEntries): void {
     this.addCounted({ deleted: count }, -bytes);
     for (const image of images ?? []) {
       this.replacedBytes += image.length;
@@ -152,13 +166,13 @@ export class EntryChange {
     }
   }
 
-  /** Counts entries that were inserted together. @param ids null if there are too many to list */
-  addMade(ids: readonly number[] | null, counts: { count: number; bytes: number }): void {
+  /** Counts entries that one statement inserted. @param ids IDs of the entries; null if there are too many to list */
+  addInsertedBatch(ids: readonly number[] | null, counts: { count: number; bytes: number }): void {
     this.addCounted({ inserted: counts.count }, counts.bytes);
     this.addIds(ids);
   }
 
-  /** Adds IDs of inserted entries whose number is counted already. */
+  /** Adds the IDs of inserted entries that `addCounted` has already counted. */
   addIds(ids: readonly number[] | null): void {
     for (const id of ids ?? []) this.inserted.push(id);
   }
@@ -169,7 +183,7 @@ export class EntryChange {
     this.bytes += bytes;
   }
 
-  private keep({ id, data, order, createdAt, updatedAt }: StoredEntry, removed: boolean): void {
+  private storeEarlierState({ id, data, order, createdAt, updatedAt }: StoredEntry, removed: boolean): void {
     if (this.replacedBytes > REPLACED_MAX_BYTES || this.replaced.length >= LISTED_ENTRIES) return;
     const image = JSON.stringify({ id, data, order, createdAt, updatedAt, removed });
     this.replacedBytes += image.length;
@@ -178,22 +192,27 @@ export class EntryChange {
 }
 
 /**
- * Returns the error for a repeated value in a unique index. Its message contains no values, and only columns that the writer can access.
+ * Returns the error for a repeated value in a unique index. The message never contains values. It names the columns
+ * only if the writer can access all of them.
  */
-function duplicateOf(source: StoredDataSource, { mayName }: EntryWriter, index: string | undefined): ActionError {
+function duplicateError(source: StoredDataSource, { mayName }: EntryWriter, index: string | undefined): ActionError {
   const columns = uniqueColumns(source, source.indexes, index);
   if (!columns?.every((column) => mayName(source, column))) return new ActionError("ENTRY_ALREADY_EXISTS");
   const names = columns.map((column) => JSON.stringify(column)).join(", ");
   return new ActionError("ENTRY_ALREADY_EXISTS", `an entry with the same ${names} already exists`, { columns });
 }
 
-/** Translates the database's error for entries that it cannot store. */
-function refusalOf(error: unknown, source: StoredDataSource, writer: EntryWriter): unknown {
+/** Translates the database's error about entries that it cannot store. */
+function toCallerError(error: unknown, source: StoredDataSource, writer: EntryWriter): unknown {
   if (isMissingReference(error)) return new ActionError("DATA_SOURCE_NOT_FOUND");
   const duplicateIndex = duplicatedIndex(error);
-  if (duplicateIndex !== null && isUniqueName(duplicateIndex)) return duplicateOf(source, writer, duplicateIndex);
+  if (duplicateIndex !== null && isUniqueIndexName(duplicateIndex))
+    return duplicateError(source, writer, duplicateIndex);
   if (!isRefusedData(error)) return error;
-  return new ActionError("REQUEST_INVALID", "a value is too large for the database or the index of its column");
+  return new ActionError(
+    "REQUEST_INVALID",
+    "a value of an entry is too large for the database, or for the index of its column; store a shorter value",
+  );
 }
 
 export type EntryChanges = ReturnType<typeof createEntryChanges>;
@@ -234,26 +253,31 @@ export function createEntryChanges(options: {
     const subscriberNotice = change.isSentByEntry
       ? [false, change.inserted, `[${change.replaced.join(",")}]`]
       : [true, [], "[]"];
-    // Writes of pages are only in the log events, so that a visitor cannot push other entries out of the audit log.
+    // Writes of pages are recorded only as log events, so that visitors cannot fill the audit log.
     const changeHeadJson = isVisitor(emitter) ? null : JSON.stringify(changeHead(source.id, change));
     const by = [changeHeadJson, emitter.personId, emitter.credentialId || null];
     const values = [...sourceKey, addedEntries, bytes, ...subscriberNotice, ...by];
     const [tally] = await rows<{ entries: number; bytes: number }>(executor, UPDATE_SOURCE_SIZE, values);
     if (addedEntries > 0 && tally!.entries > ENTRIES_PER_DATA_SOURCE) {
-      const message = `a data source may have ${ENTRIES_PER_DATA_SOURCE} entries; with these it would have ${tally!.entries}`;
+      const message =
+        `a data source can have at most ${ENTRIES_PER_DATA_SOURCE} entries; ` +
+        `this change would make ${tally!.entries}`;
       throw new ActionError("REQUEST_INVALID", message);
     }
     if (bytes > 0 && quotaBytes > 0 && tally!.bytes > quotaBytes) {
-      const message = `the data sources of one app may take ${quotaBytes} bytes; with these they would take ${tally!.bytes}`;
+      const message =
+        `the entries of one app can use at most ${quotaBytes} bytes; ` + `this change would make ${tally!.bytes}`;
       throw new ActionError("REQUEST_INVALID", message);
     }
   }
 
   return {
     /**
-     * Runs `work` and everything that a change of entries needs in one transaction.
-     * @param sends operations of the write whose hooks send messages
-     * @throws errors of `work`; REQUEST_INVALID beyond a quota, ENTRY_ALREADY_EXISTS, RATE_LIMIT_EXCEEDED
+     * Runs `work` in a transaction, and stores its log events, messages of hooks, counts and notice to subscribers in
+     * the same transaction.
+     * @param sends operations ("insert", "update") whose hooks send messages for this change
+     * @throws errors of `work`; REQUEST_INVALID if the change exceeds a quota, ENTRY_ALREADY_EXISTS,
+     *   RATE_LIMIT_EXCEEDED
      */
     async commit<T>(
       source: StoredDataSource,
@@ -272,20 +296,20 @@ export function createEntryChanges(options: {
         if (!made.isBulk) await messages.store(manager);
         await finishChange(made, writer);
         columnsAdded = made.met.added.length > 0;
-        if (columnsAdded) await sources.announce(manager, source.appId);
+        if (columnsAdded) await sources.notifyChanged(manager, source.appId);
         return done;
       };
       const result = await db.transaction(change).catch((error: unknown) => {
-        throw refusalOf(error, source, writer);
+        throw toCallerError(error, source, writer);
       });
-      if (columnsAdded) sources.forget();
+      if (columnsAdded) sources.clearCache();
       return result;
     },
   };
 }
 
-/** Sets the counts of a new data source. Its first entries emit no event. */
-export async function finishNew(
+/** Stores the counts of a new data source. Its first entries emit no log events. */
+export async function insertInitialCounts(
   executor: Executor,
   { appId, id }: StoredDataSource,
   texts: readonly string[],

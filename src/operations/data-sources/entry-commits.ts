@@ -1,4 +1,7 @@
-/** Inserts, changes and removes many entries in one transaction: by a commit, or all that match a `where` (contract, packages). */
+/**
+ * Inserts, changes and removes many entries in one transaction, as listed in a commit. Also removes all entries of a
+ * `where`.
+ */
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES } from "../../limits.js";
 import { meetsTests } from "../../rules/caller-rules.js";
@@ -25,14 +28,20 @@ import {
 import type { EntryVersions } from "./entry-versions.js";
 import { replacementData, requireUnchangedEntry, viewFor } from "./entry-writes.js";
 
-/** Response to a commit: the written entries, or their number. */
+/** Response to a commit: the written entries, or the numbers of inserted, updated and deleted entries. */
 export type CommitResult = { entries: Entry[] } | { inserted: number; updated: number; deleted: number };
 
-/** Bytes of entries that are validated without a pause, which takes some milliseconds. */
-const JUDGED_AT_ONCE_BYTES = 256 * 1024;
+/**
+ * Bytes of entries that are validated before other requests get a turn. Validating this many bytes takes some
+ * milliseconds.
+ */
+const VALIDATED_AT_ONCE_BYTES = 256 * 1024;
 const nextEventLoopTurn = () => new Promise((resolve) => setImmediate(resolve));
 
-/** Maximum JSON bytes of entries in the response to a commit. If they are larger, the response has only their number. */
+/**
+ * Maximum JSON bytes of entries in the response to a commit. A commit with `returnEntries` that exceeds this size is
+ * rejected.
+ */
 const RETURNED_MAX_BYTES = 8 * 1024 * 1024;
 
 interface CommitGrants {
@@ -41,7 +50,10 @@ interface CommitGrants {
   delete: EntryGrant | null;
 }
 
-/** Checks exactly the rights that the commit needs. @throws DATA_SOURCE_ACCESS_DENIED */
+/**
+ * Returns the caller's grants for the operations in the commit; null for an operation that the commit does not contain.
+ * @throws DATA_SOURCE_ACCESS_DENIED
+ */
 function grantsOf(rights: Rights, source: StoredDataSource, commit: CommitInput): CommitGrants {
   const hasRemovals = commit.deletes.length > 0 || !commit.append;
   const commitGrants = {
@@ -51,23 +63,28 @@ function grantsOf(rights: Rights, source: StoredDataSource, commit: CommitInput)
   };
   // An empty commit must not reveal whether the data source exists.
   if (!commitGrants.insert && !commitGrants.update && !commitGrants.delete) rights.grant(source, "insert");
-  if (commitGrants.delete) refuseUnnamed(commitGrants.delete, commit.append);
+  if (commitGrants.delete) rejectUnfilteredRemoval(commitGrants.delete, commit.append);
   return commitGrants;
 }
 
 /**
- * Rejects a removal without `where` if the access rule requires columns in it: such a removal would remove entries that the rule does not
- * grant.
+ * Rejects a removal by ID if the access rule requires columns in the `where`. Also rejects replacing all entries
+ * (`append` is false) if the rule tests entries: that would remove entries that the caller cannot access.
  * @throws ActionError DATA_SOURCE_ACCESS_DENIED
  */
-function refuseUnnamed(grant: EntryGrant, append: boolean): void {
+function rejectUnfilteredRemoval(grant: EntryGrant, append: boolean): void {
   if (!mayNameById(grant) || (!append && Object.keys(grant.tests).length > 0)) throw accessDenied();
 }
 
-/** Throws the same error for missing IDs and for IDs that the rule hides from the caller. */
+const entryNotFound = (id: number): ActionError =>
+  new ActionError("ENTRY_NOT_FOUND", `the data source has no entry with the ID ${id}`);
+
+/**
+ * Checks that all entries exist. @throws ENTRY_NOT_FOUND, also for entries that the access rule hides from the caller
+ */
 function requireAllFound(lockedEntries: ReadonlyMap<number, LockedEntry>, ids: readonly number[]): void {
   const missingId = ids.find((id) => !lockedEntries.has(id));
-  if (missingId !== undefined) throw new ActionError("ENTRY_NOT_FOUND", `no entry ${missingId}`);
+  if (missingId !== undefined) throw entryNotFound(missingId);
 }
 
 export type EntryCommits = ReturnType<typeof createEntryCommits>;
@@ -76,7 +93,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
   const { changes, intake, versions } = options;
 
   /** Collects entries for the response, up to a limit. */
-  function createReturned(rights: Rights, source: StoredDataSource, isWanted: boolean) {
+  function createReturnedCollector(rights: Rights, source: StoredDataSource, isWanted: boolean) {
     const entries: Entry[] = [];
     let bytes = 0;
     return {
@@ -85,7 +102,9 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
         if (!isWanted) return;
         bytes += text.length;
         if (bytes > RETURNED_MAX_BYTES) {
-          const message = `a commit gives back ${RETURNED_MAX_BYTES} bytes at most: leave returnEntries out`;
+          const message =
+            `the written entries exceed ${RETURNED_MAX_BYTES} bytes, the maximum of a response; ` +
+            'leave out "returnEntries"';
           throw new ActionError("REQUEST_INVALID", message);
         }
         entries.push(viewFor(rights, source, entry, dataToWrite));
@@ -93,7 +112,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     };
   }
 
-  type ReturnedEntries = ReturnType<typeof createReturned>;
+  type ReturnedEntries = ReturnType<typeof createReturnedCollector>;
 
   async function insertAll(
     change: EntryChange,
@@ -112,7 +131,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
   async function updateAll(
     change: EntryChange,
     { rights, grant, commit }: { rights: Rights; grant: EntryGrant; commit: CommitInput },
-    judged: ReadonlyMap<number, EntryData>,
+    validated: ReadonlyMap<number, EntryData>,
     lockedEntries: ReadonlyMap<number, LockedEntry>,
     returnedEntries: ReturnedEntries,
   ): Promise<void> {
@@ -123,9 +142,9 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
       const entryTexts: { id: number; text: string; done: (updatedAt: Date) => void }[] = [];
       for (const before of await dataOf(executor, source, batch)) {
         const { data: input, precondition } = updatesById.get(before.id)!;
-        if (!meetsTests(before.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND", `no entry ${before.id}`);
+        if (!meetsTests(before.data, grant.tests)) throw entryNotFound(before.id);
         requireUnchangedEntry(rights, source, before, precondition);
-        const dataToWrite = judged.get(before.id)!;
+        const dataToWrite = validated.get(before.id)!;
         const wholeData = commit.extend
           ? { ...before.data, ...dataToWrite }
           : replacementData(source, before.data, dataToWrite);
@@ -148,16 +167,18 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     }
   }
 
-  /** Removes locked entries. Returns their data if subscribers receive each entry. */
+  /**
+   * Removes locked entries. Records their earlier states in `change` if subscribers receive the change entry by entry.
+   */
   async function removeAll(change: EntryChange, entries: readonly LockedEntry[], grant: EntryGrant): Promise<void> {
     const { source, executor } = change;
     const hasTests = Object.keys(grant.tests).length > 0;
     for (const batch of splitIntoBatches(entries, ({ bytes }) => bytes)) {
-      const { entries: most, bytes: mostBytes } = change.room;
+      const { entries: most, bytes: mostBytes } = change.remainingCapacity;
       const isSentByEntry = batch.length <= most && batch.reduce((sum, { bytes }) => sum + bytes, 0) <= mostBytes;
       if (hasTests || isSentByEntry || change.counts.deleted + batch.length <= BULK_ENTRIES) {
         for (const [at, before] of (await dataOf(executor, source, batch)).entries()) {
-          if (!meetsTests(before.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND", `no entry ${before.id}`);
+          if (!meetsTests(before.data, grant.tests)) throw entryNotFound(before.id);
           change.addRemoved(before, batch[at]!.bytes);
         }
       } else {
@@ -175,17 +196,18 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     change: EntryChange,
     rights: Rights,
     commit: CommitInput,
-    judged: ValidatedCommit,
+    validated: ValidatedCommit,
   ): Promise<ReturnedEntries> {
     const { source, executor } = change;
-    const { grants: commitGrants, inserts: insertedEntries, updates } = judged;
-    const returnedEntries = createReturned(rights, source, commit.returnEntries);
+    const { grants: commitGrants, inserts: insertedEntries, updates } = validated;
+    const returnedEntries = createReturnedCollector(rights, source, commit.returnEntries);
     const namedIds = [...commit.updates.map(({ id }) => id), ...commit.deletes];
     if (!commit.append) {
       await shareWholeSource(executor, source.appId, source.id);
       await versions.snapshot(change, rights.writer, "commit");
-      // This also locks the named entries, so that all entries are locked in the order of their IDs.
-      change.addGone(await removeEntriesExcept(executor, source, namedIds, change.room));
+      // `removeEntriesExcept` also locks the entries in `namedIds`, so that all entries are locked in the order of
+      // their IDs.
+      change.addRemovedBatch(await removeEntriesExcept(executor, source, namedIds, change.remainingCapacity));
     }
     const lockedEntries = await lockEntries(executor, source, namedIds);
     requireAllFound(lockedEntries, namedIds);
@@ -207,7 +229,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     commit: CommitInput,
   ): Promise<ValidatedCommit> {
     const commitGrants = grantsOf(rights, source, commit);
-    const { trusted } = rights.as;
+    const { trusted } = rights.caller;
     const insertedEntries: ReadyEntry[] = [];
     const updates = new Map<number, EntryData>();
     const turn = hashTurn(source.appId, rights.writer.emitter);
@@ -216,23 +238,23 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     const validateUpdate =
       commitGrants.update && createEntryValidator(source, "update", { grant: commitGrants.update, trusted, turn });
     let bytes = 0;
-    let untilPause = JUDGED_AT_ONCE_BYTES;
+    let untilPause = VALIDATED_AT_ONCE_BYTES;
     const count = async ({ text }: ReadyEntry) => {
       bytes += Buffer.byteLength(text);
       untilPause -= text.length;
       if (untilPause > 0) return;
-      untilPause = JUDGED_AT_ONCE_BYTES;
+      untilPause = VALIDATED_AT_ONCE_BYTES;
       await nextEventLoopTurn();
     };
     for (const [at, data] of commit.inserts.entries()) {
-      const judged = await validateInsert!(data, `entry ${at + 1} to insert`);
-      insertedEntries.push(judged);
-      await count(judged);
+      const validated = await validateInsert!(data, `entry ${at + 1} to insert`);
+      insertedEntries.push(validated);
+      await count(validated);
     }
     for (const { id, data } of commit.updates) {
-      const judged = await validateUpdate!(data, `entry ${id}`);
-      updates.set(id, judged.data);
-      await count(judged);
+      const validated = await validateUpdate!(data, `entry ${id}`);
+      updates.set(id, validated.data);
+      await count(validated);
     }
     return { grants: commitGrants, inserts: insertedEntries, updates, bytes };
   }
@@ -240,25 +262,32 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
   return {
     removeAll,
 
-    /** Writes a commit completely, or nothing if any part fails. @throws as an insert, an update and a removal */
+    /**
+     * Writes all parts of a commit, or nothing if one part fails. @throws the errors of inserts, updates and removals
+     */
     async commit(rights: Rights, source: StoredDataSource, commit: CommitInput): Promise<CommitResult> {
-      const judged = await validateCommit(rights, source, commit);
-      intake.takeRows(rights.writer.emitter, source.appId, judged.bytes, commit.inserts.length + commit.updates.length);
+      const validated = await validateCommit(rights, source, commit);
+      intake.takeRows(
+        rights.writer.emitter,
+        source.appId,
+        validated.bytes,
+        commit.inserts.length + commit.updates.length,
+      );
       return changes.commit(
         source,
         rights.writer,
         async (change) => {
-          const { entries } = await applyCommit(change, rights, commit, judged);
+          const { entries } = await applyCommit(change, rights, commit, validated);
           return commit.returnEntries ? { entries } : { ...change.counts };
         },
-        sendsOf(commit),
+        sendingVerbsOf(commit),
       );
     },
   };
 }
 
-/** Returns the operations whose hooks send messages: those that the request selects and the commit contains. */
-function sendsOf({ inserts: insertedEntries, updates, runHooks }: CommitInput): HookVerb[] {
+/** Returns the operations whose hooks send messages: those in the request's `runHooks` that the commit contains. */
+function sendingVerbsOf({ inserts: insertedEntries, updates, runHooks }: CommitInput): HookVerb[] {
   const done = { insert: insertedEntries.length > 0, update: updates.length > 0 };
   return runHooks.filter((verb) => done[verb]);
 }
@@ -271,7 +300,7 @@ interface ValidatedCommit {
   bytes: number;
 }
 
-/** Returns the columns that the writer's rule hides from the writer. */
+/** Returns the values of the columns that the writer cannot write. */
 function hiddenFrom(grant: EntryGrant, data: EntryData): EntryData {
   return Object.fromEntries(Object.entries(data).filter(([column]) => !grant.mayTouch(column)));
 }

@@ -1,4 +1,4 @@
-/** Counts matching entries: exactly if that is cheap, otherwise estimated from a sample. */
+/** Counts matching entries: exactly if the count is cheap, otherwise as an estimate from a sample. */
 import type { EntryScope } from "../../rules/entry-query/options.js";
 import { Statement } from "../../rules/entry-query/statement.js";
 import { type DataSourceKey, entriesOf } from "./entry-rows.js";
@@ -6,6 +6,7 @@ import type { ReadRows } from "./read-pool.js";
 
 export interface CountedEntries {
   total: number;
+  /** True if `total` is an estimate. */
   about?: true;
 }
 
@@ -15,29 +16,37 @@ interface CountFilter {
   ids?: readonly number[] | undefined;
 }
 
-/** Maximum cost of an exact count in the planner's units: some 40 ms of a core. */
+/** Maximum cost of an exact count in units of PostgreSQL's planner: some 40 ms of one core. */
 const EXACT_COST_MAX = 5_000;
-/** Number of places in the order at which sample entries are read. A sample has this many entries. */
+/** Number of positions, spread over all entries, at which a sample reads entries. */
 const SAMPLE_POSITIONS = 400;
+/** Number of consecutive entries that a sample reads at each position. */
 const SAMPLE_RUN = 5;
-/** Maximum size of a sampled entry. Larger ones would be decompressed only for an estimate. */
+/**
+ * Maximum size of an entry in a sample. Larger entries are left out, because decompressing them costs too much for an
+ * estimate.
+ */
 const SAMPLED_MAX_BYTES = 64 * 1024;
-/** Multiples of this number are evenly spread, so that a sample does not follow a pattern in the entries. */
+/**
+ * The fractional parts of its multiples spread evenly between 0 and 1. So the positions of a sample do not follow a
+ * pattern in the entries.
+ */
 const GOLDEN_RATIO = "0.6180339887498949";
 
 interface QueryPlan {
   "QUERY PLAN": { Plan: { "Total Cost": number; "Plan Rows": number } }[];
 }
 
-/** Returns the planner's estimate of all entries, and whether counting the matching ones is cheap. */
+/** Creates the function that counts matching entries. */
 export function createEntryCounts(read: ReadRows) {
+  /** Returns the planner's estimate for a query: its cost, and its number of rows. */
   async function explainPlan(appId: number, select: string, values: readonly unknown[]) {
     const [row] = await read<QueryPlan>(appId, `EXPLAIN (FORMAT JSON) ${select}`, values);
     const { "Total Cost": cost, "Plan Rows": rows } = row!["QUERY PLAN"][0]!.Plan;
     return { cost, rows };
   }
 
-  /** Reads entries at positions spread over the order. Returns how many were read, and how many match. */
+  /** Reads a sample of entries. Returns how many entries it read, and how many of them match. */
   async function sampleEntries(key: DataSourceKey, condition: string, statement: Statement) {
     const entries = `data_source_entry WHERE app_id = ${statement.bind(key.appId, "bigint")} AND data_source_id = ${statement.bind(key.id, "integer")}`;
     const sql = `
@@ -55,7 +64,7 @@ export function createEntryCounts(read: ReadRows) {
   }
 
   return {
-    /** @param further more SQL conditions on the entry `e` */
+    /** @param further returns more SQL conditions on the entry, whose alias is `e` */
     async count(
       key: DataSourceKey,
       filter: CountFilter,

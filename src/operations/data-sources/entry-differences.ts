@@ -1,6 +1,6 @@
 /**
- * Computes what changes mean for a subscriber: entries that start to match its `where`, change while they match, or stop matching. Has no
- * state.
+ * Computes the message that a subscriber receives after changes: entries that start to match the subscriber's `where`,
+ * change while they match, or stop matching. Has no state.
  */
 import { PAGE_MAX_BYTES } from "../../limits.js";
 import { type EntryScope, FULL_SCOPE } from "../../rules/entry-query/options.js";
@@ -10,7 +10,10 @@ import type { StoredDataSource } from "./data-source-rows.js";
 import { type EntryView, type RawRow, sourceOf, viewOf } from "./entry-rows.js";
 import type { ReadRows } from "./read-pool.js";
 
-/** Maximum number of entries in one message, counted after the subscriber's rights and `where`. */
+/**
+ * Maximum number of entries in one message. Entries that the subscriber cannot see, or that do not match its `where`,
+ * do not count.
+ */
 const ENTRIES_PER_MESSAGE = 1_000;
 
 /** An entry as it was before a change. */
@@ -33,17 +36,17 @@ export interface StoredChange {
 export interface EntryDifferences {
   inserted: EntryView[];
   updated: EntryView[];
-  /** The last state of the deleted entries that the subscriber could see. */
+  /** Entries that were deleted or no longer match, each in its last state that the subscriber could see. */
   deleted: EntryView[];
 }
 
 type Row = RawRow & { was: boolean; is: boolean; changed: string[] | null };
 
-/** Returns the IDs of the changed entries, each with its state before the first change; null for a new entry. */
+/** Returns the changed entries by ID, each with its state before the first change; null for a new entry. */
 function touchedEntries(changes: readonly StoredChange[]): Map<number, EntryImage | null> {
   const imagesById = new Map<number, EntryImage | null>();
   for (const { inserted, replaced } of changes) {
-    // A restore removes entries and inserts them again under the same ids.
+    // A restore removes entries and inserts them again with the same IDs. So removals are added before inserts.
     for (const image of replaced) if (!imagesById.has(image.id)) imagesById.set(image.id, image);
     for (const id of inserted) if (!imagesById.has(id)) imagesById.set(id, null);
   }
@@ -59,14 +62,16 @@ function matchCondition(
   return `${filter} AND ${compileWhere(where, sourceOf(alias, scope.canSee), statement)}`;
 }
 
-/** Selects the entries whose top-level columns differ, as the database compares JSON. */
+/** SQL array of the top-level columns that differ between the earlier and the present state, compared as `jsonb`. */
 const SELECT_CHANGED_ENTRIES = `
   ARRAY(SELECT key FROM jsonb_each(b.doc) AS old (key, was) FULL JOIN jsonb_each(e.doc) AS new (key, is_now) USING (key)
          WHERE old.was IS DISTINCT FROM new.is_now)`;
 
 /**
- * @param requested with `onlyVisible`, entries whose visible columns and order are unchanged are left out
- * @returns null if there are more than fit into one message
+ * Reads the entries that the changes affect, and compares their earlier with their present state.
+ * @param requested the subscriber's rights and `where`. `onlyVisible` leaves out entries whose visible columns and
+ *   order are unchanged
+ * @returns null if the entries do not fit into one message, or a change does not list its entries
  */
 export async function readDifferences(
   read: ReadRows,
@@ -82,7 +87,7 @@ export async function readDifferences(
     source.id,
   );
   const columns = ["id", '"order"', "created_at", "updated_at"].map((column) => `e.${column}`).join(", ");
-  // json keeps the order of keys in the earlier states; a where needs jsonb.
+  // Earlier states are read as json, which keeps the order of keys, and as jsonb, which a `where` needs.
   const sql = `
     WITH b AS MATERIALIZED (
       SELECT (image ->> 'id')::bigint AS id, (image -> 'data')::jsonb AS doc, image ->> 'data' AS text, (image ->> 'order')::float8 AS "order",

@@ -1,4 +1,7 @@
-/** Exports all entries that a reader can see, as CSV, JSON or JSON lines, in batches, so that only a few are in memory. */
+/**
+ * Exports all entries that a caller can see, as CSV, JSON or JSON lines. It reads entries in batches, so that only one
+ * batch is in memory.
+ */
 
 import Papa from "papaparse";
 import type { EntryScope } from "../../rules/entry-query/options.js";
@@ -9,24 +12,27 @@ import type { ReadRows } from "./read-pool.js";
 
 export interface EntryExportOptions {
   format: ExportFormat;
-  /** For CSV: prevents that a spreadsheet runs a cell as a formula. */
+  /** For CSV: true to prevent spreadsheet programs from running a cell as a formula. */
   spreadsheet: boolean;
 }
 
 export const EXPORT_FORMATS = ["csv", "json", "jsonl"] as const;
 export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 
-/** Maximum number of entries that one statement reads, in addition to the limit of 8 MB. */
+/** Maximum number of entries that one statement reads. A statement also stops at 8 MB. */
 const ENTRIES_AT_ONCE = 1_000;
 
-/** @throws REQUEST_INVALID */
+/** Validates the format in a request; the default is "json". @throws REQUEST_INVALID */
 export function exportFormat(value: unknown): ExportFormat {
   if (value === undefined || value === "") return "json";
   if ((EXPORT_FORMATS as readonly unknown[]).includes(value)) return value as ExportFormat;
-  refuseField("format", "csv, json or jsonl", value);
+  refuseField("format", '"csv", "json" or "jsonl"', value);
 }
 
-/** Returns a cell: strings stay unchanged, missing values and null become empty, and all else becomes JSON. */
+/**
+ * Returns the CSV cell of a value: missing values and null become an empty text, objects and lists become JSON, and
+ * other values stay unchanged.
+ */
 function toCell(value: unknown): unknown {
   if (value === undefined || value === null) return "";
   return typeof value === "object" ? JSON.stringify(value) : value;
@@ -34,24 +40,24 @@ function toCell(value: unknown): unknown {
 
 interface RowWriter {
   opening: string;
-  /** @param data JSON texts of at least one entry */
-  some(data: readonly string[], isFirst: boolean): string;
+  /** Returns the text of some entries. @param data JSON texts of at least one entry */
+  formatEntries(data: readonly string[], isFirst: boolean): string;
   closing: string;
 }
 
-/** Matches the start of a formula. Papa Parse's own expression misses formulas of several lines. */
+/** Matches the start of a formula. The built-in expression of Papa Parse misses formulas of several lines. */
 const FORMULA_START = /^[=+\-@\t\r]/;
 
 /** @param spreadsheet true to put a `'` before texts and names of columns that a spreadsheet would run as formulas */
 function csvWriter(columns: readonly string[], spreadsheet: boolean): RowWriter {
   const line = (cells: readonly unknown[]) => {
     const text = Papa.unparse([[...cells]], { escapeFormulae: spreadsheet && FORMULA_START });
-    // An import would ignore an empty line.
+    // An import ignores empty lines, so an entry without values becomes a line with an empty quoted cell.
     return `${text === "" ? '""' : text}\r\n`;
   };
   return {
     opening: columns.length === 0 ? "" : line(columns),
-    some: (data) =>
+    formatEntries: (data) =>
       data
         .map((text) => {
           const entry = JSON.parse(text) as Record<string, unknown>;
@@ -64,15 +70,17 @@ function csvWriter(columns: readonly string[], spreadsheet: boolean): RowWriter 
 
 const JSON_LIST: RowWriter = {
   opening: "[",
-  some: (data, first) => `${first ? "" : ","}\n${data.join(",\n")}`,
+  formatEntries: (data, first) => `${first ? "" : ","}\n${data.join(",\n")}`,
   closing: "\n]\n",
 };
-const JSON_LINES: RowWriter = { opening: "", some: (data) => `${data.join("\n")}\n`, closing: "" };
+const JSON_LINES: RowWriter = { opening: "", formatEntries: (data) => `${data.join("\n")}\n`, closing: "" };
 
 export type EntryExport = ReturnType<typeof createEntryExport>;
 
 export function createEntryExport({ read }: { read: ReadRows }) {
-  /** Yields the data of all visible entries in pages, in order. Entries that are inserted at the end meanwhile are included. */
+  /**
+   * Yields the data of all visible entries in pages, in order. Includes entries that are appended during the export.
+   */
   async function* readPages(key: DataSourceKey, scope: EntryScope): AsyncGenerator<string[]> {
     let last: RawRow | undefined;
     for (;;) {
@@ -106,7 +114,7 @@ export function createEntryExport({ read }: { read: ReadRows }) {
       yield rowWriter.opening;
       let first = true;
       for await (const data of readPages(key, scope)) {
-        yield rowWriter.some(data, first);
+        yield rowWriter.formatEntries(data, first);
         first = false;
       }
       yield rowWriter.closing;

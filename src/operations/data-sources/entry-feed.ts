@@ -1,7 +1,8 @@
 /**
- * Sends changes of a data source's entries to its subscribers, each under its current rights. A subscriber receives no
- * message and no position for changes that it cannot see. The subscription ends with an error when the data source is
- * deleted or the caller loses the right to read. When the rights change, the subscriber receives a `reset`.
+ * Sends changes of a data source's entries to subscribers. Each subscriber receives only changes that its current
+ * rights allow it to read. A change that it cannot see causes neither a message nor a new position. The subscription
+ * ends with an error when the data source is deleted, or when the subscriber loses the right to read. When the right
+ * changes, the subscriber receives a message with `reset`.
  */
 import type { Logger } from "pino";
 import type { DataSource as Database } from "typeorm";
@@ -20,16 +21,19 @@ import type { EntryRights, Rights } from "./entry-rights.js";
 import { createEntryUserWatch } from "./entry-user-watch.js";
 import type { ReadRows } from "./read-pool.js";
 
-/** Maximum number of changes in a message, because each may hold 2 MB of earlier states. */
+/**
+ * Maximum number of changes that one message covers, because each change may contain 2 MB of earlier states of entries.
+ */
 const CHANGES_PER_MESSAGE = 10;
-/** Delay before a failed read is repeated. */
+/** Delay before a failed read of changes is repeated. */
 const RETRY_MS = 1_000;
 
-/**
- * Message to a subscriber. With `reset`, not all changes are listed, or the position is too old, so that the subscriber must read the
- * entries again.
- */
+/** Message to a subscriber. */
 export interface EntryNews extends EntryDifferences {
+  /**
+   * True if the message does not list all changes, or the subscriber's position is too old. Then it must read all
+   * entries again.
+   */
   reset: boolean;
   /** Position from which a later subscription can resume. */
   position: string;
@@ -46,7 +50,7 @@ const SELECT_CHANGES_SINCE = `
 interface FeedSubscriber {
   visit: AdmittedRequest;
   where: unknown;
-  /** Position up to which the subscriber has received changes; null until its first message. */
+  /** ID of the last change that the subscriber has received; null until the subscription has started. */
   position: number | null;
   /** Position from which the subscriber wants to resume; null to start with new changes. */
   since: Position | null;
@@ -61,8 +65,11 @@ interface SourceFeed {
   appId: number;
   id: number;
   followers: Set<FeedSubscriber>;
-  /** Serializes reads. */
-  order: Promise<void>;
+  /**
+   * Resolves when the reads that are queued so far have finished. Each new read is chained to it, so that messages stay
+   * in order.
+   */
+  pendingReads: Promise<void>;
 }
 
 /** Subscribers that receive the same changes. */
@@ -77,12 +84,15 @@ const NO_DIFFERENCES: EntryDifferences = { inserted: [], updated: [], deleted: [
 const isEmpty = ({ inserted, updated, deleted }: EntryDifferences): boolean =>
   inserted.length + updated.length + deleted.length === 0;
 
-/** Returns a key that changes when the caller can see other columns or entries. @throws DATA_SOURCE_ACCESS_DENIED */
+/**
+ * Returns a key that changes when the columns or entries that the caller can see change. @throws
+ * DATA_SOURCE_ACCESS_DENIED
+ */
 const visibilityKeyOf = (rights: Rights, source: StoredDataSource): string =>
   JSON.stringify([rights.grant(source, "select").fingerprint, source.hashedColumns]);
 
-/** Returns the error if it means that the subscriber has lost the right to read, which ends the subscription; otherwise null. */
-function refusalIn(error: unknown): ActionError {
+/** Returns the error if the subscriber has lost the right to read, which ends the subscription. @throws other errors */
+function accessErrorOrThrow(error: unknown): ActionError {
   const isRefusal =
     error instanceof ActionError && ["DATA_SOURCE_ACCESS_DENIED", "UNAUTHORIZED"].includes(error.status);
   if (isRefusal) return error;
@@ -104,12 +114,18 @@ export function createEntryFeed(options: {
   const feedsBySource = new Map<string, SourceFeed>();
   const keyOf = ({ appId, id }: Pick<SourceFeed, "appId" | "id">): string => `${appId}:${id}`;
   const feedByFollower = new Map<FeedSubscriber, SourceFeed>();
-  const users = createEntryUserWatch<FeedSubscriber>({ db, notifications, log, onChanged: examineThose });
+  const users = createEntryUserWatch<FeedSubscriber>({ db, notifications, log, onChanged: checkChosenSubscribers });
 
-  /** Runs reads one after the other. After a failure it reads everything again, while there are subscribers. */
+  /**
+   * Runs `work` after the feed's earlier reads. After a failure it checks all subscribers of the feed again, if there
+   * are any.
+   */
   function inOrder(feed: SourceFeed, work: () => Promise<void>): void {
-    feed.order = feed.order.then(work).catch((error: unknown) => {
-      log.warn({ err: error, appId: feed.appId }, "changes of entries could not be read");
+    feed.pendingReads = feed.pendingReads.then(work).catch((error: unknown) => {
+      log.warn(
+        { err: error, appId: feed.appId },
+        "reading changes of a data source's entries for subscribers failed; the service tries again",
+      );
       setTimeout(() => feed.followers.size > 0 && checkSubscribers(feed), RETRY_MS).unref();
     });
   }
@@ -119,7 +135,7 @@ export function createEntryFeed(options: {
     { visit, position }: Pick<FeedSubscriber, "visit" | "position">,
     differences: EntryDifferences | null,
   ) {
-    const text = positions.textOf(feed, position!, visit.isTrusted);
+    const text = positions.formatPosition(feed, position!, visit.isTrusted);
     return { ...(differences ?? NO_DIFFERENCES), reset: differences === null, position: text };
   }
 
@@ -130,7 +146,7 @@ export function createEntryFeed(options: {
     if (feed.followers.has(follower)) follower.endFeed(reason);
   }
 
-  /** Returns the data source; if it is gone, ends all subscriptions and returns null. */
+  /** Returns the data source. If it has been removed, ends its subscriptions and returns null. */
   async function sourceOf(feed: SourceFeed): Promise<StoredDataSource | null> {
     const source = await sources.find(feed.appId, { id: feed.id }).catch((error: unknown) => {
       if (error instanceof ActionError && error.status === "DATA_SOURCE_NOT_FOUND") return null;
@@ -141,7 +157,10 @@ export function createEntryFeed(options: {
     return null;
   }
 
-  /** Ends a subscription whose caller has lost the right to read. Sends `reset` to one whose visible data has changed. */
+  /**
+   * Ends the subscription if the subscriber has lost the right to read. Sends a `reset` if the columns or entries that
+   * it can see have changed.
+   */
   async function checkAccess(feed: SourceFeed, source: StoredDataSource, follower: FeedSubscriber): Promise<void> {
     const rights = await options.rights.of(follower.visit);
     if (!feed.followers.has(follower)) return;
@@ -153,11 +172,14 @@ export function createEntryFeed(options: {
       follower.visibilityKey = visibilityKey;
       if (hasChanged && follower.position !== null) follower.push(newsOf(feed, follower, null));
     } catch (error) {
-      endFeed(feed, follower, refusalIn(error));
+      endFeed(feed, follower, accessErrorOrThrow(error));
     }
   }
 
-  /** Sends the first message of a subscription, which has the position. */
+  /**
+   * Starts a subscription at the position that it asks for, or at the newest change. In the second case it sends a
+   * message with that position.
+   */
   async function startSubscriber(feed: SourceFeed, follower: FeedSubscriber): Promise<void> {
     const source = await sourceOf(feed);
     if (source) await checkAccess(feed, source, follower);
@@ -175,12 +197,12 @@ export function createEntryFeed(options: {
     for (const follower of [...feed.followers]) if (follower.position === null) await startSubscriber(feed, follower);
   }
 
-  /** Groups subscribers with the same current rights, the same where and the same position. */
-  async function groups(followers: readonly FeedSubscriber[]): Promise<Iterable<Group>> {
+  /** Groups subscribers with the same current rights, `where` and position. */
+  async function groupSubscribers(followers: readonly FeedSubscriber[]): Promise<Iterable<Group>> {
     const groups = new Map<string, Group>();
     for (const follower of followers) {
       const rights = await options.rights.of(follower.visit);
-      const rightsKey = rights.as.trusted ? "trusted" : JSON.stringify(rights.as.user);
+      const rightsKey = rights.caller.trusted ? "trusted" : JSON.stringify(rights.caller.user);
       const key = JSON.stringify([rightsKey, follower.where, follower.position]);
       const group = groups.get(key) ?? { rights, position: follower.position!, where: follower.where, followers: [] };
       group.followers.push(follower);
@@ -189,13 +211,16 @@ export function createEntryFeed(options: {
     return groups.values();
   }
 
-  /** Returns the changes that the group can see. Null means that the group must read all entries again. @throws as `scope` */
+  /**
+   * Returns the changes that the group can see; null if the group must read all entries again. @throws
+   * DATA_SOURCE_ACCESS_DENIED
+   */
   async function differencesFor(source: StoredDataSource, group: Group, changes: readonly StoredChange[]) {
     const { rights, position, where } = group;
     const laterChanges = changes.filter(({ id }) => id > position);
     const scope = rights.scope(source, where);
     try {
-      return await readDifferences(read, source, { scope, where, onlyVisible: !rights.as.trusted }, laterChanges);
+      return await readDifferences(read, source, { scope, where, onlyVisible: !rights.caller.trusted }, laterChanges);
     } catch (error) {
       if (!(error instanceof ActionError)) throw error;
       return null;
@@ -217,7 +242,7 @@ export function createEntryFeed(options: {
       const groupNews = newsOf(feed, followers[0]!, differences);
       for (const follower of followers) follower.push(groupNews);
     } catch (error) {
-      const refusal = refusalIn(error);
+      const refusal = accessErrorOrThrow(error);
       for (const follower of group.followers) endFeed(feed, follower, refusal);
     }
   }
@@ -231,7 +256,7 @@ export function createEntryFeed(options: {
       const newest = changes.at(-1)?.id;
       const source = newest === undefined ? null : await sourceOf(feed);
       if (newest === undefined || !source) return;
-      for (const group of await groups(followers.filter(({ position }) => position! < newest)))
+      for (const group of await groupSubscribers(followers.filter(({ position }) => position! < newest)))
         await notifyGroup(feed, source, group, changes);
       if (changes.length < CHANGES_PER_MESSAGE) return;
     }
@@ -239,14 +264,17 @@ export function createEntryFeed(options: {
 
   function feedOf(appId: number, id: number): SourceFeed {
     const key = keyOf({ appId, id });
-    const feed = feedsBySource.get(key) ?? { appId, id, followers: new Set(), order: Promise.resolve() };
+    const feed = feedsBySource.get(key) ?? { appId, id, followers: new Set(), pendingReads: Promise.resolve() };
     feedsBySource.set(key, feed);
     return feed;
   }
 
   const advanceInOrder = (feed: SourceFeed) => inOrder(feed, () => advanceFeed(feed));
 
-  /** Checks the rights of all subscribers, or of those that `isAffected` selects, and sends them new changes. */
+  /**
+   * Checks the rights of all subscribers, or of those that `isAffected` selects. Then sends new changes to all
+   * subscribers.
+   */
   function checkSubscribers(feed: SourceFeed, isAffected: (follower: FeedSubscriber) => boolean = () => true): void {
     inOrder(feed, async () => {
       const source = await sourceOf(feed);
@@ -257,7 +285,7 @@ export function createEntryFeed(options: {
     });
   }
 
-  function examineThose(followers: readonly FeedSubscriber[]): void {
+  function checkChosenSubscribers(followers: readonly FeedSubscriber[]): void {
     const chosenSubscribers = new Set(followers);
     const theirFeeds = new Set(followers.flatMap((follower) => feedByFollower.get(follower) ?? []));
     for (const feed of theirFeeds) checkSubscribers(feed, (follower) => chosenSubscribers.has(follower));
@@ -275,12 +303,16 @@ export function createEntryFeed(options: {
     for (const feed of feedsBySource.values())
       if (feed.appId === appId) checkSubscribers(feed, ({ visit }) => visit.caller?.credentialId === credentialId);
   });
-  // Notifications may have been missed; the changes are still stored.
+  // Notifications may have been lost while the connection was interrupted. The changes are stored, so they are read
+  // now.
   notifications.onGap(() => {
     for (const feed of feedsBySource.values()) checkSubscribers(feed);
   });
 
-  /** Renews the positions of all subscribers at intervals, whether or not anything changes, so that a new position reveals nothing. */
+  /**
+   * Sends all subscribers a new position. This happens at fixed intervals, with or without changes, so that a new
+   * position does not reveal changes that the subscriber cannot see.
+   */
   function renewPositions(feed: SourceFeed): void {
     inOrder(feed, async () => {
       const sameVisits = Map.groupBy(startedFollowers(feed), ({ position, visit }) => `${position} ${visit.isTrusted}`);
@@ -308,9 +340,12 @@ export function createEntryFeed(options: {
       const rights = await options.rights.of(visit);
       const scope = rights.scope(source, where);
       if (splitHashed(where, source.hashedColumns)) {
-        throw new ActionError("REQUEST_INVALID", "the where of a subscription must not use a hashed column");
+        throw new ActionError(
+          "REQUEST_INVALID",
+          '"where" of a subscription must not use a hashed column; filter by another column',
+        );
       }
-      // An invalid where is rejected now instead of at the first change.
+      // Evaluates the `where` once, so that an invalid one is rejected now instead of at the first change.
       const requested = { scope, where, onlyVisible: true };
       await readDifferences(read, source, requested, [{ id: 0, bulk: false, inserted: [0], replaced: [] }]);
       const visibilityKey = visibilityKeyOf(rights, source);

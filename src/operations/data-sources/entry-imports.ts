@@ -1,4 +1,7 @@
-/** Imports: the rows of a file become entries while they arrive, in one transaction (contract, packages). */
+/**
+ * Imports a file into a data source: each row becomes an entry. Rows are stored while the file is received, in one
+ * transaction.
+ */
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { PoolClient } from "pg";
@@ -21,52 +24,61 @@ import type { EntryVersions } from "./entry-versions.js";
 import { isUniqueIndex } from "./index-definitions.js";
 import type { CsvLayout } from "./row-streams.js";
 
-/** Maximum number of concurrent large imports, because each holds a database connection until its last row. An app can have one. */
+/**
+ * Maximum number of concurrent large imports of all apps. Each occupies a database connection until its last row is
+ * received. One app can run one large import at a time.
+ */
 const IMPORTS_AT_ONCE = 3;
+/** Seconds after which a client should repeat a rejected import. */
 const RETRY_SECONDS = 10;
 
-/** Characters that are sent to the database at once, and bytes after which the free disk space is checked again. */
+/** Number of characters that are sent to the database in one piece. */
 const COPY_CHARACTERS = 256 * 1024;
+/** Bytes of entries after which an import checks again whether the queue and the disk have space. */
 const QUEUE_BYTES = 16 * 1024 * 1024;
 
 const COPY_ENTRIES = "COPY data_source_entry (app_id, data_source_id, data) FROM STDIN";
 
 export interface EntryImportOptions {
   rows: AsyncIterable<unknown>;
-  /** False if the import replaces the current entries. */
-  append: boolean;
+  /** True to keep the existing entries; false to replace them. */
+  keepsExisting: boolean;
   /** Name of the operation in the audit log. */
   operation: string;
-  /** Form of the file, set while it is read. */
+  /** Receives the layout of a CSV file (columns and delimiter) while the file is read. */
   layout?: CsvLayout;
 }
 
 export interface ImportResult {
   inserted: number;
-  /** Columns in a CSV's header; for other formats the columns of the rows, in order of first appearance. */
+  /**
+   * Columns in the header of a CSV file. For other formats: the columns of all rows, in the order in which they first
+   * appear.
+   */
   columns: string[];
-  /** Delimiter of a CSV; null for other formats. */
+  /** Delimiter of a CSV file; null for other formats. */
   delimiter: string | null;
 }
 
 type ReadyEntries = AsyncGenerator<ReadyEntry & { bytes: number }>;
 
-/** The received beginning of a file, and an iterator over the rest. */
+/** The first entries of a file, and an iterator over the rest. */
 interface ReceivedEntries {
   first: (ReadyEntry & { bytes: number })[];
-  more: boolean;
+  /** True if the file has more entries than `first`. */
+  hasMore: boolean;
   ready: ReadyEntries;
 }
 
-/** Returns the first entries, and whether more follow. */
-async function takeEntries(readyEntries: ReadyEntries, max: number) {
+/** Reads up to `max` + 1 entries. `hasMore` is true if the file may have further entries. */
+async function readFirstEntries(readyEntries: ReadyEntries, max: number) {
   const first: (ReadyEntry & { bytes: number })[] = [];
   while (first.length <= max) {
     const { value, done } = await readyEntries.next();
-    if (done) return { first, more: false };
+    if (done) return { first, hasMore: false };
     first.push(value);
   }
-  return { first, more: true };
+  return { first, hasMore: true };
 }
 
 export type EntryImports = ReturnType<typeof createEntryImports>;
@@ -75,12 +87,16 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
   const { changes, intake, versions } = options;
   const importingApps = new Set<number>();
 
-  /** @throws OVERLOADED */
-  function enterImport(appId: number): () => void {
+  /** Reserves one of the slots for large imports. Returns the function that frees the slot. @throws OVERLOADED */
+  function acquireImportSlot(appId: number): () => void {
     if (importingApps.has(appId) || importingApps.size >= IMPORTS_AT_ONCE) {
-      throw new ActionError("OVERLOADED", "too many imports are running, or one of this app is; try again later", {
-        retryAfter: RETRY_SECONDS,
-      });
+      throw new ActionError(
+        "OVERLOADED",
+        `this app already runs a large import, or ${IMPORTS_AT_ONCE} large imports are running; try again later`,
+        {
+          retryAfter: RETRY_SECONDS,
+        },
+      );
     }
     importingApps.add(appId);
     return () => {
@@ -91,10 +107,10 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
   async function* prepareEntries(
     rights: Rights,
     source: StoredDataSource,
-    wish: EntryImportOptions,
+    importOptions: EntryImportOptions,
     met: MetColumns,
   ): ReadyEntries {
-    const { trusted } = rights.as;
+    const { trusted } = rights.caller;
     const turn = hashTurn(source.appId, rights.writer.emitter);
     const validateEntry = createEntryValidator(source, "insert", {
       grant: rights.grant(source, "insert"),
@@ -103,27 +119,31 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
     });
     let row = 0;
     let uncheckedEntries = 0;
-    for await (const input of wish.rows) {
+    for await (const input of importOptions.rows) {
       row += 1;
       const place = `entry ${row} of the import`;
-      // The header of a CSV lists the columns, including one that is named `data`.
-      const isCsv = wish.layout !== undefined && wish.layout.columns !== null;
+      // A row of a CSV file may have a column named `data`. A JSON row with the member `data` has its columns in there.
+      const isCsv = importOptions.layout !== undefined && importOptions.layout.columns !== null;
       const data = isCsv ? (input as EntryData) : columnsOf(input, place);
       const readyEntry = await validateEntry(data, place);
       met.meet(data);
       const bytes = Buffer.byteLength(readyEntry.text);
-      // The app's own imports are limited by the disk and its quota, those of pages by the page's quota.
+      // Imports of pages count toward the page's rate limit. Other imports are limited only by the disk and the app's
+      // quota.
       if (!trusted) intake.takeRows(rights.writer.emitter, source.appId, bytes);
       uncheckedEntries += bytes;
       if (uncheckedEntries > QUEUE_BYTES) {
-        intake.checkRoom();
+        intake.checkSpace();
         uncheckedEntries = 0;
       }
       yield { ...readyEntry, bytes };
     }
   }
 
-  /** Yields lines in COPY's text format. JSON escapes all tabs and line breaks. */
+  /**
+   * Yields lines in the text format of PostgreSQL's COPY. Only backslashes need escaping, because JSON text contains no
+   * raw tabs or line breaks.
+   */
   async function* copyLines(
     change: EntryChange,
     first: readonly (ReadyEntry & { bytes: number })[],
@@ -154,7 +174,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
   ): Promise<void> {
     const manager = change.executor as EntityManager;
     const client = (await manager.queryRunner!.connect()) as PoolClient;
-    // The statement may take as long as the import, because it waits for the sender.
+    // The statement may take as long as the whole import, because it waits until the client has sent the file.
     await rowsOf(change.executor, `SET LOCAL statement_timeout = ${IMPORT_LIMIT_MS}`);
     await pipeline(Readable.from(copyLines(change, first, rest)), client.query(copyFrom(COPY_ENTRIES)));
     await rowsOf(change.executor, "SET LOCAL statement_timeout = DEFAULT");
@@ -162,9 +182,9 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
 
   async function storeEntries(
     change: EntryChange,
-    { first, more, ready: readyEntries }: ReceivedEntries,
+    { first, hasMore, ready: readyEntries }: ReceivedEntries,
   ): Promise<void> {
-    if (more) {
+    if (hasMore) {
       const newest = await newestId(change.executor, change.source);
       await copyAll(change, first, readyEntries);
       const { inserted } = change.counts;
@@ -181,62 +201,66 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
     for (const [at, { data, bytes }] of first.entries()) change.addInserted(stored[at]!.id, data, bytes);
   }
 
-  async function removeOld(change: EntryChange): Promise<void> {
-    change.addGone(await removeEntriesExcept(change.executor, change.source, [], change.room));
+  async function removeExisting(change: EntryChange): Promise<void> {
+    change.addRemovedBatch(await removeEntriesExcept(change.executor, change.source, [], change.remainingCapacity));
   }
 
   async function loadEntries(
     change: EntryChange,
     rights: Rights,
-    wish: EntryImportOptions,
+    importOptions: EntryImportOptions,
     received: ReceivedEntries,
   ): Promise<void> {
-    const { append, operation } = wish;
-    if (!append) await shareWholeSource(change.executor, change.source.appId, change.source.id);
+    const { keepsExisting, operation } = importOptions;
+    if (!keepsExisting) await shareWholeSource(change.executor, change.source.appId, change.source.id);
     const storeVersion = () => versions.snapshot(change, rights.writer, operation);
-    // Unique values are compared with the replaced entries, unless these are removed first. Then their rows stay locked while the file
-    // arrives.
-    if (!append && change.source.indexes.some(isUniqueIndex)) {
+    // A unique index would also compare new values with those of the entries to replace, so these are removed first.
+    // The drawback: their rows stay locked until the file has been received.
+    if (!keepsExisting && change.source.indexes.some(isUniqueIndex)) {
       await storeVersion();
-      await removeOld(change);
+      await removeExisting(change);
       return storeEntries(change, received);
     }
     await storeEntries(change, received);
-    // The file has arrived. Only now does the import lock rows that others write.
-    if (!append || received.more) await storeVersion();
-    if (!append) await removeOld(change);
+    // The file has been received. The import locks the existing entries only now, so that other writes wait for a short
+    // time.
+    if (!keepsExisting || received.hasMore) await storeVersion();
+    if (!keepsExisting) await removeExisting(change);
   }
 
-  /** True if the caller may remove all entries, as a replacing import does. The right to remove some entries is not enough. */
-  function mayReplace(rights: Rights, source: StoredDataSource): void {
+  /**
+   * Checks that the caller may remove all entries, which an import without `keepsExisting` does. The right to remove some
+   * entries is not enough. @throws DATA_SOURCE_ACCESS_DENIED
+   */
+  function requireReplaceRight(rights: Rights, source: StoredDataSource): void {
     const { required } = rights.grant(source, "delete");
     if (required.length > 0) throw accessDenied();
   }
 
   return {
     /**
-     * Creates an entry for each row of the file, or none if a row is rejected.
+     * Creates an entry for each row of the file. If one row is rejected, it creates none.
      * @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID that names the row, RATE_LIMIT_EXCEEDED, OVERLOADED
      */
-    async import(rights: Rights, source: StoredDataSource, wish: EntryImportOptions): Promise<ImportResult> {
+    async import(rights: Rights, source: StoredDataSource, importOptions: EntryImportOptions): Promise<ImportResult> {
       rights.grant(source, "insert");
-      if (!wish.append) mayReplace(rights, source);
-      intake.checkRoom();
+      if (!importOptions.keepsExisting) requireReplaceRight(rights, source);
+      intake.checkSpace();
       const met = new MetColumns([]);
-      const readyEntries = prepareEntries(rights, source, wish, met);
-      // A small file has arrived completely before it uses a connection.
-      const received = { ...(await takeEntries(readyEntries, BULK_ENTRIES)), ready: readyEntries };
-      const leaveImport = received.more ? enterImport(source.appId) : () => undefined;
+      const readyEntries = prepareEntries(rights, source, importOptions, met);
+      // A small file is received completely before the import uses a database connection.
+      const received = { ...(await readFirstEntries(readyEntries, BULK_ENTRIES)), ready: readyEntries };
+      const leaveImport = received.hasMore ? acquireImportSlot(source.appId) : () => undefined;
       try {
         return await changes.commit(source, rights.writer, async (change) => {
-          change.operation = wish.operation;
-          await loadEntries(change, rights, wish, received);
-          const { columns = null, delimiter = null } = wish.layout ?? {};
+          change.operation = importOptions.operation;
+          await loadEntries(change, rights, importOptions, received);
+          const { columns = null, delimiter = null } = importOptions.layout ?? {};
           return { inserted: change.counts.inserted, columns: columns ?? met.added, delimiter };
         });
       } finally {
         leaveImport();
-        // The import does not wait for the sender of the rest.
+        // Stops reading the file, so that a failed import does not wait for the rest.
         await readyEntries.return(undefined);
       }
     },

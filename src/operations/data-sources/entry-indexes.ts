@@ -1,4 +1,6 @@
-/** Creates and drops the indexes that editors define, in the background. Only one process changes indexes at a time. */
+/**
+ * Creates and drops the database indexes that editors define for entries. Only one process changes indexes at a time.
+ */
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import type { Logger } from "pino";
@@ -12,32 +14,42 @@ import {
   indexStatements,
   isCountedIndex,
   isStatistics,
-  keyOfName,
+  sourceOfIndexName,
 } from "./index-definitions.js";
 
 export type IndexState = "ready" | "missing";
 
-/** Maximum number of indexes. The planner checks each index for every query on entries: a hundred of them cost each query 0.8 ms. */
+/** Maximum number of indexes on the entries of one app. */
 export const INDEXES_PER_APP = 20;
+/**
+ * Maximum number of indexes of all apps. PostgreSQL's planner checks every index for each query: 100 indexes cost a
+ * query 0.8 ms.
+ */
 export const INDEXES_MAX = 100;
 
 /** Key of the lock that prevents a process from dropping an index that another process has created but not recorded yet. */
 const INDEX_LOCK_ID = 0x73766369;
 const LOCK_EVERY_MS = 100;
 
-/** Indexes that were requested for a data source. */
+/** All indexes that a data source should have after the change. */
 export interface IndexChange {
   key: DataSourceKey;
-  wishes: readonly IndexDefinition[];
+  requestedIndexes: readonly IndexDefinition[];
 }
 
 export type EntryIndexes = ReturnType<typeof createEntryIndexes>;
 
 export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
-  /** The last index change. The next one waits for it, because each works on the whole table. */
+  /**
+   * Resolves when the latest index change has finished. The next change waits for it, because each change scans the
+   * whole table.
+   */
   let last: Promise<unknown> = Promise.resolve();
 
-  /** Acquires the lock by polling, because a statement that waits for it would block the index build of its holder. */
+  /**
+   * Acquires the lock by polling. A statement that waits for the lock would block the index build of the process that
+   * holds the lock.
+   */
   async function lockIndexes(client: pg.Client): Promise<void> {
     const free = async () =>
       (await client.query("SELECT pg_try_advisory_lock($1) AS free", [INDEX_LOCK_ID])).rows[0].free;
@@ -55,12 +67,12 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
         await client.end();
       }
     });
-    // The caller receives the failure from `turn`.
+    // The caller receives the error from `turn`, so the next change ignores it.
     last = turn.catch(() => undefined);
     return turn;
   }
 
-  /** Returns the existing indexes of the data source, and whether they are valid. */
+  /** Returns the names of the data source's existing indexes. The value is true if PostgreSQL can use the index. */
   async function existingIndexes(client: pg.Client, key: DataSourceKey): Promise<Map<string, boolean>> {
     const { rows } = await client.query<{ name: string; valid: boolean }>(
       `SELECT relname AS name, indisvalid AS valid FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
@@ -72,8 +84,11 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
     return new Map(rows.map(({ name, valid }) => [name, valid]));
   }
 
-  /** @param addedCount number of additional indexes of this app */
-  async function checkSpace(client: pg.Client, key: DataSourceKey, addedCount: number): Promise<void> {
+  /**
+   * Checks the maximum numbers of indexes. @param addedCount number of indexes that this change adds @throws
+   * REQUEST_INVALID
+   */
+  async function checkIndexCounts(client: pg.Client, key: DataSourceKey, addedCount: number): Promise<void> {
     const { rows } = await client.query<{ all: number; app: number }>(
       `SELECT count(*) AS all, count(*) FILTER (WHERE relname LIKE $1) AS app FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
         WHERE indrelid = 'data_source_entry'::regclass AND relname LIKE 'entry\\_ix\\_%' AND relname NOT LIKE '%\\_a'`,
@@ -81,12 +96,15 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
     );
     const { all, app } = rows[0]!;
     if (app + addedCount > INDEXES_PER_APP) {
-      throw new ActionError("REQUEST_INVALID", `an app has at most ${INDEXES_PER_APP} indexes on its data sources`);
+      throw new ActionError(
+        "REQUEST_INVALID",
+        `an app can have at most ${INDEXES_PER_APP} indexes on its data sources; remove indexes that you do not need`,
+      );
     }
     if (all + addedCount > INDEXES_MAX) {
       throw new ActionError(
         "REQUEST_INVALID",
-        `the service has reached its maximum of ${INDEXES_MAX} indexes on entries`,
+        `this service has reached its maximum of ${INDEXES_MAX} indexes on entries of all apps; remove indexes first`,
       );
     }
   }
@@ -99,7 +117,10 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
     }
   };
 
-  /** @throws ENTRY_ALREADY_EXISTS, REQUEST_INVALID if a unique index cannot be created; others are skipped */
+  /**
+   * Creates an index. If another than a unique index cannot be created, it is skipped with a warning in the log.
+   * @throws ENTRY_ALREADY_EXISTS, REQUEST_INVALID if a unique index cannot be created
+   */
   async function createIndex(client: pg.Client, { name, create, unique }: IndexStatements): Promise<void> {
     try {
       await client.query(create);
@@ -108,15 +129,20 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
       if (!unique) return log.warn({ err: error, index: name }, "an index on entries could not be created");
       const columns = unique.map((column) => JSON.stringify(column)).join(", ");
       if (isDuplicate(error)) {
-        const message = `there are entries with the same ${columns} already: the unique index is not made`;
+        const message =
+          `several entries have the same ${columns}, so the unique index cannot be created; ` +
+          "change or remove these entries";
         throw new ActionError("ENTRY_ALREADY_EXISTS", message, { columns: unique });
       }
       if (!isRefusedData(error)) throw error;
-      throw new ActionError("REQUEST_INVALID", `a value of ${columns} is too large for an index`);
+      throw new ActionError(
+        "REQUEST_INVALID",
+        `an entry's value of ${columns} is too large for an index; shorten the value or remove the index`,
+      );
     }
   }
 
-  /** Applies index changes of one app together with `save`: all, or none if one fails. */
+  /** Applies index changes of one app and runs `save`. If one index or `save` fails, it drops the new indexes again. */
   async function applyWith(
     client: pg.Client,
     changes: readonly IndexChange[],
@@ -124,11 +150,11 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
   ): Promise<void> {
     const missing: IndexStatements[] = [];
     const surplus: string[] = [];
-    for (const { key, wishes } of changes) {
+    for (const { key, requestedIndexes } of changes) {
       const existingIndex = await existingIndexes(client, key);
-      const wished = wishes.flatMap((definition) => indexStatements(key, definition));
+      const wished = requestedIndexes.flatMap((definition) => indexStatements(key, definition));
       const names = new Set(wished.map(({ name }) => name));
-      // A process that ended during a build has left this invalid index.
+      // An invalid index remains if a process ended during the build.
       await dropAll(
         client,
         [...existingIndex].flatMap(([name, valid]) => (valid ? [] : [name])),
@@ -138,7 +164,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
     }
     const addedCount =
       missing.filter(({ name }) => isCountedIndex(name)).length - surplus.filter(isCountedIndex).length;
-    if (changes[0]) await checkSpace(client, changes[0].key, addedCount);
+    if (changes[0]) await checkIndexCounts(client, changes[0].key, addedCount);
     try {
       for (const made of missing) await createIndex(client, made);
       await save();
@@ -155,19 +181,20 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
 
   return {
     /**
-     * Creates requested indexes and drops others; takes long for many entries, and blocks no request. An index that
-     * cannot be built because a value is too long for it is skipped, unless it is unique.
-     * @param save records the requested indexes, after all are built and before others are dropped
-     * @throws REQUEST_INVALID if an app or the service has too many; ENTRY_ALREADY_EXISTS if entries have equal values:
-     *   then nothing has changed; errors of `save`
+     * Creates the requested indexes and drops others. This takes long for many entries, but blocks no request. An index
+     * that cannot be built, for example because a value is too long, is skipped unless it is unique.
+     * @param save stores the definitions of the requested indexes. It runs after the new indexes are built and before
+     *   others are dropped
+     * @throws REQUEST_INVALID if the app or the service has too many indexes; ENTRY_ALREADY_EXISTS if entries have
+     *   equal values in a unique index; errors of `save`. After an error nothing has changed
      */
     apply: (
       key: DataSourceKey,
-      wishes: readonly IndexDefinition[],
+      requestedIndexes: readonly IndexDefinition[],
       save: () => Promise<unknown> = async () => undefined,
-    ): Promise<void> => withIndexLock((client) => applyWith(client, [{ key, wishes }], save)),
+    ): Promise<void> => withIndexLock((client) => applyWith(client, [{ key, requestedIndexes }], save)),
 
-    /** Applies the index changes of several data sources of one app: all, or none if one fails. */
+    /** Applies the index changes of several data sources of one app. If one fails, none is applied. */
     applyAll: (changes: readonly IndexChange[], save: () => Promise<unknown>): Promise<void> =>
       withIndexLock((client) => applyWith(client, changes, save)),
 
@@ -176,8 +203,8 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
       withIndexLock(async (client) => dropAll(client, (await existingIndexes(client, key)).keys())),
 
     /**
-     * Creates missing indexes and drops leftover ones, which remain if a process ended or an app was removed. A leftover unique index would
-     * reject entries.
+     * Creates missing indexes and drops leftover indexes of all data sources. They remain if a process ended during a
+     * change, or if an app was removed. A leftover unique index would reject new entries.
      */
     reconcile: (): Promise<void> =>
       withIndexLock(async (client) => {
@@ -189,30 +216,33 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
           `SELECT app_id::int AS "appId", id, indexes FROM data_source WHERE indexes <> '[]'`,
         );
         const nameOfKey = ({ appId, id }: DataSourceKey) => `${appId} ${id}`;
-        const wishes = new Map(text.map(({ appId, id, indexes }) => [nameOfKey({ appId, id }), indexes]));
+        const requestedIndexes = new Map(text.map(({ appId, id, indexes }) => [nameOfKey({ appId, id }), indexes]));
         const keys = new Map(text.map(({ appId, id }) => [nameOfKey({ appId, id }), { appId, id }]));
         for (const { name } of there) {
-          const key = keyOfName(name);
+          const key = sourceOfIndexName(name);
           if (key) keys.set(nameOfKey(key), key);
         }
         for (const [name, key] of keys) {
-          await applyWith(client, [{ key, wishes: wishes.get(name) ?? [] }], async () => undefined).catch(
-            (error: unknown) =>
-              log.warn({ err: error, ...key }, "the indexes of a data source could not be created again"),
+          await applyWith(
+            client,
+            [{ key, requestedIndexes: requestedIndexes.get(name) ?? [] }],
+            async () => undefined,
+          ).catch((error: unknown) =>
+            log.warn({ err: error, ...key }, "the indexes of a data source could not be repaired"),
           );
         }
       }),
 
-    /** Returns which of the requested indexes queries can use now. */
-    states: (key: DataSourceKey, wishes: readonly IndexDefinition[]): Promise<IndexState[]> =>
+    /** Returns for each requested index whether queries can use it now. */
+    states: (key: DataSourceKey, requestedIndexes: readonly IndexDefinition[]): Promise<IndexState[]> =>
       withIndexLock(async (client) => {
         const existingIndex = await existingIndexes(client, key);
-        return wishes.map((definition) =>
+        return requestedIndexes.map((definition) =>
           indexStatements(key, definition).every(({ name }) => existingIndex.get(name)) ? "ready" : "missing",
         );
       }),
 
-    /** Resolves when no work is in progress. */
+    /** Resolves when no index change is in progress. */
     idle: (): Promise<unknown> => last,
   };
 }

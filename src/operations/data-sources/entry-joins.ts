@@ -1,6 +1,6 @@
 /**
- * Adds joined entries of other data sources of the app to a page of entries. Each join is one statement for the whole page. A `required`
- * join is part of the statement that finds the page.
+ * Adds joined entries of other data sources of the app to a page of entries. Each join is one SQL statement for the
+ * whole page. A join with `required` is also a condition in the statement that reads the page.
  */
 import { ActionError } from "../../errors.js";
 import { throwLimitError } from "../../rules/entry-query/judge.js";
@@ -22,15 +22,15 @@ import {
 } from "./entry-rows.js";
 import type { ReadRows } from "./read-pool.js";
 
-/** Finds the joined data sources and what the caller may read in them. */
+/** Finds the joined data sources, and the columns and entries that the caller may read in them. */
 export interface JoinSources<Source extends DataSourceKey> {
   /** Returns a data source of the app. @throws DATA_SOURCE_NOT_FOUND */
   joined(dataSource: JoinOptions["dataSource"]): Promise<Source>;
-  /** @throws DATA_SOURCE_ACCESS_DENIED */
+  /** Returns the entries and columns that the caller may read. @throws DATA_SOURCE_ACCESS_DENIED */
   scopeOf(source: Source, where: unknown): EntryScope | Promise<EntryScope>;
 }
 
-interface Opened {
+interface OpenedJoin {
   join: JoinOptions;
   key: DataSourceKey;
   scope: EntryScope;
@@ -39,15 +39,18 @@ interface Opened {
 type JoinedRow = RawRow & { at: number };
 
 /**
- * Join values of a page's entries: for each entry one text per pair of columns; null for an entry that lacks a value and so joins nothing.
+ * Values by which the entries of a page are joined: for each entry one text per pair of columns. Null for an entry
+ * without a value in one of the columns: such an entry has no joined entries.
  */
-type Keys = readonly (readonly string[] | null)[];
+type JoinValues = readonly (readonly string[] | null)[];
 
 const isScalarSql = (sql: string): string => `${typeOf(sql)} IN ('string', 'number', 'boolean')`;
 
-const ID = /^[1-9]\d{0,14}$/;
+const ENTRY_ID = /^[1-9]\d{0,14}$/;
 
-/** Returns the JSON values that equal a text in a join, because `5` and `"5"` join. */
+/**
+ * Returns all JSON values that a join treats as equal to the text. For example, the number `5` joins the text `"5"`.
+ */
 function comparableForms(text: string): string[] {
   const asText = JSON.stringify(text);
   const isOther =
@@ -60,20 +63,21 @@ export function createEntryJoins(read: ReadRows) {
     key: DataSourceKey,
     join: JoinOptions,
     sources: JoinSources<Source>,
-  ): Promise<Opened> {
+  ): Promise<OpenedJoin> {
     const source = await sources.joined(join.dataSource);
-    // The statement contains the app's ID, so a data source of another app has no entries in it.
+    // The SQL statement filters by the app's ID. So a join with a data source of another app would return nothing
+    // instead of an error.
     if (source.appId !== key.appId) throw new ActionError("DATA_SOURCE_NOT_FOUND");
     return { join, key: source, scope: await sources.scopeOf(source, join.where) };
   }
 
-  /** Returns the texts by which each entry is joined. */
+  /** Returns the join values of each entry, as texts. */
   async function keysOf(
     key: DataSourceKey,
     entries: readonly EntryView[],
     join: JoinOptions,
     scope: EntryScope,
-  ): Promise<Keys> {
+  ): Promise<JoinValues> {
     const statement = new Statement(
       entries.map(({ id }) => id),
       key.appId,
@@ -92,8 +96,11 @@ export function createEntryJoins(read: ReadRows) {
     });
   }
 
-  /** Builds a select of the joined entries. `at` is the index of the page's entry in `keys`. */
-  function matchingEntriesSql({ join, key, scope }: Opened, keys: Keys, statement: Statement): string {
+  /**
+   * Builds the FROM and WHERE clauses that select the joined entries. The column `k.at` is the index in `keys` of the
+   * page's entry.
+   */
+  function matchingEntriesSql({ join, key, scope }: OpenedJoin, keys: JoinValues, statement: Statement): string {
     const source = sourceOf("j", scope.canSee);
     const place = `join.${join.name}`;
     const condition = entriesOf(key, { scope, where: join.where }, statement, "j");
@@ -101,10 +108,10 @@ export function createEntryJoins(read: ReadRows) {
     const values = paths.map((path) => keyAt(path, source, statement));
     const requested = values.map((value, pair) => {
       const texts = [...new Set(keys.flatMap((joinKeys) => (joinKeys ? [joinKeys[pair]!] : [])))];
-      // Uses the primary key instead of its text.
+      // Compares IDs as numbers, so that PostgreSQL uses the primary key.
       if (paths[pair]!.own === "id")
         return `j.id = ANY(${statement.bind(
-          texts.filter((text) => ID.test(text)),
+          texts.filter((text) => ENTRY_ID.test(text)),
           "bigint[]",
         )})`;
       const all = new Set(texts.flatMap(comparableForms));
@@ -130,7 +137,7 @@ export function createEntryJoins(read: ReadRows) {
       JOIN data_source_entry j ON ${equal.join(" AND ")} WHERE ${[condition, ...requested].join(" AND ")}`;
   }
 
-  async function entriesFor(joinedSource: Opened, keys: Keys): Promise<unknown[]> {
+  async function entriesFor(joinedSource: OpenedJoin, keys: JoinValues): Promise<unknown[]> {
     const { join, key, scope } = joinedSource;
     const statement = new Statement();
     const from = matchingEntriesSql(joinedSource, keys, statement);
@@ -148,13 +155,16 @@ export function createEntryJoins(read: ReadRows) {
       statement.values,
     );
     if (rows.length > 0 && rows[0]!.found > rows.length)
-      throwLimitError(`join.${join.name} is more than 8 MB together: ask for fewer entries or a smaller limit`);
+      throwLimitError(
+        `the entries of join.${join.name} exceed 8 MB for this page; ` +
+          "request fewer entries, or set a smaller limit of the join",
+      );
     const joined: unknown[][] = keys.map(() => []);
     for (const row of rows) joined[row.at]!.push(viewOf(row, key.id, scope, join.attributes));
     return joined;
   }
 
-  async function figuresFor(joinedSource: Opened, keys: Keys): Promise<unknown[]> {
+  async function figuresFor(joinedSource: OpenedJoin, keys: JoinValues): Promise<unknown[]> {
     const { join, key, scope } = joinedSource;
     const statement = new Statement();
     const from = matchingEntriesSql(joinedSource, keys, statement);
@@ -173,8 +183,8 @@ export function createEntryJoins(read: ReadRows) {
   }
 
   return {
-    /** Builds SQL conditions that an entry has a match in each required join. */
-    async required<Source extends DataSourceKey>(
+    /** Returns SQL conditions that are true if an entry has at least one joined entry in each join with `required`. */
+    async requiredConditions<Source extends DataSourceKey>(
       key: DataSourceKey,
       joins: readonly JoinOptions[],
       sources: JoinSources<Source> & { scope: EntryScope },
@@ -196,8 +206,8 @@ export function createEntryJoins(read: ReadRows) {
       return conditions;
     },
 
-    /** Returns the joined entries or figures for each entry of the page. */
-    async of<Source extends DataSourceKey>(
+    /** Returns the results of all joins for each entry of the page: joined entries, a boolean, a count or a sum. */
+    async resultsFor<Source extends DataSourceKey>(
       key: DataSourceKey,
       entries: readonly EntryView[],
       joins: readonly JoinOptions[],

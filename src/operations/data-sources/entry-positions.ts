@@ -1,6 +1,7 @@
 /**
- * Writes and reads the positions at which subscriptions to entries resume. A trusted caller gets the number of the change. Other callers
- * get it encrypted, with the time, because plain numbers would reveal how many changes others make.
+ * Formats and parses the positions from which subscriptions to entries resume. A position is the ID of the last
+ * received change. Callers that are not trusted receive the ID and the time encrypted, because plain IDs would reveal
+ * how many changes other callers make.
  */
 import type { KeyRing } from "../../engine/key-ring.js";
 import { ActionError } from "../../errors.js";
@@ -10,18 +11,22 @@ import type { DataSourceKey } from "./entry-rows.js";
 
 const POSITION_PURPOSE = "svc entry position 1";
 /**
- * Time for which a position is valid. It is shorter than changes are stored (change-upkeep.ts), so that only time decides whether an
- * encrypted position is too old.
+ * Validity of an encrypted position. It is shorter than the time for which changes are stored (change-upkeep.ts). So an
+ * encrypted position expires after a fixed time, which reveals nothing about changes.
  */
 const SEALED_VALID_MS = 13 * 60_000;
 const NUMBER_DIGITS = 15;
 
-/** Position from which a caller resumes. `number` is null if the position is too old, or if its key is gone. */
+/** Position from which a caller resumes. */
 export interface Position {
+  /** ID of the last received change; null if the position is too old, or if its encryption key no longer exists. */
   number: number | null;
 }
 
-/** Interval at which the feed sends each subscriber a new position, so that a subscriber that sees no changes can still resume. */
+/**
+ * Interval at which the feed sends each subscriber a new position. Without it, the position of a subscriber that
+ * receives no changes would expire.
+ */
 export const POSITION_EVERY_MS = 2 * 60_000;
 
 export type EntryPositions = ReturnType<typeof createEntryPositions>;
@@ -32,18 +37,23 @@ export function createEntryPositions({ ring }: { ring: KeyRing }) {
 
   return {
     /** Returns the text of a position. */
-    textOf(source: DataSourceKey, number: number, isTrusted: boolean): string {
+    formatPosition(source: DataSourceKey, number: number, isTrusted: boolean): string {
       if (isTrusted) return String(number);
       const text = `${String(number).padStart(NUMBER_DIGITS, "0")} ${Date.now()}`;
       return sealedTexts.seal(text, boundTo(source));
     },
 
-    /** Parses a position. @returns null if the caller starts from now @throws ActionError REQUEST_INVALID */
+    /**
+     * Parses the position in a request; null if `since` is missing, so that the subscription starts with the next
+     * change. @throws ActionError REQUEST_INVALID
+     */
     parse(source: DataSourceKey, since: unknown, isTrusted: boolean): Position | null {
       if (since === undefined || since === null) return null;
       if (typeof since === "string" && isTrusted && /^\d{1,15}$/.test(since)) return { number: Number(since) };
       if (typeof since !== "string" || !/^[\w-]{60,100}$/.test(since)) {
-        const message = `since must be a position of this subscription (got ${describeValue(since)})`;
+        const message =
+          '"since" must be a position that an earlier subscription ' +
+          `to this data source sent (got ${describeValue(since)})`;
         throw new ActionError("REQUEST_INVALID", message);
       }
       const [number, at] = (sealedTexts.unseal(since, boundTo(source)) ?? "").split(" ");

@@ -1,6 +1,6 @@
 /**
- * Reads entries: lists, pages by cursor, single entries, distinct values, aggregates. Writes nothing. Depends on a scope instead of a
- * caller.
+ * Reads entries: pages by offset or cursor, single entries, counts, distinct values and aggregates. Writes nothing.
+ * Each read receives a scope, which limits the entries and columns; this module does not check callers.
  */
 import { ActionError } from "../../errors.js";
 import { ENTRY_MAX_BYTES, PAGE_MAX_BYTES } from "../../limits.js";
@@ -38,12 +38,12 @@ import {
 } from "./entry-rows.js";
 import { limitReadTime, type ReadRows } from "./read-pool.js";
 
-/** The entries that a reader may read, and the data sources that its joins can use. */
+/** Limits of a read: the entries and columns that it may return, and the data sources that its joins can use. */
 export interface EntryReader<Source extends DataSourceKey> extends JoinSources<Source> {
   scope: EntryScope;
-  /** Only entries with these IDs are returned, if set. */
+  /** If set, only entries with these IDs are returned. */
   ids?: readonly number[];
-  /** Reserves the bytes of a response before it is held in memory. */
+  /** Reserves memory for the response before the response is built. */
   reserve?: ReserveBytes;
 }
 
@@ -51,15 +51,16 @@ export interface Pagination {
   total: number;
   limit: number;
   offset: number;
-  /** True if `total` is an estimate, because there were too many entries to count. */
+  /** True if `total` is an estimate, because an exact count would take too long. */
   about?: true;
 }
 
 export interface Pages {
   isFirstPage: boolean;
   isLastPage: boolean;
-  /** Cursors of the next and the previous page; null at the last and the first page. */
+  /** Cursor of the next page; null on the last page. */
   next: string | null;
+  /** Cursor of the previous page; null on the first page. */
   prev: string | null;
 }
 
@@ -69,9 +70,10 @@ export interface FoundEntries {
   cursor?: Pages;
 }
 
+/** Maximum number of distinct values that are returned for a column. */
 const DISTINCT_MAX = 10_000;
 
-const BY_ID = `
+const SELECT_BY_ID = `
   SELECT id, "order", created_at, updated_at, data::text AS data FROM data_source_entry
    WHERE app_id = $1 AND data_source_id = $2 AND id = $3`;
 
@@ -79,7 +81,10 @@ type KeyedRow = RawRow & { keys?: string[] };
 
 export type EntryReads = ReturnType<typeof createEntryReads>;
 
-/** Creates readers of entries. The statements of one call share the time limit of one statement, except for the last one. */
+/**
+ * Creates the functions that read entries. Each call has one time limit for all its SQL statements together (see
+ * `limitReadTime`).
+ */
 export function createEntryReads({ read }: { read: ReadRows }) {
   type BoundReads = ReturnType<typeof readsBy>;
   const readsWithinTime = () => readsBy(limitReadTime(read));
@@ -96,7 +101,11 @@ function readsBy(read: ReadRows) {
   const counts = createEntryCounts(read);
   const entryJoins = createEntryJoins(read);
 
-  /** @param keys validated `order` @param cursor start of the page. One additional row shows whether it is the last page */
+  /**
+   * Reads the rows of a page. For a page by cursor it reads one more row than `limit`, to find out whether another page
+   * follows.
+   * @param keys validated `order`
+   */
   async function rowsOf<Source extends DataSourceKey>(
     key: Source,
     options: FindOptions,
@@ -106,7 +115,7 @@ function readsBy(read: ReadRows) {
     const statement = new Statement();
     const source = sourceOf("e", reader.scope.canSee);
     const where = [entriesOf(key, { scope: reader.scope, where: options.where, ids: reader.ids }, statement, "e")];
-    where.push(...(await entryJoins.required(key, options.joins, reader, statement)));
+    where.push(...(await entryJoins.requiredConditions(key, options.joins, reader, statement)));
     const sql = keys.map((key) => keySql(key, source, statement));
     const at = typeof options.cursor === "string" ? readCursor(options.cursor, keys, key.id) : null;
     const isReversed = at?.reversed ?? false;
@@ -154,7 +163,7 @@ function readsBy(read: ReadRows) {
     const { rows, pages } = await rowsOf(key, options, reader, keys);
     await reader.reserve?.(rows.reduce((sum, { data }) => sum + data.length, 0));
     const entries = rows.map((row) => viewOf(row, key.id, reader.scope, options.attributes));
-    const joinedEntries = await entryJoins.of(key, entries, options.joins, reader);
+    const joinedEntries = await entryJoins.resultsFor(key, entries, options.joins, reader);
     for (const [at, entry] of entries.entries()) if (options.joins.length > 0) entry.joins = joinedEntries[at]!;
     const page: FoundEntries = { entries };
     if (pages) page.cursor = pages;
@@ -171,7 +180,8 @@ function readsBy(read: ReadRows) {
     reader: EntryReader<Source>,
   ): Promise<Pagination> {
     const { limit, offset } = options;
-    const requiredJoins = (statement: Statement) => entryJoins.required(key, options.joins, reader, statement);
+    const requiredJoins = (statement: Statement) =>
+      entryJoins.requiredConditions(key, options.joins, reader, statement);
     const { total, about } = await counts.count(
       key,
       { scope: reader.scope, where: options.where, ids: reader.ids },
@@ -182,8 +192,10 @@ function readsBy(read: ReadRows) {
 
   return {
     /**
-     * Returns entries, or the result of an aggregate. A page has fewer than `limit` entries if they would be larger than 8 MB together.
-     * @throws ActionError REQUEST_INVALID with the path, the expected and the received value; errors of `reader` for a joined data source
+     * Returns a page of entries, or the result of an aggregate. The page has fewer than `limit` entries if `limit`
+     * entries would exceed 8 MB.
+     * @throws ActionError REQUEST_INVALID with the path, the expected and the received value; errors of `reader` for
+     *   joined data sources
      */
     find: findEntries,
 
@@ -192,7 +204,9 @@ function readsBy(read: ReadRows) {
       return entries[0];
     },
 
-    /** @throws ActionError ENTRY_NOT_FOUND, also if the scope excludes the entry */
+    /**
+     * Returns one entry. @throws ActionError ENTRY_NOT_FOUND if the entry does not exist, or if the scope excludes it
+     */
     async findById<Source extends DataSourceKey>(
       key: Source,
       id: number,
@@ -203,17 +217,23 @@ function readsBy(read: ReadRows) {
         const { entries } = await findEntries(key, { limit: 1 }, { ...reader, ids: [id] });
         if (entries[0]) return entries[0] as EntryView;
       } else {
-        const [row] = await read<RawRow>(key.appId, BY_ID, [key.appId, key.id, id], "entry-by-id");
+        const [row] = await read<RawRow>(key.appId, SELECT_BY_ID, [key.appId, key.id, id], "entry-by-id");
         if (row) return viewOf(row, key.id, scope, null);
       }
       throw new ActionError("ENTRY_NOT_FOUND");
     },
 
-    /** Counts entries. The count is exact up to some ten thousand checked entries, and an estimate (`about`) above. */
+    /**
+     * Counts matching entries. The count is exact if at most some ten thousand entries must be checked. Otherwise it is
+     * an estimate (`about` is true).
+     */
     count: <Source extends DataSourceKey>(key: Source, where: unknown, scope: EntryScope) =>
       counts.count(key, { scope, where }, async () => []),
 
-    /** Returns the sorted distinct values of columns, at most ten thousand of at most 160 KB each, without missing values and null. */
+    /**
+     * Returns the sorted distinct values of each column, without null and missing values. A column has at most 10,000
+     * values with 160 KB together.
+     */
     async distinct(key: DataSourceKey, columns: unknown, scope: EntryScope): Promise<Record<string, JsonText[]>> {
       const groups: Record<string, JsonText[]> = {};
       for (const [at, column] of checkList(columns, "columns", FIELDS_MAX, 1).entries()) {
@@ -234,21 +254,27 @@ function readsBy(read: ReadRows) {
   };
 }
 
-/** Keeps the members of an object in the order of their stage, because jsonb would reorder them. */
+/** Returns a JSON object with its members in the order of `keys`, because PostgreSQL's jsonb reorders members. */
 function orderMembers(text: string, keys: readonly string[] | null, isShown: (column: string) => boolean): string {
   const memberTextsByColumn = memberTexts(text);
   const names = keys ?? [...memberTextsByColumn.keys()].filter(isShown);
   return `{${names.flatMap((name) => (memberTextsByColumn.has(name) ? [`${JSON.stringify(name)}:${memberTextsByColumn.get(name)}`] : [])).join(",")}}`;
 }
 
-/** Returns the total number if the page itself reveals it, because the page is not full. */
+/**
+ * Returns the total number of matching entries if it follows from the page: a page with fewer rows than `limit` is the
+ * last one. Otherwise null.
+ */
 function knownTotalOf({ cursor, limit, offset }: FindOptions, rows: readonly RawRow[]): number | null {
   if (cursor !== null || rows.length >= limit || (rows.length === 0 && offset > 0)) return null;
   const bytes = rows.reduce((sum, { data }) => sum + Buffer.byteLength(data), 0);
   return bytes + ENTRY_MAX_BYTES <= PAGE_MAX_BYTES ? offset + rows.length : null;
 }
 
-/** Returns the rows of a page and the cursors at its ends. Reverses a page that was read backwards. */
+/**
+ * Returns the rows of a page, and the cursors of the next and the previous page. Reverses the rows if the page was read
+ * backwards.
+ */
 function pageOf(
   foundRows: KeyedRow[],
   limit: number,
@@ -257,7 +283,7 @@ function pageOf(
   at: { reversed: boolean } | null,
 ): { rows: KeyedRow[]; pages: Pages } {
   const isReversed = at?.reversed ?? false;
-  // The additional row, and rows beyond 8 MB, belong to the next page.
+  // The additional row, and rows beyond the first 8 MB, belong to the next page.
   const total = Number((foundRows[0] as { found?: number } | undefined)?.found ?? 0);
   const rows = foundRows.slice(0, limit);
   const hasMore = total > rows.length || foundRows.length > limit;

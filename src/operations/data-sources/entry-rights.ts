@@ -1,6 +1,6 @@
 /**
- * Determines a caller's rights on the entries of a data source, from the access rules and the page's user. Also limits a `where` on hashed
- * columns, so that it compares values without revealing them.
+ * Determines a caller's rights on the entries of a data source, from the access rules and the page's user. Also limits
+ * removals by hidden columns, so that their count does not reveal values.
  */
 
 import { ActionError } from "../../errors.js";
@@ -27,22 +27,25 @@ import type { EntryWriter } from "./entry-changes.js";
 
 /** Rights of one caller for one request. */
 export interface Rights {
-  as: EntryCaller;
-  /** Entry of the page's signed-in user; null if no user is signed in, and for trusted callers. */
+  caller: EntryCaller;
+  /** Entry of the user who is signed in to the page; null if no user is signed in, or the caller is trusted. */
   user: Pick<AppUser, "id" | "dataSourceId"> | null;
   writer: EntryWriter;
-  /** Returns the error for a missing right. It is the same for missing data sources, so that it does not reveal whether one exists. */
-  refused(): ActionError;
-  /** True if the rules grant the operation. */
+  /**
+   * Returns the error for a missing right. A missing data source gets the same error, so that the error does not reveal
+   * whether a data source exists.
+   */
+  accessError(): ActionError;
+  /** True if the access rules allow the operation, at least for some entries. */
   may(source: StoredDataSource, verb: EntryVerb): boolean;
-  /** Returns the right to an operation. @throws DATA_SOURCE_ACCESS_DENIED */
+  /** Returns the columns and entries to which the caller may apply the operation. @throws DATA_SOURCE_ACCESS_DENIED */
   grant(source: StoredDataSource, verb: EntryVerb): EntryGrant;
-  /** Returns the entries that a read with this `where` may return. @throws DATA_SOURCE_ACCESS_DENIED */
+  /** Returns the entries and columns that a read with this `where` may return. @throws DATA_SOURCE_ACCESS_DENIED */
   scope(source: StoredDataSource, where: unknown): EntryScope;
   /** Returns the entries that a removal with this `where` may remove. @throws DATA_SOURCE_ACCESS_DENIED */
   scopeOfRemoval(source: StoredDataSource, where: unknown): EntryScope;
   /** Returns the scope for reading one entry by its ID; null if the caller may read nothing. */
-  scopeOfOne(source: StoredDataSource): EntryScope | null;
+  scopeForId(source: StoredDataSource): EntryScope | null;
 }
 
 const WRITING_VERBS: readonly EntryVerb[] = ["insert", "update"];
@@ -69,8 +72,9 @@ function emailOf(data: Readonly<Record<string, unknown>> | undefined): string | 
 export type EntryRights = ReturnType<typeof createEntryRights>;
 
 /**
- * Determines the caller's rights from the access rules.
- * @param accessError error for a missing right; it is the same for missing resources, so that it does not reveal them
+ * Creates the functions that look up the caller's rights in a data source's access rules.
+ * @param accessError creates the error for a missing right. Missing data sources get the same error, so that it does
+ *   not reveal whether they exist
  */
 function rightsOf(
   as: EntryCaller,
@@ -97,7 +101,7 @@ function rightsOf(
     const top = parsePath(column, "indexes", { entry: "" });
     return top.own === null && WRITING_VERBS.some((verb) => mayUseColumn(grant, source, verb, top.segments[0]!));
   };
-  const scopeOfSingleEntry: Rights["scopeOfOne"] = (source) => {
+  const scopeOfSingleEntry: Rights["scopeForId"] = (source) => {
     try {
       const accessGrant = grant(source, "select");
       return mayNameById(accessGrant) ? scopeFor(accessGrant, hashedOf(source)) : null;
@@ -106,10 +110,10 @@ function rightsOf(
     }
   };
   return {
-    as,
+    caller: as,
     user,
     writer: { ...writer, mayName },
-    refused: accessError,
+    accessError: accessError,
     grant,
     may,
     scope(source, where) {
@@ -131,12 +135,13 @@ function rightsOf(
         filter,
       };
     },
-    scopeOfOne: scopeOfSingleEntry,
+    scopeForId: scopeOfSingleEntry,
   };
 }
 
 export function createEntryRights({ appUsers }: { appUsers: AppUsers }) {
   return {
+    /** Returns the rights of the caller of a request. */
     async of({ caller, isTrusted, address }: AdmittedRequest): Promise<Rights> {
       const user = isTrusted ? null : await appUsers.userOf(caller);
       const as: EntryCaller = isTrusted ? { trusted: true } : { trusted: false, user: user?.data ?? null };
@@ -145,7 +150,7 @@ export function createEntryRights({ appUsers }: { appUsers: AppUsers }) {
       return rightsOf(as, { emitter, userEmail: emailOf(user?.data) }, refused, user);
     },
 
-    /** Returns the rights of a page with that signed-in user; null for a page without one. */
+    /** Returns the rights of a page. @param user data of the signed-in user; null if no user is signed in */
     ofPage: (user: UserData | null): Rights =>
       rightsOf({ trusted: false, user }, { emitter: ANONYMOUS_EMITTER, userEmail: null }, accessDenied),
   };

@@ -1,4 +1,4 @@
-/** Selects rows of entries and converts them to the form that readers get. */
+/** Builds SQL that selects entries, and converts the rows to the form in which entries are returned. */
 import { PAGE_MAX_BYTES } from "../../limits.js";
 import { type EntryScope, FULL_SCOPE } from "../../rules/entry-query/options.js";
 import type { Source } from "../../rules/entry-query/path.js";
@@ -7,13 +7,13 @@ import { compileWhere } from "../../rules/entry-query/where.js";
 import { memberTexts } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
 
-/** Key of a data source. */
+/** Identifies a data source. */
 export interface DataSourceKey {
   id: number;
   appId: number;
 }
 
-/** An entry (contract, packages). Times are ISO 8601. */
+/** An entry as it is returned to callers. Times are ISO 8601. */
 export interface EntryView {
   id: number;
   dataSourceId: number;
@@ -21,17 +21,21 @@ export interface EntryView {
   order: number;
   createdAt: string;
   updatedAt: string;
-  /** Joined entries by the names in the query. */
+  /** Results of joins, by the names of the joins in the query. */
   joins?: Record<string, unknown>;
 }
 
+/** Describes an entry to the query compilers. @param entry SQL alias of the entry */
 export const sourceOf = (entry: string, canSee: (column: string) => boolean): Source => ({
   doc: `${entry}.doc`,
   entry,
   sees: canSee,
 });
 
-/** SQL condition for the visible entries of a data source. It always starts with the app. */
+/**
+ * Returns the SQL condition for the entries of a data source that the scope includes and that match `where`. @param
+ * entry SQL alias of the entry
+ */
 export function entriesOf(
   key: DataSourceKey,
   { scope, where, ids }: { scope: EntryScope; where: unknown; ids?: readonly number[] | undefined },
@@ -48,14 +52,17 @@ export function entriesOf(
   return conditions.join(" AND ");
 }
 
-/** For at most this many rows, all are read with their data, and the page is cut here instead of in SQL. */
+/**
+ * A select with at most this limit reads all its rows, and `fittingRows` drops those beyond PAGE_MAX_BYTES. Larger ones
+ * drop rows in SQL.
+ */
 const READ_WHOLE_MAX = 16;
 
 /**
- * Returns the first rows of a select that fit into PAGE_MAX_BYTES, at least one. PostgreSQL decompresses the texts after
- * sorting, so that it sorts small rows.
- * @param select of `rowColumns` and `more`, in order
- * @param limit of the select
+ * Returns SQL for the first rows of a select that fit into PAGE_MAX_BYTES, at least one row. Entries are converted to
+ * text after sorting, so that PostgreSQL sorts small rows.
+ * @param select SQL that selects `rowColumns` and the columns in `more`, sorted
+ * @param limit the select's LIMIT
  */
 export function boundBySize(select: string, limit: number, more: readonly string[] = []): string {
   const columns = ["id", '"order"', "created_at", "updated_at", "data::text AS data", ...more].join(", ");
@@ -68,7 +75,10 @@ export function boundBySize(select: string, limit: number, more: readonly string
      WHERE total_bytes <= ${PAGE_MAX_BYTES} OR place = 1 ORDER BY place`;
 }
 
-/** Cuts a small page, whose rows were all read, to PAGE_MAX_BYTES. */
+/**
+ * Returns the first rows that fit into PAGE_MAX_BYTES, at least one. Needed for pages that `boundBySize` does not bound
+ * in SQL.
+ */
 export function fittingRows<Row extends { data: string }>(rows: Row[]): Row[] {
   let heldBytes = 0;
   const rowCount = rows.findIndex(({ data }, index) => {
@@ -81,7 +91,7 @@ export function fittingRows<Row extends { data: string }>(rows: Row[]): Row[] {
 export const rowColumns = (entry: string): string =>
   ["id", '"order"', "created_at", "updated_at", "data", "bytes"].map((column) => `${entry}.${column}`).join(", ");
 
-/** Returns the object's JSON text without hidden columns. The other columns keep their text and order. */
+/** Returns the JSON text of an object without its hidden columns. The other columns keep their text and order. */
 function pruneColumns(text: string, isShown: (column: string) => boolean): string {
   const members = [...memberTexts(text)].flatMap(([column, value]) =>
     isShown(column) ? [`${JSON.stringify(column)}:${value}`] : [],
@@ -97,14 +107,14 @@ export interface RawRow {
   data: string;
 }
 
-/** @param attributes columns that the caller requests; the others are left out */
+/** Converts a row to an entry. @param attributes the only columns to include; null for all that the scope includes */
 export function viewOf(
   row: RawRow,
   dataSourceId: number,
   scope: EntryScope,
   attributes: ReadonlySet<string> | null,
 ): EntryView {
-  // An object without hidden members is not parsed.
+  // If all columns are shown, the JSON text is returned without parsing it.
   const isWhole = scope.canSee === FULL_SCOPE.canSee && attributes === null;
   const isShown = (column: string) => scope.canSee(column) && (attributes === null || attributes.has(column));
   return {

@@ -1,4 +1,7 @@
-/** Finds, aggregates and removes entries by a `where`. Every statement contains the caller's rights. */
+/**
+ * Finds, aggregates and removes entries by a `where`. Each SQL statement includes the conditions of the caller's access
+ * rule.
+ */
 import { isDatabaseAway, isRefusedData, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, QUERY_TIMEOUT_MS } from "../../limits.js";
@@ -22,18 +25,26 @@ import type { SignInAttempts } from "./sign-in-attempts.js";
 
 /** Maximum number of entries whose hashed columns are compared, because each comparison takes 30 ms. */
 const COMPARED_MAX = 20;
+/** Maximum number of entries that one statement removes. */
 const REMOVED_AT_ONCE = 5_000;
 
 export type EntrySearches = ReturnType<typeof createEntrySearches>;
 
-/** Translates the database's error for a where that it cannot evaluate. */
-function refusalOf(error: unknown): unknown {
+/** Translates the database's error about a `where` that it cannot evaluate, or not in time. */
+function toCallerError(error: unknown): unknown {
   const tooLong =
     isDatabaseAway(error) &&
     (error as { code?: string; driverError?: { code?: string } }).driverError?.code === "57014";
-  if (tooLong) return new ActionError("REQUEST_INVALID", `the query took longer than ${QUERY_TIMEOUT_MS / 1000} s`);
+  if (tooLong)
+    return new ActionError(
+      "REQUEST_INVALID",
+      `the query took longer than ${QUERY_TIMEOUT_MS / 1000} s; narrow "where", or add an index on its columns`,
+    );
   return isRefusedData(error)
-    ? new ActionError("REQUEST_INVALID", "the query contains a value that cannot be computed")
+    ? new ActionError(
+        "REQUEST_INVALID",
+        'the database cannot evaluate a value in "where", for example a number that is too large',
+      )
     : error;
 }
 
@@ -49,7 +60,10 @@ export function createEntrySearches(options: {
 }) {
   const { read, sources, reads, changes, commits, versions, attempts, recent } = options;
 
-  /** Compares hashed columns. Returns the entries that match the rest of the `where` and have the compared values. */
+  /**
+   * Compares the values of hashed columns in a `where`. Returns the IDs of entries that have these values and match the
+   * other conditions.
+   */
   async function compareHashes(
     rights: Rights,
     source: StoredDataSource,
@@ -66,7 +80,9 @@ export function createEntrySearches(options: {
       FROM data_source_entry e WHERE ${condition} ORDER BY e."order", e.id LIMIT ${COMPARED_MAX + 1}`;
     const candidateRows = await read<{ id: number; stored: (string | null)[] }>(source.appId, sql, statement.values);
     if (candidateRows.length > COMPARED_MAX) {
-      const message = `a hashed column is compared among ${COMPARED_MAX} entries at most: name the entry by another column too`;
+      const message =
+        `a hashed column can be compared with at most ${COMPARED_MAX} entries; ` +
+        'add a condition on another column to "where"';
       throw new ActionError("REQUEST_INVALID", message);
     }
     const ids: number[] = [];
@@ -80,17 +96,21 @@ export function createEntrySearches(options: {
       }
       return ids.length > 0;
     };
-    // Callers under access rules could guess values here as at a sign-in, so their failures are counted.
-    if (rights.as.trusted) await compareAll();
+    // Callers under access rules could guess passwords here, as at a sign-in. So their failed attempts are counted and
+    // limited.
+    if (rights.caller.trusted) await compareAll();
     else {
       const guessedSubjects =
         candidateRows.length > 0 ? candidateRows.map(({ id }) => [source.id, id]) : [[source.id, where.rest]];
-      await attempts.counted(source.appId, guessedSubjects, rights.writer.emitter, compareAll);
+      await attempts.runCounted(source.appId, guessedSubjects, rights.writer.emitter, compareAll);
     }
     return ids;
   }
 
-  /** Splits the `where`: returns the part for the database, and the IDs that match the hashed columns. */
+  /**
+   * Splits a `where`. Returns the conditions that the database evaluates, and the IDs of the entries that match the
+   * conditions on hashed columns.
+   */
   async function narrowWhere(rights: Rights, source: StoredDataSource, scope: EntryScope, where: unknown) {
     const splitWhere = splitHashed(where, source.hashedColumns);
     if (!splitWhere) return { where };
@@ -105,7 +125,7 @@ export function createEntrySearches(options: {
   ): EntryReader<StoredDataSource> {
     const joinedSource = async (dataSource: JoinOptions["dataSource"]) => {
       const joinedSourceRow = await sources.find(source.appId, dataSource).catch((error: unknown) => {
-        throw rights.as.trusted ? error : rights.refused();
+        throw rights.caller.trusted ? error : rights.accessError();
       });
       return joinedSourceRow;
     };
@@ -134,7 +154,7 @@ export function createEntrySearches(options: {
       if (isFirst && ids.length > BULK_ENTRIES) await versions.snapshot(change, rights.writer, "delete");
       isFirst = false;
       const locked = await lockEntries(executor, source, ids);
-      // Locked entries cannot change any more. Entries that changed after they were found are checked again.
+      // Entries may have changed before they were locked, so the conditions are evaluated again.
       const secondStatement = new Statement();
       const stillMatching = entriesOf(
         source,
@@ -157,7 +177,10 @@ export function createEntrySearches(options: {
   }
 
   return {
-    /** @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED */
+    /**
+     * Returns the entries that match a query. @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID, RATE_LIMIT_EXCEEDED,
+     * OVERLOADED
+     */
     async find(
       rights: Rights,
       source: StoredDataSource,
@@ -179,18 +202,18 @@ export function createEntrySearches(options: {
         recent.record(source, query, elapsedMs());
         return foundEntries;
       } catch (error) {
-        // The error of a query that exceeded its time limit suggests an index.
+        // A query that exceeded its time limit is recorded too, because an index may help.
         if (error instanceof ActionError && elapsedMs() >= QUERY_TIMEOUT_MS) recent.record(source, query, elapsedMs());
         throw error;
       }
     },
 
-    /** Returns distinct values of columns. @throws as `find` */
+    /** Returns the distinct values of each column. @throws as `find` */
     async distinct(rights: Rights, source: StoredDataSource, columns: readonly string[]) {
       return reads.distinct(source, columns, rights.scope(source, null));
     },
 
-    /** Removes the matching entries. @throws as `find` */
+    /** Removes the entries that match `input`. @throws as `find` */
     async remove(rights: Rights, source: StoredDataSource, input: unknown): Promise<{ deletedCount: number }> {
       const scope = rights.scopeOfRemoval(source, input);
       const narrowedWhere = await narrowWhere(rights, source, scope, input);
@@ -200,7 +223,7 @@ export function createEntrySearches(options: {
           return { deletedCount: change.counts.deleted };
         });
       } catch (error) {
-        throw refusalOf(error);
+        throw toCallerError(error);
       }
     },
   };

@@ -6,9 +6,11 @@ import { type Executor, rows } from "../../data/database.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import type { StoredEntry } from "./entry.js";
 
-/** Maximum bytes of the parameters of one statement, because they exist several times in memory. */
+/** Maximum bytes of entries that one statement writes. Memory contains several copies of these bytes. */
 const BATCH_BYTES = 2 * 1024 * 1024;
+/** Maximum number of entries that one statement writes. */
 const BATCH_ROWS = 2_000;
+/** Maximum number of entries that one statement removes. */
 const REMOVED_AT_ONCE = 20_000;
 
 const TIME_COLUMNS = `created_at AS "createdAt", updated_at AS "updatedAt"`;
@@ -23,7 +25,7 @@ const LOCK_ENTRIES = `
   SELECT id, bytes, "order", ${TIME_COLUMNS} FROM data_source_entry
    WHERE app_id = $1 AND data_source_id = $2 AND id = ANY ($3::bigint[]) ORDER BY id FOR UPDATE`;
 
-const DATA = "SELECT id, data FROM data_source_entry WHERE app_id = $1 AND id = ANY ($2::bigint[])";
+const SELECT_DATA = "SELECT id, data FROM data_source_entry WHERE app_id = $1 AND id = ANY ($2::bigint[])";
 
 const UPDATE_ENTRIES = `
   UPDATE data_source_entry AS entry
@@ -35,10 +37,10 @@ const UPDATE_ENTRIES = `
 const DELETE_ENTRIES = `DELETE FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = ANY ($3::bigint[])`;
 
 /**
- * Removes entries in batches, so that no statement takes long. Rows that this transaction has written stay. The IDs are collected before
- * the removal, because the planner has no statistics of a table that has just been filled, and would scan all of it for each row. All
- * entries, including those that stay, are locked in the order of their IDs, as in LOCK_ENTRIES: a DELETE alone would lock them in the order
- * of their storage.
+ * Removes one batch of entries, so that no statement takes long. Entries that this transaction has written stay. The
+ * statement collects the IDs first: without statistics of a table that has just been filled, the planner would scan the
+ * whole table for each row. It locks all entries of the batch, also those that stay, in the order of their IDs, as
+ * LOCK_ENTRIES does. A DELETE without this would lock rows in the order in which they are stored, which can deadlock.
  */
 const REMOVE_OTHERS = `
   WITH next AS MATERIALIZED (
@@ -58,12 +60,12 @@ const REMOVE_OTHERS = `
                                           'updatedAt', updated_at, 'removed', true)::text FROM gone ORDER BY id)
          END AS images`;
 
-/** An entry that is locked until the transaction ends. Its data are read separately. */
+/** An entry that is locked until the transaction ends. `dataOf` reads its data, in batches. */
 export interface LockedEntry extends Omit<StoredEntry, "data"> {
   bytes: number;
 }
 
-/** Splits rows into batches, each for one statement. */
+/** Splits items into batches that are small enough for one statement. */
 export function* splitIntoBatches<T>(items: readonly T[], bytesOf: (item: T) => number): Generator<T[]> {
   let batch: T[] = [];
   let bytes = 0;
@@ -81,7 +83,10 @@ export function* splitIntoBatches<T>(items: readonly T[], bytesOf: (item: T) => 
 
 type SourceKey = Pick<StoredDataSource, "appId" | "id">;
 
-/** Inserts entries. Returns them without their data, in the order of the texts. */
+/**
+ * Inserts entries. Returns the inserted entries without their data, in the order of `texts`. @param texts data of each
+ * entry as JSON
+ */
 export async function insertTexts(
   executor: Executor,
   { appId, id }: SourceKey,
@@ -89,7 +94,7 @@ export async function insertTexts(
 ): Promise<Omit<StoredEntry, "data">[]> {
   const insertedEntries: Omit<StoredEntry, "data">[] = [];
   for (const batch of splitIntoBatches(texts, (text) => text.length)) {
-    // RETURNING returns rows in the order of insertion, so their ids rise in the order of the texts.
+    // IDs are assigned in the order of the texts, so sorting by ID restores this order.
     const insertedRows = await rows<Omit<StoredEntry, "data">>(executor, INSERT_ENTRIES, [appId, id, batch]);
     insertedEntries.push(...insertedRows.sort((a, b) => a.id - b.id));
   }
@@ -106,13 +111,16 @@ export async function lockEntries(
   return new Map(lockedRows.map((entry) => [entry.id, entry]));
 }
 
-/** Returns the data of locked entries. Call it in batches, because many entries may not fit into memory. */
+/**
+ * Returns locked entries with their data. Call it for one batch at a time, because the data of many entries may not fit
+ * into memory.
+ */
 export async function dataOf(
   executor: Executor,
   { appId }: SourceKey,
   entries: readonly LockedEntry[],
 ): Promise<StoredEntry[]> {
-  const dataRows = await rows<{ id: number; data: StoredEntry["data"] }>(executor, DATA, [
+  const dataRows = await rows<{ id: number; data: StoredEntry["data"] }>(executor, SELECT_DATA, [
     appId,
     entries.map(({ id }) => id),
   ]);
@@ -120,7 +128,10 @@ export async function dataOf(
   return entries.map((entry) => ({ ...entry, data: byId.get(entry.id)! }));
 }
 
-/** Returns each entry's new `updatedAt`. */
+/**
+ * Replaces the data of entries. Returns the new `updatedAt` of each entry by its ID. @param changes new data of each
+ * entry as JSON
+ */
 export async function updateTexts(
   executor: Executor,
   { appId, id }: SourceKey,
@@ -143,27 +154,28 @@ export async function removeEntries(
   await rows(executor, DELETE_ENTRIES, [appId, id, ids]);
 }
 
-/** Entries that one statement has removed. */
+/** Number, bytes and earlier states of entries that were removed. */
 export interface DeletedEntries {
   count: number;
   bytes: number;
-  /** Earlier states of the removed entries as JSON; null if they exceed `room`. */
+  /** Earlier state of each removed entry as JSON; null if the states exceed `maxImages`. */
   images: string[] | null;
 }
 
-interface RemovedPart extends DeletedEntries {
+interface RemovedBatch extends DeletedEntries {
   last: number | null;
 }
 
 /**
- * Removes all entries except those in `kept` and those that the transaction has written.
- * @param room maximum number and bytes of removed entries whose states are returned
+ * Removes all entries of the data source, except those with an ID in `keptIds` and those that this transaction has
+ * written.
+ * @param maxImages maximum number and bytes of the removed entries whose earlier states are returned
  */
 export async function removeEntriesExcept(
   executor: Executor,
   { appId, id }: SourceKey,
-  stored: readonly number[],
-  room: { entries: number; bytes: number },
+  keptIds: readonly number[],
+  maxImages: { entries: number; bytes: number },
 ): Promise<DeletedEntries> {
   const newestEntryId = await newestId(executor, { appId, id });
   const total: DeletedEntries = { count: 0, bytes: 0, images: [] };
@@ -174,11 +186,11 @@ export async function removeEntriesExcept(
       id,
       after,
       newestEntryId,
-      stored,
-      room.entries - total.count,
-      room.bytes - total.bytes,
+      keptIds,
+      maxImages.entries - total.count,
+      maxImages.bytes - total.bytes,
     ];
-    const [part]: RemovedPart[] = await rows(executor, REMOVE_OTHERS, values);
+    const [part]: RemovedBatch[] = await rows(executor, REMOVE_OTHERS, values);
     total.count += part!.count;
     total.bytes += part!.bytes;
     if (total.images && part!.images) total.images.push(...part!.images);
@@ -188,13 +200,16 @@ export async function removeEntriesExcept(
   return total;
 }
 
-/** Returns the newest ID of the data source's entries; 0 if there are none. */
+/** Returns the highest ID of the data source's entries; 0 if it has no entries. */
 export async function newestId(executor: Executor, { appId, id }: SourceKey): Promise<number> {
   const sql = "SELECT coalesce(max(id), 0) AS id FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2";
   return (await rows<{ id: number }>(executor, sql, [appId, id]))[0]!.id;
 }
 
-/** Returns the IDs above `after` that the transaction has inserted; null if they are more than `max`. */
+/**
+ * Returns the IDs of entries that this transaction has inserted with an ID above `after`; null if there are more than
+ * `max`.
+ */
 export async function insertedIds(
   executor: Executor,
   { appId, id }: SourceKey,

@@ -1,4 +1,7 @@
-/** Watches the user entries of subscribers, because a change of such an entry may change what the user can see. */
+/**
+ * Watches the entries of users who are subscribed to changes. Access rules depend on the user's entry, so a change of
+ * this entry may change what the user can see.
+ */
 import type { Logger } from "pino";
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -14,13 +17,14 @@ const CHANGED_SINCE = `
 const SELECT_NEWEST_CHANGE =
   "SELECT coalesce(max(id), 0) AS id FROM data_source_change WHERE app_id = $1 AND data_source_id = $2";
 
-/** Subscribers whose users are entries of one data source. */
+/** Subscribers whose user is an entry of this data source. */
 interface WatchedSource<Follower> {
+  /** ID of the user's entry by subscriber. */
   followers: Map<Follower, number>;
-  /** Number of the last change that was read; null before the first read. */
+  /** ID of the last change that was read; null before the first read. */
   position: number | null;
-  /** Serializes reads. */
-  order: Promise<void>;
+  /** Resolves when the reads that are queued so far have finished. Each new read is chained to it. */
+  pendingReads: Promise<void>;
 }
 
 /** @param onChanged receives the subscribers whose user's entry may have changed */
@@ -31,7 +35,7 @@ export function createEntryUserWatch<Follower>(options: {
   onChanged: (followers: Follower[]) => void;
 }) {
   const { db, notifications, log, onChanged } = options;
-  /** By `appId:dataSourceId`. */
+  /** Keys are `appId:dataSourceId`. */
   const watchedSources = new Map<string, WatchedSource<Follower>>();
   const keys = new Map<Follower, string>();
 
@@ -52,11 +56,15 @@ export function createEntryUserWatch<Follower>(options: {
   }
 
   function readInOrder(key: string, watched: WatchedSource<Follower>): void {
-    watched.order = watched.order
+    watched.pendingReads = watched.pendingReads
       .then(() => readChanges(key, watched))
       .catch((error: unknown) => {
-        log.warn({ err: error }, "changes of app users could not be read");
-        // If the change cannot be read, all subscribers are checked, because a missed change would be worse.
+        log.warn(
+          { err: error },
+          "reading changes of the entries of app users failed; all affected subscribers are checked",
+        );
+        // After a failed read, all subscribers of the data source are checked. Otherwise a user who lost rights could
+        // still receive changes.
         onChanged([...watched.followers.keys()]);
       });
   }
@@ -76,7 +84,7 @@ export function createEntryUserWatch<Follower>(options: {
   }
 
   return {
-    /** Sets the user whose entry the subscriber depends on; null for none. */
+    /** Sets the signed-in user of a subscriber; null if no user is signed in. */
     set(follower: Follower, appId: number, user: UserEntry | null): void {
       removeFollower(follower);
       if (!user) return;
@@ -84,7 +92,7 @@ export function createEntryUserWatch<Follower>(options: {
       const of = watchedSources.get(key) ?? {
         followers: new Map<Follower, number>(),
         position: null,
-        order: Promise.resolve(),
+        pendingReads: Promise.resolve(),
       };
       watchedSources.set(key, of);
       of.followers.set(follower, user.id);

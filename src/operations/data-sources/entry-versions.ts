@@ -1,6 +1,6 @@
 /**
- * Snapshots of all entries of a data source, which are taken before large changes and can be restored. The entries never leave the
- * database.
+ * Takes snapshots of all entries of a data source before large changes, and restores them. SQL copies the entries, so
+ * that they are never in this process's memory.
  */
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -15,7 +15,7 @@ import { newestId, removeEntriesExcept } from "./entry-statements.js";
 export interface EntryVersion {
   id: number;
   dataSourceId: number;
-  /** Operation before which the snapshot was taken: import, commit, delete or restore. */
+  /** Operation before which the snapshot was taken: "import", "append", "commit", "delete" or "restore". */
   operation: string;
   userId: number | null;
   columns: string[];
@@ -24,8 +24,9 @@ export interface EntryVersion {
   createdAt: string;
 }
 
-/** Number of entries that one statement reads, and approximate bytes of a part. */
+/** Maximum number of entries that one statement copies into a snapshot. */
 const READ_ROWS = 2_000;
+/** Approximate bytes of a part. A snapshot consists of parts, so that no row of the database gets too large. */
 const PART_BYTES = 4 * 1024 * 1024;
 
 const INSERT_VERSION = `
@@ -33,8 +34,9 @@ const INSERT_VERSION = `
   VALUES ($1, $2, $3, $4, $5, 0, 0) RETURNING id`;
 
 /**
- * Inserts a part of a snapshot. $1 is the app, $2 the data source, $3 and $4 the range of IDs, $5 the version, $6 the number of the first
- * part. Excludes rows that the transaction itself has written. The text of an entry stays unchanged, because the column is json, not jsonb.
+ * Copies the next READ_ROWS entries into parts of a snapshot. $1 is the app, $2 the data source, $3 and $4 the range of
+ * IDs, $5 the version, $6 the number of the first part. Leaves out entries that this transaction has written. The
+ * column `data` is json, not jsonb, so the text of an entry stays unchanged.
  */
 const INSERT_VERSION_PART = `
   WITH next AS (
@@ -55,8 +57,8 @@ const DELETE_EMPTY_VERSION = "DELETE FROM data_source_version WHERE app_id = $1 
 const SET_VERSION_COUNTS = "UPDATE data_source_version SET entries = $3, bytes = $4 WHERE app_id = $1 AND id = $2";
 
 /**
- * Deletes old snapshots. $1 is the app, $2 the data source, $3 the number of snapshots to keep, $4 the maximum bytes of the app's snapshots
- * (0: unlimited). The newest always stays.
+ * Deletes old snapshots. $1 is the app, $2 the data source, $3 the number of snapshots to keep, $4 the maximum bytes of
+ * the app's snapshots (0: unlimited). The newest snapshot of the app always stays.
  */
 const DELETE_OLD_VERSIONS = `
   DELETE FROM data_source_version WHERE app_id = $1 AND id IN (
@@ -66,14 +68,14 @@ const DELETE_OLD_VERSIONS = `
         FROM data_source_version WHERE app_id = $1) AS sized
      WHERE age > 1 AND ((data_source_id = $2 AND place > $3) OR ($4::float8 > 0 AND total > $4::float8)))`;
 
-const LIST = `
+const LIST_VERSIONS = `
   SELECT id, data_source_id AS "dataSourceId", operation, user_id AS "userId", columns, entries, bytes,
          created_at AS "createdAt"
     FROM data_source_version WHERE app_id = $1 AND data_source_id = $2 ORDER BY id DESC LIMIT ${DATA_SOURCE_VERSIONS_KEPT}`;
 
 /**
- * Restores a part of a snapshot. $1 is the app, $2 the data source, $3 the version, $4 the part, $5 the number of entries up to which IDs
- * are returned.
+ * Restores a part of a snapshot. $1 is the app, $2 the data source, $3 the version, $4 the part, $5 the maximum number
+ * of IDs to return; for more entries `ids` is null.
  */
 const RESTORE_PART = `
   WITH made AS (
@@ -127,21 +129,25 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
   }
 
   return {
-    /** Takes a snapshot of the entries as they were before the transaction. Does nothing if there are none. */
+    /**
+     * Takes a snapshot of the entries as they were before this transaction, and deletes old snapshots. An empty data
+     * source gets no snapshot.
+     */
     async snapshot(change: EntryChange, writer: EntryWriter, operation: string): Promise<void> {
       await storeVersion(change, writer, operation);
       await deleteOldVersions(change);
     },
 
-    /** Lists snapshots, the newest first. */
+    /** Lists the snapshots of a data source, the newest first. */
     async list({ appId, id }: StoredDataSource): Promise<EntryVersion[]> {
-      const versionRows = await rows<EntryVersion & { createdAt: Date }>(db, LIST, [appId, id]);
+      const versionRows = await rows<EntryVersion & { createdAt: Date }>(db, LIST_VERSIONS, [appId, id]);
       return versionRows.map((version) => ({ ...version, createdAt: version.createdAt.toISOString() }));
     },
 
     /**
-     * Restores the entries with their IDs, after a snapshot of the current entries.
-     * @throws VERSION_NOT_FOUND, RESOURCE_CHANGED if the data source was changed
+     * Replaces all entries by those of a snapshot, with their IDs. Takes a snapshot of the current entries before.
+     * Returns the number of restored entries.
+     * @throws VERSION_NOT_FOUND, RESOURCE_CHANGED if the data source does not have the expected version
      */
     async restore(
       changes: EntryChanges,
@@ -152,7 +158,7 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
     ): Promise<number> {
       return changes.commit(source, writer, async (change) => {
         const { executor } = change;
-        // The lock is needed because two concurrent restores would insert the same IDs.
+        // Two concurrent restores would insert the same IDs, so the second one waits for this lock.
         await lockWholeSource(executor, source.appId, source.id);
         const parts = await rows<{ part: number }>(
           executor,
@@ -164,15 +170,15 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
         await checkSource(executor, source.appId, source.id, precondition);
         change.operation = "restore";
         await storeVersion(change, writer, "restore");
-        change.addGone(await removeEntriesExcept(executor, source, [], change.room));
+        change.addRemovedBatch(await removeEntriesExcept(executor, source, [], change.remainingCapacity));
         for (const { part } of parts) {
-          const values = [source.appId, source.id, versionId, part, change.room.entries];
+          const values = [source.appId, source.id, versionId, part, change.remainingCapacity.entries];
           const [made] = await rows<StoredPart>(executor, RESTORE_PART, values);
-          change.addMade(made!.ids, made!);
+          change.addInsertedBatch(made!.ids, made!);
         }
         await deleteOldVersions(change);
-        // The data source comes last, because an update of an entry also locks the entry before the data source. The other order would
-        // deadlock.
+        // The data source's row is locked last, because an update of an entry also locks the entry first and the data
+        // source second. The opposite order would deadlock.
         await lockSource(executor, source.appId, source.id, precondition);
         return change.counts.inserted;
       });

@@ -1,4 +1,4 @@
-/** Inserts, changes and removes single entries (contract, packages: Data sources). */
+/** Inserts, changes and removes single entries. */
 import { ActionError } from "../../errors.js";
 import { meetsTests } from "../../rules/caller-rules.js";
 import { accessDenied, mayNameById } from "../../rules/entries/entry-access.js";
@@ -15,16 +15,16 @@ import { dataOf, insertTexts, type LockedEntry, lockEntries, removeEntries, upda
 
 export type EntryWrites = ReturnType<typeof createEntryWrites>;
 
-/** The entry to change, and the versions on which the change may be based. */
+/** The entry to change. The change is rejected if the entry no longer has one of the expected versions. */
 export interface EntryTarget {
   id: number;
   precondition?: ExpectedTags;
 }
 
 /**
- * Returns what the writer may see of the entry: all readable columns if the rules let the writer read it, otherwise only the written
- * columns.
- * @param written columns that the caller passed
+ * Returns the entry for the response to a write. It contains all columns that the writer can read. If the writer cannot
+ * read the entry, it contains only the written columns.
+ * @param written columns that the request contains
  */
 export function viewFor(
   rights: Rights,
@@ -32,7 +32,7 @@ export function viewFor(
   entry: StoredEntry,
   written: readonly string[],
 ): Entry {
-  const scope = rights.scopeOfOne(source);
+  const scope = rights.scopeForId(source);
   const isReadable = scope !== null && meetsFilter(rights, source, entry.data);
   const hashedColumns = new Set(source.hashedColumns);
   const sees = isReadable ? scope.canSee : (column: string) => written.includes(column) && !hashedColumns.has(column);
@@ -47,7 +47,10 @@ function meetsFilter(rights: Rights, source: StoredDataSource, data: EntryData):
   }
 }
 
-/** @throws ENTRY_CHANGED with the current entry, as far as the caller can see it */
+/**
+ * Checks the version of an entry. @throws ENTRY_CHANGED with the current entry, or with null if the caller cannot read
+ * it
+ */
 export function requireUnchangedEntry(
   rights: Rights,
   source: StoredDataSource,
@@ -55,15 +58,15 @@ export function requireUnchangedEntry(
   precondition: ExpectedTags,
 ): void {
   if (!precondition || precondition.includes(entry.updatedAt.toISOString())) return;
-  const isVisible = rights.scopeOfOne(source) !== null && meetsFilter(rights, source, entry.data);
+  const isVisible = rights.scopeForId(source) !== null && meetsFilter(rights, source, entry.data);
   throw new ActionError("ENTRY_CHANGED", undefined, {
     entry: isVisible ? viewFor(rights, source, entry, []) : null,
   });
 }
 
 /**
- * Returns the data that replace the entry's data. Hashed columns that are missing in the new data keep their values, because no caller can
- * read and send them.
+ * Returns the data that replace the entry's data. Hashed columns that are missing in the new data keep their values,
+ * because callers cannot read these values and so cannot send them back.
  */
 export function replacementData(source: StoredDataSource, before: EntryData, input: EntryData): EntryData {
   const stored = source.hashedColumns.filter(
@@ -79,21 +82,21 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
     intake.takeRows(rights.writer.emitter, source.appId, bytes);
   }
 
-  /**
-   * Returns the locked entry if the rule for the operation allows it.
-   * @throws ENTRY_NOT_FOUND, also for an entry that is hidden from the caller
-   */
+  /** @throws ENTRY_NOT_FOUND if there is no entry */
   function requireEntry(lockedEntry: LockedEntry | undefined): LockedEntry {
     if (!lockedEntry) throw new ActionError("ENTRY_NOT_FOUND");
     return lockedEntry;
   }
 
   return {
-    /** @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID, PAYLOAD_TOO_LARGE, RATE_LIMIT_EXCEEDED, OVERLOADED */
+    /**
+     * Inserts an entry. @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID, PAYLOAD_TOO_LARGE, RATE_LIMIT_EXCEEDED,
+     * OVERLOADED
+     */
     async insert(rights: Rights, source: StoredDataSource, input: EntryData): Promise<Entry> {
       const validateEntry = createEntryValidator(source, "insert", {
         grant: rights.grant(source, "insert"),
-        trusted: rights.as.trusted,
+        trusted: rights.caller.trusted,
         turn: hashTurn(source.appId, rights.writer.emitter),
       });
       const { data, text } = await validateEntry(input, "the entry");
@@ -112,14 +115,14 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
     },
 
     /**
-     * Merges top-level columns into the entry.
+     * Sets the columns in `input`. Other columns keep their values.
      * @throws as `insert`; ENTRY_NOT_FOUND, ENTRY_CHANGED
      */
     async update(rights: Rights, source: StoredDataSource, target: EntryTarget, input: EntryData): Promise<Entry> {
       const grant = rights.grant(source, "update");
       const validateEntry = createEntryValidator(source, "update", {
         grant,
-        trusted: rights.as.trusted,
+        trusted: rights.caller.trusted,
         turn: hashTurn(source.appId, rights.writer.emitter),
       });
       const { data: written } = await validateEntry(input, "the entry");
@@ -143,7 +146,9 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
       );
     },
 
-    /** @throws DATA_SOURCE_ACCESS_DENIED, ENTRY_NOT_FOUND, ENTRY_CHANGED */
+    /**
+     * Removes an entry, and returns its last state. @throws DATA_SOURCE_ACCESS_DENIED, ENTRY_NOT_FOUND, ENTRY_CHANGED
+     */
     async remove(rights: Rights, source: StoredDataSource, target: EntryTarget): Promise<Entry> {
       const grant = rights.grant(source, "delete");
       if (!mayNameById(grant)) throw accessDenied();

@@ -1,8 +1,8 @@
-/** Types of an entry, and the columns that a caller can see of it. */
+/** TypeScript types of an entry, and functions that remove the columns that a caller cannot see. */
 import type { EntryScope } from "../../rules/entry-query/options.js";
 import type { JsonText } from "../../rules/json-text.js";
 
-/** An entry (contract, packages). Times are ISO 8601. */
+/** An entry as it is returned to callers. Times are ISO 8601. */
 export interface Entry {
   id: number;
   dataSourceId: number;
@@ -12,7 +12,7 @@ export interface Entry {
   updatedAt: string;
 }
 
-/** An entry inside this process during a write, with hidden columns. */
+/** An entry as it is stored, with all columns. */
 export interface StoredEntry {
   id: number;
   data: Record<string, unknown>;
@@ -21,7 +21,7 @@ export interface StoredEntry {
   updatedAt: Date;
 }
 
-/** Returns the data without hidden columns. */
+/** Returns the data without the columns that the caller cannot see. */
 export function visibleColumns(
   data: Record<string, unknown>,
   canSee: (column: string) => boolean,
@@ -29,6 +29,7 @@ export function visibleColumns(
   return Object.fromEntries(Object.entries(data).filter(([column]) => canSee(column)));
 }
 
+/** Converts a stored entry to the form that is returned to callers. */
 export function entryView(entry: StoredEntry, dataSourceId: number, canSee: EntryScope["canSee"]): Entry {
   const { id, order, createdAt, updatedAt } = entry;
   const entryTimes = { createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() };

@@ -1,4 +1,7 @@
-/** Builds the messages that a data source's hooks send about written entries, and stores them in the transaction of the write. */
+/**
+ * Builds the e-mails and text messages that a data source's hooks send when entries are written. Stores them in the
+ * transaction of the write.
+ */
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, QUERY_TIMEOUT_MS } from "../../limits.js";
@@ -13,30 +16,42 @@ import type { StoredDataSource } from "./data-source-rows.js";
 import { visibleColumns } from "./entry.js";
 import { entriesOf } from "./entry-rows.js";
 
-/** Maximum number of messages for one request of the app itself, and for one of a page, whose visitors choose the addresses. */
+/** Maximum number of messages that the hooks of one request send, if the caller is not a page. */
 const MESSAGES_MAX = BULK_ENTRIES;
+/**
+ * Maximum number of messages that the hooks of one request of a page send. It is low, because visitors can choose the
+ * recipients.
+ */
 const MESSAGES_OF_PAGES = 5;
+/** Maximum JSON bytes of the messages that the hooks of one request send. */
 const MESSAGES_MAX_BYTES = 8 * 1024 * 1024;
 
-/** Entry that a message is about. */
+/** The written entry that caused a message. */
 export interface HookedEntry {
   appId: number;
   dataSourceId: number;
   dataSourceEntryId: number;
 }
 
+/** "queued" if the service sends the message; "kept" if it only stores the message. */
 type Status = "kept" | "queued";
 
-/** Sends the messages of hooks. */
+/** Stores and sends the messages of hooks. */
 export interface MessageOutlet {
-  /** Counts messages. @throws ActionError RATE_LIMIT_EXCEEDED if the app, or its visitors, have sent too many */
-  count(appId: number, emitter: Emitter): Promise<void>;
-  /** Returns the status of messages of that kind. @throws ActionError SETTINGS_INVALID if the app's settings for this kind are unusable */
+  /**
+   * Counts a request that sends messages. @throws ActionError RATE_LIMIT_EXCEEDED after too many such requests of the
+   * app or its visitors
+   */
+  countRequest(appId: number, emitter: Emitter): Promise<void>;
+  /**
+   * Returns the status with which messages of this kind are stored. @throws ActionError SETTINGS_INVALID if the app's
+   * settings for e-mail or text messages are invalid
+   */
   statusFor(appId: number, kind: SendingHook["type"]): Promise<Status>;
-  /** Stores a message with the log event `email.dataSourceHook` or `sms.dataSourceHook`. */
+  /** Stores a message, with the log event `email.dataSourceHook` or `sms.dataSourceHook`. */
   accept(executor: Executor, emitter: Emitter, entry: HookedEntry, message: Email | Sms, status: Status): Promise<void>;
-  /** Records in this log event why no message was sent. */
-  refuse(
+  /** Stores the same log event for a message that is not sent. @param fault reason why it is not sent */
+  logRefusal(
     executor: Executor,
     emitter: Emitter,
     entry: HookedEntry,
@@ -45,19 +60,20 @@ export interface MessageOutlet {
   ): Promise<void>;
 }
 
-interface WantedMessage {
+interface PendingMessage {
   hook: SendingHook;
   entryId: number;
-  made: { message: Email | Sms; status: Status } | { fault: string };
+  result: { message: Email | Sms; status: Status } | { fault: string };
 }
 
-/** Status of messages by kind, or the reason why they cannot be sent. */
+/** For each kind of message, the status with which messages are stored, or the reason why they cannot be sent. */
 type HookStatuses = ReadonlyMap<SendingHook["type"], Status | ActionError>;
 
-/** Messages of the hooks of one transaction. */
+/** Collects the messages of the hooks of one transaction. */
 export interface HookMessages {
+  /** Builds the messages for one written entry. */
   add(verb: HookVerb, entryId: number, data: EntryData): void;
-  /** Stores the messages. */
+  /** Stores the messages of all entries that match the `where` of their hook. */
   store(executor: Executor): Promise<void>;
 }
 
@@ -67,8 +83,8 @@ export type HookMessenger = ReturnType<typeof createHookMessenger>;
 
 export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet; intake: IntakeLimiter }) {
   /**
-   * Reads the statuses before the transaction starts, because within it the read would need a second connection. An invalid setting does
-   * not prevent the write.
+   * Reads the statuses before the transaction starts. A read during the transaction would need a second database
+   * connection. Invalid settings do not prevent the write: the error is returned and logged with the message.
    */
   async function statusesFor(appId: number, hooks: readonly SendingHook[]): Promise<HookStatuses> {
     const statusByType = new Map<SendingHook["type"], Status | ActionError>();
@@ -83,7 +99,11 @@ export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet;
     return statusByType;
   }
 
-  function makeMessage(hook: SendingHook, data: EntryData, status: Status | ActionError): WantedMessage["made"] | null {
+  function makeMessage(
+    hook: SendingHook,
+    data: EntryData,
+    status: Status | ActionError,
+  ): PendingMessage["result"] | null {
     try {
       const message = hookMessage(hook, data);
       if (message === null) return null;
@@ -99,12 +119,12 @@ export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet;
     { hooks, statuses, emitter }: { hooks: readonly SendingHook[]; statuses: HookStatuses; emitter: Emitter },
   ): HookMessages {
     const messagesMax = isVisitor(emitter) ? MESSAGES_OF_PAGES : MESSAGES_MAX;
-    const wantedMessages: WantedMessage[] = [];
+    const wantedMessages: PendingMessage[] = [];
     let bytes = 0;
 
     /** Returns the messages to send: for each hook, the written entries that match its `where` in their current state. */
-    async function chooseMessages(executor: Executor): Promise<WantedMessage[]> {
-      const messages: WantedMessage[] = [];
+    async function chooseMessages(executor: Executor): Promise<PendingMessage[]> {
+      const messages: PendingMessage[] = [];
       for (const hook of hooks) {
         const hookMessages = wantedMessages.filter((message) => message.hook === hook);
         if (hookMessages.length === 0) continue;
@@ -136,10 +156,12 @@ export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet;
           if (!hook.runOn.includes(verb)) continue;
           const hookMessage = makeMessage(hook, visibleData, statuses.get(hook.type)!);
           if (!hookMessage) continue;
-          wantedMessages.push({ hook, entryId, made: hookMessage });
+          wantedMessages.push({ hook, entryId, result: hookMessage });
           bytes += JSON.stringify(hookMessage).length;
           if (bytes > MESSAGES_MAX_BYTES) {
-            const message = `the hooks of one request may send ${MESSAGES_MAX_BYTES} bytes; write fewer entries at once`;
+            const message =
+              `the messages of the data source's hooks exceed ${MESSAGES_MAX_BYTES} bytes, ` +
+              "the maximum for one request; write fewer entries in one request";
             throw new ActionError("REQUEST_INVALID", message);
           }
         }
@@ -147,14 +169,16 @@ export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet;
       async store(executor) {
         const messages = await chooseMessages(executor);
         if (messages.length > messagesMax) {
-          const message = `the hooks of one request may send ${messagesMax} messages; write fewer entries at once`;
+          const message =
+            `the data source's hooks would send ${messages.length} messages, ` +
+            `but one request can send at most ${messagesMax}; write fewer entries in one request`;
           throw new ActionError("REQUEST_INVALID", message);
         }
         if (messages.length > 0) intake.takeRows(emitter, source.appId, bytes, 2 * messages.length);
-        for (const { hook, entryId, made: message } of messages) {
+        for (const { hook, entryId, result: message } of messages) {
           const entry = { appId: source.appId, dataSourceId: source.id, dataSourceEntryId: entryId };
           if ("message" in message) await outlet.accept(executor, emitter, entry, message.message, message.status);
-          else await outlet.refuse(executor, emitter, entry, hook.type, message.fault);
+          else await outlet.logRefusal(executor, emitter, entry, hook.type, message.fault);
         }
       },
     };
@@ -162,8 +186,8 @@ export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet;
 
   return {
     /**
-     * Returns the collector of messages for one request, which counts as a sending request if any hook of its verbs
-     * sends.
+     * Returns the collector of messages for one request. If a hook of these operations sends messages, the request
+     * counts toward the rate limit of messages.
      * @throws RATE_LIMIT_EXCEEDED
      */
     async createCollector(
@@ -175,7 +199,7 @@ export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet;
         .filter(isSendingHook)
         .filter(({ runOn }) => runOn.some((verb) => verbs.includes(verb)));
       if (hooks.length === 0) return NO_MESSAGES;
-      await outlet.count(source.appId, emitter);
+      await outlet.countRequest(source.appId, emitter);
       return gatherMessages(source, { hooks, statuses: await statusesFor(source.appId, hooks), emitter });
     },
   };

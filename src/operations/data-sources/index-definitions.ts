@@ -1,4 +1,7 @@
-/** Validates index definitions of editors and builds their SQL, with the expressions that queries use. Executes nothing. */
+/**
+ * Validates index definitions of editors and builds their SQL. The SQL has the same expressions as queries on entries,
+ * so that PostgreSQL uses the index. Executes nothing.
+ */
 import { createHash } from "node:crypto";
 import pg from "pg";
 import { isObject } from "../../rules/described.js";
@@ -16,15 +19,18 @@ import { refuseField } from "../../rules/fields.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { DataSourceKey } from "./entry-rows.js";
 
-/** Requested index: the path of one column or of several. With `unique`, no two entries have the same values in these columns. */
+/**
+ * Definition of an index: the path of one column, or the paths of several columns. With `unique`, no two entries can
+ * have the same values in these columns.
+ */
 export type IndexDefinition = string | readonly string[] | { columns: readonly string[]; unique: boolean };
 
 export const INDEXES_PER_DATA_SOURCE = 5;
 const COLUMNS_MAX = 3;
-const WISH_SHAPE = flatShape(["columns", "unique"]);
+const INDEX_SHAPE = flatShape(["columns", "unique"]);
 
-/** Builds SQL of index definitions with literal values, because such statements cannot have parameters. */
-class Definition extends Statement {
+/** Builds SQL with literal values, because CREATE INDEX cannot have parameters. */
+class LiteralStatement extends Statement {
   override bind(value: unknown, type: string): string {
     return `${pg.escapeLiteral(String(value))}::${type}`;
   }
@@ -32,6 +38,7 @@ class Definition extends Statement {
 
 const ENTRY: Source = { doc: "doc", entry: null, sees: () => true };
 
+/** Returns the column paths of an index. */
 export const columnsOf = (definition: IndexDefinition): readonly string[] => {
   if (typeof definition === "string") return [definition];
   return "columns" in definition ? definition.columns : definition;
@@ -42,18 +49,19 @@ export const isUniqueIndex = (definition: IndexDefinition): boolean =>
 
 function pathOf(column: unknown, place: string): Path & { own: null } {
   const path = parsePath(column, place, { entry: "" });
-  if (path.own !== null) refuseField(place, "a column; the entry's own fields need no index", column);
+  if (path.own !== null)
+    refuseField(place, "the path of a column in the entry's data; fields such as id need no index", column);
   return path;
 }
 
-/** Returns the top-level columns of the index. */
+/** Returns the top-level column of each path of the index. */
 export const topColumnsOf = (definition: IndexDefinition): string[] =>
   columnsOf(definition).map((column) => pathOf(column, "indexes").segments[0]!);
 
-function checkWish(definition: unknown, place: string): IndexDefinition {
+function checkIndex(definition: unknown, place: string): IndexDefinition {
   const isNamed = isObject(definition);
   if (isNamed && !("columns" in definition))
-    refuseField(place, "a column, a list of columns or {columns, unique}", definition);
+    refuseField(place, "a column path, an array of column paths or {columns, unique}", definition);
   const input: unknown = isNamed ? definition["columns"] : definition;
   const columns: unknown[] = Array.isArray(input) ? input : [input];
   if (columns.length === 0 || columns.length > COLUMNS_MAX)
@@ -62,21 +70,28 @@ function checkWish(definition: unknown, place: string): IndexDefinition {
   if (!isNamed) return definition as IndexDefinition;
   const unique = definition["unique"] ?? false;
   if (typeof unique !== "boolean") refuseField(`${place}.unique`, "true or false", unique);
-  refuseUnknownFields(definition, WISH_SHAPE, place);
+  refuseUnknownFields(definition, INDEX_SHAPE, place);
   return { columns: columns as string[], unique };
 }
 
-/** Returns the normal form of index definitions. @throws ActionError REQUEST_INVALID that names the invalid index */
-export function checkIndexes(wishes: unknown): IndexDefinition[] {
-  if (!Array.isArray(wishes) || wishes.length > INDEXES_PER_DATA_SOURCE) {
-    refuseField("indexes", `an array of at most ${INDEXES_PER_DATA_SOURCE} columns or lists of columns`, wishes);
+/** Validates index definitions. @throws ActionError REQUEST_INVALID that names the invalid index */
+export function checkIndexes(requestedIndexes: unknown): IndexDefinition[] {
+  if (!Array.isArray(requestedIndexes) || requestedIndexes.length > INDEXES_PER_DATA_SOURCE) {
+    refuseField(
+      "indexes",
+      `an array of at most ${INDEXES_PER_DATA_SOURCE} indexes, ` +
+        "each a column path, an array of column paths or {columns, unique}",
+      requestedIndexes,
+    );
   }
-  return wishes.map((definition, index) => checkWish(definition, `indexes[${index}]`));
+  return requestedIndexes.map((definition, index) => checkIndex(definition, `indexes[${index}]`));
 }
 
 const PREFIX = "entry_ix_";
 
-/** Returns the index's name in the database, which contains no text of a caller. */
+/**
+ * Returns the name of the index in the database. The name contains a hash of the columns instead of text from a caller.
+ */
 function nameOf({ appId, id }: DataSourceKey, definition: IndexDefinition): string {
   const columns = createHash("sha256").update(JSON.stringify(columnsOf(definition)));
   return `${PREFIX}${appId}_${id}_${columns.digest("hex").slice(0, 16)}`;
@@ -84,46 +99,59 @@ function nameOf({ appId, id }: DataSourceKey, definition: IndexDefinition): stri
 
 const uniqueNameOf = (key: DataSourceKey, definition: IndexDefinition): string => `${nameOf(key, definition)}_u`;
 
-/** Returns the data source of an index or of statistics; null for other names. */
-export function keyOfName(name: string): DataSourceKey | null {
+/**
+ * Returns the data source to which an index or statistics object in the database belongs; null if the name has another
+ * form.
+ */
+export function sourceOfIndexName(name: string): DataSourceKey | null {
   const nameMatch = new RegExp(`^${PREFIX}(\\d+)_(\\d+)_`).exec(name);
   return nameMatch && { appId: Number(nameMatch[1]), id: Number(nameMatch[2]) };
 }
 
-/** Returns the columns of the unique index with that name; null if there is none. */
+/** Returns the columns of the unique index with this name in the database; null if no definition has this name. */
 export function uniqueColumns(
   key: DataSourceKey,
-  wishes: readonly IndexDefinition[],
+  requestedIndexes: readonly IndexDefinition[],
   name: string | undefined,
 ): readonly string[] | null {
-  const uniqueWish = wishes.find((definition) => isUniqueIndex(definition) && uniqueNameOf(key, definition) === name);
-  return uniqueWish ? columnsOf(uniqueWish) : null;
+  const uniqueIndex = requestedIndexes.find(
+    (definition) => isUniqueIndex(definition) && uniqueNameOf(key, definition) === name,
+  );
+  return uniqueIndex ? columnsOf(uniqueIndex) : null;
 }
 
-/** True if a unique index has that name. */
-export const isUniqueName = (name: string): boolean => name.startsWith(PREFIX) && name.endsWith("_u");
+/** True if this is the database name of a unique index on entries. */
+export const isUniqueIndexName = (name: string): boolean => name.startsWith(PREFIX) && name.endsWith("_u");
 
-/** SQL statements of one definition by the name of the database object. */
+/** SQL that creates one database object (an index or statistics), and the object's name. */
 export interface IndexStatements {
   name: string;
   create: string;
-  /** Columns of a unique index as written. */
+  /** For a unique index: the column paths as defined by the editor. */
   unique?: readonly string[];
 }
 
+/** True if this is the database name of a statistics object. */
 export const isStatistics = (name: string): boolean => /_s\d$/.test(name);
 
-/** True if the object counts as an index. Statistics and indexes of lists belong to an index that counts. */
+/**
+ * True if the object counts toward the maximum number of indexes. Statistics and the additional index for arrays do not
+ * count.
+ */
 export const isCountedIndex = (name: string): boolean => !/_(?:a|s\d)$/.test(name);
 
 /**
- * Returns an index of the values directly at the paths. If the way to the first value may contain arrays, also returns an index of the
- * entries that have some, which are searched one by one. Also returns statistics of the expressions, because the planner takes none from an
- * index of only one data source, and would guess. A unique index is separate: missing values and null are SQL's null there, which equals
- * nothing.
+ * Returns the statements that create all database objects of one index definition:
+ * - An index of the values at the paths.
+ * - If the first path can lead through arrays: an index of the entries with arrays on this path. A query checks these
+ *   entries one by one.
+ * - For a unique index: a separate unique index. In it, missing values and null are SQL's NULL, so that they can
+ *   repeat.
+ * - Statistics of the expressions. PostgreSQL's planner ignores the statistics of an index that covers only one data
+ *   source, and would guess.
  */
 export function indexStatements(key: DataSourceKey, definition: IndexDefinition): IndexStatements[] {
-  const statement = new Definition();
+  const statement = new LiteralStatement();
   const paths = columnsOf(definition).map((column) => pathOf(column, "indexes"));
   const [name, first] = [nameOf(key, definition), paths[0]!.segments];
   const whereClause = `WHERE app_id = ${Number(key.appId)} AND data_source_id = ${Number(key.id)}`;

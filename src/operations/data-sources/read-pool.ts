@@ -1,6 +1,7 @@
 /**
- * Connections for the queries of callers. They are few and read-only; each statement has five seconds, and limited memory and temporary
- * files. One app cannot use all of them.
+ * Database connections for the queries of callers on entries. There are few connections, and they are read-only. Each
+ * statement has a time limit of five seconds, and limits of memory and temporary files. One app cannot use all
+ * connections.
  */
 import pg from "pg";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
@@ -9,40 +10,60 @@ import { OVERLOADED_RETRY_SECONDS, QUERY_TIMEOUT_MS } from "../../limits.js";
 import { createPool } from "../../postgres.js";
 
 export const READ_CONNECTIONS = 6;
-/** Maximum number of connections that the first busy app gets. A second app then gets two, and a third still gets one. */
+/**
+ * Maximum number of connections that one app can use. If one app uses three, a second app gets two, and a third app
+ * gets one.
+ */
 const CONNECTIONS_PER_APP = 3;
+/** Maximum number of an app's queries that wait for a connection. */
 const WAITING_PER_APP = 200;
-/** Maximum length of a statement, because the planner ignores the timeout and uses up to 2.5 KB per character. */
+/**
+ * Maximum length of an SQL statement. PostgreSQL's planner ignores the statement timeout, and uses up to 2.5 KB of
+ * memory per character.
+ */
 const STATEMENT_MAX_CHARACTERS = 100_000;
 
 /**
- * Returns settings of the connection. JIT would compile for longer than these queries run, and a parallel plan would use cores that others
- * need.
+ * Returns SQL that sets up a connection. JIT compilation would take longer than these queries. Parallel plans would use
+ * cores that other queries need.
  */
 const sessionSettings = (timeoutMs: number) => `
   SET default_transaction_read_only = on; SET statement_timeout = ${timeoutMs}; SET work_mem = '8MB'; SET hash_mem_multiplier = 1;
   SET max_parallel_workers_per_gather = 0; SET jit = off; SET timezone = 'UTC'; SET extra_float_digits = 1`;
-/* Limits temporary files. Only superusers can set this; for other users the time limit also limits the files. */
+/*
+ * Limits the size of temporary files. Only superusers can set this limit. For other users, only the time limit bounds
+ * the files.
+ */
 const TEMP_FILES = "SET temp_file_limit = '1GB'";
 
 /**
- * Runs one statement for an app, in its turn. A named statement is planned once per connection.
+ * Runs one SQL statement for an app. Apps take turns if all connections are in use. @param name name under which each
+ * connection prepares the statement once
  * @throws ActionError REQUEST_INVALID if the query is too expensive, OVERLOADED
  */
 export type ReadRows = <Row>(appId: number, sql: string, values: readonly unknown[], name?: string) => Promise<Row[]>;
 
-const TOO_LONG = `the query took longer than ${QUERY_TIMEOUT_MS / 1000} s: name fewer entries in where, or a column with an index`;
+const TOO_LONG =
+  `the query took longer than ${QUERY_TIMEOUT_MS / 1000} s; ` +
+  'select fewer entries in "where", or add an index on its columns';
 
-/** Returns the error for the caller if its query caused the database's error; undefined otherwise. */
-function refusalOf({ code = "" }: Partial<pg.DatabaseError>): string | undefined {
+/** Returns the message for the caller if the caller's query caused the database's error; undefined for other errors. */
+function refusalMessage({ code = "" }: Partial<pg.DatabaseError>): string | undefined {
   if (code === "57014") return TOO_LONG;
-  if (code === "22012") return "the query gathers more than 8 MB in $push or in one document";
-  if (code === "2201B") return "a regular expression is too complex";
-  if (code === "53400" || code === "53200") return "the query sorts or groups too much data";
-  return /^(22|54)/.test(code) ? "the query contains a value that cannot be computed" : undefined;
+  if (code === "22012")
+    return "the aggregate collects more than 8 MB in $push or in one result; select fewer entries or columns";
+  if (code === "2201B") return "a regular expression in the query is too complex; simplify it";
+  if (code === "53400" || code === "53200")
+    return 'the query sorts or groups too much data; select fewer entries in "where"';
+  return /^(22|54)/.test(code)
+    ? "the database cannot evaluate a value in the query, for example a number that is too large"
+    : undefined;
 }
 
-/** Runs the statements of one query with one common time limit. */
+/**
+ * Wraps `read` for one query that needs several SQL statements. A statement that would start later than
+ * QUERY_TIMEOUT_MS after the first is rejected. A statement that has started keeps its own time limit.
+ */
 export function limitReadTime(read: ReadRows, now: () => number = performance.now.bind(performance)): ReadRows {
   const deadline = now() + QUERY_TIMEOUT_MS;
   return async (appId, text, values, name) => {
@@ -60,7 +81,7 @@ export function createReadPool(url: string, timeoutMs = QUERY_TIMEOUT_MS) {
     // PostgreSQL rejects this unless the database's user is a superuser.
     await client.query(TEMP_FILES).catch(() => undefined);
   });
-  const line = new FairSemaphore(READ_CONNECTIONS, CONNECTIONS_PER_APP, "halved");
+  const connectionSlots = new FairSemaphore(READ_CONNECTIONS, CONNECTIONS_PER_APP, "halved");
   const waitingByApp = new Map<number, number>();
 
   async function enterPool(appId: number): Promise<() => void> {
@@ -68,7 +89,7 @@ export function createReadPool(url: string, timeoutMs = QUERY_TIMEOUT_MS) {
     if (waitingBefore >= WAITING_PER_APP)
       throw new ActionError("OVERLOADED", undefined, { retryAfter: OVERLOADED_RETRY_SECONDS });
     waitingByApp.set(appId, waitingBefore + 1);
-    return line.enter(appId).finally(() => {
+    return connectionSlots.enter(appId).finally(() => {
       const waitingLeft = waitingByApp.get(appId)! - 1;
       if (waitingLeft === 0) waitingByApp.delete(appId);
       else waitingByApp.set(appId, waitingLeft);
@@ -82,7 +103,7 @@ export function createReadPool(url: string, timeoutMs = QUERY_TIMEOUT_MS) {
     name?: string,
   ): Promise<Row[]> => {
     if (text.length > STATEMENT_MAX_CHARACTERS) {
-      throw new ActionError("REQUEST_INVALID", "the query is too large: use fewer paths and conditions");
+      throw new ActionError("REQUEST_INVALID", "the query is too large; use fewer paths and conditions");
     }
     const leavePool = await enterPool(appId);
     try {
@@ -93,14 +114,15 @@ export function createReadPool(url: string, timeoutMs = QUERY_TIMEOUT_MS) {
         isLost = false;
         return rows as Row[];
       } catch (error) {
-        // The connection is replaced only after an error that the query did not cause.
+        // The connection is closed after an error that may have broken it. After an error that the query caused, it is
+        // used again.
         isLost = !(error instanceof pg.DatabaseError) || error.severity !== "ERROR";
         throw error;
       } finally {
         client.release(isLost);
       }
     } catch (error) {
-      const refusal = refusalOf(error as Partial<pg.DatabaseError>);
+      const refusal = refusalMessage(error as Partial<pg.DatabaseError>);
       throw refusal === undefined ? error : new ActionError("REQUEST_INVALID", refusal);
     } finally {
       leavePool();

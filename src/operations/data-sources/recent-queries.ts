@@ -1,6 +1,7 @@
 /**
- * Remembers the shapes of queries that this process has answered recently: their number, duration and index, by data source. Held in
- * memory, limited in number, without values.
+ * Remembers the shapes of recent queries of each data source: how often they ran, how long they took, and which index
+ * serves them. A shape is a query without its values. The shapes are only in this process's memory, and their number is
+ * limited.
  */
 import {
   type CheckedShape,
@@ -12,7 +13,9 @@ import {
 import type { StoredDataSource } from "./data-source-rows.js";
 import { columnsOf } from "./index-definitions.js";
 
+/** Maximum number of data sources whose queries are remembered. */
 const SOURCES_MAX = 200;
+/** Maximum number of query shapes of one data source. */
 const SHAPES_MAX = 30;
 /** Number of latest durations from which the p95 of a query shape is computed. */
 const TIMES_KEPT = 64;
@@ -23,18 +26,21 @@ export interface RecentQuery extends QueryShape {
   lastAt: string;
   /** Columns of the index that serves the query; null if none does. */
   index: readonly string[] | null;
-  /** Columns of an index that would serve the query; null if an index already does, or if none would. */
+  /** Columns of an index that would serve the query; null if an index already serves it, or if no index could. */
   suggestion: readonly string[] | null;
 }
 
-interface KeptQuery {
+interface StoredQuery {
   shape: CheckedShape;
   count: number;
   times: Float32Array;
   lastAt: number;
 }
 
-/** Returns the value of a key and moves the key to the end; removes the oldest key beyond the limit. */
+/**
+ * Returns the value of a key in a least-recently-used cache. Creates a missing value, and removes the oldest key if the
+ * cache is full.
+ */
 function newestOf<Value>(map: Map<string, Value>, key: string, max: number, makeQuery: () => Value): Value {
   const value = map.get(key) ?? makeQuery();
   map.delete(key);
@@ -43,7 +49,7 @@ function newestOf<Value>(map: Map<string, Value>, key: string, max: number, make
   return value;
 }
 
-function p95({ times, count }: KeptQuery): number {
+function p95({ times, count }: StoredQuery): number {
   const sortedTimes = times.slice(0, Math.min(count, TIMES_KEPT)).sort();
   return Math.round(sortedTimes[Math.floor(sortedTimes.length * 0.95)]! * 100) / 100;
 }
@@ -51,16 +57,16 @@ function p95({ times, count }: KeptQuery): number {
 export type RecentQueries = ReturnType<typeof createRecentQueries>;
 
 export function createRecentQueries(now: () => number = Date.now) {
-  const bySource = new Map<string, Map<string, KeptQuery>>();
+  const bySource = new Map<string, Map<string, StoredQuery>>();
   const keyOf = ({ appId, id }: Pick<StoredDataSource, "appId" | "id">) => `${appId} ${id}`;
 
   return {
-    /** Records a query that was answered or exceeded its time limit. */
+    /** Records a query that has finished or exceeded its time limit. @param ms duration in milliseconds */
     record(source: StoredDataSource, query: unknown, ms: number): void {
       const knownColumns = new Set(source.columns);
       const shape = shapeOf(query, (column) => knownColumns.has(column));
       if (shape === null) return;
-      const queryShapes = newestOf(bySource, keyOf(source), SOURCES_MAX, () => new Map<string, KeptQuery>());
+      const queryShapes = newestOf(bySource, keyOf(source), SOURCES_MAX, () => new Map<string, StoredQuery>());
       const name = JSON.stringify([shape.where, shape.order, shape.aggregate]);
       const makeQuery = () => ({ shape, count: 0, times: new Float32Array(TIMES_KEPT), lastAt: 0 });
       const stored = newestOf(queryShapes, name, SHAPES_MAX, makeQuery);
@@ -69,7 +75,10 @@ export function createRecentQueries(now: () => number = Date.now) {
       stored.lastAt = now();
     },
 
-    /** Lists query shapes, the latest first. Leaves out queries without a column, because no index could serve them. */
+    /**
+     * Lists the query shapes of a data source, the most recent first. Leaves out queries without a column in `where` or
+     * `order`, because no index could serve them.
+     */
     list(source: StoredDataSource): RecentQuery[] {
       const stored = [...(bySource.get(keyOf(source))?.values() ?? [])].reverse();
       const mayIndex = (column: string) => !source.hashedColumns.includes(column);

@@ -1,4 +1,7 @@
-/** Parses rows from a file while it arrives: CSV, a JSON array, or JSON lines. Holds one chunk at a time. */
+/**
+ * Parses the rows of a file while the file is received: CSV, a JSON array, or JSON lines. Only one chunk of the file is
+ * in memory at a time.
+ */
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import streamArray from "stream-json/streamers/stream-array.js";
@@ -12,37 +15,40 @@ import { checkColumnName } from "../../rules/entries/columns.js";
 export const ROW_FORMATS = ["csv", "json", "jsonl"] as const;
 export type RowFormat = (typeof ROW_FORMATS)[number];
 
-/** Maximum length of a row in characters. A longer one cannot become an entry. */
+/** Maximum length of a row in characters. A longer row would exceed the maximum size of an entry. */
 const ROW_MAX_CHARACTERS = 4 * ENTRY_MAX_BYTES;
 
 const invalidRows = (message: string): ActionError => new ActionError("REQUEST_INVALID", message);
-const tooLong = (): ActionError => invalidRows(`a row of the file is longer than ${ROW_MAX_CHARACTERS} characters`);
+const tooLong = (): ActionError =>
+  invalidRows(`a row of the file is longer than the maximum of ${ROW_MAX_CHARACTERS} characters`);
 
-/** Rejects input in which a row does not end, because it would fill the memory. */
-class RowBound {
-  private since = 0;
+/** Rejects a file in which a row is too long, because an endless row would fill the memory. */
+class RowLengthLimit {
+  private rowCharacters = 0;
 
   rowEnded(): void {
-    this.since = 0;
+    this.rowCharacters = 0;
   }
 
   async *watch(text: AsyncIterable<string>): AsyncGenerator<string> {
     for await (const part of text) {
-      this.since += part.length;
-      if (this.since > ROW_MAX_CHARACTERS) throw tooLong();
+      this.rowCharacters += part.length;
+      if (this.rowCharacters > ROW_MAX_CHARACTERS) throw tooLong();
       yield part;
     }
   }
 }
 
-/** Decodes the bytes as UTF-8 without a byte order mark. @throws ActionError REQUEST_INVALID if they are not UTF-8 */
+/**
+ * Decodes bytes as UTF-8, and drops a byte order mark. @throws ActionError REQUEST_INVALID if the bytes are not UTF-8
+ */
 async function* textOf(bytes: Readable): AsyncGenerator<string> {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   try {
     for await (const chunk of bytes) yield decoder.decode(chunk as Buffer, { stream: true });
     yield decoder.decode();
   } catch (error) {
-    if (error instanceof TypeError) throw invalidRows("the file must be UTF-8");
+    if (error instanceof TypeError) throw invalidRows("the file must be UTF-8 text; save it with this encoding");
     throw error;
   }
 }
@@ -53,7 +59,7 @@ function* jsonLines(text: string): Generator<unknown> {
     try {
       yield JSON.parse(line);
     } catch {
-      throw invalidRows("each line of the file must be JSON");
+      throw invalidRows("each line of a JSON lines file must be a JSON value");
     }
   }
 }
@@ -61,7 +67,8 @@ function* jsonLines(text: string): Generator<unknown> {
 async function* rowsOfJsonLines(bytes: Readable): AsyncGenerator<unknown> {
   let restOfText = "";
   for await (const text of textOf(bytes)) {
-    // Only new text is searched. Otherwise a long line in small parts would be searched again with each part.
+    // Only the new text is searched for line breaks. Searching the rest again would be slow for a long line in many
+    // small chunks.
     const lineEnd = text.lastIndexOf("\n") + 1;
     if (lineEnd > 0) yield* jsonLines(restOfText + text.slice(0, lineEnd));
     restOfText = lineEnd > 0 ? text.slice(lineEnd) : restOfText + text;
@@ -72,9 +79,9 @@ async function* rowsOfJsonLines(bytes: Readable): AsyncGenerator<unknown> {
 
 async function* rowsOfJson(bytes: Readable): AsyncGenerator<unknown> {
   const rows = streamArray.withParserAsStream({ streamValues: false });
-  const rowBound = new RowBound();
+  const rowBound = new RowLengthLimit();
   const fed = pipeline(rowBound.watch(textOf(bytes)), rows);
-  // The reader of the rows handles this error.
+  // `rows` also emits this error, or `await fed` throws it below.
   fed.catch(() => undefined);
   try {
     for await (const { value } of rows as AsyncIterable<{ value: unknown }>) {
@@ -90,7 +97,10 @@ async function* rowsOfJson(bytes: Readable): AsyncGenerator<unknown> {
   }
 }
 
-/** Yields the first part of a CSV file, from which the delimiter is detected, as one text; then the rest. */
+/**
+ * Yields the text of a CSV file. The first part is large enough to detect the delimiter. `isWhole` is true if this part
+ * is the whole file.
+ */
 async function* readWithSample(text: AsyncIterable<string>): AsyncGenerator<{ part: string; isWhole: boolean }> {
   let formatSample: string | null = "";
   for await (const part of text) {
@@ -107,7 +117,7 @@ async function* readWithSample(text: AsyncIterable<string>): AsyncGenerator<{ pa
   if (formatSample !== null) yield { part: formatSample, isWhole: true };
 }
 
-/** @throws CsvError, REQUEST_INVALID */
+/** Yields the rows of a CSV file as lists of cells. @throws CsvError, REQUEST_INVALID */
 async function* csvRows(bytes: Readable, layout: CsvLayout): AsyncGenerator<string[]> {
   let csvParser: CsvParser | null = null;
   for await (const { part, isWhole } of readWithSample(textOf(bytes))) {
@@ -124,33 +134,38 @@ async function* csvRows(bytes: Readable, layout: CsvLayout): AsyncGenerator<stri
   if (csvParser) yield* csvParser.end();
 }
 
-/** Returns the names of the columns. @throws ActionError REQUEST_INVALID */
+/**
+ * Validates the first row of a CSV file, which contains the names of the columns. @throws ActionError REQUEST_INVALID
+ */
 function headerOf(cells: string[]): string[] {
   const names = new Set<string>();
   for (const name of cells) {
     checkColumnName(name, "the header of the file");
-    if (names.has(name)) throw invalidRows(`the header of the file names ${describeValue(name)} twice`);
+    if (names.has(name))
+      throw invalidRows(`the header of the file contains the column ${describeValue(name)} twice; rename one of them`);
     names.add(name);
   }
   return cells;
 }
 
-/** Returns the types of the columns in their order. @throws ActionError REQUEST_INVALID */
+/** Returns the type of each column, in the order of `columns`. @throws ActionError REQUEST_INVALID */
 function columnTypes(columns: readonly string[], types: ColumnTypes): CellType[] {
   const unknown = Object.keys(types).find((name) => !columns.includes(name));
   if (unknown !== undefined)
-    throw invalidRows(`types names a column that the header of the file does not have (got ${describeValue(unknown)})`);
+    throw invalidRows(
+      `"types" contains a column that is not in the header of the file (got ${describeValue(unknown)})`,
+    );
   return columns.map((name) => types[name] ?? "text");
 }
 
-/** @throws REQUEST_INVALID */
+/** Converts a cell to the type of its column. @throws REQUEST_INVALID */
 function typedCell(cell: string, type: CellType, place: () => string): unknown {
   const value = cellValue(cell, type);
   if (value === undefined) throw invalidRows(`${place()} must be ${CELL_FORMS[type]} (got ${describeValue(cell)})`);
   return value;
 }
 
-/** Yields the rows of a CSV file as objects. The file's first row has the column names. */
+/** Yields the rows of a CSV file as objects. The first row of the file contains the names of the columns. */
 async function* rowsOfCsv(bytes: Readable, layout: CsvLayout, typed: ColumnTypes): AsyncGenerator<unknown> {
   let row = 0;
   let types: CellType[] = [];
@@ -164,7 +179,7 @@ async function* rowsOfCsv(bytes: Readable, layout: CsvLayout, typed: ColumnTypes
       }
       const names: string[] = layout.columns;
       if (cells.length > names.length) {
-        throw invalidRows(`row ${row} of the file has ${cells.length} fields, its header ${names.length}`);
+        throw invalidRows(`row ${row} of the file has ${cells.length} cells, but the header has only ${names.length}`);
       }
       const place = (index: number) => () => `row ${row} of the file: ${describeValue(names[index])}`;
       yield Object.fromEntries(
@@ -181,15 +196,18 @@ export type ColumnTypes = Readonly<Record<string, CellType>>;
 
 /** Layout of a file of rows. Its fields are filled in while the file is read. */
 export interface CsvLayout {
-  /** Header of a CSV; null for other formats. */
+  /** Columns in the header of a CSV file; null for other formats. */
   columns: string[] | null;
-  /** Separator between the cells of a CSV; null for other formats. */
+  /** Separator between the cells of a CSV file; null for other formats. */
   delimiter: string | null;
 }
 
-export const newLayout = (delimiter: string | null = null): CsvLayout => ({ columns: null, delimiter });
+export const createLayout = (delimiter: string | null = null): CsvLayout => ({ columns: null, delimiter });
 
-/** Parses `types=` of an import: a JSON object of column names and types. @throws ActionError REQUEST_INVALID */
+/**
+ * Parses the query parameter `types` of an import: a JSON object with the type of each column. @throws ActionError
+ * REQUEST_INVALID
+ */
 export function columnTypesOf(text: string | undefined): ColumnTypes {
   const types: Record<string, CellType> = Object.create(null);
   if (text === undefined) return types;
@@ -197,10 +215,10 @@ export function columnTypesOf(text: string | undefined): ColumnTypes {
   try {
     parsed = JSON.parse(text);
   } catch {
-    throw invalidRows(`types must be JSON (got ${describeValue(text)})`);
+    throw invalidRows(`"types" must be a JSON object (got ${describeValue(text)})`);
   }
   if (!isObject(parsed))
-    throw invalidRows(`types must be an object of columns and their types (got ${describeValue(parsed)})`);
+    throw invalidRows(`"types" must be a JSON object with the type of each column (got ${describeValue(parsed)})`);
   for (const [name, type] of Object.entries(parsed)) {
     const cellKind = CELL_TYPES.find((cellType) => cellType === type);
     if (!cellKind)
@@ -210,47 +228,51 @@ export function columnTypesOf(text: string | undefined): ColumnTypes {
   return types;
 }
 
-/** Parses `delimiter=` of an import. @throws ActionError REQUEST_INVALID */
+/** Parses the query parameter `delimiter` of an import; null if it is missing. @throws ActionError REQUEST_INVALID */
 export function delimiterOf(value: unknown): string | null {
   if (value === undefined) return null;
   if (typeof value === "string" && isDelimiter(value)) return value;
-  throw invalidRows(`delimiter must be one character other than a quote or a line break (got ${describeValue(value)})`);
+  throw invalidRows(
+    `"delimiter" must be one character other than a quote or a line break (got ${describeValue(value)})`,
+  );
 }
 
-/** Yields the rows unchanged. @throws REQUEST_INVALID if there are none */
-async function* streamWhilePresent(rows: AsyncIterable<unknown>, isThere: () => boolean): AsyncGenerator<unknown> {
+/** Yields the rows unchanged. @throws REQUEST_INVALID if there are no rows and `isThere` returns false */
+async function* requireRows(rows: AsyncIterable<unknown>, hasHeader: () => boolean): AsyncGenerator<unknown> {
   let count = 0;
   for await (const row of rows) {
     count += 1;
     yield row;
   }
-  if (count === 0 && !isThere())
-    throw invalidRows("the file is empty; an import that replaces entries must have rows or a header");
+  if (count === 0 && !hasHeader())
+    throw invalidRows("the file is empty; to replace all entries, send a file with rows or a header");
 }
 
 /**
  * Yields the rows of a file.
- * @param wish.layout set while the rows are read; a delimiter that is already set is not detected
- * @param wish.types types of the columns of a CSV
- * @param wish.mayBeEmpty false to reject a file without rows and header
- * @throws (while reading) ActionError REQUEST_INVALID that names the row, if there is one
+ * @param options.layout receives the layout while the rows are read. If it contains a delimiter, this one is used
+ *   instead of detecting one
+ * @param options.types types of the columns of a CSV file
+ * @param options.mayBeEmpty false to reject a file without rows and header
+ * @throws (while reading) ActionError REQUEST_INVALID that names the invalid row
  */
 export function readRows(
   bytes: Readable,
   format: RowFormat,
   {
-    layout = newLayout(),
+    layout = createLayout(),
     types = {},
     mayBeEmpty = true,
   }: { layout?: CsvLayout; types?: ColumnTypes; mayBeEmpty?: boolean } = {},
 ): AsyncGenerator<unknown> {
   if (format === "csv") {
     const rows = rowsOfCsv(bytes, layout, types);
-    return mayBeEmpty ? rows : streamWhilePresent(rows, () => layout.columns !== null);
+    return mayBeEmpty ? rows : requireRows(rows, () => layout.columns !== null);
   }
-  if (Object.keys(types).length > 0) throw invalidRows(`types is only for CSV (got a file of ${format})`);
+  if (Object.keys(types).length > 0)
+    throw invalidRows(`"types" is allowed only for CSV files (got a file of ${format})`);
   layout.delimiter = null;
-  // `[]` means that there are no entries. An empty file means nothing.
+  // For JSON, `[]` is a valid file without entries, and an empty file is always invalid.
   if (format === "json") return rowsOfJson(bytes);
-  return mayBeEmpty ? rowsOfJsonLines(bytes) : streamWhilePresent(rowsOfJsonLines(bytes), () => false);
+  return mayBeEmpty ? rowsOfJsonLines(bytes) : requireRows(rowsOfJsonLines(bytes), () => false);
 }

@@ -1,4 +1,4 @@
-/** Operations on the session of a page: its signed-in user and its language. */
+/** Operations on the session of a page: sign-in, sign-out, the current session, and its language. */
 
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -24,17 +24,17 @@ function localeOf(value: unknown): string {
   try {
     if (typeof value === "string" && value.length <= 85) return Intl.getCanonicalLocales(value)[0] ?? "";
   } catch {
-    // Other text falls through to the error below.
+    // The value is not a language tag, so the error below is thrown.
   }
   refuseField("locale", "a language tag such as en-GB", value);
 }
 
-/** @throws REQUEST_INVALID */
+/** Returns the data source that a sign-in names. @throws REQUEST_INVALID */
 function refOf({ dataSourceId, dataSourceName }: Record<string, unknown>): EntityReference {
   const hasDataSource = dataSourceId !== undefined && dataSourceId !== null;
   if (!hasDataSource && typeof dataSourceName === "string") return { name: dataSourceName };
   if (typeof dataSourceId === "string" || typeof dataSourceId === "number") return referenceOf(dataSourceId);
-  refuseField("dataSourceId", "an id or a name", dataSourceId);
+  refuseField("dataSourceId", "the ID or the name of a data source", dataSourceId);
 }
 
 export type AppUserSessions = ReturnType<typeof createSessions>;
@@ -45,12 +45,12 @@ export function createSessions(options: {
   appUsers: AppUsers;
   logEvents: LogEvents;
   intake: IntakeLimiter;
-  /** Returns the session of a page without its signed-in user. */
-  person: SessionOf;
-  /** Called when the user of a page changes or signs out. */
+  /** Returns the session of a page, without the app's user who is signed in. */
+  baseSessionOf: SessionOf;
+  /** Called after a user has signed in to a page or signed out. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
 }) {
-  const { db, sources, appUsers, logEvents, intake, person, userChanged } = options;
+  const { db, sources, appUsers, logEvents, intake, baseSessionOf: person, userChanged } = options;
 
   const sessionOf: SessionOf = async (user) => {
     const [session, appUser] = await Promise.all([person(user), appUsers.signedIn(user.credentialId, user.appId)]);
@@ -60,7 +60,8 @@ export function createSessions(options: {
   };
 
   /**
-   * Returns the data source of users. The error is the same for a missing data source, so that a page cannot find out which exist.
+   * Returns the data source that contains the users. A missing data source gets the same error as one without users, so
+   * that a page cannot find out which data sources exist.
    * @throws ActionError DATA_SOURCE_ACCESS_DENIED
    */
   const usersOf = (appId: number, ref: EntityReference): Promise<StoredDataSource> =>
@@ -68,7 +69,7 @@ export function createSessions(options: {
       throw error instanceof ActionError && error.status === "DATA_SOURCE_NOT_FOUND" ? accessDenied() : error;
     });
 
-  /** Returns the result of `Svc.Session.get()`. */
+  /** Returns the session of the calling page, as `Svc.Session.get()` does. */
   const session = async ({ personId, credentialId, copy }: Caller, appId: number): Promise<AppSession> =>
     sessionOf({ appId, personId, credentialId, copy });
 
@@ -77,7 +78,7 @@ export function createSessions(options: {
     session,
 
     /**
-     * Signs in the page's user by an entry.
+     * Signs a user in to the calling page, with the values of an entry.
      * @throws UNAUTHORIZED, the same for a wrong password and an unknown user; DATA_SOURCE_ACCESS_DENIED, the same for
      *   a data source without users and a missing one; RATE_LIMIT_EXCEEDED; REQUEST_INVALID
      */
@@ -88,22 +89,27 @@ export function createSessions(options: {
         const message = `passport must be "${SIGN_IN_METHOD}" (got ${describeValue(passport)})`;
         throw new ActionError("DATA_SOURCE_ACCESS_DENIED", message);
       }
-      // Without `where`, no hashed column is named: the same refusal as for an empty one.
-      const request = appUsers.signInRequest(await usersOf(appId, refOf(body)), where ?? {});
+      // A missing `where` is treated as an empty object. It contains no hashed column, so it is rejected like an empty
+      // `where`.
+      const request = appUsers.parseSignInRequest(await usersOf(appId, refOf(body)), where ?? {});
       refuseUnknownFields(body, AUTHORIZE_SHAPE);
       await appUsers.signIn(caller, request);
       await userChanged(caller, appId);
       return session(caller, appId);
     },
 
+    /** Signs the user of the calling page out. */
     async logout(caller: Caller, appId: number): Promise<AppSession> {
       await appUsers.signOut(caller);
       await userChanged(caller, appId);
       return session(caller, appId);
     },
 
-    /** Sets the language of the page, with the log event `session.locale.updated`. @throws REQUEST_INVALID */
-    async set(caller: Caller, appId: number, body: unknown): Promise<AppSession> {
+    /**
+     * Sets the language of the page's session, and stores the log event `session.locale.updated`. @throws
+     * REQUEST_INVALID
+     */
+    async setLocale(caller: Caller, appId: number, body: unknown): Promise<AppSession> {
       const locale = localeOf(isObject(body) ? body["locale"] : undefined);
       intake.takeRows(caller, appId, locale.length);
       reportUnknownField(caller);

@@ -1,4 +1,7 @@
-/** Counts failed attempts to guess passwords and codes, over all processes. */
+/**
+ * Counts failed sign-ins and wrong codes, and rejects further attempts after too many. The counts are in the database,
+ * so that all processes share them.
+ */
 import { createHash } from "node:crypto";
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -7,37 +10,47 @@ import { SIGN_IN_FAILURES, SIGN_IN_WINDOW_SECONDS } from "../../limits.js";
 import { addressBlock } from "../../rules/address-block.js";
 import type { Sender } from "../records/intake.js";
 
-/* Serializes the attempts of each subject, so that each of many concurrent attempts is counted. */
+/* Locks the subjects, so that concurrent attempts are counted one after the other. */
 const LOCK_SUBJECTS = `
   SELECT pg_advisory_xact_lock(key) FROM (
     SELECT hashtextextended(encode(subject, 'hex'), 0) AS key FROM unnest($1::bytea[]) AS subject ORDER BY 1) AS ordered`;
-const COUNT = `
+const COUNT_FAILURES = `
   SELECT encode(subject, 'hex') AS subject, count(*) AS count, extract(epoch FROM min(created_at) + interval '${SIGN_IN_WINDOW_SECONDS} seconds' - now())::float8 AS wait
     FROM app_user_failure
    WHERE subject = ANY ($1::bytea[]) AND created_at > now() - interval '${SIGN_IN_WINDOW_SECONDS} seconds' GROUP BY subject`;
-/* Inserts failures. An attempt counts from its start; a successful one is removed. */
+/*
+ * Inserts a failure for each subject when an attempt starts. The failures of a successful attempt are removed
+ * afterwards.
+ */
 const INSERT_FAILURES = "INSERT INTO app_user_failure (subject) SELECT unnest($1::bytea[]) RETURNING id";
 const DELETE_FAILURES = `
   DELETE FROM app_user_failure WHERE id = ANY ($1::bigint[]) OR id IN
     (SELECT id FROM app_user_failure WHERE created_at < now() - interval '${SIGN_IN_WINDOW_SECONDS} seconds'
       ORDER BY created_at LIMIT 20 FOR UPDATE SKIP LOCKED)`;
 
+/** Returns the SHA-256 hash of the values. */
 export const digestParts = (...parts: readonly unknown[]): Buffer =>
   createHash("sha256").update(JSON.stringify(parts)).digest();
 
-function refuseFull(fullSubjects: readonly { wait: number }[]): void {
+function throwIfFull(fullSubjects: readonly { wait: number }[]): void {
   if (fullSubjects.length === 0) return;
   const retryAfter = Math.max(1, Math.ceil(Math.max(...fullSubjects.map(({ wait }) => wait))));
   const nextValidRequestDate = new Date(Date.now() + retryAfter * 1000).toISOString();
-  const message = `${SIGN_IN_FAILURES} failures in ten minutes are enough; try again in ${retryAfter} s`;
+  const message = `too many failed attempts within ten minutes; try again in ${retryAfter} s`;
   throw new ActionError("RATE_LIMIT_EXCEEDED", message, { retryAfter, nextValidRequestDate });
 }
 
+/**
+ * Something whose failed attempts are counted, such as a network address, or an address together with a guessed user.
+ */
 interface Subject {
   hash: Buffer;
-  /** Number of failures after which attempts are rejected. */
-  most: number;
-  /** If this subject has not failed yet, the attempt is not rejected, so that others cannot lock it out. */
+  /** Number of failures after which further attempts are rejected. */
+  failuresMax: number;
+  /**
+   * Another subject: if it has no failure yet, the attempt is allowed. So failures from other addresses cannot lock out
+   * an address without a failure.
+   */
   unlessNew?: Buffer;
 }
 
@@ -46,33 +59,37 @@ export type SignInAttempts = ReturnType<typeof createSignInAttempts>;
 export function createSignInAttempts({ db }: { db: Database }) {
   const forgetFailures = (ids: readonly number[]) => rows(db, DELETE_FAILURES, [ids]);
 
-  /** @throws RATE_LIMIT_EXCEEDED if a subject has failed too often */
+  /**
+   * Inserts a failure for each subject, and returns the IDs of the failures. @throws RATE_LIMIT_EXCEEDED if a subject
+   * has too many failures
+   */
   async function countAttempt(subjects: readonly Subject[]): Promise<number[]> {
     return db.transaction(async (manager) => {
       const hashes = subjects.map(({ hash }) => hash);
       await rows(manager, LOCK_SUBJECTS, [hashes]);
-      const counts = await rows<{ subject: string; count: number; wait: number }>(manager, COUNT, [hashes]);
+      const counts = await rows<{ subject: string; count: number; wait: number }>(manager, COUNT_FAILURES, [hashes]);
       const countOf = (hash: Buffer) => counts.find(({ subject }) => subject === hash.toString("hex"));
-      const fullSubjects = subjects.flatMap(({ hash, most, unlessNew }) => {
+      const fullSubjects = subjects.flatMap(({ hash, failuresMax: most, unlessNew }) => {
         const failureCount = countOf(hash);
         const isFull = failureCount !== undefined && failureCount.count >= most;
         return isFull && (!unlessNew || countOf(unlessNew)) ? [failureCount] : [];
       });
-      refuseFull(fullSubjects);
+      throwIfFull(fullSubjects);
       return (await rows<{ id: number }>(manager, INSERT_FAILURES, [hashes])).map(({ id }) => id);
     });
   }
 
   return {
     /**
-     * Runs `attempt`. If `attempt` returns false, counts a failure for the network address, and one for the address with
-     * the guessed name. An attempt that throws, for example because of a full queue, does not count.
-     * @param guessed names the guessed user, in one or several forms
-     * @param total failures from all addresses together, after which each address has one attempt; for secrets that are
-     *   short enough to be guessed from many addresses. An address without a failure is never locked out.
-     * @throws RATE_LIMIT_EXCEEDED before it starts, after ten failures; errors of `attempt`
+     * Runs `attempt`, and returns its result. If the result is false, it counts one failure for the network address,
+     * and one for each guessed user together with the address. An attempt that throws, for example because the service
+     * is overloaded, does not count.
+     * @param guessed values that identify the guessed user; each value is counted separately
+     * @param total number of failures from all addresses together, after which each address has only one attempt. Pass
+     *   it for secrets that are short enough to be guessed from many addresses. Null for no such limit
+     * @throws RATE_LIMIT_EXCEEDED after too many failures, without running `attempt`; errors of `attempt`
      */
-    async counted(
+    async runCounted(
       appId: number,
       guessed: readonly unknown[],
       { address, credentialId }: Sender,
@@ -80,12 +97,12 @@ export function createSignInAttempts({ db }: { db: Database }) {
       total: number | null = null,
     ): Promise<boolean> {
       const networkAddress = address === undefined ? `credential ${credentialId}` : addressBlock(address);
-      const subjects: Subject[] = [{ hash: digestParts("from", appId, networkAddress), most: SIGN_IN_FAILURES }];
-      for (const of of guessed) {
-        const hash = digestParts("entry", appId, of, networkAddress);
-        subjects.push({ hash, most: SIGN_IN_FAILURES });
+      const subjects: Subject[] = [{ hash: digestParts("from", appId, networkAddress), failuresMax: SIGN_IN_FAILURES }];
+      for (const guess of guessed) {
+        const hash = digestParts("entry", appId, guess, networkAddress);
+        subjects.push({ hash, failuresMax: SIGN_IN_FAILURES });
         if (total !== null)
-          subjects.push({ hash: digestParts("entry", appId, of, null), most: total, unlessNew: hash });
+          subjects.push({ hash: digestParts("entry", appId, guess, null), failuresMax: total, unlessNew: hash });
       }
       const ids = await countAttempt(subjects);
       let hasFailed = false;

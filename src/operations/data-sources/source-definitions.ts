@@ -1,4 +1,7 @@
-/** Writes definitions of data sources in the caller's transaction, and builds their indexes before and after it. Validates no input. */
+/**
+ * Stores definitions of data sources (name, columns, access rules, hooks, indexes) in a transaction of the calling
+ * function. Builds and drops their indexes outside of the transaction. Validates no input.
+ */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { type Executor, rows } from "../../data/database.js";
@@ -15,7 +18,7 @@ import {
   lockSource,
   type StoredDataSource,
 } from "./data-source-rows.js";
-import { finishNew } from "./entry-changes.js";
+import { insertInitialCounts } from "./entry-changes.js";
 import type { EntryIndexes, IndexChange } from "./entry-indexes.js";
 import type { DataSourceKey } from "./entry-rows.js";
 import { insertTexts } from "./entry-statements.js";
@@ -27,7 +30,7 @@ const INSERT_DATA_SOURCE = `
   SELECT coalesce($9::integer, nextval(pg_get_serial_sequence('data_source', 'id'))), id, organization_id, $2, $3, $4, $5, $6, $7, $8
     FROM app WHERE id = $1 RETURNING ${DATA_SOURCE_COLUMNS}`;
 
-/* Updates a data source. Hashed columns stay hidden, even if their hook is removed. */
+/* Updates a data source. Hashed columns stay in `hashed_columns` and so stay hidden, even if their hook is removed. */
 const UPDATE_DATA_SOURCE = `
   UPDATE data_source
      SET name = coalesce($3, name), columns = coalesce($4, columns), access_rules = coalesce($5, access_rules),
@@ -40,32 +43,39 @@ const UPDATE_DATA_SOURCE = `
 const RESERVE_IDS = `
   SELECT nextval(pg_get_serial_sequence('data_source', 'id'))::int AS id FROM generate_series(1, $1::int)`;
 
-/** Returns a list as JSON for a parameter; null leaves the column unchanged. */
+/** Returns a value as JSON for an SQL parameter; null for undefined, which leaves the database column unchanged. */
 const asJson = (value: unknown): string | null => (value === undefined ? null : JSON.stringify(value));
 
-/** Maximum time that a request waits for its indexes, to report their errors. An index of millions of entries takes minutes. */
+/**
+ * Maximum time for which a request waits until its indexes are built, so that it can report an error. An index of
+ * millions of entries takes minutes, so the build then continues in the background.
+ */
 const INDEX_WAIT_MS = 3_000;
 
-/** Data source when it is first stored. */
+/** The fields of a new data source. */
 export type SourceDefinition = Pick<
   StoredDataSource,
   "name" | "columns" | "accessRules" | "hooks" | "hashedColumns" | "indexes" | "isUsers"
 >;
 
 /**
- * Rejects unique indexes on hashed columns. Hashes of equal values differ, so that such an index cannot enforce uniqueness.
+ * Rejects unique indexes on hashed columns. The hashes of equal values differ, so such an index could not find equal
+ * values.
  * @throws ActionError REQUEST_INVALID
  */
-export function checkUnique(wishes: readonly IndexDefinition[], hashed: readonly string[]): void {
-  const column = wishes
+export function checkUnique(requestedIndexes: readonly IndexDefinition[], hashed: readonly string[]): void {
+  const column = requestedIndexes
     .filter(isUniqueIndex)
     .flatMap(topColumnsOf)
     .find((column) => hashed.includes(column));
   if (column === undefined) return;
-  throw new ActionError("REQUEST_INVALID", `${JSON.stringify(column)} is hashed: its values cannot be unique`);
+  throw new ActionError(
+    "REQUEST_INVALID",
+    `the column ${JSON.stringify(column)} is hashed, so it cannot have a unique index`,
+  );
 }
 
-/** New indexes of a data source, and the current ones that they replace. */
+/** New index definitions of a data source, and the current definitions that they replace. */
 export interface IndexReplacement extends IndexChange {
   before: readonly IndexDefinition[];
 }
@@ -82,24 +92,32 @@ export type SourceDefinitions = ReturnType<typeof createSourceDefinitions>;
 export function createSourceDefinitions(options: { sources: DataSourceRows; indexes: EntryIndexes; log: Logger }) {
   const { sources, indexes, log } = options;
 
-  /** Builds the indexes. If they take long, the rest is built in the background, and a failure is only logged. */
+  /**
+   * Builds the indexes, and waits for at most INDEX_WAIT_MS. After this time the build continues in the background, and
+   * a failure is only logged.
+   */
   async function buildFirst(changes: readonly IndexChange[]): Promise<void> {
     const indexesApplied = indexes.applyAll(changes, async () => undefined);
     const keys = changes.map(({ key }) => key);
-    indexesApplied.catch((error: unknown) => log.warn({ err: error, keys }, "an index could not be created"));
+    indexesApplied.catch((error: unknown) =>
+      log.warn({ err: error, keys }, "an index of a data source could not be created"),
+    );
     const waitEnd = new AbortController();
-    // This rejects when the wait is aborted.
+    // The delay rejects when `waitEnd` is aborted.
     const waitLimit = delay(INDEX_WAIT_MS, undefined, { signal: waitEnd.signal, ref: false }).catch(() => undefined);
     await Promise.race([indexesApplied, waitLimit]).finally(() => waitEnd.abort());
   }
 
   return {
-    /** Reserves IDs of data sources before they are inserted. */
+    /** Reserves IDs for data sources that will be inserted. */
     async reserveIds(executor: Executor, count: number): Promise<number[]> {
       return (await rows<{ id: number }>(executor, RESERVE_IDS, [count])).map(({ id }) => id);
     },
 
-    /** Inserts a data source with its first entries as texts. */
+    /**
+     * Inserts a data source with its first entries. @param texts data of each entry as JSON @param id a reserved ID;
+     * null for a new one
+     */
     async insert(
       executor: Executor,
       caller: Caller,
@@ -108,8 +126,8 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
       texts: readonly string[],
       id: number | null = null,
     ): Promise<StoredDataSource> {
-      const { name, columns, accessRules, hooks, hashedColumns, indexes: wishes, isUsers } = definition;
-      const jsonLists = [columns, accessRules, hooks, hashedColumns, wishes].map(asJson);
+      const { name, columns, accessRules, hooks, hashedColumns, indexes: requestedIndexes, isUsers } = definition;
+      const jsonLists = [columns, accessRules, hooks, hashedColumns, requestedIndexes].map(asJson);
       const [source] = await rows<StoredDataSource>(executor, INSERT_DATA_SOURCE, [
         appId,
         name,
@@ -118,13 +136,15 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
         id,
       ]);
       await insertTexts(executor, source!, texts);
-      await finishNew(executor, source!, texts);
+      await insertInitialCounts(executor, source!, texts);
       await recordChange(executor, caller, { appId, type: "dataSource.create", data: { id: source!.id, name } });
-      await sources.announce(executor, appId);
+      await sources.notifyChanged(executor, appId);
       return source!;
     },
 
-    /** Changes the fields that are passed. @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED */
+    /**
+     * Changes the fields in `fields`; other fields keep their values. @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
+     */
     async change(
       executor: Executor,
       caller: Caller,
@@ -132,8 +152,8 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
       fields: DataSourceFields<IndexDefinition[]>,
     ): Promise<StoredDataSource> {
       await lockSource(executor, appId, id, precondition);
-      const { name, columns, accessRules, hooks, indexes: wishes, isUsers = null } = fields;
-      const jsonLists = [columns, accessRules, hooks, hashedBy(hooks ?? []), wishes].map(asJson);
+      const { name, columns, accessRules, hooks, indexes: requestedIndexes, isUsers = null } = fields;
+      const jsonLists = [columns, accessRules, hooks, hashedBy(hooks ?? []), requestedIndexes].map(asJson);
       const [after] = await rows<StoredDataSource>(executor, UPDATE_DATA_SOURCE, [
         appId,
         id,
@@ -146,29 +166,43 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
         type: "dataSource.update",
         data: { id, fields: Object.keys(fields) },
       });
-      await sources.announce(executor, appId);
+      await sources.notifyChanged(executor, appId);
       return after!;
     },
 
-    /** Deletes a data source without entries, under a lock that blocks new ones. @throws DATA_SOURCE_NOT_EMPTY */
+    /**
+     * Deletes an empty data source. Locks the data source before, so that no other transaction can insert entries.
+     * @throws DATA_SOURCE_NOT_EMPTY if it has entries
+     */
     async removeEmpty(executor: Executor, caller: Caller, appId: number, { id, name }: SourceName): Promise<void> {
       await rows(executor, "SELECT FROM data_source WHERE app_id = $1 AND id = $2 FOR UPDATE", [appId, id]);
       if (await hasEntries(executor, appId, id)) {
-        throw new ActionError("DATA_SOURCE_NOT_EMPTY", `the data source ${JSON.stringify(name)} has entries`);
+        throw new ActionError(
+          "DATA_SOURCE_NOT_EMPTY",
+          `the data source ${JSON.stringify(name)} has entries; remove them before you remove the data source`,
+        );
       }
       await deleteSource(executor, appId, id, undefined);
       await recordChange(executor, caller, { appId, type: "dataSource.delete", data: { id, name } });
-      await sources.announce(executor, appId);
-    },
-
-    /** Drops the indexes of a removed data source in the background, because this waits for all readers. */
-    dropIndexes(key: DataSourceKey): void {
-      indexes.drop(key).catch((error: unknown) => log.warn({ err: error, id: key.id }, "indexes could not be dropped"));
+      await sources.notifyChanged(executor, appId);
     },
 
     /**
-     * Builds indexes, then saves, then drops the indexes that are no longer defined. A unique index holds once this
-     * resolves; other indexes may still be built in the background. If `save` fails, the indexes are as before.
+     * Drops the indexes of a removed data source. This runs in the background, because dropping an index waits for all
+     * queries that use the table.
+     */
+    dropIndexes(key: DataSourceKey): void {
+      indexes
+        .drop(key)
+        .catch((error: unknown) =>
+          log.warn({ err: error, id: key.id }, "the indexes of a removed data source could not be dropped"),
+        );
+    },
+
+    /**
+     * Builds new indexes, calls `save`, and then drops the indexes that are no longer defined. When the promise
+     * resolves, unique indexes are complete; other indexes may still be built in the background. If `save` fails, the
+     * previous indexes are restored.
      * @throws REQUEST_INVALID for too many indexes, ENTRY_ALREADY_EXISTS, errors of `save`
      */
     async withIndexes(changes: readonly IndexReplacement[], save: () => Promise<unknown>): Promise<void> {
@@ -176,12 +210,13 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
         await save();
         return;
       }
-      if (changes.some(({ wishes }) => wishes.some(isUniqueIndex))) return indexes.applyAll(changes, save);
+      if (changes.some(({ requestedIndexes }) => requestedIndexes.some(isUniqueIndex)))
+        return indexes.applyAll(changes, save);
       try {
         await buildFirst(changes);
         await save();
       } catch (error) {
-        await buildFirst(changes.map(({ key, before }) => ({ key, wishes: before })));
+        await buildFirst(changes.map(({ key, before }) => ({ key, requestedIndexes: before })));
         throw error;
       }
     },

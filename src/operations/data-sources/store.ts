@@ -1,4 +1,4 @@
-/** Creates the parts of data sources and connects them. Starts nothing. */
+/** Creates all modules of data sources and passes them to each other. Starts no background work before `start`. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource as Database } from "typeorm";
@@ -34,7 +34,7 @@ import { createSessions } from "./sessions.js";
 import { createSignInAttempts } from "./sign-in-attempts.js";
 import { createSourceDefinitions } from "./source-definitions.js";
 
-/** Maximum wait for an index build when the process stops. */
+/** Maximum time for which a stopping process waits for an index build. */
 const INDEX_STOP_MS = 5_000;
 
 export type Store = ReturnType<typeof createStore>;
@@ -47,14 +47,15 @@ export function createStore(options: {
   intake: IntakeLimiter;
   /** `dataSourceQuotaMb` is the limit for the entries of one app. The same limit applies to its snapshots. 0 means unlimited. */
   config: Pick<Config, "dataSourceQuotaMb">;
-  /** Returns the person of a page or a run. */
+  /** Returns the session of a page or a run, without the app's user who is signed in. */
   person: SessionOf;
-  /** True if a sign-in to the app needs a second factor. */
+  /** Keys that encrypt the positions of subscriptions. */
   ring: KeyRing;
+  /** True if a sign-in to the app needs a second factor. */
   needsSecondFactor: (appId: number) => Promise<boolean>;
-  /** Called when the user of a page changes or signs out. */
+  /** Called after a user has signed in to a page or signed out. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
-  /** Sends the messages of hooks. */
+  /** Stores and sends the messages of hooks. */
   outlet: MessageOutlet;
   log: Logger;
 }) {
@@ -75,7 +76,7 @@ export function createStore(options: {
   const indexes = createEntryIndexes({ url: databaseUrl, log });
   const definitions = createSourceDefinitions({ sources, indexes, log });
   const dataSources = createDataSources({ db, sources, definitions, intake });
-  const sessions = createSessions({ db, sources, appUsers, logEvents, intake, person, userChanged });
+  const sessions = createSessions({ db, sources, appUsers, logEvents, intake, baseSessionOf: person, userChanged });
   const recentQueries = createRecentQueries();
   const searchParts = { sources, reads, changes, commits, versions, attempts, recent: recentQueries };
   const searches = createEntrySearches({ read: pool.read, ...searchParts });
@@ -100,7 +101,7 @@ export function createStore(options: {
   const stopStore = async () => {
     feed.stop();
     const stopLimit = new AbortController();
-    // An index that is unfinished here is created again at its next use.
+    // An index whose build does not finish in time is invalid. `reconcile` creates it again at the next start.
     await Promise.race([
       indexes.idle(),
       delay(INDEX_STOP_MS, undefined, { signal: stopLimit.signal }).catch(() => undefined),
@@ -108,9 +109,13 @@ export function createStore(options: {
     stopLimit.abort();
     await pool.end();
   };
-  /** Checks the indexes in the background of the start. */
+  /** Creates missing indexes and drops leftover ones in the background, so that the start does not wait for them. */
   const startStore = () => {
-    indexes.reconcile().catch((err: unknown) => log.warn({ err }, "the indexes on entries could not be checked"));
+    indexes
+      .reconcile()
+      .catch((err: unknown) =>
+        log.warn({ err }, "the indexes on entries could not be compared with their definitions"),
+      );
   };
   const { sessionOf } = sessions;
   return {

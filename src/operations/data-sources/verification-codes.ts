@@ -1,6 +1,6 @@
 /**
- * Stores verification codes and counts requests for them. A page has at most one code for each purpose. A code ends after a short time,
- * after a few failures, or when it is used.
+ * Stores verification codes and counts requests for them. A page has at most one valid code. A code becomes invalid
+ * after GOOD_FOR_SECONDS, after FAILURES_MAX wrong attempts, or when it is used.
  */
 import { randomInt } from "node:crypto";
 import type { DataSource as Database } from "typeorm";
@@ -11,60 +11,71 @@ import { digestParts } from "./sign-in-attempts.js";
 const GOOD_FOR_SECONDS = 600;
 const FAILURES_MAX = 5;
 
-/** Request for a code: the network address of the page, and more facts. */
+/** A page's request for a code, as far as it matters for the limits. */
 export interface CodeRequest {
   appId: number;
+  /** Block of network addresses from which the request comes, or the credential if the address is unknown. */
   from: string;
-  /** Kind of the address (e-mail or phone) and the address. */
+  /** Recipient of the code: the kind of address ("email" or "sms"), and the address. */
   to: readonly [kind: string, address: string];
 }
 
+/**
+ * Maximum number of requests (`count`) within a period (`seconds`). Requests with the same `subject` are counted
+ * together.
+ */
 interface CodeLimit {
   count: number;
   seconds: number;
-  subject: (registryRequest: CodeRequest) => readonly unknown[];
+  subject: (request: CodeRequest) => readonly unknown[];
   /**
-   * While this subject has had no recent request, its request is accepted above the limit, so that a flood from elsewhere does not lock it
-   * out.
+   * If the requester (this subject) has no counted request in the period, its request is accepted even above the limit.
+   * So many requests from other addresses cannot lock out a user.
    */
-  unlessNew?: (registryRequest: CodeRequest) => readonly unknown[];
+  unlessNew?: (request: CodeRequest) => readonly unknown[];
 }
 
 const pairKey = ({ appId, to, from }: CodeRequest) => ["address", appId, ...to, from];
 const senderKey = ({ appId, from }: CodeRequest) => ["from", appId, from];
 
 /**
- * Maximum numbers of codes: for a recipient from one network address, from one network address, for a recipient in total, and of an app in
- * total.
+ * Limits on requests for codes, in this order:
+ * - From one network address for one recipient: in ten minutes, and in a day.
+ * - From one network address for all recipients.
+ * - From all addresses for one recipient: in ten minutes, and in a day.
+ * - Of one app in total.
  */
 const CODE_LIMITS: readonly CodeLimit[] = [
   { count: 5, seconds: 600, subject: pairKey },
-  { count: 20, seconds: 86_400, subject: (registryRequest) => ["today", ...pairKey(registryRequest)] },
+  { count: 20, seconds: 86_400, subject: (request) => ["today", ...pairKey(request)] },
   { count: 20, seconds: 600, subject: senderKey },
   { count: 20, seconds: 600, subject: ({ appId, to }) => ["all", appId, ...to], unlessNew: pairKey },
   { count: 60, seconds: 86_400, subject: ({ appId, to }) => ["all today", appId, ...to], unlessNew: pairKey },
   { count: 300, seconds: 600, subject: ({ appId }) => ["app", appId], unlessNew: senderKey },
 ];
 
-/** Purpose of a code. */
+/** The page that requested a code, and the user and address that the code proves. */
 export interface CodeTarget {
   credentialId: number;
   appId: number;
-  /** Hash of the address that the code proves. */
+  /** Hash of the purpose and the address (or the user). A code is valid only for the same hash. */
   subject: Buffer;
   dataSourceId: number;
-  /** ID of the user with the address; null if there is none. */
+  /** ID of the user with this address; null if no user has it. */
   entryId: number | null;
   address: string;
 }
 
-/** Locks the subjects of a request in one fixed order, so that concurrent requests are counted one after the other. */
+/**
+ * Locks the subjects of a request, so that concurrent requests are counted one after the other. The fixed order
+ * prevents deadlocks.
+ */
 const LOCK_SUBJECTS = `
   SELECT pg_advisory_xact_lock(key) FROM (
     SELECT hashtextextended(encode(subject, 'hex'), 1) AS key FROM unnest($1::bytea[]) AS subject ORDER BY 1) AS ordered`;
 /**
- * Selects the seconds until a request is possible again. $1 are the subjects, $2 their limits, $3 their windows in seconds, $4 the subject
- * that must have a recent request, or null.
+ * Selects the number of seconds until a request is possible again; null if it is possible now. $1 contains the
+ * subjects, $2 their limits, $3 the periods in seconds, $4 the subjects of `unlessNew` or null.
  */
 const SELECT_WAIT_SECONDS = `
   SELECT max(wait) AS wait FROM unnest($1::bytea[], $2::int[], $3::int[], $4::bytea[]) AS bound (subject, most, seconds, known)
@@ -76,7 +87,7 @@ const SELECT_WAIT_SECONDS = `
      AND (bound.known IS NULL OR EXISTS (
        SELECT FROM verification_request AS request
         WHERE request.subject = bound.known AND created_at > now() - seconds * interval '1 second'))`;
-const ASK = `
+const INSERT_REQUESTS = `
   WITH old AS (
     DELETE FROM verification_request WHERE id IN (
       SELECT id FROM verification_request WHERE created_at < now() - interval '1 day' ORDER BY created_at LIMIT 20 FOR UPDATE SKIP LOCKED))
@@ -88,12 +99,15 @@ const INSERT_CODE = `
   ON CONFLICT (credential_id) DO UPDATE
     SET app_id = excluded.app_id, subject = excluded.subject, data_source_id = excluded.data_source_id, entry_id = excluded.entry_id,
         address = excluded.address, code = excluded.code, failures = 0, expires_at = excluded.expires_at`;
-/* Counts a failure before the code is compared. The right code removes the row, so that it works once. */
-const TRY = `
+/*
+ * Counts an attempt as a failure, and compares the code. The right code then removes the row, so that it works only
+ * once.
+ */
+const COUNT_ATTEMPT = `
   UPDATE verification_code SET failures = failures + 1
    WHERE credential_id = $1 AND subject = $2 AND failures < ${FAILURES_MAX} AND expires_at > now()
   RETURNING code = $3 AS "isRight", entry_id AS "entryId", address`;
-const USE =
+const DELETE_CODE =
   "DELETE FROM verification_code WHERE credential_id = $1 AND subject = $2 AND code = $3 RETURNING credential_id";
 
 export const newCode = (): string => String(randomInt(1_000_000)).padStart(6, "0");
@@ -104,18 +118,16 @@ export function createVerificationCodes({ db }: { db: Database }) {
   const hashOf = (credentialId: number, code: string) => digestParts("code", credentialId, code);
 
   return {
-    /** Time in seconds for which a code is valid. */
-    goodFor: GOOD_FOR_SECONDS,
+    /** Number of seconds for which a code is valid. */
+    validSeconds: GOOD_FOR_SECONDS,
 
     /**
-     * Counts one more request for a code.
-     * @throws ActionError RATE_LIMIT_EXCEEDED if there were too many; then the request is not counted
+     * Counts a request for a code.
+     * @throws ActionError RATE_LIMIT_EXCEEDED after too many requests; the rejected request is not counted
      */
-    async sendCode(registryRequest: CodeRequest): Promise<void> {
-      const subjects = CODE_LIMITS.map(({ subject }) => digestParts("ask", ...subject(registryRequest)));
-      const knownSubjects = CODE_LIMITS.map(
-        ({ unlessNew }) => unlessNew && digestParts("ask", ...unlessNew(registryRequest)),
-      );
+    async countRequest(request: CodeRequest): Promise<void> {
+      const subjects = CODE_LIMITS.map(({ subject }) => digestParts("ask", ...subject(request)));
+      const knownSubjects = CODE_LIMITS.map(({ unlessNew }) => unlessNew && digestParts("ask", ...unlessNew(request)));
       const limitColumns = [
         subjects,
         CODE_LIMITS.map(({ count }) => count),
@@ -126,32 +138,38 @@ export function createVerificationCodes({ db }: { db: Database }) {
         await rows(manager, LOCK_SUBJECTS, [subjects]);
         const [full] = await rows<{ wait: number | null }>(manager, SELECT_WAIT_SECONDS, limitColumns);
         if (full?.wait != null)
-          throw rateLimitError("too many codes were requested", Math.max(1, Math.ceil(full.wait)));
-        await rows(manager, ASK, [subjects]);
+          throw rateLimitError(
+            "too many codes were requested for this address, from this network or for this app",
+            Math.max(1, Math.ceil(full.wait)),
+          );
+        await rows(manager, INSERT_REQUESTS, [subjects]);
       });
     },
 
-    /** Replaces the page's previous code. */
+    /** Stores a code for the page. A previous code of the page becomes invalid. */
     async save(executor: Executor, code: string, to: CodeTarget): Promise<void> {
       const { credentialId, appId, subject, dataSourceId, entryId, address } = to;
       const hash = hashOf(credentialId, code);
       await rows(executor, INSERT_CODE, [credentialId, appId, subject, dataSourceId, entryId, address, hash]);
     },
 
-    /** Uses up a code and returns its entry; null for a wrong, used or expired code. */
+    /**
+     * Checks a code, and deletes it if it is right. Returns the user's entry ID and the address; null for a wrong, used
+     * or expired code.
+     */
     async use(
       credentialId: number,
       subject: Buffer,
       code: string,
     ): Promise<{ entryId: number; address: string } | null> {
       const hash = hashOf(credentialId, code);
-      const [codeRow] = await rows<{ isRight: boolean; entryId: number | null; address: string }>(db, TRY, [
+      const [codeRow] = await rows<{ isRight: boolean; entryId: number | null; address: string }>(db, COUNT_ATTEMPT, [
         credentialId,
         subject,
         hash,
       ]);
       if (!codeRow?.isRight || codeRow.entryId === null) return null;
-      const usedCodes = await rows(db, USE, [credentialId, subject, hash]);
+      const usedCodes = await rows(db, DELETE_CODE, [credentialId, subject, hash]);
       return usedCodes.length > 0 ? { entryId: codeRow.entryId, address: codeRow.address } : null;
     },
   };

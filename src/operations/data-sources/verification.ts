@@ -1,6 +1,7 @@
 /**
- * `Svc.Session.verify`: sends a code to the address of an app user and signs in the person who enters it. An address that no user has
- * causes the same work, so that callers cannot find out which addresses exist.
+ * Implements `Svc.Session.verify`: sends a code to the address of an app user, and signs the user in when the page
+ * sends the code back. An address without a user causes the same work, so that callers cannot find out which addresses
+ * exist.
  */
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -35,17 +36,20 @@ export interface CodeSentAnswer {
   expiresAt: string;
 }
 
-/** Number of wrong codes for one user in ten minutes, from all network addresses, after which each address has one attempt. */
+/**
+ * Maximum number of wrong codes for one user within ten minutes, from all network addresses together. After this
+ * number, each address has only one attempt.
+ */
 const CODE_FAILURES_TOTAL = 100;
 
-/* Selects the oldest entry with that address, as for passwords. */
+/* Selects the first entry with the address, as a sign-in with a password does. */
 const SELECT_ENTRY_BY_VALUE = `
   WITH found AS MATERIALIZED (
     SELECT id, "order" FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND doc @> $3::jsonb)
   SELECT id, data FROM data_source_entry
    WHERE app_id = $1 AND id = (SELECT id FROM found ORDER BY "order", id LIMIT 1)`;
 
-/** Purpose and recipient of a code. */
+/** Purpose and recipient of a code. `hash` identifies both. */
 interface Subject {
   source: StoredDataSource;
   column: string;
@@ -65,7 +69,7 @@ export function createVerification(options: {
   attempts: SignInAttempts;
   settings: Pick<Settings, "backend">;
   acceptance: MessageAcceptance;
-  /** Called when the user of a page changes or signs out. */
+  /** Called after a user has signed in to a page. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
 }) {
   const { db, sources, appUsers, attempts, settings, acceptance, userChanged } = options;
@@ -87,7 +91,10 @@ export function createVerification(options: {
     return { source, column, by: channel, entryId: entry?.id ?? null, address, purpose: "validate", hash };
   }
 
-  /** @throws UNAUTHORIZED if no user is signed in, REQUEST_INVALID if that user has no phone number */
+  /**
+   * Returns the subject of a second factor: the phone number of the signed-in user. @throws UNAUTHORIZED if no user is
+   * signed in, REQUEST_INVALID if this user has no phone number
+   */
   async function subjectOfSignIn(caller: Caller, source: StoredDataSource, column: string): Promise<Subject> {
     const user = await appUsers.signedIn(caller.credentialId, source.appId);
     if (user?.dataSourceId !== source.id) throw new ActionError("UNAUTHORIZED", "no user is signed in to this page");
@@ -107,20 +114,30 @@ export function createVerification(options: {
   ): Promise<Subject> {
     const column = rules.columns[by];
     if (column === null)
-      throw new ActionError("REQUEST_INVALID", `the app's setting ${VERIFY_SETTING} has no column for ${by}`);
+      throw new ActionError(
+        "REQUEST_INVALID",
+        `this app cannot verify by "${by}": its setting ${VERIFY_SETTING} names no column for it`,
+      );
     if (address !== null && by === "sms" && rules.secondFactor) {
-      throw new ActionError("REQUEST_INVALID", "text messages are this app's second factor: sign in first");
+      throw new ActionError(
+        "REQUEST_INVALID",
+        "this app uses text messages as the second factor; sign in with a password before you request a code",
+      );
     }
     const source = await sources.find(appId, referenceOf(rules.dataSource));
     return address === null ? subjectOfSignIn(caller, source, column) : subjectOfAddress(source, column, by, address);
   }
 
-  /** Stores a code. For an unknown address, the rows are rolled back, so that the work is the same for each address. */
+  /**
+   * Stores a code and its message. For an address without a user, the message is rolled back, so that the work is the
+   * same for each address.
+   */
   async function storeSubject(caller: Caller, rules: VerificationRules, subject: Subject): Promise<void> {
     const { source, by, entryId, address, purpose, hash } = subject;
     const { appId, id: dataSourceId } = source;
     const code = newCode();
-    // This runs before the transaction, because waiting for a second connection while holding one could deadlock the pool.
+    // This runs before the transaction. Waiting for a second database connection during the transaction could block
+    // forever.
     const sendCode = await acceptance.prepare(caller, appId, [codeMessage(rules, by, address, code)], purpose);
     await db.transaction(async (manager) => {
       const { credentialId } = caller;
@@ -133,15 +150,19 @@ export function createVerification(options: {
 
   async function sendSubjectCode(caller: Caller, rules: VerificationRules, subject: Subject): Promise<CodeSentAnswer> {
     const { appId } = subject.source;
-    // The address is checked before the request counts, so that an invalid address is rejected in the same way for all users.
+    // Builds a message only to validate the address. This comes before the request is counted, so that an invalid
+    // address is rejected in the same way for all users.
     codeMessage(rules, subject.by, subject.address, "000000");
     const requester = caller.address === undefined ? `credential ${caller.credentialId}` : addressBlock(caller.address);
-    await codes.sendCode({ appId, from: requester, to: [subject.by, subject.address] });
+    await codes.countRequest({ appId, from: requester, to: [subject.by, subject.address] });
     await storeSubject(caller, rules, subject);
-    return { status: "CODE_SENT", expiresAt: new Date(Date.now() + codes.goodFor * 1_000).toISOString() };
+    return { status: "CODE_SENT", expiresAt: new Date(Date.now() + codes.validSeconds * 1_000).toISOString() };
   }
 
-  /** @throws UNAUTHORIZED, the same for a wrong, used or expired code and an unknown address; RATE_LIMIT_EXCEEDED */
+  /**
+   * Signs the user in, or adds the second factor, if the code is right. @throws UNAUTHORIZED, also for a used or
+   * expired code and an unknown address; RATE_LIMIT_EXCEEDED
+   */
   async function redeemCode(
     caller: Caller,
     { source, column, by, purpose, hash }: Subject,
@@ -152,7 +173,7 @@ export function createVerification(options: {
       usedCode = await codes.use(caller.credentialId, hash, code);
       return usedCode !== null;
     };
-    const isRight = await attempts.counted(
+    const isRight = await attempts.runCounted(
       source.appId,
       [hash.toString("hex")],
       caller,
@@ -165,24 +186,29 @@ export function createVerification(options: {
       isRight &&
       (purpose === "2fa"
         ? await appUsers.addProof(caller, source, addressProof)
-        : await appUsers.signInBy(caller, source, addressProof));
+        : await appUsers.signInByProof(caller, source, addressProof));
     if (!isProven) throw new ActionError("UNAUTHORIZED", "the code is wrong, expired or already used");
     await userChanged(caller, source.appId);
   }
 
   return {
-    /** True if a password is not enough to sign in. */
+    /** True if users of the app need a second factor to sign in. */
     needsSecondFactor: async (appId: number): Promise<boolean> => (await rulesOf(appId))?.secondFactor ?? false,
 
     /**
-     * Verifies an address. Without a code, sends one. With a code, signs in the page's user or adds the second factor, then returns null.
-     * @throws ActionError REQUEST_INVALID if the app has no verification; UNAUTHORIZED, RATE_LIMIT_EXCEEDED, SETTINGS_INVALID,
-     * DATA_SOURCE_NOT_FOUND, OVERLOADED
+     * Handles a request without `code` by sending a code, and a request with `code` by checking it. The right code
+     * signs the user in, or adds the second factor to the sign-in. Then the result is null.
+     * @throws ActionError REQUEST_INVALID if the app does not use verification; UNAUTHORIZED, RATE_LIMIT_EXCEEDED,
+     *   SETTINGS_INVALID, DATA_SOURCE_NOT_FOUND, OVERLOADED
      */
     async verify(caller: Caller, appId: number, body: unknown): Promise<CodeSentAnswer | null> {
       const request = verificationRequest(body);
       const rules = await rulesOf(appId);
-      if (!rules) throw new ActionError("REQUEST_INVALID", `the app has no verification: set ${VERIFY_SETTING}`);
+      if (!rules)
+        throw new ActionError(
+          "REQUEST_INVALID",
+          `this app does not use verification; an editor can enable it with the setting ${VERIFY_SETTING}`,
+        );
       const subject = await subjectOf(caller, appId, rules, request);
       refuseUnknownFields(body, VERIFICATION_SHAPE);
       if (request.code === null) return sendSubjectCode(caller, rules, subject);

@@ -177,7 +177,7 @@ export function createHttpTriggers(options: {
       ended: boolean;
     }[];
     if (run && !run.ended) return undefined;
-    const entry = await logs.ofRun(runId);
+    const entry = await logs.entryOfRun(runId);
     return entry ? answerOf(outcomeIn(entry)) : null;
   }
 

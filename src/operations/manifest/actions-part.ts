@@ -83,7 +83,7 @@ export async function readyActions(
       itemFaults.push({ ...fault, path: `actions[${index}].${path}` }),
     );
   });
-  const entries = await steps.ahead({ caller, appId }, data);
+  const entries = await steps.prepare({ caller, appId }, data);
   return entries.map((entry, index) => ({ entry, faults: faults[index]! }));
 }
 
@@ -142,8 +142,8 @@ export async function planActions(
   for (const [at, { entry, faults: ofItem }] of ready.entries()) {
     faults.push(...ofItem);
     try {
-      const step = await steps.step(manager, appId, entry, current.get(items![at]!.name) ?? null, rewrittenIds);
-      claimAddresses(step.judged.input.triggers);
+      const step = await steps.validate(manager, appId, entry, current.get(items![at]!.name) ?? null, rewrittenIds);
+      claimAddresses(step.validated.input.triggers);
       if (step.current === null || step.fields.length > 0) importSteps.push(step);
     } catch (error) {
       faults.push(...faultsOf(at, error));
@@ -155,8 +155,8 @@ export async function planActions(
   ]);
   return {
     changes: [
-      ...importSteps.map(({ current: row, judged }) => ({
-        ...{ kind: "action" as const, name: judged.input.name },
+      ...importSteps.map(({ current: row, validated }) => ({
+        ...{ kind: "action" as const, name: validated.input.name },
         verb: row ? ("changed" as const) : ("created" as const),
       })),
       ...removedDrafts.map(({ name }) => ({ kind: "action" as const, name, verb: "removed" as const })),

@@ -119,10 +119,12 @@ export async function planSources(
       ...(removedSources.length > 0 ? (["removeDataSources"] as const) : []),
     ],
     ids,
-    indexes: writes.flatMap(({ before, after: { name, indexes: wishes } }) => {
+    indexes: writes.flatMap(({ before, after: { name, indexes: requestedIndexes } }) => {
       const id = before?.id ?? reserved.get(name);
-      const hasSameIndexes = isDeepStrictEqual(wishes, before?.indexes ?? []);
-      return hasSameIndexes || id === undefined ? [] : [{ key: { appId, id }, wishes, before: before?.indexes ?? [] }];
+      const hasSameIndexes = isDeepStrictEqual(requestedIndexes, before?.indexes ?? []);
+      return hasSameIndexes || id === undefined
+        ? []
+        : [{ key: { appId, id }, requestedIndexes, before: before?.indexes ?? [] }];
     }),
     created: createdSources.map(({ after }) => after.name),
     removed: removedSources,

@@ -166,7 +166,7 @@ export function createManifests(options: {
     const heldSources = await storedSources(manager, appId, lock);
     const drafts = lock
       ? await steps.lock(manager, appId, null)
-      : new Map((await steps.stored(manager, appId)).map((row) => [row.name, row]));
+      : new Map((await steps.listDrafts(manager, appId)).map((row) => [row.name, row]));
     const actionNames = new Map([...drafts.values()].map(({ id, name }) => [id, name]));
     const rules = (await readRules(manager, appId)).map((rule) => ({
       rule,
@@ -324,7 +324,7 @@ export function createManifests(options: {
       const writtenSources = manifestRead.manifest.dataSources ?? [];
       intake.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(writtenSources)), writtenSources.length + 1);
       const outcome = await saveManifest(caller, manifestRead, options, preparedParts, plannedResult.sources);
-      sources.forget();
+      sources.clearCache();
       for (const { id } of outcome.sources.removed) definitions.dropIndexes({ appId, id });
       return { plan: outcome.plan, tag: outcome.tag };
     },

@@ -1,10 +1,13 @@
-/** Audit log: who changed which resource and when. Contains names and IDs, never values. */
+/**
+ * Writes and lists the audit log: which person or token changed which resource, and when. An entry contains names and
+ * IDs, but never values of settings or code.
+ */
 import type { DataSource } from "typeorm";
 import { countUpTo } from "../../data/count.js";
 import { type Executor, rows } from "../../data/database.js";
 import { createPage, cursorOf, idOfCursor, pageOf, type ReserveBytes, type SizedRow } from "../../rules/page.js";
 
-/** `data` names keys, fields and ids, never a setting's value or code. Times are ISO 8601. */
+/** An entry as it is returned to callers. `data` contains names of keys and fields, and IDs. Times are ISO 8601. */
 export interface AuditEntry {
   id: number;
   type: string;
@@ -23,28 +26,30 @@ export interface AuditOptions {
   cursor?: string | null;
 }
 
-/** Page of the audit log. `total` is exact up to COUNT_EXACT_MAX, and an estimate above; then `totalIsExact` is false. */
+/**
+ * Page of the audit log. `total` is exact up to COUNT_EXACT_MAX. Above, it is an estimate, and `totalIsExact` is false.
+ */
 export interface AuditPage {
   entries: AuditEntry[];
   pagination: { total: number; hasMore: boolean; totalIsExact?: false; nextCursor?: string };
 }
 
 /** Reads the audit log of one app. */
-export type ListTrail = (appId: number, options: AuditOptions, reserve?: ReserveBytes) => Promise<AuditPage>;
+export type ListAuditLog = (appId: number, options: AuditOptions, reserve?: ReserveBytes) => Promise<AuditPage>;
 
-/** One change in an audit entry: its type, and names, IDs and fields. */
+/** Type and data of an audit entry. `data` contains names, IDs and fields. */
 export interface AuditFact {
   type: string;
   data: Record<string, unknown>;
 }
 
-/** Who made a change; null if unknown. */
+/** The person and the credential that made a change. Each is null if unknown. */
 export interface AuditActor {
   personId: number | null;
   credentialId: number | null;
 }
 
-/** Writes one audit entry, and `more` entries of the same change, in the transaction of the change. */
+/** Writes one audit entry in the transaction of the change. @param more further entries about the same change */
 export async function recordChange(
   executor: Executor,
   caller: AuditActor | null,
@@ -70,8 +75,8 @@ export async function recordChange(
 }
 
 /**
- * Lists the app's audit log, the most recent entry first. `total` is the number of matching entries. A page has fewer than `limit` entries
- * if they would together be larger than PAGE_MAX_BYTES.
+ * Lists the app's audit log, the most recent entry first. `total` is the number of all matching entries. A page has
+ * fewer than `limit` entries if `limit` entries would exceed PAGE_MAX_BYTES.
  * @throws ActionError REQUEST_INVALID, and errors of `reserve`
  */
 export async function listAudit(

@@ -1,9 +1,12 @@
-/** Chains of runs of which each started the next one: describes a chain, and logs where the service has cut one off. */
+/**
+ * Logs runs that the service did not start, because a chain of runs is too long. In a chain, each run starts the next
+ * one through a log event.
+ */
 import { type Executor, rows } from "../../data/database.js";
 import { entryData, LOG_CHANNEL } from "./execution-logs.js";
 import type { HaltedRun } from "./log-event-statement.js";
 
-/** Selects the runs of a chain from its last run back to the first, up to the depth limit. */
+/** Selects the runs of a chain, from the first run to the last one ($1). Goes back by at most 50 runs. */
 const SELECT_CHAIN = `
   WITH RECURSIVE chain AS (
     SELECT id, action_id, cause_run_id, 0 AS step FROM run WHERE id = $1
@@ -12,7 +15,7 @@ const SELECT_CHAIN = `
      WHERE step < 50)
   SELECT id, action_id AS "actionId" FROM chain ORDER BY step DESC`;
 
-const ENTRY = `
+const INSERT_LOG_ENTRY = `
   WITH entry AS (
     INSERT INTO execution_log (app_id, task_id, run_id, type, data, payload_at)
     VALUES ($1, $2, $3, 'app.task.failed', $4, $5)
@@ -20,13 +23,16 @@ const ENTRY = `
   named AS (UPDATE run SET log_id = entry.id FROM entry WHERE run.id = entry.run_id)
   SELECT pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id) FROM entry`;
 
-/** Describes the chain that ends in the run: `run 4 (action 7) -> run 5 (action 8)`. */
+/** Describes the chain that ends with the run, for example `run 4 (action 7) -> run 5 (action 8)`. */
 async function describeChain(executor: Executor, runId: number): Promise<string> {
   const chainLinks = await rows<{ id: number; actionId: number }>(executor, SELECT_CHAIN, [runId]);
   return chainLinks.map(({ id, actionId }) => `run ${id} (action ${actionId})`).join(" -> ");
 }
 
-/** Logs each run that was not started as failed, with its chain, in the transaction that has cut off the chain. */
+/**
+ * Writes an execution log entry for each run that was not started: it failed, and the error describes the chain. @param
+ * causeId ID of the last run in the chain
+ */
 export async function logHalted(
   executor: Executor,
   appId: number,
@@ -45,6 +51,6 @@ export async function logHalted(
       durationMs: 0,
       outcome: { ok: false, error },
     });
-    await rows(executor, ENTRY, [appId, actionId, id, data.text, data.payloadAt]);
+    await rows(executor, INSERT_LOG_ENTRY, [appId, actionId, id, data.text, data.payloadAt]);
   }
 }

@@ -1,4 +1,7 @@
-/** Computes and compares argon2id hashes for hashed columns. Apps take turns, and so do the senders of one app. */
+/**
+ * Computes argon2id hashes for hashed columns, and compares values with them. Only a few hashes are computed at the
+ * same time. Apps take turns, and within an app the clients take turns.
+ */
 import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from "node:crypto";
 import { promisify } from "node:util";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
@@ -6,7 +9,7 @@ import { ActionError } from "../../errors.js";
 import { addressBlock } from "../../rules/address-block.js";
 import type { Sender } from "./intake.js";
 
-/** Parameters of argon2id that OWASP recommends first for little memory. */
+/** Parameters of argon2id, as OWASP recommends them for little memory: memory, passes and lanes. */
 const MEMORY_KIB = 19_456;
 const ARGON2_PASSES = 2;
 const ARGON2_LANES = 1;
@@ -14,41 +17,50 @@ const TAG_BYTES = 32;
 const SALT_BYTES = 16;
 
 const TEXT_MAX_CHARACTERS = 4_096;
-/** Maximum number of concurrent hashes. Each uses a thread for some 30 ms, and 19 MB. */
+/**
+ * Maximum number of hashes that are computed at the same time. Each needs a thread for some 30 ms, and 19 MB of memory.
+ */
 const HASHES_AT_ONCE = 2;
-/** Maximum waiting hashes of one sender and of one app. Further ones are rejected, without effect on other apps. */
+/** Maximum number of waiting hashes of one client of an app. Further requests are rejected. */
 const WAITING_PER_SENDER = 64;
+/** Maximum number of waiting hashes of one app. Further requests are rejected, without effect on other apps. */
 const WAITING_PER_APP = 512;
 const RETRY_SECONDS = 2;
 
-/** Matches hashes with the memory and passes that this file uses, because other values in the column could cause unlimited work. */
+/**
+ * Matches an argon2id hash in PHC format whose memory and passes are limited. Other values in the column could cause
+ * unlimited work.
+ */
 const HASH_SHAPE = /^\$argon2id\$v=19\$m=([1-9]\d{2,4}),t=([1-9]),p=([1-9])\$([\w+/]{11,64})\$([\w+/]{22,128})$/;
 
 const computeArgon2 = promisify(argon2) as (algorithm: "argon2id", parameters: Argon2Parameters) => Promise<Buffer>;
 
 const toPlainBase64 = (bytes: Buffer): string => bytes.toString("base64").replaceAll("=", "");
 
-/** Queue of a hash: that of an app, and within it that of an address. */
+/**
+ * Determines when a hash is computed: `appId` takes turns with other apps, and `sender` with other clients of the app.
+ */
 export interface HashTurn {
   appId: number;
   sender: string;
 }
 
+/** Returns the turn of a caller, who is identified by the network address or, without one, by the credential. */
 export const hashTurn = (appId: number, { address, credentialId }: Sender): HashTurn => ({
   appId,
   sender: address === undefined ? `credential ${credentialId}` : addressBlock(address),
 });
 
 const appHashQueue = new FairSemaphore(HASHES_AT_ONCE, HASHES_AT_ONCE);
-/** Lets one hash of each sender into its app's queue, so that the senders of an app take turns. */
+/** Lets only one hash of each client into the queue of its app, so that the clients of an app take turns. */
 const senderQueue = new FairSemaphore(Number.POSITIVE_INFINITY, 1);
 const waitingByKey = new Map<number | string, number>();
 
-/** Counts one more waiting hash. @returns a function that undoes this @throws ActionError OVERLOADED */
+/** Counts a waiting hash. @returns a function that removes it from the count @throws ActionError OVERLOADED */
 function countWaiting(key: number | string, max: number): () => void {
   const waitingBefore = waitingByKey.get(key) ?? 0;
   if (waitingBefore >= max) {
-    throw new ActionError("OVERLOADED", "too many password checks are waiting; try again shortly", {
+    throw new ActionError("OVERLOADED", `too many passwords wait to be hashed; try again in ${RETRY_SECONDS} s`, {
       retryAfter: RETRY_SECONDS,
     });
   }
@@ -60,7 +72,7 @@ function countWaiting(key: number | string, max: number): () => void {
   };
 }
 
-/** Computes a hash in its turn. @throws OVERLOADED if too many hashes of the same sender or app wait */
+/** Runs `work` when it is its turn. @throws OVERLOADED if too many hashes of the same client or app wait */
 async function hashInTurn<T>({ appId, sender }: HashTurn, work: () => Promise<T>): Promise<T> {
   const key = `${appId} ${sender}`;
   const uncountApp = countWaiting(appId, WAITING_PER_APP);
@@ -87,11 +99,13 @@ async function tagOf(text: string, nonce: Buffer, parameters: HashParameters, tu
 
 type HashParameters = Pick<Argon2Parameters, "memory" | "passes" | "parallelism" | "tagLength">;
 
-/** @throws REQUEST_INVALID for a string that is too long to be a password */
+/** Returns the text of a value that will be hashed. @throws REQUEST_INVALID if the text is too long */
 export function checkHashable(value: unknown, column: string): string {
   const text = typeof value === "string" ? value : JSON.stringify(value);
   if (text.length <= TEXT_MAX_CHARACTERS) return text;
-  const message = `${JSON.stringify(column)} is hashed and may have ${TEXT_MAX_CHARACTERS} characters (got ${text.length})`;
+  const message =
+    `the column ${JSON.stringify(column)} is hashed, ` +
+    `so its value can have at most ${TEXT_MAX_CHARACTERS} characters (got ${text.length})`;
   throw new ActionError("REQUEST_INVALID", message);
 }
 
@@ -103,12 +117,12 @@ export async function hashText(text: string, turn: HashTurn): Promise<string> {
   return `$argon2id$v=19$m=${MEMORY_KIB},t=${ARGON2_PASSES},p=${ARGON2_LANES}$${toPlainBase64(salt)}$${toPlainBase64(tag)}`;
 }
 
-/** Hash that matches no password and is as costly to compare as a real one. */
+/** Hash that matches no password. It is compared if there is no hash, so that the duration does not reveal this. */
 const UNKNOWN_HASH = `$argon2id$v=19$m=${MEMORY_KIB},t=${ARGON2_PASSES},p=${ARGON2_LANES}$${toPlainBase64(randomBytes(SALT_BYTES))}$${toPlainBase64(randomBytes(TAG_BYTES))}`;
 
 /**
- * True if the password matches the hash. Other values take as long: a value from before the column was hashed is compared directly, and a
- * missing one with a hash that matches nothing.
+ * True if the password matches the stored hash. A stored value from before the column was hashed is compared directly.
+ * Every call takes equally long, also if there is no stored value.
  * @throws ActionError OVERLOADED
  */
 export async function matchesHash(text: string, stored: unknown, turn: HashTurn): Promise<boolean> {

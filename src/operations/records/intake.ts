@@ -1,6 +1,6 @@
 /**
- * Limits the bytes that an app and its visitors can store per minute, and checks the free disk space. Each process
- * counts on its own, so several processes together allow more.
+ * Limits how many bytes an app and its visitors can send per minute, and checks the free disk space. Each process has
+ * its own counts, so several processes together allow more.
  */
 import type { DiskSpace } from "../../engine/disk-space.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
@@ -15,40 +15,47 @@ import {
 import { type Caller, isVisitor } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
 
-/** The caller's fields that determine the quota that is used. */
+/** The fields of a caller that determine which quota its requests use. */
 export type Sender = Pick<Caller, "kind" | "credentialId" | "address">;
 
 export type IntakeLimiter = ReturnType<typeof createIntake>;
 
 function intakeError(owner: string, megabytes: number, retryAfter: number): ActionError {
-  return rateLimitError(`${owner} may send ${megabytes} MB in a minute; try again in ${retryAfter} s`, retryAfter);
+  return rateLimitError(
+    `${owner} can send at most ${megabytes} MB per minute; try again in ${retryAfter} s`,
+    retryAfter,
+  );
 }
 
-/** @param quotaBytes bytes per minute for one app's own credentials; 0 means unlimited */
-export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: DiskSpace }) {
+/**
+ * @param quotaBytes maximum bytes per minute that callers other than visitors can send to one app; 0 means unlimited
+ */
+export function createIntake({ quotaBytes, room: diskSpace }: { quotaBytes: number; room: DiskSpace }) {
   const bucketOf = (share: number) => createTokenBucket({ limit: quotaBytes * share, windowMs: RATE_WINDOW_MS });
   const serviceBucket = bucketOf(1);
   const visitors = bucketOf(INTAKE_VISITORS_SHARE);
   const addresses = bucketOf(INTAKE_ADDRESS_SHARE);
   const quotaMegabytes = (share: number) => (quotaBytes * share) / 2 ** 20;
-  /**
-   * Returns the key of the quota that the sender shares. Visitors have one quota per network address, apart from that
-   * of the app's own credentials.
-   */
+  /** Returns the key of a visitor's quota. All visitors from one network address share a quota. */
   const addressOf = ({ address, credentialId }: Sender) =>
     address === undefined ? `credential ${credentialId}` : addressBlock(address);
 
-  /** @throws OVERLOADED if the database's disk is nearly full */
+  /** Checks the free space on the database's disk. @throws OVERLOADED if the disk is nearly full */
   function checkSpace(): void {
-    if (room.level() === "enough") return;
+    if (diskSpace.level() === "enough") return;
     const retryAfter = LOW_DISK_RETRY_SECONDS;
-    throw new ActionError("OVERLOADED", `the service's disk is nearly full; try again in ${retryAfter} s`, {
-      retryAfter,
-    });
+    throw new ActionError(
+      "OVERLOADED",
+      `the service's disk is nearly full, so the service stores no new data; try again in ${retryAfter} s`,
+      {
+        retryAfter,
+      },
+    );
   }
 
   function takeVisitorQuota(sender: Sender, appId: number, intakeCost: number): void {
-    // The address counts first, so that data that it is refused do not use up the shared quota.
+    // The quota of the address is used first. Data that exceeds it then does not use up the quota that all visitors
+    // share.
     const waitSeconds = addresses.takeTokens(addressOf(sender), intakeCost);
     if (waitSeconds > 0) throw intakeError("one address", quotaMegabytes(INTAKE_ADDRESS_SHARE), waitSeconds);
     const waitOfAll = visitors.takeTokens(String(appId), intakeCost);
@@ -56,11 +63,11 @@ export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: D
   }
 
   return {
-    checkRoom: checkSpace,
+    checkSpace: checkSpace,
 
     /**
-     * Counts `rows` with `bytes` of content in total against the sender's quota, or rejects them.
-     * @throws RATE_LIMIT_EXCEEDED, OVERLOADED
+     * Counts `rows` rows with `bytes` bytes of content in total against the sender's quota.
+     * @throws RATE_LIMIT_EXCEEDED if they exceed the quota, OVERLOADED
      */
     takeRows(sender: Sender, appId: number, bytes: number, rows = 1): void {
       checkSpace();
@@ -75,15 +82,18 @@ export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: D
     },
 
     /**
-     * Counts the payload of a run against its visitor's quota, or rejects it. The app's own runs are limited by rate
-     * and queue.
+     * Counts the payload of a run against the visitor's quota. Runs of other callers are limited by rate and by the
+     * queue instead.
      * @throws RATE_LIMIT_EXCEEDED
      */
     takePayload(sender: Sender, appId: number, bytes: number): void {
       if (quotaBytes > 0 && isVisitor(sender)) takeVisitorQuota(sender, appId, bytes);
     },
 
-    /** Counts rows that are already stored. If they exceed the quota, the sender's next rows are rejected. */
+    /**
+     * Counts rows that are already stored. It never throws: if they exceed the quota, the sender's next request is
+     * rejected.
+     */
     charge(sender: Sender, appId: number, rows: number): void {
       if (quotaBytes === 0 || rows === 0) return;
       const intakeCost = rows * INTAKE_ROW_BYTES;

@@ -1,10 +1,13 @@
-/** Makes async iterables that end at once when their reader leaves. A plain generator ends only when the value that it awaits arrives. */
+/**
+ * Async iterables that end at once when their reader calls `return`. A plain async generator ends only after the
+ * promise that it awaits has settled.
+ */
 
 /**
- * Makes an async iterable whose generator stops when the reader leaves: the signal that `make` receives is aborted then, and the generator
- * must stop waiting.
+ * Returns an async generator that ends at once when its reader stops reading. `make` receives a signal that is then
+ * aborted; its generator must stop waiting.
  */
-export function createLeavable<T>(
+export function createAbortableGenerator<T>(
   make: (readerLeft: AbortSignal) => AsyncGenerator<T, void, void>,
 ): AsyncGenerator<T, void, void> {
   const leaveController = new AbortController();
@@ -32,7 +35,7 @@ export function createLeavable<T>(
 export function endOnAbort<T>(source: AsyncIterable<T>, readerLeft: AbortSignal): AsyncIterable<T> {
   const iterator = source[Symbol.asyncIterator]();
   const stopWaiting = () => {
-    // The source has no reader any more.
+    // The error is ignored, because no reader is left to receive it.
     iterator.return?.().catch(() => undefined);
   };
   readerLeft.addEventListener("abort", stopWaiting, { once: true });

@@ -1,35 +1,38 @@
 /**
- * Sources of subscriptions. A live source emits one object per event to all of its listeners, so that work on it can be shared. Read this
- * file before you add a subscription.
+ * Type of the sources from which GraphQL subscriptions receive events. A source passes the same object to all its
+ * listeners, so that an event is serialized only once. Read this file before you add a subscription.
  */
 import type { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 
-/** Function that unsubscribes. It may be called twice. */
+/** Function that removes a listener. A second call has no effect. */
 export type StopListening = () => void;
 
 /**
- * Result of a subscription's resolver. Callers subscribe to it instead of iterating, because an iterator would queue every listener's
- * events separately. GraphQL requires an async iterable, but only checks for the method.
+ * Result of a subscription's resolver. Call `listen` instead of iterating: an iterator would need a separate queue of
+ * events for each listener. GraphQL requires an async iterable, but checks only that the iterator method exists.
  */
 export interface LiveSource<Event extends object> extends AsyncIterable<Event> {
   /** ID of the app to which the events belong. */
   appId: number;
   /**
-   * Calls `listener` with every future event. Calls `end` once with the reason if the source ends; nothing follows it.
-   * Listeners must not throw.
+   * Calls `listener` with every future event. If the source ends, it calls `endSource` once with the reason, and sends
+   * no more events. Listeners must not throw.
    */
   listen(listener: (event: Event) => void, endSource: (reason: ActionError) => void): StopListening;
 }
 
-/** Access check that the caller of a subscription must keep passing. */
+/** Access check of a subscription. It is repeated while the subscription is open. */
 export interface SourceGuard {
   appId: number;
   /** @throws ActionError if the caller has lost the right to this subscription */
   check(caller: Caller): void;
 }
 
-/** Adds the right to a source that its caller must keep: `check` runs again whenever credentials change. */
+/**
+ * Adds an access check to a source. The service calls `check` again whenever credentials change, and ends the
+ * subscription if it throws.
+ */
 export function guardSource<Source extends AsyncIterable<unknown>>(
   source: Source,
   { appId, check }: SourceGuard,
@@ -45,7 +48,7 @@ export function liveSource<Event extends object>(
     appId,
     listen,
     [Symbol.asyncIterator]() {
-      throw new Error("a live source only supports subscriptions");
+      throw new Error("a live source cannot be iterated; call listen");
     },
   };
 }

@@ -1,6 +1,6 @@
 /**
- * The one SQL statement that stores log events and starts the actions that they trigger. It handles any number of
- * events of any apps in a single round trip.
+ * SQL statement that stores log events and queues runs of the actions that they trigger. One statement handles any
+ * number of events of any apps.
  */
 import { STATE_BY_REASON } from "../../data/run.js";
 import { CHAIN_DEPTH_MAX, CHAIN_RUNS_PER_MINUTE } from "../../limits.js";
@@ -11,29 +11,32 @@ export const HALTED_REASONS = {
   rate: `recursion: more than ${CHAIN_RUNS_PER_MINUTE} runs of one chain in a minute`,
 } as const;
 
-/** Run that did not start, because its chain of causes is too long. */
+/** Run that was not started, because it would have made a chain of runs too long. */
 export interface HaltedRun {
   id: number;
   actionId: number;
   reason: string;
 }
 
-/** Event before it is stored. */
+/** A log event that will be stored. */
 export interface NewEvent {
   appId: number;
   type: string;
-  /** JSON text of the data without its closing brace. */
+  /** Data of the event as JSON text, without the closing brace. */
   head: string;
-  /** Separator before an additional key, if the service adds the user's e-mail address. Null if nothing follows. */
+  /**
+   * Text before the key `_userEmail`, which the service adds to the data: a comma or nothing. Null if the service adds
+   * no key.
+   */
   separator: string | null;
-  /** E-mail address that the caller passed for an unknown user, as JSON text. */
+  /** Value of `_userEmail` in the request, as JSON text. It is stored if the service does not know the user. */
   claimed: string | null;
   userId: number | null;
   dataSourceId: number | null;
   dataSourceEntryId: number | null;
   appNotificationId: number | null;
   sessionId: number | null;
-  /** Key by which the event's row in the result is found. */
+  /** Identifies the event in the result: the statement returns it with each row. */
   requestId: string;
   /** ID of the run that emitted the event. */
   runId: number | null;
@@ -44,10 +47,10 @@ export interface StoredEvent {
   id: number;
   organizationId: number;
   createdAt: Date;
-  /** Text of the data if the service added to it; null if the data are unchanged. */
+  /** Data as JSON text if the service added `_userEmail`; null if the data are unchanged. */
   completed: string | null;
   halted: HaltedRun[] | null;
-  /** Number of rows of runs that the event created, including skipped ones. */
+  /** Number of rows of runs that the event created, including skipped runs. */
   started: number;
 }
 
@@ -75,15 +78,20 @@ export function eventParameters(
   return [...COLUMNS.map((column) => events.map((event) => event[column])), share, queuedCounts];
 }
 
-/** Maximum number of an app's queued runs that is counted exactly. Above it, the last count is used. */
+/**
+ * Number of an app's queued runs up to which the statement counts exactly. If the last count was higher, this count is
+ * used instead.
+ */
 const COUNTED_EXACTLY = 1_000;
 
 /**
- * Stores events. $1 to $12 are the columns of NewEvent, $13 the maximum queued runs of one app, $14 the queued runs of each event's app. An
- * event of an unknown app has no row in the result. Only users with a role on the app or a token of it count as known: otherwise a caller
- * could look up the address of anyone in the organization. Lookups for single events are LATERAL, so that they use an index however many
- * rows the planner expects. A debounced run may become part of one that waits, and has no row then; such runs are written in the order of
- * their actions, so that two such statements never deadlock.
+ * Stores events. $1 to $12 are the columns of NewEvent, $13 is the maximum number of queued runs of one app, $14 the
+ * last counts of queued runs of the events' apps. An event of an unknown app has no row in the result.
+ *
+ * The service adds the e-mail address only of users with a role on the app or a token of the app. Otherwise a caller
+ * could look up the address of anyone in the organization. Lookups for single events are LATERAL, so that they use an
+ * index however many rows the planner expects. A debounced run can be merged into a waiting run, and then has no row.
+ * Debounced runs are written in the order of their actions, so that two statements cannot deadlock.
  */
 export const STORE_EVENTS = `
   WITH source AS (

@@ -1,4 +1,4 @@
-/** Stores log events in their specified shape. The same transaction starts every action that they trigger. */
+/** Stores log events. The same transaction queues a run of each action that an event triggers. */
 import { randomUUID } from "node:crypto";
 import type { DataSource } from "typeorm";
 import { type Executor, isDatabaseAway, preparedRows, rows } from "../../data/database.js";
@@ -11,7 +11,7 @@ import type { IntakeLimiter, Sender } from "./intake.js";
 import { eventParameters, type NewEvent, STORE_EVENTS, type StoredEvent } from "./log-event-statement.js";
 import type { QueueLimits } from "./queue-limits.js";
 
-/** A log entry (specification, Log entry). Times are ISO 8601; absent ids are null. */
+/** A log event as it is returned to callers. Times are ISO 8601; missing IDs are null. */
 export interface LogEvent {
   id: number;
   userId: number | null;
@@ -30,8 +30,8 @@ export interface LogEvent {
 }
 
 /**
- * Returns the data as JSON text to which one key can be added. If the caller names a user of the organization, the service adds the user's
- * address. Other values are stored unchanged.
+ * Returns the data as JSON text to which the SQL statement can add the key `_userEmail`. The key is added only if the
+ * caller names a user. Other data is stored unchanged.
  */
 function openData({ data, userId }: LogEventInput): Pick<NewEvent, "head" | "separator" | "claimed"> {
   if (userId === null) return { head: JSON.stringify(data).slice(0, -1), separator: null, claimed: null };
@@ -43,10 +43,13 @@ function openData({ data, userId }: LogEventInput): Pick<NewEvent, "head" | "sep
   };
 }
 
-/** Sender of an event. */
+/** The caller that causes a log event. */
 export type Emitter = Sender & Pick<Caller, "personId" | "runId">;
 
-/** Returns the key of a session: the ID of a person's or visitor's credential. API tokens and server runs have none. */
+/**
+ * Returns the ID of a session, which is the ID of a person's or visitor's credential. API tokens and server runs have
+ * no session.
+ */
 function sessionIdOf({ kind, credentialId }: Sender): number | null {
   return kind === "api" || kind === "task" ? null : credentialId;
 }
@@ -55,8 +58,9 @@ const NO_IDS = { dataSourceId: null, dataSourceEntryId: null, appNotificationId:
 
 export type LogEvents = ReturnType<typeof createLogEvents>;
 
-/** Maximum number of events that one statement stores. Events that arrive while two statements run wait for the next one. */
+/** Maximum number of events that one statement stores. */
 const EVENTS_PER_STATEMENT = 64;
+/** Maximum number of concurrent statements. Events that arrive meanwhile wait, and share the next statement. */
 const STATEMENTS_AT_ONCE = 2;
 
 export function createLogEvents({
@@ -68,7 +72,7 @@ export function createLogEvents({
   queueLimits: QueueLimits;
   intake: IntakeLimiter;
 }) {
-  /** Results in the order of `events`; undefined for an event of a missing app. */
+  /** Stores events. Returns the results in the order of `events`; undefined for an event whose app does not exist. */
   async function storeAll(events: readonly NewEvent[]): Promise<(StoredEvent | undefined)[]> {
     const values = eventParameters(events, queueLimits.lastCount());
     const stored = await preparedRows<StoredEvent>(db, "store-log-events", STORE_EVENTS, values);
@@ -76,7 +80,8 @@ export function createLogEvents({
     return events.map(({ requestId }) => byRequest.get(requestId));
   }
 
-  // Events that arrive together share one commit. The error of one event affects no other.
+  // Events that arrive at the same time share one statement. If an event makes the statement fail, the other events are
+  // stored without it.
   const eventBatches = createBatches({
     work: storeAll,
     most: EVENTS_PER_STATEMENT,
@@ -84,7 +89,7 @@ export function createLogEvents({
     isOfOne: (error) => !isDatabaseAway(error),
   });
 
-  /** Stores events. If the limit on chains of runs prevents a run, this is logged in the same transaction. */
+  /** Stores an event. If the limit on chains of runs prevents a run, it logs this in the same transaction. */
   async function storeIn(executor: Executor, event: NewEvent): Promise<StoredEvent | undefined> {
     const values = eventParameters([event], queueLimits.lastCount());
     const [stored] = await rows<StoredEvent>(executor, STORE_EVENTS, values);
@@ -92,13 +97,19 @@ export function createLogEvents({
     return stored;
   }
 
-  /** Stores one event. An event of a run needs a transaction, because it may exceed the limit on chains of runs; other events need none. */
+  /**
+   * Stores an event. An event of a run gets its own transaction, because it may exceed the limit on chains of runs,
+   * which is logged too. Other events are stored in batches.
+   */
   function storeEvent(event: NewEvent, executor?: Executor): Promise<StoredEvent | undefined> {
     if (executor) return storeIn(executor, event);
     return event.runId === null ? eventBatches.add(event) : db.transaction((manager) => storeIn(manager, event));
   }
 
-  /** Stores validated events, in the transaction of `executor` if passed, and starts their actions. */
+  /**
+   * Stores a validated event and queues runs of the actions that it triggers. If `executor` is passed, this is part of
+   * its transaction.
+   */
   async function storeValidatedEvent(
     emitter: Emitter,
     appId: number,
@@ -126,7 +137,7 @@ export function createLogEvents({
     store: storeValidatedEvent,
 
     /**
-     * Stores the event and starts each active live version whose `where` matches it.
+     * Validates and stores an event, and queues a run of each active live action with a matching log trigger.
      * @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE, APP_NOT_FOUND, RATE_LIMIT_EXCEEDED, OVERLOADED
      */
     async add(caller: Caller, appId: number, body: unknown): Promise<LogEvent> {
@@ -135,7 +146,7 @@ export function createLogEvents({
       return storeValidatedEvent(caller, appId, input);
     },
 
-    /** Stores a log event of the service itself, in the transaction of the change that causes it. */
+    /** Stores a log event that the service itself creates, in the transaction of the change that causes it. */
     async emit(executor: Executor, emitter: Emitter, appId: number, event: { type: string; data: object }) {
       const data = event.data as Record<string, unknown>;
       await storeValidatedEvent(emitter, appId, { ...NO_IDS, userId: null, type: event.type, data }, executor);

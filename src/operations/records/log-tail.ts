@@ -1,7 +1,8 @@
 /**
- * Live execution logs, in the order of their IDs. Transactions get IDs before they commit, so a higher ID can become visible first: an
- * entry is delivered once every lower ID is delivered, or its transaction has ended. A follower resumes after the last ID that it received,
- * with a limited number of entries.
+ * Sends new execution log entries to followers (subscribers), in the order of their IDs. A transaction gets the ID of
+ * its entry before it commits, so a higher ID can become visible first. So an entry is delivered only when each lower
+ * ID is delivered or will never be written. A follower can resume after the last ID that it received; it then gets a
+ * limited number of missed entries.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -12,26 +13,32 @@ import { ActionError } from "../../errors.js";
 import { type ExecutionLogs, type FollowedEntry, LOG_CHANNEL, type LogEntry } from "./execution-logs.js";
 import { type LiveSource, liveSource } from "./live-source.js";
 
-/** Maximum number of entries that one read returns; their bytes are limited too. */
+/** Maximum number of entries that one read returns. PAGE_MAX_BYTES also limits a read. */
 const ENTRIES_PER_READ = 25;
-/** Number of attempts of a failed read, over half a minute in total, because the database may be restarting. */
+/**
+ * Maximum number of attempts to read entries. They take half a minute in total, because the database may be restarting.
+ */
 const READ_ATTEMPTS = 60;
+/** Delay before a failed read is repeated. */
 const READ_AGAIN_MS = 500;
-/** Number of IDs below the newest for which transactions may still be open when the first follower subscribes. */
-const UNDER_WAY_IDS = 1_000;
-/** Interval and maximum time in milliseconds for which open transactions are awaited. After it, later entries are delivered first. */
-const UNDER_WAY_LOOK_MS = 20;
-const UNDER_WAY_MAX_MS = 5_000;
-/** Maximum number of earlier entries of the app that a resuming follower receives, the newest ones. */
+/** When the first follower subscribes, transactions of this many IDs below the newest ID may still be open. */
+const OPEN_IDS_MAX = 1_000;
+/** Interval at which the service checks whether open transactions have ended. */
+const OPEN_CHECK_EVERY_MS = 20;
+/**
+ * Maximum time for which later entries wait for open transactions. After this time they are delivered without waiting.
+ */
+const OPEN_WAIT_MAX_MS = 5_000;
+/** Maximum number of missed entries that a resuming follower receives. Older missed entries are skipped. */
 const RESUMED_MAX = 1_000;
-/** Minimum interval between reads that are caused only by apps without followers. */
+/** Minimum interval between reads that only entries of apps without followers cause. */
 const OTHERS_MS = 1_000;
 
 export interface TailFilter {
   appId: number;
   actionId?: number | null | undefined;
   type?: string | null | undefined;
-  /** ID after which the follower resumes. Without one it gets new entries only. */
+  /** ID of the last entry that the follower received before. Without it, the follower gets only new entries. */
   after?: number | null | undefined;
 }
 
@@ -42,7 +49,10 @@ interface TailFollower extends TailFilter {
 }
 
 export interface LogTail {
-  /** Follows entries of the app that match the filter, in the order of their IDs. All followers get the same object for an entry. */
+  /**
+   * Returns a source of the app's new entries that match the filter, in the order of their IDs. All followers get the
+   * same object for an entry.
+   */
   follow(filter: TailFilter): LiveSource<LogEntry>;
 }
 
@@ -57,36 +67,38 @@ export function createLogTail(options: {
 }): LogTail {
   const { logs, notifications, log, readAttempts = READ_ATTEMPTS } = options;
   const followers = new Map<number, Set<TailFollower>>();
-  /** ID up to which every entry is delivered, or will never be written; null while there is no subscriber. */
-  let settled: number | null = null;
-  /** IDs above `settled` that existed before the first follower. */
-  let passedIds = new Set<number>();
+  /** All entries up to this ID are delivered or will never be written; null while there are no followers. */
+  let deliveredUpTo: number | null = null;
+  /**
+   * IDs above `deliveredUpTo` of entries that are older than the first follower's subscription. They are not delivered.
+   */
+  let olderIds = new Set<number>();
   let openCount = 0;
   let stopFollowing = () => {};
   let pendingWork: Promise<void> = Promise.resolve();
   /**
-   * The newest catch-up of each app, by app ID. The next one of the app waits for it, so that an app whose followers reconnect often
-   * delays only these followers.
+   * For each app ID: resolves when the app's latest follower has received its missed entries. The app's next resuming
+   * follower waits for this. So an app whose followers reconnect often delays only its own followers.
    */
   const catchUps = new Map<number, Promise<void>>();
   let isPlanned = false;
   let planTimer: NodeJS.Timeout | undefined;
 
-  /** Runs the work after all earlier work has ended. */
+  /** Runs `work` after all earlier work has ended. */
   function enqueueWork(work: () => Promise<void>): Promise<void> {
     pendingWork = pendingWork
       .then(work)
-      .catch((error) => log.warn({ err: error }, "log entries could not be delivered"));
+      .catch((error) => log.warn({ err: error }, "delivering execution log entries to subscribers failed"));
     return pendingWork;
   }
 
-  /** Runs the work while the follower is open, and ends the follower if the work fails. */
+  /** Runs `work` unless the follower has left. If `work` fails, ends the follower's subscription with an error. */
   async function runForFollower(follower: TailFollower, work: () => Promise<void>): Promise<void> {
     if (!follower.isOpen) return;
     try {
       await work();
     } catch (error) {
-      log.warn({ err: error, appId: follower.appId }, "a subscription to log entries could not start");
+      log.warn({ err: error, appId: follower.appId }, "a subscription to execution log entries could not be started");
       if (follower.isOpen) follower.endTail(new ActionError("INTERNAL_ERROR"));
     }
   }
@@ -96,7 +108,7 @@ export function createLogTail(options: {
       try {
         return await read();
       } catch (error) {
-        log.warn({ err: error }, "log entries could not be read; trying again");
+        log.warn({ err: error }, "reading execution log entries failed; the service tries again");
         await delay(READ_AGAIN_MS, undefined, { ref: false });
       }
     }
@@ -109,7 +121,7 @@ export function createLogTail(options: {
     isWanted = () => true,
   ): Promise<void> {
     for (let remainingIds = ids; remainingIds.length > 0 && isWanted(); ) {
-      const { entries, left } = await readWithRetries(() => logs.findSome(remainingIds.slice(0, ENTRIES_PER_READ)));
+      const { entries, left } = await readWithRetries(() => logs.findFitting(remainingIds.slice(0, ENTRIES_PER_READ)));
       for (const entry of entries) pushEntry(entry);
       remainingIds = [...left, ...remainingIds.slice(ENTRIES_PER_READ)];
     }
@@ -120,7 +132,7 @@ export function createLogTail(options: {
       if (matchesFilter(follower, entry)) follower.push(entry.entry);
   }
 
-  /** Returns the first missing ID above `settled`; null if none is missing up to the newest. */
+  /** Returns the first ID above `from` that is missing in `foundIds`; null if no ID is missing. */
   function firstMissingId(from: number, foundIds: readonly { id: number }[]): number | null {
     let expected = from + 1;
     for (const { id } of foundIds) {
@@ -130,37 +142,40 @@ export function createLogTail(options: {
     return null;
   }
 
-  /** Resolves when every transaction has ended that could still write an id below the existing ones. */
-  async function writersEnded(): Promise<void> {
-    const before = new Set(await readWithRetries(() => logs.writers()));
-    const until = Date.now() + UNDER_WAY_MAX_MS;
+  /**
+   * Resolves when all transactions have ended that may still write an entry with an ID below the existing IDs, or after
+   * OPEN_WAIT_MAX_MS.
+   */
+  async function waitForWriters(): Promise<void> {
+    const before = new Set(await readWithRetries(() => logs.openWriters()));
+    const until = Date.now() + OPEN_WAIT_MAX_MS;
     while (before.size > 0 && Date.now() < until) {
-      const now = new Set(await readWithRetries(() => logs.writers()));
+      const now = new Set(await readWithRetries(() => logs.openWriters()));
       for (const writer of before) if (!now.has(writer)) before.delete(writer);
-      if (before.size > 0) await delay(UNDER_WAY_LOOK_MS, undefined, { ref: false });
+      if (before.size > 0) await delay(OPEN_CHECK_EVERY_MS, undefined, { ref: false });
     }
   }
 
-  /** Delivers the entries after `settled` whose predecessors are all delivered. */
+  /** Delivers the entries above `deliveredUpTo`, in the order of their IDs. */
   async function advanceTail(): Promise<void> {
     isPlanned = false;
-    while (openCount > 0 && settled !== null) {
-      const from: number = settled;
+    while (openCount > 0 && deliveredUpTo !== null) {
+      const from: number = deliveredUpTo;
       let foundIds = await readWithRetries(() => logs.idsAfter(from));
       if (foundIds.length === 0) return;
       if (firstMissingId(from, foundIds) !== null) {
         const last = foundIds.at(-1)!.id;
-        await writersEnded();
+        await waitForWriters();
         foundIds = (await readWithRetries(() => logs.idsAfter(from))).filter(({ id }) => id <= last);
       }
-      const ids = foundIds.filter(({ id, appId }) => followers.has(appId) && !passedIds.has(id)).map(({ id }) => id);
+      const ids = foundIds.filter(({ id, appId }) => followers.has(appId) && !olderIds.has(id)).map(({ id }) => id);
       await readForEach(ids, deliverEntry);
-      settled = Math.max(from, foundIds.at(-1)?.id ?? from);
-      for (const id of passedIds) if (id <= settled) passedIds.delete(id);
+      deliveredUpTo = Math.max(from, foundIds.at(-1)?.id ?? from);
+      for (const id of olderIds) if (id <= deliveredUpTo) olderIds.delete(id);
     }
   }
 
-  // Notifications during a read are combined: one further read handles them all.
+  // Several notifications during a read cause only one further read.
   function planAdvance(): void {
     if (isPlanned) return;
     isPlanned = true;
@@ -168,7 +183,8 @@ export function createLogTail(options: {
   }
 
   /**
-   * Handles a notification. Those of other apps move `settled` too: otherwise a follower of a quiet app would wait for all IDs in between.
+   * Handles a notification about a new entry. Entries of apps without followers also move `deliveredUpTo`, although they are
+   * not delivered. Otherwise the next entry of a followed app would have to wait until all IDs in between are read.
    */
   function handleNotice(notice: string): void {
     if (followers.has(Number(notice.slice(0, notice.indexOf(":"))))) planAdvance();
@@ -180,16 +196,19 @@ export function createLogTail(options: {
     }
   }
 
-  /** @param since time before which entries are not delivered */
+  /**
+   * Prepares the delivery to the first follower. @param since entries that were created before this time are not
+   * delivered
+   */
   async function startTail(since: Date): Promise<void> {
     const newest = await readWithRetries(() => logs.newestId());
-    const from = Math.max(0, newest - UNDER_WAY_IDS);
+    const from = Math.max(0, newest - OPEN_IDS_MAX);
     const foundIds = await readWithRetries(() => logs.idsAfter(from));
-    passedIds = new Set(foundIds.filter(({ createdAt }) => createdAt < since).map(({ id }) => id));
-    settled = from;
+    olderIds = new Set(foundIds.filter(({ createdAt }) => createdAt < since).map(({ id }) => id));
+    deliveredUpTo = from;
   }
 
-  /** Delivers to one follower the entries after `from` up to `upTo`, until it leaves. */
+  /** Delivers to one follower the missed entries with IDs above `from` up to `upTo`. Stops if the follower leaves. */
   async function catchUp(follower: TailFollower, from: number, upTo: number): Promise<void> {
     const pushEntry = (entry: FollowedEntry) =>
       follower.isOpen && matchesFilter(follower, entry) && follower.push(entry.entry);
@@ -207,14 +226,17 @@ export function createLogTail(options: {
     planAdvance();
   }
 
-  /** Delivers missed entries to a resuming follower, without delaying the other followers. */
+  /**
+   * Delivers the missed entries to a resuming follower, and then adds it to the other followers. The other followers do
+   * not wait for this.
+   */
   async function resumeFollower(follower: TailFollower, after: number): Promise<void> {
-    const upTo = settled!;
+    const upTo = deliveredUpTo!;
     const { appId } = follower;
     const from = await readWithRetries(() => logs.beforeNewestOfApp(appId, RESUMED_MAX, after, upTo));
     await catchUp(follower, from, upTo);
     const joinTail = async () => {
-      await catchUp(follower, upTo, settled!);
+      await catchUp(follower, upTo, deliveredUpTo!);
       addFollower(follower);
     };
     await enqueueWork(() => runForFollower(follower, joinTail));
@@ -232,9 +254,9 @@ export function createLogTail(options: {
   }
 
   async function joinFollower(follower: TailFollower, since: Date): Promise<void> {
-    if (settled === null) await startTail(since);
+    if (deliveredUpTo === null) await startTail(since);
     if (follower.after == null) return addFollower(follower);
-    // The others get their entries first, so that everything up to `settled` is in order.
+    // The other followers get their entries first. Then the missed entries of this follower end exactly at `deliveredUpTo`.
     await advanceTail();
     planResume(follower, follower.after);
   }
@@ -260,7 +282,7 @@ export function createLogTail(options: {
           planTimer = undefined;
           runInBackground(
             enqueueWork(async () => {
-              if (openCount === 0) settled = null;
+              if (openCount === 0) deliveredUpTo = null;
             }),
           );
         };

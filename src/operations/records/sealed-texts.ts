@@ -1,4 +1,7 @@
-/** Encrypts short texts that clients receive and send back. Its keys are derived from the key ring and differ from those of settings. */
+/**
+ * Encrypts short texts that clients receive and later send back, such as positions in a feed. The encryption keys are
+ * derived from the key ring.
+ */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
 import type { KeyRing } from "../../engine/key-ring.js";
 
@@ -6,7 +9,7 @@ const CIPHER_ALGORITHM = "aes-256-gcm";
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** @param purpose name from which the key is derived, so that modules cannot decrypt each other's texts */
+/** @param purpose name from which the key is derived, so that a text for one purpose is not accepted for another */
 export function createSealedTexts({ ring, purpose }: { ring: KeyRing; purpose: string }) {
   const keyOf = (master: Buffer): Buffer => Buffer.from(hkdfSync("sha256", master, "", purpose, 32));
 
@@ -18,7 +21,10 @@ export function createSealedTexts({ ring, purpose }: { ring: KeyRing; purpose: s
   }
 
   return {
-    /** Encrypts a text. Each call returns a different text. Decryption needs the same `associatedData`. */
+    /**
+     * Encrypts a text. Each call returns a different result for the same text. Decryption needs the same
+     * `associatedData`.
+     */
     seal(text: string, associatedData: string): string {
       const iv = randomBytes(IV_BYTES);
       const cipher = createCipheriv(CIPHER_ALGORITHM, keyOf(ring.current()), iv).setAAD(Buffer.from(associatedData));
@@ -26,14 +32,16 @@ export function createSealedTexts({ ring, purpose }: { ring: KeyRing; purpose: s
       return Buffer.concat([iv, cipher.getAuthTag(), body]).toString("base64url");
     },
 
-    /** Decrypts a text. @returns null if it was not encrypted with one of the keys and the same `associatedData` */
+    /**
+     * Decrypts a text. @returns null if the text was not encrypted with a key of the ring and the same `associatedData`
+     */
     unseal(sealed: string, associatedData: string): string | null {
       let text: string | null = null;
       ring.find((master) => {
         try {
           text = unsealWith(keyOf(master), Buffer.from(sealed, "base64url"), associatedData);
         } catch {
-          // Another key encrypted the text, or the text is not encrypted.
+          // This is not the key that encrypted the text, so the next key is tried.
         }
         return text !== null;
       });

@@ -6,7 +6,7 @@ import type { Notifications } from "../../engine/notifications.js";
 import type { ScannedText } from "../../engine/secret-scan.js";
 import { ActionError } from "../../errors.js";
 import { LOG_CHANNEL } from "../records/execution-logs.js";
-import { createLeavable } from "../records/leavable.js";
+import { createAbortableGenerator } from "../records/leavable.js";
 
 /** Notification channel with the run's ID: a message means that the run has printed lines. */
 export const CONSOLE_CHANNEL = "svc_console";
@@ -151,6 +151,6 @@ export class RunConsole {
 
   /** Yields all lines from the first on, in batches, until the run ends. @throws ActionError RUN_NOT_FOUND */
   follow(appId: number, runId: number): AsyncGenerator<PrintedLine[], void, void> {
-    return createLeavable((readerLeft) => this.lines(appId, runId, readerLeft));
+    return createAbortableGenerator((readerLeft) => this.lines(appId, runId, readerLeft));
   }
 }

@@ -169,7 +169,7 @@ export class Enqueuer {
   /** Writes the row as queued, within the app's limit. @throws OVERLOADED */
   private async insertQueued(appId: number, bytes: number, insert: InsertRun): Promise<InsertedRow> {
     const { queueLimits, traces } = this.options;
-    if (!(await queueLimits.takeBytes(appId, bytes))) {
+    if (!(await queueLimits.reserve(appId, bytes))) {
       const retryAfter = OVERLOADED_RETRY_SECONDS;
       throw new ActionError("OVERLOADED", `too many runs wait already; try again in ${retryAfter} s`, { retryAfter });
     }
@@ -179,7 +179,7 @@ export class Enqueuer {
       isWritten = !row.isRepeated;
       return row;
     } finally {
-      if (!isWritten) queueLimits.giveBack(appId, bytes);
+      if (!isWritten) queueLimits.release(appId, bytes);
     }
   }
 

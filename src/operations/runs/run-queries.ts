@@ -152,7 +152,7 @@ export class RunQueries {
     if (search === null) return { conditions, further: null };
     // A run that has just ended must be found too.
     await this.runWords.catchUp();
-    const ids = await this.runWords.find(appId, search, { before, most: FOUND_MAX });
+    const ids = await this.runWords.find(appId, search, { before, limit: FOUND_MAX });
     const hasWords = `run.id = ANY ($${parameters.length + 1}::bigint[])`;
     return {
       conditions: { ...conditions, indexed: `${indexed} AND ${hasWords}`, parameters: [...parameters, ids] },

@@ -10,7 +10,7 @@ import { JsonText } from "../../rules/json-text.js";
 import type { EntityReference } from "../../rules/reference.js";
 import type { ExecutionLogs, RunOutcome } from "../records/execution-logs.js";
 import type { IntakeLimiter } from "../records/intake.js";
-import { entryOfRun } from "../records/log-wait.js";
+import { waitForLogEntry } from "../records/log-wait.js";
 import { ANNOUNCE_AFTER_MS, type QueueLimits } from "../records/queue-limits.js";
 import type { Dispatcher } from "./dispatcher.js";
 import type { EnqueuedRun, Enqueuer } from "./enqueue.js";
@@ -142,7 +142,7 @@ export class Runs {
     if (state !== "running") throw new ActionError("RUN_NOT_CANCELLABLE");
     if (await repository.finish(runId, BROWSER_HOLDER, cancelledInBrowser(run))) return;
     await db.query("SELECT pg_notify($1, $2)", cancelNotice(runId, null));
-    const { data } = await entryOfRun({ logs, notifications }, runId);
+    const { data } = await waitForLogEntry({ logs, notifications }, runId);
     if (errorIn(data).name !== "CancelledError") throw new ActionError("RUN_NOT_CANCELLABLE");
   }
 
@@ -197,7 +197,7 @@ export class Runs {
     const started = new AbortController();
     const { promise, resolve, reject } = Promise.withResolvers<RunOutcome>();
     const followLog = () => {
-      const entry = entryOfRun({ logs, notifications }, id, signal, started.signal, this.stopping.signal);
+      const entry = waitForLogEntry({ logs, notifications }, id, signal, started.signal, this.stopping.signal);
       runInBackground(entry.then(outcomeIn).then(resolve, reject));
       // Without the notification, other runners find the run when they next read the queue.
       if (isRunner) queueLimits.announce(run.appId).catch(() => undefined);

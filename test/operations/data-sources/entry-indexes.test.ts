@@ -112,18 +112,20 @@ describe("indexes on entries", () => {
   });
 
   it("have a maximum number, and need columns", async () => {
-    const refusal = (wishes: unknown) => {
+    const refusal = (requestedIndexes: unknown) => {
       try {
-        return checkIndexes(wishes);
+        return checkIndexes(requestedIndexes);
       } catch (error) {
         return (error as ActionError).message;
       }
     };
     expect(refusal(["a", "b", "c", "d", "e", "f"])).to.equal(
-      "indexes must be an array of at most 5 columns or lists of columns (got an array of 6)",
+      "indexes must be an array of at most 5 indexes, each a column path, an array of column paths or {columns, unique} (got an array of 6)",
     );
     expect(refusal([["a", "b", "c", "d"]])).to.include("indexes[0] must be 1 to 3 columns");
-    expect(refusal(["entry.id"])).to.include("indexes[0] must be a column; the entry's own fields need no index");
+    expect(refusal(["entry.id"])).to.include(
+      "indexes[0] must be the path of a column in the entry's data; fields such as id need no index",
+    );
     expect(refusal([5])).to.include("indexes[0] must be a text");
     expect(refusal(["a", ["b", "c.d"]])).to.deep.equal(["a", ["b", "c.d"]]);
   });
@@ -137,7 +139,7 @@ describe("indexes on entries", () => {
     const fault: unknown = await fixture.indexes.apply(key, ["Email"]).catch((error: unknown) => error);
     expect(fault).to.be.instanceOf(ActionError);
     expect((fault as ActionError).message).to.equal(
-      `an app has at most ${INDEXES_PER_APP} indexes on its data sources`,
+      `an app can have at most ${INDEXES_PER_APP} indexes on its data sources; remove indexes that you do not need`,
     );
   });
 });

@@ -29,7 +29,7 @@ describe("connections for reads", () => {
     const { status, message } = await refusal(pool.read(1, SLOW, []));
     expect(status).to.equal("REQUEST_INVALID");
     expect(message).to.match(
-      /^the query took longer than 5 s: name fewer entries in where, or a column with an index$/,
+      /^the query took longer than 5 s; select fewer entries in "where", or add an index on its columns$/,
     );
     expect(await pool.read(1, "SELECT 1 AS one", [])).to.deep.equal([{ one: 1 }]);
     await pool.end();
@@ -90,7 +90,9 @@ describe("connections for reads", () => {
       { aggregate: [{ $group: { _id: null, all: { $push: "$wide" } } }] },
       fixture.reader(),
     );
-    expect((await refusal(gathered)).message).to.equal("the query gathers more than 8 MB in $push or in one document");
+    expect((await refusal(gathered)).message).to.equal(
+      "the aggregate collects more than 8 MB in $push or in one result; select fewer entries or columns",
+    );
     const page = answered(await fixture.reads.find(key, {}, fixture.reader()));
     expect(page.entries).to.have.length(
       Math.floor((8 * 1024 * 1024) / Buffer.byteLength(JSON.stringify(page.entries[5].data))),
@@ -101,7 +103,9 @@ describe("connections for reads", () => {
     const join = { All: { dataSourceName: "Wide", on: { k: "k" } } };
     expect(
       (await refusal(fixture.reads.find(key, { join, attributes: [], limit: 2 }, fixture.reader()))).message,
-    ).to.equal("join.All is more than 8 MB together: ask for fewer entries or a smaller limit");
+    ).to.equal(
+      "the entries of join.All exceed 8 MB for this page; request fewer entries, or set a smaller limit of the join",
+    );
   });
 
   it("plan ten stages of fifty names each, whose expressions would be endless if they were inserted into each other", async () => {
@@ -130,7 +134,7 @@ describe("connections for reads", () => {
     );
     const join = { dataSourceName: "Paths", on: { a: "b" }, required: true, where: where(12) };
     expect(await refused({ join: { A: join, B: join, C: join } })).to.equal(
-      "the query is too large: use fewer paths and conditions",
+      "the query is too large; use fewer paths and conditions",
     );
   });
 

@@ -2,7 +2,7 @@
 import { Readable } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";
-import { newLayout, type RowFormat, readRows } from "../../../src/operations/data-sources/row-streams.js";
+import { createLayout, type RowFormat, readRows } from "../../../src/operations/data-sources/row-streams.js";
 
 const PART_BYTES = 64 * 1024;
 const PARTS = 120;
@@ -58,7 +58,7 @@ describe("a file that arrives in packets", () => {
     ["JSON lines", "jsonl", rows.map((row) => JSON.stringify(row)).join("\r\n")],
   ];
   const read = async (format: RowFormat, packets: readonly Buffer[]) => {
-    const layout = newLayout();
+    const layout = createLayout();
     const found: unknown[] = [];
     for await (const row of readRows(Readable.from(packets), format, { layout })) found.push(row);
     return { found, layout };
@@ -66,7 +66,7 @@ describe("a file that arrives in packets", () => {
   for (const [title, format, text] of files) {
     it(`has the same rows and layout for every cut position: ${title}`, async () => {
       const bytes = Buffer.from(text);
-      const layout = format === "csv" ? { columns: ["Näme", "Note"], delimiter: ";" } : newLayout();
+      const layout = format === "csv" ? { columns: ["Näme", "Note"], delimiter: ";" } : createLayout();
       const expected = { found: rows, layout };
       for (let at = 0; at <= bytes.length; at += 1) {
         const packets = [bytes.subarray(0, at), bytes.subarray(at)];
