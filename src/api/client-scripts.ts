@@ -48,7 +48,7 @@ export function registerClientScripts(app: FastifyInstance, options: ClientScrip
     const { context } = request;
     // An error before the creation of a session is shown to the signed-in person.
     if (context.caller) {
-      await sessions.judge(context.caller, preview);
+      await sessions.checkAccess(context.caller, preview);
       await clients.compiledAction(context, appId, actionId);
     }
     const session = await origin.preview(request, reply, preview);

@@ -15,7 +15,7 @@ import type {
   TriggerAnswer,
   TriggerRequest,
 } from "../operations/http/http-triggers.js";
-import { allowedMethods, type Route, routeFor } from "../operations/http/routes.js";
+import { allowHeaderOf, type Route, routeFor } from "../operations/http/routes.js";
 import { RoutesChangedError } from "../operations/runs/matching-routes.js";
 import { GUARD_HEADERS } from "../rules/http/answer.js";
 import { DRAFT_SEGMENT, segmentsOf } from "../rules/http/path.js";
@@ -91,7 +91,7 @@ function allowOrigin({ headers }: FastifyRequest, reply: FastifyReply, { where: 
 function answerOptions(request: FastifyRequest, reply: FastifyReply, { routes }: MatchedTriggers): FastifyReply {
   const { headers } = request;
   reply.code(204);
-  if (!isPreflight(request)) return reply.header("allow", allowedMethods(routes)).send();
+  if (!isPreflight(request)) return reply.header("allow", allowHeaderOf(routes)).send();
   const requestedMethod = headers["access-control-request-method"]!;
   const route = routeFor(routes, requestedMethod);
   if (route && allowOrigin(request, reply, route)) {
@@ -178,7 +178,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
       allowOrigin(request, reply, route);
       return found;
     }
-    reply.header("allow", allowedMethods(routes));
+    reply.header("allow", allowHeaderOf(routes));
     throw new ActionError("METHOD_NOT_ALLOWED");
   }
 

@@ -66,7 +66,7 @@ export function createPageOrigin(
       const path = pathOf(preview);
       reply.header("cache-control", "no-store").header("referrer-policy", "no-referrer");
       if (!isAtRuntimeHost(request)) {
-        const code = await sessions.handOver(request.context.caller, preview);
+        const code = await sessions.createCode(request.context.caller, preview);
         reply.redirect(`${runtimeUrl}${path}once=${code}`);
         return null;
       }

@@ -45,7 +45,7 @@ import { VisitorResolver } from "./graphql/visitor-resolver.js";
 
 export function createResolvers(operations: Operations): Resolvers {
   const { backtest, history, replay, logEvents, schedule, statistics, week } = operations.triggers;
-  const { gate, apps, appVersions, trail, console, logs, editors, runs, settings } = operations;
+  const { gate, apps, appVersions, listAudit: trail, console, logs, editors, runs, settings } = operations;
   const { actions, comparison, presets, problems, publishing, restoring, transfer, versions } = operations.authoring;
   const { analytics, clientActions, clientRuns } = operations.clients;
   return {

@@ -1,4 +1,4 @@
-/** Notification channels between processes. */
+/** Lists the PostgreSQL notification channels by which processes inform each other. */
 import { CREDENTIAL_CHANNEL } from "./access/credentials.js";
 import { ACTION_EDITED_CHANNEL } from "./actions/action-feed.js";
 import { ALERT_CHANNEL } from "./alerts/alert-rows.js";
@@ -33,5 +33,8 @@ export const DATABASE_CHANNELS = [
   ALERT_CHANNEL,
 ];
 
-/** Channels of console lines and run results. They carry many notifications a second, so a process subscribes only while a caller waits. */
+/**
+ * Channels of console lines and run results. They carry many notifications a second, so a process subscribes only while
+ * a caller waits.
+ */
 export const FOLLOWED_CHANNELS = [LOG_CHANNEL, CONSOLE_CHANNEL];

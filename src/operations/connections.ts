@@ -1,5 +1,6 @@
 /**
- * Computes the maximum number of database connections of a process from its roles. Read this file to set PostgreSQL's `max_connections`.
+ * Computes the maximum number of database connections of a process from its roles. Read this file to set PostgreSQL's
+ * `max_connections`.
  */
 import type { Config } from "../config.js";
 import { POOL_CONNECTIONS, STATEMENT_CONNECTIONS } from "../data/database.js";
@@ -22,12 +23,14 @@ export function connectionsOf({ roles }: Pick<Config, "roles">): number {
 }
 
 export interface ConnectionFacts {
-  /** Number of connections that this user can open, shared with all other users. */
+  /** Maximum number of connections that this database user can open. Other users share the server's limit. */
   most: number;
   open: number;
 }
 
-/* Selects facts about connections. Sessions of other users reveal little more than their database. */
+/**
+ * Selects the maximum and the current number of connections. Of other users' sessions, only the database is readable.
+ */
 export const CONNECTION_FACTS = `
   SELECT least(current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
                (SELECT nullif(rolconnlimit, -1) FROM pg_roles WHERE rolname = current_user),

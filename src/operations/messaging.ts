@@ -1,4 +1,6 @@
-/** Creates the parts that send something to people: messages, notifications, verification codes, alerts. Starts nothing. */
+/**
+ * Creates the parts that send something to people: messages, notifications, verification codes, alerts. Starts nothing.
+ */
 import type { SecretScans } from "../engine/secret-scan.js";
 import type { Caller } from "../rules/access.js";
 import type { AccessGate } from "./access/gate.js";
@@ -15,7 +17,10 @@ import type { LogEvents } from "./records/log-events.js";
 import { createSettings } from "./settings/settings.js";
 import type { Surroundings } from "./surroundings.js";
 
-/** Creates messages to people outside, notifications to an app's users, codes that verify those users, and alerts to authors. */
+/**
+ * Creates the modules for e-mails and text messages, notifications to app users, verification codes, and alerts to
+ * authors.
+ */
 export function createMessaging(
   { config, db, notifications, baseUrl, now, log }: Surroundings,
   parts: {
@@ -52,8 +57,8 @@ export function createMessaging(
     alerts: createAlerts({ ...sharedParts, settings, notice: communicate.notice }),
 
     /**
-     * Releases messages that this process has claimed without receiving them. With `mayDeclareDead`, also releases
-     * those of dead processes.
+     * Releases messages that this process has claimed but does not know. With `mayDeclareDead`, also releases the
+     * messages of dead processes.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
       await communicate.recover(mayDeclareDead);

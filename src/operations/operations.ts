@@ -142,7 +142,7 @@ function triggersOf(
 }
 
 /** Creates the modules for callers, their rights, and people. */
-function accessOf({ config, db, notifications, room, baseUrl, log }: Surroundings) {
+function accessOf({ config, db, notifications, diskSpace, baseUrl, log }: Surroundings) {
   const { openIdProviders: providers } = config;
   const mail = createServiceMail(config, log);
   const credentials = createCredentials({ db, notifications });
@@ -151,7 +151,7 @@ function accessOf({ config, db, notifications, room, baseUrl, log }: Surrounding
   const members = createMembers({ db, credentials });
   return {
     credentials,
-    gate: createGate({ db, window: createRateWindow(db), limits: config.rateLimits, room }),
+    gate: createGate({ db, window: createRateWindow(db), limits: config.rateLimits, diskSpace }),
     people,
     tokens: createAppTokens({ db, credentials, people, log }),
     accounts,
@@ -182,7 +182,7 @@ function triggersByHttp(
   return { endpoints, refusals, httpTriggers: createHttpTriggers({ db, ...triggerOptions }) };
 }
 
-/** Creates OAuth, and the tools for agents. */
+/** Creates the OAuth server, and the module that counts and records tool calls of agents. */
 const programsOf = (parts: Parameters<typeof createToolCalls>[0] & ConstructorParameters<typeof OAuthServer>[0]) => ({
   toolCalls: createToolCalls(parts),
   oauth: new OAuthServer(parts),
@@ -227,10 +227,10 @@ function manifestsOf(
 }
 
 export async function createOperations(surroundings: Surroundings) {
-  const { config, db, notifications, room, baseUrl, now, measures, log } = surroundings;
+  const { config, db, notifications, diskSpace, baseUrl, now, measures, log } = surroundings;
   const access = accessOf(surroundings);
   const { credentials, gate, people } = access;
-  const intake = createIntake({ quotaBytes: config.intakeQuotaMb * 2 ** 20, room });
+  const intake = createIntake({ quotaBytes: config.intakeQuotaMb * 2 ** 20, room: diskSpace });
   const queueLimits = new QueueLimits(db, queueBounds(config));
   const logEvents = createLogEvents({ db, queueLimits, intake });
   const ring = createKeyRing({ keys: config.settingsKeys, path: settingsKeyFile(config.dataDir) });
@@ -262,7 +262,7 @@ export async function createOperations(surroundings: Surroundings) {
   const { repository, lease, runs, runWords } = running;
   const { holder } = lease;
   const messaging = createMessaging(surroundings, { settings, store, scans, logEvents, intake, userChanged, holder });
-  const ofClients = { credentials, notifications, repository, logEvents, intake, room, addressed, userOf };
+  const ofClients = { credentials, notifications, repository, logEvents, intake, diskSpace, addressed, userOf };
   const clients = createClients({ db, ...ofClients, timeoutMs: clientTimeoutMs, allowHttp: allowPrivateNetwork, log });
   const ofMedia = { ring, instance: holder, intake, logEvents, appUserOf: userOf };
   const media = await createMedia({ config, db, ...ofMedia, baseUrl, log });
@@ -280,7 +280,7 @@ export async function createOperations(surroundings: Surroundings) {
     ...definitions,
     actionFeed: createActionFeed({ db, notifications, log }),
     appVersions: createAppVersions({ db, settings, logEvents, intake, lock: apps.lock }),
-    trail: ((appId, options, reserve) => listAudit(db, appId, options, reserve)) satisfies ListAuditLog,
+    listAudit: ((appId, options, reserve) => listAudit(db, appId, options, reserve)) satisfies ListAuditLog,
     ...programsOf({ db, gate, credentials }),
     triggers: triggersOf(surroundings, { schedule, runs, runWords, logEvents }),
     ...upkeepOf(surroundings, schedule, queueLimits),

@@ -4,23 +4,23 @@ export type RunningDeliveries = ReturnType<typeof createRunningDeliveries>;
 
 /** @param maxDeliveries maximum number in total */
 export function createRunningDeliveries(maxDeliveries: number) {
-  const heldWork = new Map<number, { appId: number; done: Promise<void> }>();
-  const hurrySignal = new AbortController();
+  const running = new Map<number, { appId: number; done: Promise<void> }>();
+  const stopController = new AbortController();
   let isDraining = false;
   let onFree: () => void = () => undefined;
 
   return {
     /** Aborts when running deliveries must stop. */
-    signal: hurrySignal.signal,
-    ids: (): number[] => [...heldWork.keys()],
+    signal: stopController.signal,
+    ids: (): number[] => [...running.keys()],
 
     /** Returns the number of free slots; 0 while the process stops. */
-    free: (): number => (isDraining ? 0 : maxDeliveries - heldWork.size),
+    free: (): number => (isDraining ? 0 : maxDeliveries - running.size),
 
     /** Returns the apps with deliveries in progress, and their numbers, as two lists for SQL parameters. */
     byApp(): [apps: number[], counts: number[]] {
       const counts = new Map<number, number>();
-      for (const { appId } of heldWork.values()) counts.set(appId, (counts.get(appId) ?? 0) + 1);
+      for (const { appId } of running.values()) counts.set(appId, (counts.get(appId) ?? 0) + 1);
       return [[...counts.keys()], [...counts.values()]];
     },
 
@@ -30,24 +30,27 @@ export function createRunningDeliveries(maxDeliveries: number) {
      */
     trackDelivery({ id, appId }: { id: number; appId: number }, sending: Promise<void>): void {
       const done = sending.finally(() => {
-        heldWork.delete(id);
+        running.delete(id);
         onFree();
       });
-      heldWork.set(id, { appId, done });
+      running.set(id, { appId, done });
     },
 
-    /** Called when a slot becomes free. */
+    /** Sets the listener that is called when a slot becomes free. */
     whenFree(listener: () => void): void {
       onFree = listener;
     },
 
-    /** Accepts no more deliveries, and resolves when none is in progress. When `impatient` aborts, the running ones are stopped. */
-    async drain(impatient: AbortSignal): Promise<void> {
+    /**
+     * Accepts no more deliveries, and resolves when none is in progress. When `forceStop` aborts, the deliveries in
+     * progress are aborted.
+     */
+    async drain(forceStop: AbortSignal): Promise<void> {
       isDraining = true;
-      const hurryWork = () => hurrySignal.abort();
-      if (impatient.aborted) hurryWork();
-      impatient.addEventListener("abort", hurryWork, { once: true });
-      await Promise.all([...heldWork.values()].map(({ done }) => done));
+      const stopAll = () => stopController.abort();
+      if (forceStop.aborted) stopAll();
+      forceStop.addEventListener("abort", stopAll, { once: true });
+      await Promise.all([...running.values()].map(({ done }) => done));
     },
   };
 }

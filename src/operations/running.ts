@@ -67,8 +67,18 @@ async function settleRuns(
 }
 
 export function createRunning(surroundings: Surroundings, parts: RunningParts) {
-  const { config, db, notifications, browsers, apiUrl, alone, measures, tracing, log, onDatabaseReached } =
-    surroundings;
+  const {
+    config,
+    db,
+    notifications,
+    browsers,
+    apiUrl,
+    isOnlyProcess: alone,
+    measures,
+    tracing,
+    log,
+    onDatabaseReached,
+  } = surroundings;
   const { credentials, catalogue, packages, queueLimits, intake, settings, sessionOf, userOf, scans, requests } = parts;
   const logs = createLogs(db);
   const secrets = new SecretStore({ settings, scans });

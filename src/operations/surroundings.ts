@@ -1,4 +1,4 @@
-/** Types of what the operations of a process need: the settings, its connections, its browsers. */
+/** Type of the dependencies of a process's operations: configuration, database, notifications, browsers. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { Config } from "../config.js";
@@ -16,7 +16,7 @@ export interface Surroundings {
   notifications: Notifications;
   /** Browsers of this process; null if it is not a runner. */
   browsers: Browsers | null;
-  room: DiskSpace;
+  diskSpace: DiskSpace;
   measures: ServiceMeasures;
   tracing: RequestTracing;
   /** Address of the service for people and browsers. */
@@ -24,7 +24,7 @@ export interface Surroundings {
   /** Address at which runs of this process reach the service. */
   apiUrl: string;
   /** True if no other process shares the database. */
-  alone: boolean;
+  isOnlyProcess: boolean;
   /** Unix time in milliseconds for schedules. */
   now: () => number;
   log: Logger;

@@ -73,7 +73,7 @@ describe("the rate limits", () => {
     const { http, body } = await service.rest("POST", `${communicate}/sms`, { body: {} });
     expect([http, body.error]).to.deep.equal([
       429,
-      `this app's limit is 20 such requests in 30 seconds; try again in ${body.retryAfter} s`,
+      `too many requests of the kind "communicate" (limit of this app: 20 in 30 seconds); try again in ${body.retryAfter} s`,
     ]);
     expect(Date.parse(body.nextValidRequestDate) - startedAt).to.be.within(29_000, 60_000);
     expect((await service.rest("GET", `${communicate}/messages`)).http).to.equal(200);

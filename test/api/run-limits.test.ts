@@ -145,7 +145,7 @@ describe("the limits of an action", () => {
     const { state, reason } = await found(tick.id);
     expect([state, reason]).to.deep.equal([
       "skipped",
-      "concurrency: as many runs as the action's limit allows were under way",
+      "concurrency: the action's limit of concurrent runs was reached",
     ]);
     // The service counts the skipped run after its transaction has ended.
     await until(async () => (await counted()) === 1);
@@ -185,7 +185,7 @@ describe("the limits of an action", () => {
     await waitForState(first, "running");
     expect((await result("cancelling", { ms: 1 })).http).to.equal(200);
     await waitForState(first, "cancelled");
-    expect((await found(first)).log.data.error.message).to.match(/made way for run \d+/);
+    expect((await found(first)).log.data.error.message).to.match(/replaced it by run \d+/);
   });
 
   it("fail a run at once that would wait for a run that waits for it", async () => {

@@ -173,7 +173,9 @@ describe("data that an app's authors can store", () => {
     const { status, error } = answers.at(-1)!.body;
     expect(status).to.equal("SETTINGS_INVALID");
     expect(error).to.match(
-      new RegExp(`^the settings of one app may take ${SETTINGS_MAX_BYTES} bytes; .* would take 9\\d{6}$`),
+      new RegExp(
+        `^the settings of one app must be at most ${SETTINGS_MAX_BYTES} bytes in total \\(got 9\\d{6} with this change\\)$`,
+      ),
     );
     expect((await service.rest("POST", path, { body: { k0: "smaller" } })).http).to.equal(200);
   });

@@ -67,7 +67,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
       environment: "server",
       origins,
       findInUrl: (url) => known.findInUrl(url),
-      findInOwnUrl: (url) => known.findInUrl(url),
+      findInRequestUrl: (url) => known.findInUrl(url),
       onSecretsRead: () => undefined,
       onFailure: () => undefined,
       print: ({ text }) => printed.push(text),

@@ -29,7 +29,7 @@ describe("requests that try to leave the origins of an action", () => {
         environment: "server",
         origins: ORIGINS,
         findInUrl: async () => null,
-        findInOwnUrl: async () => null,
+        findInRequestUrl: async () => null,
         onSecretsRead: () => undefined,
         onFailure: () => undefined,
         print: () => undefined,

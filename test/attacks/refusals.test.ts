@@ -6,11 +6,11 @@ import { startTestService, type TestService } from "../harness/service.js";
 describe("rejections without a credential", () => {
   it("are immediate at first, then delayed, for a limited number per address; another address is not delayed", async () => {
     const refusalDelay = createRefusalDelay({
-      refusals: 3,
+      immediateRejections: 3,
       windowMs: 3_600_000,
       waitMs: 1,
-      waiting: 3,
-      waitingPerSender: 2,
+      maxDelayed: 3,
+      maxDelayedPerSender: 2,
     });
     const order: string[] = [];
     const ask = (sender: string) => refusalDelay.wait(sender).then((answered) => order.push(`${sender} ${answered}`));

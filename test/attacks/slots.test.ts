@@ -97,7 +97,7 @@ describe("the slots of a dispatcher", () => {
       const slots = createSlots(ordinary);
       const seen: number[] = [];
       for (let app = 1; slots.tryAcquire(app); app += 1) seen.push(slots.currentShare());
-      expect([slots.free(), seen.length]).to.deep.equal([0, slots.total]);
+      expect([slots.freeCount(), seen.length]).to.deep.equal([0, slots.total]);
       return seen;
     };
     expect(shares(1)).to.deep.equal([1, 1, 1, 1]);
@@ -108,7 +108,7 @@ describe("the slots of a dispatcher", () => {
   it("count for their app until they are released; reserved ones count for every app", () => {
     const slots = createSlots(ORDINARY_SLOTS);
     const reserved = slots.reserve()!;
-    expect([reserved.share, slots.free(), slots.canAcquire(1)]).to.deep.equal([3, 15, true]);
+    expect([reserved.share, slots.freeCount(), slots.canAcquire(1)]).to.deep.equal([3, 15, true]);
     const own = [slots.tryAcquire(1)!, slots.tryAcquire(1)!];
     expect([own[0]!.level, slots.tryAcquire(1), slots.isAnyAppAtLimit()]).to.deep.equal([0, null, false]);
     own.push(reserved.assign(1));
@@ -119,14 +119,14 @@ describe("the slots of a dispatcher", () => {
     }
     const unused = slots.reserve()!;
     unused.free();
-    expect([slots.free(), slots.tryAcquire(2)!.level]).to.deep.equal([16, 0]);
+    expect([slots.freeCount(), slots.tryAcquire(2)!.level]).to.deep.equal([16, 0]);
   });
 
   it("allow an app a run as if reserved slots were free", () => {
     const slots = createSlots(1);
     for (const app of [1, 2, 3]) slots.tryAcquire(app);
     const reserved = slots.reserve()!;
-    expect([slots.free(), slots.canAcquire(4), slots.canAcquire(1)]).to.deep.equal([0, true, false]);
+    expect([slots.freeCount(), slots.canAcquire(4), slots.canAcquire(1)]).to.deep.equal([0, true, false]);
     reserved.assign(4);
     expect([slots.canAcquire(4), slots.canAcquire(5)]).to.deep.equal([false, false]);
   });

@@ -104,7 +104,7 @@ describe("a file that claims to be a backup", function () {
     expect(await refusal((all) => all.slice(1))).to.equal("the file is not a backup of this service");
     expect(await refusal((all) => all.slice(0, -1))).to.equal("the file is not a backup of this service");
     expect(await refusal(manifest((all) => all.migrations.push("OfTomorrow1")))).to.contain(
-      "a newer release made the backup",
+      "a newer release of the service made this backup",
     );
     expect(await databaseObjects(place.url)).to.deep.equal([]);
   });
@@ -115,12 +115,12 @@ describe("a file that claims to be a backup", function () {
       all.flatMap((one) => (one.name === name ? [part, one] : [one]));
     const row = parts.find(({ name }) => name === "tables/app/00000001")!;
     const changes: [(all: TapePart[]) => TapePart[], RegExp][] = [
-      [ahead("summary.json", blob), /its files are not all there/],
+      [ahead("summary.json", blob), /the number of media files differs from the summary/],
       [
         (all) => all.map((one) => (one === row ? { ...row, content: Buffer.from("x\ty\n") } : one)),
         /invalid input syntax/,
       ],
-      [manifest((all) => table(all, "app").columns.pop()), /its table app has other columns/],
+      [manifest((all) => table(all, "app").columns.pop()), /the table app has other columns than in its release/],
     ];
     for (const [change, words] of changes) {
       expect(await refusal(change)).to.match(words);
@@ -142,7 +142,9 @@ describe("a file that claims to be a backup", function () {
       expect(await refusal((all) => all, true, other.url)).to.contain("the service is running on this database");
       await query(other.url, "DELETE FROM instance");
       const failing = summary((all) => (all.rows.app = 7));
-      expect(await refusal(failing, true, other.url)).to.contain("the table app is not whole");
+      expect(await refusal(failing, true, other.url)).to.contain(
+        "the table app has another number of rows than the summary states",
+      );
       expect((await databaseObjects(other.url)).sort()).to.deep.equal(before);
       expect(await query(other.url, "SELECT name FROM organization")).to.deep.equal([{ name: "mine" }]);
       expect(await refusal((all) => all, true, other.url)).to.equal("restored");

@@ -116,7 +116,7 @@ describe("administrators and roles over two processes", () => {
     });
     const answer = await as(administrator.token, "PUT", `${PATH}/${body.user.id}`);
     expect(stated(answer)).to.deep.equal([400, "REQUEST_INVALID"]);
-    expect(answer.body.error).to.contain("userId must name a person with an account");
+    expect(answer.body.error).to.contain("userId must be the ID of a person who can sign in");
     for (const id of ["0", "x", "2000000000"]) {
       expect(stated(await as(administrator.token, "PUT", `${PATH}/${id}`)), id).to.deep.equal([404, "NOT_FOUND"]);
     }

@@ -125,7 +125,7 @@ describe("alerts", function () {
     await look();
     expect((await received(2)).map((text) => text.split(": ")[1])).to.deep.equal([
       "it failed",
-      "is well again (job fails)",
+      "recovered (job fails)",
     ]);
   });
 
@@ -178,7 +178,7 @@ describe("alerts", function () {
     expect((await received(1))[0]).to.contain("its schedule does not run");
     await service.db.query("UPDATE schedule SET next_tick = now() + interval '1 day'");
     await look();
-    expect((await received(2))[1]).to.contain("is well again");
+    expect((await received(2))[1]).to.contain("recovered");
   });
 
   it("are sent by mail even if no scheduler is alive", async () => {
@@ -290,7 +290,7 @@ describe("alerts", function () {
     }
     expect((await refused({ actionId: copyId })).status).to.equal("ACTION_NOT_FOUND");
     await create({});
-    expect((await refused({ name: "job fails" })).error).to.contain("another alert of this app has it");
+    expect((await refused({ name: "job fails" })).error).to.contain("another alert of this app has the same name");
   });
 
   it("are changed, tested and removed over GraphQL as over REST, only by callers who edit the app", async () => {

@@ -66,7 +66,7 @@ describe("a queued run", () => {
     ]);
     const access = { granted: null, user: null, isGranted: async () => true };
     const accept = (name: string, holder: string | null, isAnnounced?: boolean) => {
-      const asked = { ...run, appId: 2, ref: { name }, trigger: "manual", needsApp: true, access } as const;
+      const asked = { ...run, appId: 2, ref: { name }, trigger: "manual", needsPublishedApp: true, access } as const;
       return insertNamedRun(db, { ...asked, ...(isAnnounced !== undefined && { isAnnounced }) }, holder);
     };
     expect(await noticesOf(() => accept("n", null))).to.deep.equal(["2"]);

@@ -147,7 +147,7 @@ describe("the limits of an action's runs", () => {
     const entry = JSON.parse((await createLogs(db).entryOfRun(first + 1))!.data.text);
     expect(entry.error).to.include({ name: "CancelledError" });
     expect(entry.error.message).to.match(
-      /^the run was cancelled: by its action's concurrency it made way for run \d+$/,
+      /^the run was cancelled: the action's "concurrency" setting replaced it by run \d+$/,
     );
     await complete(first);
     await look();

@@ -63,7 +63,7 @@ export class ActionResolver {
     const caller = await this.gate.enter(context, "listActions", appId);
     const { actions, pagination } = await this.service.list(appId, { limit, offset, search }, context.answer?.reserve);
     if (!mayEnter(caller, "getAction", appId)) return { actions: actions.map(hideCode), pagination };
-    return { actions: await this.endpoints.shownTo(caller, actions), pagination };
+    return { actions: await this.endpoints.addUrls(caller, actions), pagination };
   }
 
   @FieldResolver(() => [PublishedCopyType], { description: "Live versions of the actions in this list." })
@@ -78,7 +78,7 @@ export class ActionResolver {
     @Arg("id", () => Int, { description: "ID of the draft." }) id: number,
   ): Promise<Action> {
     const caller = await this.gate.enter(context, "getAction", appId);
-    return this.endpoints.addedTo(caller, await this.service.get(appId, id));
+    return this.endpoints.addUrlsToOne(caller, await this.service.get(appId, id));
   }
 
   @Mutation(() => ActionType, {
@@ -92,7 +92,7 @@ export class ActionResolver {
     @IdempotencyKey() key?: string | null,
   ): Promise<Action> {
     const caller = await this.gate.enter(context, "createAction", appId);
-    return this.endpoints.addedTo(
+    return this.endpoints.addUrlsToOne(
       caller,
       await this.service.create(caller, appId, data, idempotencyKeyOf(context, key)),
     );
@@ -108,7 +108,7 @@ export class ActionResolver {
   ): Promise<Action> {
     const caller = await this.gate.enter(context, "updateAction", appId);
     const target = { appId, id, precondition: preconditionOf(ifUpdatedAt) };
-    return this.endpoints.addedTo(caller, await this.service.update(caller, target, data));
+    return this.endpoints.addUrlsToOne(caller, await this.service.update(caller, target, data));
   }
 
   @Mutation(() => ActionType, {
@@ -123,7 +123,7 @@ export class ActionResolver {
   ): Promise<Action> {
     const caller = await this.gate.enter(context, "updateAction", appId);
     await this.rotateSecret(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) });
-    return this.endpoints.addedTo(caller, await this.service.get(appId, id));
+    return this.endpoints.addUrlsToOne(caller, await this.service.get(appId, id));
   }
 
   @Mutation(() => Boolean, { description: "Deletes an action with its draft, live version and history." })

@@ -8,9 +8,9 @@ import { ActionError } from "../../errors.js";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { User } from "../../operations/access/people.js";
 import type { AccessPage } from "../../operations/accounts/access-events.js";
-import type { SignedIn } from "../../operations/accounts/accounts.js";
+import type { SignInResult } from "../../operations/accounts/accounts.js";
 import type { Identity } from "../../operations/accounts/identities.js";
-import type { OwnRequest, Passkey, PasskeyPage } from "../../operations/accounts/passkeys.js";
+import type { Passkey, PasskeyPage, SignedInRequest } from "../../operations/accounts/passkeys.js";
 import type { PeopleAccounts } from "../../operations/accounts/people-accounts.js";
 import type { PersonSession } from "../../operations/accounts/person-sessions.js";
 import type { CallerAccess } from "../../operations/accounts/who-am-i.js";
@@ -35,7 +35,7 @@ interface SignInAnswer {
 }
 
 /** Sets the session as the browser's cookie, because no response body contains its token. */
-function answerOf({ browser }: RequestContext, { user, session }: SignedIn): SignInAnswer {
+function answerOf({ browser }: RequestContext, { user, session }: SignInResult): SignInAnswer {
   browser?.setSession(session);
   return { user, expiresAt: session.expiresAt };
 }
@@ -48,7 +48,7 @@ export class AuthResolver {
   ) {}
 
   /** Checks that the request may manage the caller's own account: see `enterAccount`. */
-  private ownRequest(context: RequestContext): OwnRequest {
+  private ownRequest(context: RequestContext): SignedInRequest {
     return { ...signInRequest(context), caller: this.enterAccount(context) };
   }
 

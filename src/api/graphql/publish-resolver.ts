@@ -38,7 +38,7 @@ export class PublishResolver {
   ): Promise<PublishedActionType> {
     const caller = await this.gate.enter(context, "publishAction", appId);
     const target = { appId, id, tested, precondition: preconditionOf(ifUpdatedAt) };
-    return { action: await this.endpoints.addedTo(caller, await this.service.publish(caller, target)) };
+    return { action: await this.endpoints.addUrlsToOne(caller, await this.service.publish(caller, target)) };
   }
 
   @Mutation(() => Boolean, { description: "Deletes the live version of an action and keeps the draft." })

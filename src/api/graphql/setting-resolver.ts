@@ -170,7 +170,7 @@ export class SettingResolver {
     key?: string | null,
   ): Promise<SettingsUse> {
     await this.gate.enter(context, "readSettingsUse", appId);
-    return this.service.use(appId, key ?? null);
+    return this.service.usageOf(appId, key ?? null);
   }
 
   @Query(() => [SettingStatusType], { description: "Returns the state of settings without their values." })

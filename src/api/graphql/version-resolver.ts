@@ -69,7 +69,7 @@ export class VersionResolver {
     const caller = await this.gate.enter(context, "restoreVersion", appId);
     const target = { appId, id: actionId, precondition: preconditionOf(ifUpdatedAt) };
     const restoredAction = await this.services.restoring.restore(caller, target, versionId);
-    return { ...restoredAction, action: await this.services.endpoints.addedTo(caller, restoredAction.action) };
+    return { ...restoredAction, action: await this.services.endpoints.addUrlsToOne(caller, restoredAction.action) };
   }
 
   @Query(() => ActionDiffType, {

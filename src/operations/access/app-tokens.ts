@@ -41,10 +41,10 @@ type TokenRow = Omit<TokenSummary, "createdAt" | "expiresAt" | "lastUsedAt"> & {
   lastUsedAt: Date | null;
 };
 
-/** A token of an app with its version for ETags. */
+/** A token of an app, with the `updatedAt` from which its ETag is computed. */
 export type StatedToken = TokenSummary & StatedTag;
 
-/** Adds the version for ETags, which never changes: a token can only be revoked. */
+/** Adds `updatedAt` for the ETag. It equals `createdAt`, because a token can be revoked but not changed. */
 const addTokenState = (token: TokenSummary): StatedToken => ({ ...token, updatedAt: token.createdAt });
 
 const IS_VALID_TOKEN =
@@ -85,7 +85,7 @@ export const listTokensWithSessions = (db: DataSource, appId: number): Promise<T
 /** @throws REQUEST_INVALID */
 function scopesOf(value: unknown, kind: unknown): Scope[] | null {
   if (value === undefined || value === null) return null;
-  if (kind !== "api") throw new ActionError("REQUEST_INVALID", "scopes is for tokens of kind api only");
+  if (kind !== "api") throw new ActionError("REQUEST_INVALID", '"scopes" is only allowed for tokens of the kind "api"');
   const knownScopes: readonly unknown[] = SCOPES;
   if (!Array.isArray(value) || value.length === 0 || value.length > SCOPES.length) {
     refuseField("scopes", `a list of 1 to ${SCOPES.length}`, value);
@@ -99,7 +99,7 @@ function scopesOf(value: unknown, kind: unknown): Scope[] | null {
 
 const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)$/;
 
-/** @throws REQUEST_INVALID unless it is a time in the future */
+/** @throws REQUEST_INVALID unless `value` is a time in the future, null or undefined */
 function expiryOf(value: unknown): Date | null {
   if (value === undefined || value === null) return null;
   const text = value instanceof Date ? value.toISOString() : value;
@@ -109,7 +109,7 @@ function expiryOf(value: unknown): Date | null {
   refuseField("expiresAt", expected, value);
 }
 
-/** The token to revoke, and the versions on which the request may be based. */
+/** The token to revoke, and the ETags that the request accepts (`If-Match`). */
 export interface TokenTarget {
   appId: number;
   id: number;
@@ -126,13 +126,13 @@ export function createAppTokens(options: { db: DataSource; credentials: Credenti
       return (await listWhere(db, "app_id = $1", appId)).map(addTokenState);
     },
 
-    /** Creates a token; its secret is only in this response. @throws REQUEST_INVALID */
+    /** Creates a token. Only this response contains the token's secret. @throws REQUEST_INVALID */
     async create(caller: Caller, appId: number, data: Record<string, unknown>): Promise<{ id: number; token: string }> {
       const { kind } = data;
-      if (!APP_TOKEN_KINDS.some((knownScopes) => knownScopes === kind)) {
-        throw new ActionError("REQUEST_INVALID", "kind must be api, viewer or live");
+      if (!APP_TOKEN_KINDS.some((knownKind) => knownKind === kind)) {
+        throw new ActionError("REQUEST_INVALID", 'kind must be "api", "viewer" or "live"');
       }
-      const personId = await people.mustExist(appId, optionalId(data["userId"], "userId"));
+      const personId = await people.requireAppUser(appId, optionalId(data["userId"], "userId"));
       const name = data["name"] === undefined || data["name"] === null ? null : requiredText(data["name"], "name");
       const scopes = scopesOf(data["scopes"], kind);
       const expiresAt = expiryOf(data["expiresAt"]);
@@ -167,7 +167,10 @@ export function createAppTokens(options: { db: DataSource; credentials: Credenti
       type ExpiringToken = { id: number; appId: number; name: string | null; expiresAt: Date };
       for (const { id, appId, name, expiresAt } of await rows<ExpiringToken>(db, MARK_EXPIRY_WARNED)) {
         const tokenFacts = { tokenId: id, appId, name, expiresAt: expiresAt.toISOString() };
-        log.warn(tokenFacts, "an API token expires within 7 days; replace it, or its programs stop working");
+        log.warn(
+          tokenFacts,
+          "an API token expires within 7 days; create a new token, and use it in all programs that use this one",
+        );
       }
       return null;
     },

@@ -1,4 +1,6 @@
-/** Creates the first app in an empty database, so that a new installation needs no administration (contract, section 1). */
+/**
+ * Creates the first app in an empty database, so that a new installation needs no administration (contract, section 1).
+ */
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { DataSource } from "typeorm";
@@ -89,7 +91,7 @@ export async function bootstrap(options: {
     const storedCredentials = JSON.parse(readFileSync(path, "utf8")) as FirstCredentials;
     if (storedCredentials.baseUrl !== baseUrl) writeCredentialsFile(path, { ...storedCredentials, baseUrl });
   } catch {
-    // The operator may have removed the file, which is no fault.
+    // The operator may have removed the file. The service does not need it.
   }
   return null;
 }

@@ -14,11 +14,12 @@ import { highestOf, isRoleAbove, ROLES, type Role } from "../../rules/roles.js";
 import { hashToken, isWellFormedToken, newToken } from "./tokens.js";
 
 /**
- * Notification channel. A message is the ID of a credential that has ended, or an empty text if any credential or right may have changed.
+ * PostgreSQL notification channel. A message is the ID of a credential that has ended, or an empty text if any
+ * credential or right may have changed.
  */
 export const CREDENTIAL_CHANNEL = "svc_credential";
 
-/** Maximum time for which a cached result is used, even if notifications are lost. */
+/** Maximum age of a cached caller. If a notification is lost, a revoked token works for this long. */
 const CACHE_MS = 5_000;
 const CACHE_MAX = 10_000;
 
@@ -29,19 +30,25 @@ export interface NewCredential {
   runId?: number | null;
   name?: string | null;
   expiresAt?: Date | null;
-  /** True for a credential that a page of the service created (page-sessions.ts) for an action's debug page. It ends with the sign-in. */
-  pageSession?: boolean;
+  /**
+   * True if the service issued the credential to one of its own pages (client/page-sessions.ts). It ends with the
+   * sign-in of the person who opened the page, or when the app is unpublished.
+   */
+  isPageSession?: boolean;
   parentId?: number | null;
   actionId?: number | null;
   /** Hashed block of network addresses that a visitor's session was created for. */
   visitorBlock?: Buffer | null;
-  /** Scopes of an API token; null for one without. */
+  /** Scopes of an API token; null if the token has all rights. */
   scopes?: readonly Scope[] | null;
-  /** Secret to use instead of a new token. */
+  /** Secret to store instead of a generated token. */
   secret?: string | undefined;
 }
 
-/** Roles that may open an app's viewer and debug pages: the pages' tokens end with this right. */
+/**
+ * Roles that may open an app's viewer and debug pages. When a person loses this right, the tokens of these pages become
+ * invalid.
+ */
 const PREVIEW_ROLES = ROLES.filter((role) => allowsOperation("previewApp", role));
 
 interface CredentialRow {
@@ -60,16 +67,23 @@ interface CredentialRow {
   /** Roles on the app of the person who has authorized an OAuth token; null for all other credentials. */
   granted: Role[] | null;
   session: "full" | "provisional" | null;
+  /** True if the last use of a person's session was stored more than a minute ago; null for other credentials. */
   isSessionDue: boolean | null;
   /** True for a token whose last use was stored more than a minute ago, or never. */
   isUseDue: boolean;
 }
 
-/** Condition that is true for a grant `g` of a program that has not ended. A grant that a token made ends with that token. */
+/**
+ * SQL condition that is true if the OAuth grant `g` is valid. A grant that was created with a token ends with that
+ * token.
+ */
 export const GRANT_HOLDS = `(g.revoked_at IS NULL AND (g.maker_id IS NULL OR EXISTS (
   SELECT FROM credential m WHERE m.id = g.maker_id AND m.revoked_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > now()))))`;
 
-/* Selects a credential. A page's session is valid as long as its origin: a published app, or a sign-in and an editor's right. */
+/**
+ * Selects a valid credential. A live page's session is valid while the app is published, other pages' while the sign-in
+ * and the right are.
+ */
 const SELECT_CREDENTIAL = `
   SELECT c.id, CASE WHEN person.is_administrator AND NOT session.is_provisional THEN 'admin' ELSE c.kind END AS kind,
          c.app_id AS "appId", c.person_id AS "personId", c.run_id AS "runId",
@@ -104,8 +118,8 @@ const SELECT_CREDENTIAL = `
        END)`;
 
 /**
- * Extends a session while it is used, up to its maximum lifetime. The statement waits for no lock on the person: changes of roles lock the
- * person first, then the credential.
+ * Extends a session while it is used, up to its maximum lifetime. Skips a locked person, because waiting could cause a
+ * deadlock: changes of roles lock the person first, then the credential.
  */
 const RENEW_CREDENTIAL = `
   WITH used AS (
@@ -163,31 +177,33 @@ function toCaller(row: CredentialRow): Caller {
 
 const cacheKeyOf = (token: string): string => hash("sha256", token, "base64");
 
-/** Creates the rate limiter and cache for unknown tokens. It stores them briefly and counts them by the address that sent them. */
+/** Creates the cache of unknown tokens, which saves queries, and the limit of unknown tokens per network address. */
 function createUnknownTokens() {
-  const lately = new LRUCache<string, true>({ max: CACHE_MAX, ttl: CACHE_MS });
+  const recentlyUnknown = new LRUCache<string, true>({ max: CACHE_MAX, ttl: CACHE_MS });
   /** Tokens that were valid in this process before. They are never blocked by unknown tokens from the same address. */
-  const once = new LRUCache<string, true>({ max: CACHE_MAX });
+  const onceValid = new LRUCache<string, true>({ max: CACHE_MAX });
   const unknownTokenBucket = createTokenBucket({ limit: UNKNOWN_TOKENS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
   return {
-    has: (key: string): boolean => lately.has(key),
+    has: (key: string): boolean => recentlyUnknown.has(key),
     add(key: string): void {
-      lately.set(key, true);
+      recentlyUnknown.set(key, true);
     },
     markFound(key: string): void {
-      once.set(key, true);
+      onceValid.set(key, true);
     },
-    clear: () => lately.clear(),
+    clear: () => recentlyUnknown.clear(),
 
     /** @throws RATE_LIMIT_EXCEEDED if the address has sent too many unknown tokens and this one was never valid here */
     checkRate(key: string, address: string | undefined): void {
-      if (address === undefined || once.has(key)) return;
+      if (address === undefined || onceValid.has(key)) return;
       const retryAfter = unknownTokenBucket.takeTokens(addressBlock(address), 0);
       if (retryAfter > 0) throw rateLimitError("too many unknown tokens from this address", retryAfter);
     },
-    /** Counts an unknown token. Lookups in flight and failed queries are not counted, because their tokens may be valid. */
+    /**
+     * Counts an unknown token. Lookups in flight and failed queries are not counted, because their tokens may be valid.
+     */
     countMiss(key: string, address: string | undefined): void {
-      if (address !== undefined && !once.has(key)) unknownTokenBucket.charge(addressBlock(address), 1);
+      if (address !== undefined && !onceValid.has(key)) unknownTokenBucket.charge(addressBlock(address), 1);
     },
   };
 }
@@ -197,8 +213,11 @@ export type Credentials = ReturnType<typeof createCredentials>;
 export function createCredentials({ db, notifications }: { db: DataSource; notifications: Notifications }) {
   const callersByHash = new LRUCache<string, Caller>({ max: CACHE_MAX, ttl: CACHE_MS });
   const unknownTokens = createUnknownTokens();
-  /** Tokens of runs that were issued here and have not ended. The value is the key in `known`; it is empty until the token was resolved. */
-  const ofRuns = new LRUCache<number, string>({ max: CACHE_MAX });
+  /**
+   * Valid run tokens that this process has issued: from credential ID to key in `callersByHash`. The key is empty until
+   * the token was resolved.
+   */
+  const runTokenKeys = new LRUCache<number, string>({ max: CACHE_MAX });
   const watchers = new Set<CredentialWatcher>();
   let epoch = 0;
   const forgetCallers = () => {
@@ -238,22 +257,27 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
     /** Creates a credential. Only this return value contains the token; the database stores its hash. */
     async issue(credential: NewCredential, executor: Executor = db): Promise<{ id: number; token: string }> {
       const { kind, appId = null, personId = null, runId = null, name = null, expiresAt = null } = credential;
-      const { pageSession = false, parentId = null, actionId = null, secret: token = newToken(kind) } = credential;
+      const {
+        isPageSession: pageSession = false,
+        parentId = null,
+        actionId = null,
+        secret: token = newToken(kind),
+      } = credential;
       const { visitorBlock = null, scopes = null } = credential;
       const credentialValues = [kind, hashToken(token), name, appId, personId, runId, expiresAt];
       const values = [...credentialValues, pageSession, parentId, actionId, visitorBlock, scopes];
       const [row] = await preparedRows<{ id: number }>(executor, "issue-credential", INSERT_CREDENTIAL, values);
       unknownTokens.markFound(cacheKeyOf(token));
-      if (kind === "task") ofRuns.set(row!.id, "");
+      if (kind === "task") runTokenKeys.set(row!.id, "");
       return { id: row!.id, token };
     },
 
     /**
-     * Returns the token's caller, or null if the token is unknown, revoked or expired. Does not query the database for a malformed token,
-     * or for one that was unknown a moment ago.
+     * Returns the token's caller, or null if the token is unknown, revoked or expired. Does not query the database for
+     * a malformed token, or for one that was unknown a moment ago.
      * @param address network address of the sender, by which unknown tokens are counted
-     * @throws ActionError RATE_LIMIT_EXCEEDED for a token that was never valid in this process, from an address that sent too many unknown
-     * ones
+     * @throws ActionError RATE_LIMIT_EXCEEDED for a token that was never valid in this process, from an address that
+     *   sent too many unknown ones
      */
     async resolve(token: string, address?: string): Promise<Caller | null> {
       if (!isWellFormedToken(token)) return null;
@@ -279,18 +303,20 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       const caller = toCaller(row);
       // A run's token ends with the run, and only the process that issued it learns of that at once, so others do not
       // cache it.
-      const isCacheable = row.kind !== "task" || ofRuns.has(row.id);
+      const isCacheable = row.kind !== "task" || runTokenKeys.has(row.id);
       // The result is not cached if rights changed while the database answered.
       if (epochBefore !== epoch || !isCacheable) return caller;
       callersByHash.set(key, caller);
-      if (row.kind === "task") ofRuns.set(row.id, key);
+      if (row.kind === "task") runTokenKeys.set(row.id, key);
       return caller;
     },
 
-    /** Ends a run's token. Notifies only connections that are open for the token, because no other process caches it. */
+    /**
+     * Ends a run's token. Notifies only connections that are open for the token, because no other process caches it.
+     */
     async expire(id: number): Promise<void> {
-      const key = ofRuns.get(id);
-      ofRuns.delete(id);
+      const key = runTokenKeys.get(id);
+      runTokenKeys.delete(id);
       if (key) callersByHash.delete(key);
       await db.query(EXPIRE_CREDENTIAL, [id]);
     },

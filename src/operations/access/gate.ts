@@ -38,14 +38,14 @@ export interface Visitor {
   unknownField?: ActionError;
 }
 
-/** Throws the request's fault, which waited until access was checked. Does nothing if there is no fault. */
+/** Throws the fault of the request that was deferred until access was checked. Does nothing if there is none. */
 export function reportDeferred({ deferred }: Pick<Visitor, "deferred">): void {
   if (deferred) throw deferred;
 }
 
 /** A request for an operation that the app's access rules may allow. */
 export interface AdmittedRequest {
-  /** Caller; null for an anonymous one. */
+  /** Caller of the request; null for anonymous callers. */
   caller: Caller | null;
   /** True if the access table allows the operation; otherwise the access rules decide. */
   isTrusted: boolean;
@@ -79,14 +79,21 @@ export interface AccessGate {
    * @throws FORBIDDEN, APP_NOT_FOUND, OVERLOADED
    */
   admit(visitor: Visitor, operation: Operation, appId: number): Promise<AdmittedRequest>;
-  /** Checks the right of `enter` or `admit` again for a caller who was admitted before; counts nothing. @throws FORBIDDEN */
+  /** Checks the right that `enter` has checked again, without counting a request. @throws FORBIDDEN */
   recheck(caller: Caller, operation: Operation, appId: number): void;
+  /** Checks the right that `admit` has checked again, without counting a request. @throws FORBIDDEN */
   readmit(caller: Caller, operation: Operation, appId: number): void;
-  /** Counts a request that sends messages by the number of its messages, after it has been admitted. @throws RATE_LIMIT_EXCEEDED */
+  /** Counts one message of an admitted request in the app's rate limit for messages. @throws RATE_LIMIT_EXCEEDED */
   countMessages(appId: number, sender: Pick<Caller, "kind">): Promise<void>;
-  /** Counts a request to an HTTP trigger after its credential was checked. @throws RATE_LIMIT_EXCEEDED, OVERLOADED on a full disk */
+  /**
+   * Counts a request to an HTTP trigger after its credential was checked.
+   * @throws RATE_LIMIT_EXCEEDED, OVERLOADED on a full disk
+   */
   enterTrigger(visitor: Visitor, appId: number): Promise<void>;
-  /** Counts a webhook of a git server after its signature was checked. @throws RATE_LIMIT_EXCEEDED, OVERLOADED on a full disk */
+  /**
+   * Counts a webhook of a git server after its signature was checked.
+   * @throws RATE_LIMIT_EXCEEDED, OVERLOADED on a full disk
+   */
   enterGitWebhook(visitor: Visitor, appId: number): Promise<void>;
   /**
    * Counts a tool call of an agent, in addition to the requests of the operations that the tool uses.
@@ -96,8 +103,8 @@ export interface AccessGate {
   /** Checks access to an operation that belongs to no app. A person needs no role for it. */
   enterService(visitor: Visitor, operation: Operation): Caller;
   /**
-   * Admits the visitor to an operation of one organization. Null stands for the caller's first organization in which the operation is
-   * allowed.
+   * Admits the visitor to an operation of one organization. Null stands for the caller's first organization in which
+   * the operation is allowed.
    * @throws ActionError UNAUTHORIZED, FORBIDDEN, NOT_FOUND (only for administrators)
    */
   enterOrganization(
@@ -126,10 +133,12 @@ export function createGate(options: {
   db: DataSource;
   window: RateWindow;
   limits: Config["rateLimits"];
-  room: DiskSpace;
+  diskSpace: DiskSpace;
 }): AccessGate {
-  const { db, window, limits, room } = options;
-  /** Apps that existed when they were last looked up. An entry stays correct, because the service never deletes an app. */
+  const { db, window, limits, diskSpace } = options;
+  /**
+   * Apps that existed when they were last looked up. An entry stays correct, because the service never deletes an app.
+   */
   const existingApps = new LRUCache<number, true>({ max: EXISTING_MAX, ttl: EXISTING_MS });
 
   /**
@@ -150,14 +159,14 @@ export function createGate(options: {
       if (visitorExcess > 0)
         windowState = await window.takeTokens(appId, name, { limit: limit + visitorExcess, windowMs });
     }
-    // A document with several limited fields reports the smallest remaining quota.
+    // A GraphQL document with several limited fields reports the smallest remaining quota.
     const remaining = Math.min(limit, windowState.remaining);
     if (remaining <= (visitor.quota?.remaining ?? limit)) visitor.quota = { ...windowState, remaining, limit };
     if (windowState.accepted) return;
     const retryAfter = Math.max(1, Math.ceil((windowState.freesAt.getTime() - Date.now()) / 1000));
     throw new ActionError(
       "RATE_LIMIT_EXCEEDED",
-      `this app's limit is ${limit} such requests in ${windowMs / 1000} seconds; try again in ${retryAfter} s`,
+      `too many requests of the kind "${name}" (limit of this app: ${limit} in ${windowMs / 1000} seconds); try again in ${retryAfter} s`,
       { retryAfter, nextValidRequestDate: windowState.freesAt.toISOString() },
     );
   }
@@ -211,7 +220,7 @@ export function createGate(options: {
         };
       }
       if (caller && !isVisitorOf(caller, appId)) throw new ActionError("FORBIDDEN");
-      if (room.level() !== "enough") refuseIfDiskIsFull(operation, room.level());
+      if (diskSpace.level() !== "enough") refuseIfDiskIsFull(operation, diskSpace.level());
       const { deferred, unknownField } = visitor;
       return {
         ...{ caller, isTrusted: false },
@@ -225,12 +234,12 @@ export function createGate(options: {
       const { caller } = visitor;
       if (!caller) throw new ActionError("UNAUTHORIZED");
       if (!mayEnter(caller, operation, appId)) throw new ActionError("FORBIDDEN");
-      // Other credentials name apps that exist. An administrator may name any app.
+      // Other credentials only have rights on existing apps. An administrator can pass any app ID.
       if (caller.kind === "admin" && !(await appExists(appId))) throw new ActionError("APP_NOT_FOUND");
       const rateClass = rateClassOf(operation);
       if (rateClass) await countRequest(visitor, caller, rateClass, appId);
       reportDeferred(visitor);
-      if (room.level() !== "enough") refuseIfDiskIsFull(operation, room.level());
+      if (diskSpace.level() !== "enough") refuseIfDiskIsFull(operation, diskSpace.level());
       return callerOf(caller, visitor);
     },
 
@@ -249,7 +258,7 @@ export function createGate(options: {
       if (limit > 0) {
         await countInBuckets(visitor, appId, { name: "http", limit, windowMs: RATE_WINDOW_MS, isVisitor: false });
       }
-      if (room.level() !== "enough") refuseIfDiskIsFull("runAction", room.level());
+      if (diskSpace.level() !== "enough") refuseIfDiskIsFull("runAction", diskSpace.level());
     },
 
     async enterGitWebhook(visitor, appId) {
@@ -258,7 +267,7 @@ export function createGate(options: {
         const windowMs = rateWindowOf("publish");
         await countInBuckets(visitor, appId, { name: "git webhook", limit, windowMs, isVisitor: false });
       }
-      if (room.level() !== "enough") refuseIfDiskIsFull("pullGit", room.level());
+      if (diskSpace.level() !== "enough") refuseIfDiskIsFull("pullGit", diskSpace.level());
     },
 
     async countToolCall(visitor, appId) {

@@ -27,7 +27,7 @@ export function createMessageRate(
 
   return {
     /**
-     * Counts one message for its socket and for its senders.
+     * Counts one message for its socket, and for each key in `senderKeys` (the credential and the network address).
      * @returns null if it can be handled now, else a promise that resolves when it can, or when the socket has closed
      */
     takeMessage(socket: string, senderKeys: readonly string[], isOpen: () => boolean): Promise<void> | null {

@@ -10,7 +10,7 @@ export interface User extends Person {
   organizationId: number;
 }
 
-/** SQL condition that is true for a person of the app's organization: a member of it, or a person with a role in it or on the app. */
+/** SQL condition that is true if the person's organization is the app's, or if the person has a role on the app. */
 export const BELONGS_TO_APP = `(person.organization_id = app.organization_id
   OR EXISTS (SELECT FROM app_role WHERE app_role.app_id = app.id AND app_role.person_id = person.id))`;
 
@@ -29,7 +29,10 @@ export function createPeople({ db }: { db: DataSource }) {
     return row.id;
   }
 
-  /** Returns the session that `Svc.Session` shows: the user of the page or of the server run (specification, Authentication 3). */
+  /**
+   * Returns the session that `Svc.Session` shows: the user of the page or of the server run (specification,
+   * Authentication 3).
+   */
   const session: SessionOf = async ({ appId, personId, copy }) => {
     const personRows = personId === null ? [] : await rows<Person>(db, PERSON, [personId]);
     return { appId, user: personRows[0] ?? null, environment: copy };
@@ -39,8 +42,8 @@ export function createPeople({ db }: { db: DataSource }) {
     organizationOf,
     session,
 
-    /** Returns the id if it is null or a person of the app's organization. @throws REQUEST_INVALID */
-    async mustExist(appId: number, userId: number | null): Promise<number | null> {
+    /** Returns `userId`. @throws REQUEST_INVALID unless it is null or the ID of a person who belongs to the app */
+    async requireAppUser(appId: number, userId: number | null): Promise<number | null> {
       if (userId === null) return null;
       const personRows = await rows(
         db,
@@ -48,7 +51,7 @@ export function createPeople({ db }: { db: DataSource }) {
         [userId, appId],
       );
       if (personRows.length === 0)
-        throw new ActionError("REQUEST_INVALID", "userId is not a member of this app's organization");
+        throw new ActionError("REQUEST_INVALID", "userId must be the ID of a member of this app's organization");
       return userId;
     },
   };

@@ -1,26 +1,26 @@
 /**
- * Delays rejections of missing credentials. The first few for a network address are sent at once, later ones after a
- * delay, so that guessing is slow.
+ * Delays the rejection of requests without a valid credential. The first few for a network address are sent at once,
+ * later ones after a delay, so that guessing is slow.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 
 const REFUSAL_BOUNDS = {
-  /** Number of refusals per network address and window that are sent without delay. */
-  refusals: 200,
+  /** Number of rejections per network address and window that are sent without delay. */
+  immediateRejections: 200,
   windowMs: 20_000,
   waitMs: 1_000,
   /** Maximum number of delayed rejections, because each holds a connection. */
-  waiting: 2_000,
-  waitingPerSender: 128,
+  maxDelayed: 2_000,
+  maxDelayedPerSender: 128,
 };
 
 export type RefusalDelay = ReturnType<typeof createRefusalDelay>;
 
 export function createRefusalDelay(bounds = REFUSAL_BOUNDS) {
-  const refusalBucket = createTokenBucket({ limit: bounds.refusals, windowMs: bounds.windowMs });
+  const refusalBucket = createTokenBucket({ limit: bounds.immediateRejections, windowMs: bounds.windowMs });
   const waitingBySender = new Map<string, number>();
-  let all = 0;
+  let delayedCount = 0;
 
   return {
     /**
@@ -30,11 +30,11 @@ export function createRefusalDelay(bounds = REFUSAL_BOUNDS) {
     async wait(sender: string): Promise<boolean> {
       if (refusalBucket.takeTokens(sender) === 0) return true;
       const waitingCount = waitingBySender.get(sender) ?? 0;
-      if (waitingCount >= bounds.waitingPerSender || all >= bounds.waiting) return false;
+      if (waitingCount >= bounds.maxDelayedPerSender || delayedCount >= bounds.maxDelayed) return false;
       waitingBySender.set(sender, waitingCount + 1);
-      all += 1;
+      delayedCount += 1;
       await delay(bounds.waitMs, undefined, { ref: false });
-      all -= 1;
+      delayedCount -= 1;
       const waitingLeft = waitingBySender.get(sender)! - 1;
       if (waitingLeft > 0) waitingBySender.set(sender, waitingLeft);
       else waitingBySender.delete(sender);

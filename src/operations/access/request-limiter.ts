@@ -1,6 +1,7 @@
 /**
  * Limits the requests in progress per credential and per network address. Further requests wait in a
- * queue with their bodies unread, and leave it if the caller disconnects. A request counts until the last part of its work has ended.
+ * queue with their bodies unread, and leave the queue if the caller disconnects. A request counts until the last part
+ * of its work has ended.
  */
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { clientDisconnected } from "../../errors.js";
@@ -25,17 +26,17 @@ const CONCURRENT_REQUESTS = {
 };
 
 export function createRequestLimiter(limits = CONCURRENT_REQUESTS): RequestLimiter {
-  const line = (max: number) => new FairSemaphore(Number.POSITIVE_INFINITY, max);
-  const credentials = line(limits.credential);
-  const visitors = line(limits.visitor);
-  // A visitor does not wait behind requests without a credential from the same address.
-  const visitorLine = line(limits.address);
-  const anonymous = line(limits.address);
+  const createSemaphore = (max: number) => new FairSemaphore(Number.POSITIVE_INFINITY, max);
+  const credentials = createSemaphore(limits.credential);
+  const visitors = createSemaphore(limits.visitor);
+  // Two semaphores, so that a visitor does not wait behind requests without a credential from the same address.
+  const visitorAddresses = createSemaphore(limits.address);
+  const anonymous = createSemaphore(limits.address);
 
   async function enterVisitor(holder: string, address: string, gone: () => AbortSignal): Promise<() => void> {
     const releaseVisitorSlot = await visitors.enter(holder, gone);
     try {
-      const releaseAddress = await visitorLine.enter(address, gone);
+      const releaseAddress = await visitorAddresses.enter(address, gone);
       return () => {
         releaseAddress();
         releaseVisitorSlot();

@@ -23,12 +23,12 @@ function tokenChecksum(text: string): string {
   return digits;
 }
 
-/** Returns a new 256-bit secret with a prefix, for codes that can be exchanged once. */
+/** Returns a new 256-bit secret with a prefix, for tokens, and for codes that can be exchanged once. */
 export const newSecret = (prefix: string): string => `${prefix}_${randomBytes(SECRET_BYTES).toString("base64url")}`;
 
 /**
- * Returns a new token. The prefix lets secret scanners find the token. The checksum lets the service reject a made-up token without a
- * query.
+ * Returns a new token. The prefix lets secret scanners find the token. The checksum lets the service reject a made-up
+ * token without a query.
  */
 export function newToken(kind: CredentialKind): string {
   const text = newSecret(`svc_${kind}`);

@@ -6,7 +6,7 @@ import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { createPage, cursorOf, idOfCursor } from "../../rules/page.js";
 
-/** `data` has names and ids, never a secret. */
+/** Entry to write to the audit log of access. `data` contains names and IDs, never a secret. */
 export interface AccessEvent {
   /** Type of the event, such as `person.signIn`, `person.signInFailed` or `person.passkey.create`. */
   type: string;
@@ -35,7 +35,7 @@ export async function recordAccess(executor: Executor | DataSource, event: Acces
   ]);
 }
 
-/** An entry in responses. Times are ISO 8601. */
+/** Entry of the audit log of access, as responses contain it. Times are ISO 8601. */
 export interface AccessEntry {
   id: number;
   type: string;
@@ -53,8 +53,8 @@ export interface AccessPage {
 }
 
 /**
- * Lists entries. $1 is the organization, $2 is true if the reader administers the service. An organization sees its own entries and those
- * of its members' accounts. Failed sign-ins have no person: only administrators of the service see them.
+ * Lists entries of the organization $1 and of its members' accounts. If $2 is true (the reader administers the
+ * service), also lists entries without an organization, such as failed sign-ins, which have no person.
  */
 const SELECT_ACCESS_EVENTS = `
   SELECT id, type, organization_id AS "organizationId", person_id AS "userId", subject_id AS "subjectId", address, data,

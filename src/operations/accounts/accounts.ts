@@ -17,22 +17,22 @@ import type { People, User } from "../access/people.js";
 import { type HashTurn, hashText, matchesHash } from "../records/hashes.js";
 import { recordAccess } from "./access-events.js";
 import type { IssuedLink, Links } from "./links.js";
-import type { BegunSession, PersonSessions, SessionOrigin } from "./person-sessions.js";
+import type { NewSession, PersonSessions, SessionOrigin } from "./person-sessions.js";
 import type { SignInAttempts } from "./sign-in-attempts.js";
 
-/** Request that signs in, with its address and its previous caller. */
+/** Sign-in request. `caller` is the caller of the session that the browser had before; null if it had none. */
 export interface SignInRequest extends SessionOrigin {
   caller: Caller | null;
 }
 
-/** New session, with its person. */
-export interface SignedIn {
+/** Result of a sign-in: the person and the new session. */
+export interface SignInResult {
   user: User;
-  session: BegunSession;
+  session: NewSession;
 }
 
-/** How a person has proven who they are. */
-export interface PassphraseProof {
+/** Method by which a person has proven their identity. */
+export interface IdentityProof {
   by: "passphrase" | "passkey" | "openid" | "invitation";
   /** ID of the OpenID provider. */
   provider?: string;
@@ -49,8 +49,8 @@ const INSERT_PERSON = `
   VALUES ($1, $2, $3, $4, $5, $6) RETURNING ${USER_COLUMNS}`;
 const MAKE_OWNER = "INSERT INTO organization_member (organization_id, person_id, role) VALUES ($1, $2, 'owner')";
 const SET_PASSPHRASE = "UPDATE person SET passphrase_hash = $2 WHERE id = $1";
-/* Selects whether any administrator exists, including one who has only used tokens. */
-const HAS_ACCOUNT = "SELECT 1 FROM person WHERE is_administrator LIMIT 1";
+/* Selects a row if any administrator exists, including one who has never signed in and only uses tokens. */
+const HAS_ADMINISTRATOR = "SELECT 1 FROM person WHERE is_administrator LIMIT 1";
 const LOCK_PERSON = "SELECT id FROM person WHERE id = $1 FOR NO KEY UPDATE";
 const RECENT_RESETS = `
   SELECT count(*) FROM one_time_link WHERE kind = 'reset' AND person_id = $1 AND created_at > now() - interval '10 minutes'`;
@@ -115,15 +115,15 @@ export function createAccounts(options: {
   }
 
   return {
-    /** Reads a person by id. @throws NOT_FOUND */
+    /** Reads a person by ID. @throws NOT_FOUND */
     async user(id: number): Promise<User> {
       const foundPerson = await personOf(BY_ID, id);
       if (!foundPerson) throw new ActionError("NOT_FOUND", "no such person");
       return foundPerson.user;
     },
 
-    /** True if a person with an account administers the service. */
-    hasAdministrator: async (): Promise<boolean> => (await rows(db, HAS_ACCOUNT)).length > 0,
+    /** True if the service has an administrator. */
+    hasAdministrator: async (): Promise<boolean> => (await rows(db, HAS_ADMINISTRATOR)).length > 0,
 
     /** Creates the link with which the first administrator sets up an account; revokes an unused earlier link. */
     async setupLink(): Promise<IssuedLink> {
@@ -138,7 +138,7 @@ export function createAccounts(options: {
      * first.
      * @throws REQUEST_INVALID, PASSPHRASE_TOO_WEAK, LINK_EXPIRED, EMAIL_IN_USE
      */
-    async setup(request: SignInRequest, body: Record<string, unknown>): Promise<SignedIn> {
+    async setup(request: SignInRequest, body: Record<string, unknown>): Promise<SignInResult> {
       const email = requiredEmail(body["email"], "email");
       const names = [requiredText(body["firstName"], "firstName"), requiredText(body["lastName"], "lastName")];
       const passphrase = isPresent(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
@@ -161,21 +161,21 @@ export function createAccounts(options: {
     /**
      * Creates an account for an invited person and signs in. Without a passphrase the session must register a passkey
      * first.
-     * @param welcome further steps of the same transaction: it uses up the invitation
+     * @param acceptInvitation marks the invitation as used, in the transaction that creates the account
      * @throws REQUEST_INVALID, PASSPHRASE_TOO_WEAK, EMAIL_IN_USE
      */
     async join(
       request: SignInRequest,
       body: Record<string, unknown>,
       { email, organizationId }: { email: string; organizationId: number },
-      welcome: (user: User, manager: EntityManager) => Promise<void>,
-    ): Promise<SignedIn> {
+      acceptInvitation: (user: User, manager: EntityManager) => Promise<void>,
+    ): Promise<SignInResult> {
       const names = [requiredText(body["firstName"], "firstName"), requiredText(body["lastName"], "lastName")];
       const passphrase = isPresent(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
       const passphraseHash = passphrase === null ? null : await hashText(passphrase, hashTurnOf(request));
       return db.transaction(async (manager) => {
         const user = await insertPerson([organizationId, ...names, email, passphraseHash, false], manager);
-        await welcome(user, manager);
+        await acceptInvitation(user, manager);
         const sessionOptions = { replaced: request.caller, isProvisional: passphraseHash === null };
         return { user, session: await sessions.beginSession(user.id, request, sessionOptions, manager) };
       });
@@ -186,11 +186,11 @@ export function createAccounts(options: {
      * response and duration.
      * @throws REQUEST_INVALID; SIGN_IN_FAILED; RATE_LIMIT_EXCEEDED after too many failures; OVERLOADED
      */
-    async signIn(request: SignInRequest, body: Record<string, unknown>): Promise<SignedIn> {
+    async signIn(request: SignInRequest, body: Record<string, unknown>): Promise<SignInResult> {
       const email = requiredEmail(body["email"], "email");
       const passphrase = readPassphrase(body["passphrase"]);
       const { address } = request;
-      const user = await attempts.counted(email.toLowerCase(), address, async () => {
+      const user = await attempts.runCounted(email.toLowerCase(), address, async () => {
         const foundPerson = await personOf(BY_EMAIL, email);
         return (await matchesHash(passphrase, foundPerson?.passphraseHash ?? null, hashTurnOf(request)))
           ? foundPerson!.user
@@ -204,13 +204,15 @@ export function createAccounts(options: {
       return this.beginSession(request, user, { by: "passphrase" });
     },
 
-    /** Starts a session for a person who has proven their identity. Pass the executor of a transaction to include it. */
+    /**
+     * Starts a session for a person who has proven their identity. Pass the executor of a transaction to include it.
+     */
     async beginSession(
       request: SignInRequest,
       user: User,
-      proof: PassphraseProof,
+      proof: IdentityProof,
       executor?: EntityManager,
-    ): Promise<SignedIn> {
+    ): Promise<SignInResult> {
       if (!executor) return db.transaction((manager) => this.beginSession(request, user, proof, manager));
       const { address, caller: replaced } = request;
       const { by, provider = null } = proof;
@@ -258,8 +260,8 @@ export function createAccounts(options: {
     },
 
     /**
-     * Sets a passphrase by a reset link. Ends all sessions of the person, the access of programs, and the token of an
-     * administrator who created the account: only the reader of the link can use the account afterwards.
+     * Sets a passphrase by a reset link. Ends all sessions and tokens of the person, and the access of programs, so
+     * that afterwards only the person with the link can use the account.
      * @throws PASSPHRASE_TOO_WEAK, LINK_EXPIRED
      */
     async confirmReset(request: SignInRequest, body: Record<string, unknown>): Promise<void> {
@@ -277,7 +279,8 @@ export function createAccounts(options: {
     },
 
     /**
-     * Changes the caller's own names or passphrase. A new passphrase needs the current one, if there is one, and ends all other sessions.
+     * Changes the caller's own names or passphrase. A new passphrase requires the current one, if the person has one,
+     * and ends all other sessions.
      * @throws REQUEST_INVALID, PASSPHRASE_TOO_WEAK, SIGN_IN_FAILED, RATE_LIMIT_EXCEEDED
      */
     async update(request: SignInRequest & { caller: Caller }, body: Record<string, unknown>): Promise<User> {
@@ -291,7 +294,7 @@ export function createAccounts(options: {
       const passphrase = isPresent(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
       if (passphrase !== null && passphraseHash !== null) {
         const currentPassphrase = readPassphrase(body["currentPassphrase"]);
-        const isRight = await attempts.counted(user.email.toLowerCase(), request.address, async () =>
+        const isRight = await attempts.runCounted(user.email.toLowerCase(), request.address, async () =>
           (await matchesHash(currentPassphrase, passphraseHash, hashTurnOf(request))) ? true : null,
         );
         if (!isRight) throw new ActionError("SIGN_IN_FAILED", "currentPassphrase is wrong");
@@ -306,7 +309,7 @@ export function createAccounts(options: {
         );
         if (hashed === null) return;
         await sessions.endAll(user.id, credentialId, manager);
-        await sessions.confirm(credentialId, manager);
+        await sessions.grantFullRights(credentialId, manager);
         const { address } = request;
         await recordAccess(manager, { type: "person.passphrase", personId: user.id, subjectId: user.id, address });
       });

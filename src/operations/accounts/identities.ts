@@ -1,4 +1,7 @@
-/** Stores identities at OpenID providers, creates an account at the first sign-in, and sets roles by a provider's groups. */
+/**
+ * Stores identities at OpenID providers, creates an account at the first sign-in, and sets roles by a provider's
+ * groups.
+ */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -8,7 +11,7 @@ import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccess } from "./access-events.js";
 import { revokeInvalidLinks } from "./overtaken-links.js";
-import type { OwnRequest } from "./passkeys.js";
+import type { SignedInRequest } from "./passkeys.js";
 import { checkSignInMethods, lockSignInMethods } from "./sign-in-methods.js";
 
 /** A person whose identity a provider has proven. */
@@ -36,7 +39,7 @@ export interface Identity {
   lastUsedAt: string | null;
 }
 
-/* Takes a lock, so that of two concurrent first sign-ins of one identity only one creates the account. */
+/* Locks an identity, so that only one of two concurrent first sign-ins creates the account. */
 const LOCK_IDENTITY = "SELECT pg_advisory_xact_lock(hashtextextended($1 || ' ' || $2, 7))";
 const SELECT_IDENTITY_OWNER = `
   UPDATE person_identity SET last_used_at = now() WHERE issuer = $1 AND subject = $2
@@ -53,7 +56,10 @@ const SET_ROLE = `
     updated_at = greatest(clock_timestamp(), organization_member.updated_at + interval '1 millisecond') WHERE organization_member.role <> excluded.role
   RETURNING role`;
 const REMOVE_ROLE = "DELETE FROM organization_member WHERE organization_id = $1 AND person_id = $2 RETURNING role";
-/* Locks the organization in a separate statement. A statement that waits for the lock would count the owners from before the wait. */
+/**
+ * Locks the organization in a separate statement. If one statement locked and counted, it would count the owners that
+ * existed before it waited for the lock.
+ */
 const LOCK_ORGANIZATION = "SELECT FROM organization WHERE id = $1 FOR NO KEY UPDATE";
 const OTHER_OWNERS = `
   SELECT (SELECT count(*) FROM organization_member WHERE organization_id = $1 AND role = 'owner' AND person_id <> $2) AS count,
@@ -77,7 +83,10 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
   }
 
   return {
-    /** Returns the account of an identity, and marks the identity as used; null if there is none. Other transactions wait for this one. */
+    /**
+     * Returns the account of an identity, or null if it has none, and marks the identity as used. Locks the identity
+     * until the transaction ends.
+     */
     async ownerOf({ issuer, subject }: ProvenIdentity, executor: Executor) {
       await rows(executor, LOCK_IDENTITY, [issuer, subject]);
       type Owner = { personId: number; managesRoles: boolean };
@@ -95,8 +104,8 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
     },
 
     /**
-     * Creates a person in the identity's organization, or in the first one if the identity names none. Returns null if there is no such
-     * organization.
+     * Creates a person in the identity's organization, or in the first one if the identity names none. Returns null if
+     * there is no such organization.
      */
     async createPerson(executor: Executor, identity: ProvenIdentity): Promise<User | null> {
       const { organizationId, firstName, lastName, email } = identity;
@@ -126,7 +135,7 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
     list,
 
     /** @throws NOT_FOUND; RESOURCE_CHANGED; REQUEST_INVALID for the person's last way to sign in */
-    async remove({ caller, address }: OwnRequest, id: number, precondition?: ExpectedTags): Promise<void> {
+    async remove({ caller, address }: SignedInRequest, id: number, precondition?: ExpectedTags): Promise<void> {
       const { personId } = caller;
       await db.transaction(async (manager) => {
         await lockSignInMethods(manager, personId);

@@ -1,6 +1,7 @@
 /**
- * One-time links of a set-up, an invitation or a reset. The token is stored as a hash, can be used once, and can be revoked. It is in the
- * link's fragment, which browsers do not send, and is exchanged by POST. Read this file before you add a kind of link.
+ * One-time links of a set-up, an invitation or a reset. The token is stored as a hash, can be used once, and can be
+ * revoked. It is in the link's fragment, which browsers do not send, and is exchanged by POST. Read this file before
+ * you add a kind of link.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
@@ -59,7 +60,7 @@ export type Links = ReturnType<typeof createLinks>;
 /** @param baseUrl URL of the service for people, never taken from a request */
 export function createLinks({ db, baseUrl }: { db: DataSource; baseUrl: string }) {
   return {
-    /** Creates a link. Pass the transaction's executor to create it together with its subject. */
+    /** Creates a link. Pass the executor of the transaction that also creates the invitation of the link. */
     async issue({ kind, personId = null, createdBy = null, lifetimeMs }: NewLink, executor: Executor = db) {
       const token = newSecret(`svc_${kind}`);
       const values = [kind, hashToken(token), personId, createdBy, lifetimeMs];
@@ -72,8 +73,8 @@ export function createLinks({ db, baseUrl }: { db: DataSource; baseUrl: string }
     /**
      * Marks the link as used. Pass the executor of the transaction that does the work of the link: if the transaction
      * fails, the link stays valid.
-     * @throws REQUEST_INVALID if it is not a string; LINK_EXPIRED if it is unknown, of another kind, used, revoked or
-     *   expired
+     * @throws REQUEST_INVALID if `token` is not a text; LINK_EXPIRED if the link is unknown, of another kind, used,
+     *   revoked or expired
      */
     async redeem(token: unknown, kind: LinkKind, executor: Executor = db): Promise<RedeemedLink> {
       return requireLink((await rows<RedeemedLink>(executor, REDEEM_LINK, [hashToken(linkToken(token)), kind]))[0]);
@@ -91,7 +92,7 @@ export function createLinks({ db, baseUrl }: { db: DataSource; baseUrl: string }
       return (await rows(executor, REVOKE_LINKS, [id])).length > 0;
     },
 
-    /** Revokes all unused links of a kind about the person. Null stands for links that are about no person. */
+    /** Revokes all unused links of a kind that the person can use. Null selects the links that belong to no person. */
     async revokeAll(kind: LinkKind, personId: number | null, executor: Executor = db): Promise<void> {
       await executor.query(REVOKE_ALL, [kind, personId]);
     },

@@ -1,7 +1,7 @@
 /**
- * Sign-in at OpenID providers (authorization code flow with PKCE, state and nonce, by openid-client). An identity is the
- * issuer and `sub`. The identity belongs to the account that its first sign-in created, or to the account that linked it
- * in a session. An equal e-mail address never links an identity to an account.
+ * Sign-in at OpenID providers (authorization code flow with PKCE, state and nonce, by openid-client). An identity is
+ * the issuer and `sub`. The identity belongs to the account that its first sign-in created, or to the account that
+ * linked it in a session. An equal e-mail address never links an identity to an account.
  */
 import * as client from "openid-client";
 import type { DataSource, EntityManager } from "typeorm";
@@ -14,9 +14,9 @@ import { isObject } from "../../rules/described.js";
 import { highestOf, ROLES, type Role } from "../../rules/roles.js";
 import type { User } from "../access/people.js";
 import { recordAccess } from "./access-events.js";
-import type { Accounts, SignedIn, SignInRequest } from "./accounts.js";
+import type { Accounts, SignInRequest, SignInResult } from "./accounts.js";
 import { type IdentityStore, type ProvenIdentity } from "./identities.js";
-import type { OwnRequest } from "./passkeys.js";
+import type { SignedInRequest } from "./passkeys.js";
 
 /** Secrets of one sign-in at a provider, stored in a cookie of the browser that started it. */
 export interface OpenIdFlow {
@@ -32,7 +32,7 @@ export interface OpenIdFlow {
 
 /** Outcome of a sign-in at a provider, which the browser's next page shows. */
 export type OpenIdOutcome =
-  | { kind: "signed-in"; signedIn: SignedIn; next: string }
+  | { kind: "signed-in"; signedIn: SignInResult; next: string }
   | { kind: "linked"; next: string }
   | { kind: "refused"; reason: OpenIdRefusal; next: string };
 
@@ -49,9 +49,12 @@ const REQUESTED_SCOPE = "openid email profile";
 const DISCOVERY_SECONDS = 10;
 /** Time after which the provider's configuration and keys are read again. */
 const DISCOVERED_MS = 3_600_000;
-/** Maximum callbacks of one address. Each callback sends a request to the provider and writes an event, and any client can send one. */
-const ANSWERS_PER_ADDRESS = 120;
-const ANSWER_WINDOW_MS = 60_000;
+/**
+ * Maximum callbacks per network address and minute. Any client can send a callback, and each causes a request to the
+ * provider and an event.
+ */
+const CALLBACKS_PER_ADDRESS = 120;
+const CALLBACK_WINDOW_MS = 60_000;
 
 class SignInRefusal extends Error {
   constructor(readonly reason: OpenIdRefusal) {
@@ -97,12 +100,12 @@ export function createOpenId(options: {
 }) {
   const { db, providers, accounts, identities } = options;
   const discoveredProviders = new Map<string, { configuration: Promise<client.Configuration>; at: number }>();
-  const answerBucket = createTokenBucket({ limit: ANSWERS_PER_ADDRESS, windowMs: ANSWER_WINDOW_MS });
+  const callbackBucket = createTokenBucket({ limit: CALLBACKS_PER_ADDRESS, windowMs: CALLBACK_WINDOW_MS });
 
   /** @throws NOT_FOUND */
   function providerOf(id: string): OpenIdProvider {
     const provider = providers.find((provider) => provider.id === id);
-    if (!provider) throw new ActionError("NOT_FOUND", "there is no such provider");
+    if (!provider) throw new ActionError("NOT_FOUND", "there is no OpenID provider with this ID");
     return provider;
   }
 
@@ -145,7 +148,7 @@ export function createOpenId(options: {
     return { url: url.href, flow };
   }
 
-  /** @throws Refusal */
+  /** Exchanges the code in the callback for tokens, and returns the identity in them. @throws SignInRefusal */
   async function proveIdentity(provider: OpenIdProvider, flow: OpenIdFlow, callback: URL): Promise<ProvenIdentity> {
     const configuration = await configurationOf(provider);
     const { state, nonce, verifier } = flow;
@@ -154,7 +157,7 @@ export function createOpenId(options: {
       throw new SignInRefusal("failed");
     });
     const claims: Record<string, unknown> = { ...tokens.claims() };
-    // Many providers return groups and e-mail addresses only from this endpoint.
+    // Many providers return groups and e-mail addresses only from the userinfo endpoint.
     const userInfo = await client
       .fetchUserInfo(configuration, tokens.access_token, String(claims["sub"]))
       .catch(() => ({}) as Record<string, unknown>);
@@ -197,7 +200,11 @@ export function createOpenId(options: {
     return user;
   }
 
-  async function signIn(request: SignInRequest, provider: OpenIdProvider, identity: ProvenIdentity): Promise<SignedIn> {
+  async function signIn(
+    request: SignInRequest,
+    provider: OpenIdProvider,
+    identity: ProvenIdentity,
+  ): Promise<SignInResult> {
     return db.transaction(async (manager) => {
       const owner = await identities.ownerOf(identity, manager);
       const user = owner ? await accounts.user(owner.personId) : await createUser(manager, provider, identity);
@@ -208,7 +215,7 @@ export function createOpenId(options: {
   }
 
   return {
-    /** Returns the providers of the sign-in page. */
+    /** Returns the providers that the sign-in page offers. */
     list: (): { id: string; name: string }[] => providers.map(({ id, name }) => ({ id, name })),
 
     /**
@@ -220,20 +227,20 @@ export function createOpenId(options: {
     },
 
     /** Starts linking an identity to the caller's own account. @throws as `start` */
-    async startLink({ caller }: OwnRequest, id: string, redirectUri: string, next: string) {
+    async startLink({ caller }: SignedInRequest, id: string, redirectUri: string, next: string) {
       return beginSignIn(id, redirectUri, next, caller.credentialId).catch(rethrowUnavailable);
     },
 
     /**
-     * Ends a sign-in at the provider.
+     * Handles the provider's callback: signs the person in, or links the identity to the person's account.
      * @param flow the secrets in the browser's cookie, or null
      * @param callback URL to which the provider sent the browser
      * @throws ActionError NOT_FOUND; RATE_LIMIT_EXCEEDED for an address that sends too many callbacks
      */
     async finish(request: SignInRequest, id: string, flow: OpenIdFlow | null, callback: URL): Promise<OpenIdOutcome> {
       const provider = providerOf(id);
-      const retryAfter = answerBucket.takeTokens(addressBlock(request.address ?? ""));
-      if (retryAfter > 0) throw rateLimitError("too many answers of providers from this address", retryAfter);
+      const retryAfter = callbackBucket.takeTokens(addressBlock(request.address ?? ""));
+      if (retryAfter > 0) throw rateLimitError("too many OpenID callbacks from this address", retryAfter);
       const next = flow?.next ?? "";
       try {
         if (flow === null || flow.provider !== id) throw new SignInRefusal("failed");

@@ -1,11 +1,17 @@
-/** Revokes one-time links that become invalid when a person's roles change: invitations and reset links. Call it wherever roles change. */
+/**
+ * Revokes one-time links that become invalid when a person's roles change: invitations and reset links. Call it
+ * wherever roles change.
+ */
 import { type Executor, rows } from "../../data/database.js";
 
-/** Locks people in the order of their IDs, so that changes of a person's roles and new reset links happen one after the other. */
+/**
+ * Locks people in the order of their IDs, so that changes of a person's roles and new reset links happen one after the
+ * other.
+ */
 export const lockPeople = (executor: Executor, ids: readonly (number | null)[]) =>
   rows(executor, "SELECT FROM person WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPDATE", [ids]);
 
-/* Revokes invitations of the person $1, except those that the person could still make. */
+/* Revokes pending invitations that the person $1 has created and may no longer create. */
 const REVOKE_INVITATIONS = `
   UPDATE one_time_link SET revoked_at = now() FROM invitation
    WHERE link_id = one_time_link.id AND used_at IS NULL AND revoked_at IS NULL AND created_by = $1
@@ -14,7 +20,10 @@ const REVOKE_INVITATIONS = `
        SELECT FROM (SELECT role FROM organization_member m WHERE m.organization_id = invitation.organization_id AND m.person_id = $1
                     UNION ALL SELECT role FROM app_role r WHERE r.app_id = invitation.app_id AND r.person_id = $1) AS own
         WHERE own.role = 'owner' OR own.role = 'admin' AND invitation.role <> 'owner')`;
-/* Revokes reset links by or about the person. Their creator outranked the person at that time, which may no longer be true. */
+/**
+ * Revokes reset links by or about the person. The creator of a reset link must outrank its person, which may no longer
+ * be true.
+ */
 const REVOKE_RESETS = `
   UPDATE one_time_link SET revoked_at = now()
    WHERE kind = 'reset' AND (created_by = $1 OR person_id = $1) AND used_at IS NULL AND revoked_at IS NULL`;

@@ -22,7 +22,7 @@ import { type ExpectedTags, requireInList } from "../../rules/precondition.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { User } from "../access/people.js";
 import { recordAccess } from "./access-events.js";
-import type { Accounts, SignedIn, SignInRequest } from "./accounts.js";
+import type { Accounts, SignInRequest, SignInResult } from "./accounts.js";
 import type { PersonSessions } from "./person-sessions.js";
 import type { SignInAttempts } from "./sign-in-attempts.js";
 import { checkSignInMethods, lockSignInMethods } from "./sign-in-methods.js";
@@ -37,15 +37,17 @@ export interface Passkey {
   lastUsedAt: string | null;
 }
 
-/** Page that a browser shows. Passkeys belong to the host name of its origin. */
+/** Page that asks the browser for a passkey. A passkey is valid only for the host name of the page's origin. */
 export interface PasskeyPage {
   origin: string;
 }
 
-/** A request of a person in a session of their own. */
-export type OwnRequest = SignInRequest & { caller: Caller & { personId: number } };
+/** Request of a person who is signed in. */
+export type SignedInRequest = SignInRequest & { caller: Caller & { personId: number } };
 
-/** Loads the library at the first use: its certificates' parsers are a tenth of the time that the service needs to start. */
+/**
+ * Loads the library at the first use, because its certificate parsers would take a tenth of the service's start time.
+ */
 const loadWebAuthn = () => import("@simplewebauthn/server");
 
 const SERVICE_NAME = "Svc App Actions";
@@ -53,7 +55,9 @@ const CHALLENGE_SECONDS = 300;
 const CHALLENGES_PER_ADDRESS = 60;
 const CHALLENGE_WINDOW_MS = 60_000;
 const PASSKEYS_PER_PERSON = 20;
-/** Algorithms: Ed25519, ES256, RS256. The library's default list contains algorithms that Node reports as experimental. */
+/**
+ * Algorithms: Ed25519, ES256, RS256. The library's default list contains algorithms that Node reports as experimental.
+ */
 const PASSKEY_ALGORITHMS = [-8, -7, -257];
 const DEFAULT_NAME = "Passkey";
 
@@ -103,7 +107,10 @@ const CREDENTIAL_FIELDS = flatShape([
 function checkResponse(body: Record<string, unknown>): void {
   const { id, response } = body;
   if (typeof id !== "string" || id === "" || id.length > 2_000 || !isObject(response)) {
-    throw new ActionError("REQUEST_INVALID", "the body must be the JSON of a WebAuthn credential");
+    throw new ActionError(
+      "REQUEST_INVALID",
+      'the body must be a WebAuthn credential as JSON, with "id" and "response"',
+    );
   }
 }
 
@@ -129,11 +136,15 @@ export function createPasskeys(options: {
     await rows(db, INSERT_CHALLENGE, [digest(challenge), sessionId]);
   }
 
-  /** Returns true if the challenge was issued to this session (null: for a sign-in) and was not used yet. This call uses it up. */
+  /** Deletes a challenge. Returns true if it was issued to this session (null: for a sign-in) and was still valid. */
   const spendChallengeOf = (sessionId: number | null) => async (challenge: string) =>
     (await rows(db, SPEND_CHALLENGE, [digest(challenge), sessionId])).length > 0;
 
-  async function verifyRegistration({ caller }: OwnRequest, { origin }: PasskeyPage, body: Record<string, unknown>) {
+  async function verifyRegistration(
+    { caller }: SignedInRequest,
+    { origin }: PasskeyPage,
+    body: Record<string, unknown>,
+  ) {
     const verification = await (await loadWebAuthn())
       .verifyRegistrationResponse({
         response: body as unknown as RegistrationResponseJSON,
@@ -144,7 +155,10 @@ export function createPasskeys(options: {
       })
       .catch(() => null);
     if (verification?.verified) return verification.registrationInfo.credential;
-    throw new ActionError("REQUEST_INVALID", "the passkey could not be verified; ask for new options and try again");
+    throw new ActionError(
+      "REQUEST_INVALID",
+      "the passkey could not be verified; request new registration options and try again",
+    );
   }
 
   /** Returns the person whose passkey signed a challenge of this service; null otherwise. */
@@ -188,7 +202,7 @@ export function createPasskeys(options: {
 
     /** Returns options with which the browser creates a passkey. @throws RATE_LIMIT_EXCEEDED */
     async registrationOptions(
-      { caller, address }: OwnRequest,
+      { caller, address }: SignedInRequest,
       { origin }: PasskeyPage,
     ): Promise<PublicKeyCredentialCreationOptionsJSON> {
       const [user] = await rows<User>(db, USER, [caller.personId]);
@@ -205,8 +219,11 @@ export function createPasskeys(options: {
       return registrationOptions;
     },
 
-    /** Stores a passkey that the browser created. A session without another way to sign in gets its full rights. @throws REQUEST_INVALID */
-    async register(request: OwnRequest, page: PasskeyPage, body: Record<string, unknown>): Promise<Passkey> {
+    /**
+     * Stores a passkey that the browser created. A session that could only register a passkey gets its full rights.
+     * @throws REQUEST_INVALID
+     */
+    async register(request: SignedInRequest, page: PasskeyPage, body: Record<string, unknown>): Promise<Passkey> {
       const { caller, address } = request;
       const { personId, credentialId } = caller;
       const { name: input, ...response } = body;
@@ -216,14 +233,17 @@ export function createPasskeys(options: {
       return db.transaction(async (manager) => {
         await lockSignInMethods(manager, personId);
         if ((await rows(manager, LIST, [personId, null])).length >= PASSKEYS_PER_PERSON) {
-          throw new ActionError("REQUEST_INVALID", `a person has at most ${PASSKEYS_PER_PERSON} passkeys`);
+          throw new ActionError(
+            "REQUEST_INVALID",
+            `a person can have at most ${PASSKEYS_PER_PERSON} passkeys; remove one first`,
+          );
         }
         const values = [personId, id, Buffer.from(publicKey), counter, JSON.stringify(transports), name];
         const [row] = await rows<Row>(manager, INSERT_PASSKEY, values).catch((error: unknown) => {
           throw isDuplicate(error) ? new ActionError("REQUEST_INVALID", "this passkey is registered already") : error;
         });
         refuseUnknownFields(response, CREDENTIAL_FIELDS);
-        await sessions.confirm(credentialId, manager);
+        await sessions.grantFullRights(credentialId, manager);
         await recordAccess(manager, { type: "person.passkey.create", personId, subjectId: personId, address });
         return toPasskey(row!);
       });
@@ -246,10 +266,10 @@ export function createPasskeys(options: {
     },
 
     /** @throws REQUEST_INVALID; SIGN_IN_FAILED; RATE_LIMIT_EXCEEDED */
-    async signIn(request: SignInRequest, page: PasskeyPage, body: Record<string, unknown>): Promise<SignedIn> {
+    async signIn(request: SignInRequest, page: PasskeyPage, body: Record<string, unknown>): Promise<SignInResult> {
       checkResponse(body);
       const { address } = request;
-      const user = await attempts.counted(`passkey ${body["id"]}`, address, () => verifySignIn(page, body));
+      const user = await attempts.runCounted(`passkey ${body["id"]}`, address, () => verifySignIn(page, body));
       if (!user) {
         await recordAccess(db, { type: "person.signInFailed", address, data: { by: "passkey" } });
         throw new ActionError("SIGN_IN_FAILED");
@@ -258,7 +278,7 @@ export function createPasskeys(options: {
     },
 
     /** @throws NOT_FOUND; RESOURCE_CHANGED; REQUEST_INVALID for the person's last way to sign in */
-    async remove({ caller, address }: OwnRequest, id: number, precondition?: ExpectedTags): Promise<void> {
+    async remove({ caller, address }: SignedInRequest, id: number, precondition?: ExpectedTags): Promise<void> {
       const { personId } = caller;
       await db.transaction(async (manager) => {
         await lockSignInMethods(manager, personId);

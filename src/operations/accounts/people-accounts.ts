@@ -1,4 +1,6 @@
-/** Creates the parts of people's accounts and connects them. Read this file to find what the folder offers. */
+/**
+ * Creates all services for people's accounts (sign-in, sessions, passkeys, OpenID, links). Read this file to find them.
+ */
 import type { DataSource } from "typeorm";
 import type { OpenIdProvider } from "../../config/open-id.js";
 import type { Credentials } from "../access/credentials.js";
@@ -17,8 +19,8 @@ import { createCallerAccess } from "./who-am-i.js";
 export type PeopleAccounts = ReturnType<typeof createPeopleAccounts>;
 
 /**
- * Returns the base of links. They name this machine `localhost`, because WebAuthn rejects IP addresses and a browser cannot open a wildcard
- * address.
+ * Returns the base URL of links. Replaces loopback and wildcard addresses by `localhost`, because WebAuthn rejects IP
+ * addresses and a browser cannot open a wildcard address.
  */
 const linkBase = (baseUrl: string): string =>
   baseUrl.replace(/^(https?:\/\/)(127\.0\.0\.1|0\.0\.0\.0|\[::1?\])(?=[:/]|$)/, "$1localhost");
@@ -38,7 +40,7 @@ export function createPeopleAccounts(options: {
   people: People;
   /** PUBLIC_URL, or the address at which the service listens. */
   baseUrl: string;
-  /** Null if administrators hand over reset links themselves. */
+  /** Sends an e-mail; null without a mail server: administrators then pass on reset links themselves. */
   mail?: SendServiceMail | null;
   providers?: readonly OpenIdProvider[];
 }) {

@@ -1,6 +1,7 @@
 /**
- * Sessions of people. A sign-in starts a session. People list their sessions with device, address and last use, and end them one by one or
- * together. The token of a session is a credential of kind `editor`; `access/credentials.ts` resolves and renews it.
+ * Sessions of people. A sign-in starts a session. People list their sessions with device, address and last use, and end
+ * them one by one or together. The token of a session is a credential of kind `editor`; `access/credentials.ts`
+ * resolves and renews it.
  */
 import Bowser from "bowser";
 import type { DataSource } from "typeorm";
@@ -11,13 +12,13 @@ import type { Caller } from "../../rules/access.js";
 import { type ExpectedTags, requireInList } from "../../rules/precondition.js";
 import type { Credentials } from "../access/credentials.js";
 
-/** Facts of the request that started a session. */
+/** Network address and user agent of the request that started a session. */
 export interface SessionOrigin {
   address?: string | undefined;
   userAgent?: string | undefined;
 }
 
-/** Times are ISO 8601. */
+/** A session, as responses list it. Times are ISO 8601. */
 export interface PersonSession {
   id: number;
   /** Browser and system, such as `Firefox on Linux`. */
@@ -34,7 +35,7 @@ export interface PersonSession {
 }
 
 /** Options of a new session. */
-export interface SignInRecord {
+export interface NewSessionOptions {
   /** Caller of the sign-in request, whose current session ends. */
   replaced?: Caller | null;
   /** True if the session may only register a passkey. */
@@ -43,7 +44,7 @@ export interface SignInRecord {
   provider?: string | null;
 }
 
-export interface BegunSession {
+export interface NewSession {
   token: string;
   expiresAt: string;
 }
@@ -80,7 +81,7 @@ const END = `
     UPDATE credential SET revoked_at = now() FROM ended WHERE parent_id = ended.id AND page_session AND credential.revoked_at IS NULL)
   SELECT id FROM ended`;
 
-/* Ends sessions together with the tokens of their pages. */
+/* Ends all credentials that act for the person: sessions, the tokens of their pages, and editor tokens. */
 const END_WITH_TOKENS =
   "UPDATE credential SET revoked_at = now() WHERE person_id = $1 AND kind = 'editor' AND revoked_at IS NULL";
 
@@ -122,9 +123,9 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
     async beginSession(
       personId: number,
       { address, userAgent }: SessionOrigin,
-      { replaced = null, isProvisional = false, provider = null }: SignInRecord = {},
+      { replaced = null, isProvisional = false, provider = null }: NewSessionOptions = {},
       executor: Executor = db,
-    ): Promise<BegunSession> {
+    ): Promise<NewSession> {
       if (replaced?.session && replaced.personId !== null) {
         await endSessions(replaced.personId, replaced.credentialId, null, executor);
       }
@@ -172,8 +173,8 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
       await credentials.announce(executor);
     },
 
-    /** Gives a session that had to register a passkey its full rights. */
-    async confirm(credentialId: number, executor: Executor = db): Promise<void> {
+    /** Gives full rights to a session that could only register a passkey. */
+    async grantFullRights(credentialId: number, executor: Executor = db): Promise<void> {
       await executor.query(NO_LONGER_PROVISIONAL, [credentialId]);
       await credentials.announce(executor);
     },

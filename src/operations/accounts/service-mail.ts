@@ -1,5 +1,6 @@
 /**
- * Sends e-mails of the service itself to its people, by SMTP_URL: reset links, invitations. The folder `communicate` sends e-mails of apps.
+ * Sends e-mails of the service itself to its people, by SMTP_URL: reset links, invitations. The folder `communicate`
+ * sends e-mails of apps.
  */
 import { createTransport } from "nodemailer";
 import type { Logger } from "pino";
@@ -11,7 +12,9 @@ export interface ServiceMailText {
   text: string;
 }
 
-/** Function that sends an e-mail. It logs a failure and does not throw, because the request has been answered already. */
+/**
+ * Function that sends an e-mail. It logs a failure and does not throw, because the request has been answered already.
+ */
 export type SendServiceMail = (mail: ServiceMailText) => Promise<void>;
 
 const GREETING_MS = 20_000;
@@ -32,7 +35,7 @@ export function createServiceMail(
     port: Number(port) || (isSecure ? 465 : 587),
     secure: isSecure,
     ...(smtpLogin && { auth: smtpLogin }),
-    // Sending no mail is better than sending a password in clear text.
+    // Without TLS no e-mail is sent, because the password would be sent in clear text.
     requireTLS: !isSecure && smtpLogin !== undefined && !LOOPBACK_HOSTS.includes(hostname),
     ignoreTLS: !isSecure && LOOPBACK_HOSTS.includes(hostname),
     connectionTimeout: GREETING_MS,
@@ -46,7 +49,7 @@ export function createServiceMail(
       await transport.sendMail({ from: mailFrom, to: { name: "", address: to }, subject, text });
     } catch (error) {
       const { code } = error as { code?: string };
-      log.warn({ code }, "an e-mail to a person of this service was not sent");
+      log.warn({ code }, "an e-mail to a person of this service could not be sent; check SMTP_URL");
     }
   };
 }

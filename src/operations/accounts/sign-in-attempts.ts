@@ -1,6 +1,6 @@
 /**
- * Counts failed sign-in attempts over all processes: by account and address together, and by address. Never by account
- * only, so that one person cannot lock out another.
+ * Counts failed sign-in attempts over all processes: for each pair of account and network address, and for each
+ * address. There is no limit per account, so that one person cannot lock out another.
  */
 import { createHash } from "node:crypto";
 import type { DataSource, EntityManager } from "typeorm";
@@ -15,7 +15,10 @@ import {
   removeAttempt,
 } from "../../rules/sign-in-wait.js";
 
-/** Inserts the rows first, so that their locks make concurrent attempts wait for each other. The subjects are sorted to avoid deadlocks. */
+/**
+ * Inserts the rows first, so that their locks make concurrent attempts wait for each other. The subjects are sorted to
+ * avoid deadlocks.
+ */
 const LOCK_FAILURES = `
   INSERT INTO sign_in_failure (subject, failures) SELECT unnest($1::bytea[]), '{}'
   ON CONFLICT (subject) DO UPDATE SET updated_at = now()
@@ -100,11 +103,11 @@ export function createSignInAttempts({ db }: { db: DataSource }) {
 
   return {
     /**
-     * Runs an attempt to sign in to `account` from `address`. Counts a null result as a failure. An error, for example because the service
-     * is overloaded, does not count.
+     * Runs an attempt to sign in to `account` from `address`. Counts a null result as a failure. An error, for example
+     * because the service is overloaded, does not count.
      * @throws ActionError RATE_LIMIT_EXCEEDED before the attempt, while the caller must wait; errors of `attempt`
      */
-    async counted<T>(
+    async runCounted<T>(
       account: string,
       address: string | undefined,
       attempt: () => Promise<T | null>,

@@ -8,12 +8,18 @@ const SELECT_HAS_SIGN_IN_METHOD = `
          OR EXISTS (SELECT FROM person_identity WHERE person_id = $1) AS remains
     FROM person WHERE id = $1`;
 
-/** Locks a person's sign-in methods until the transaction ends, so that two removals cannot remove the last two. */
+/**
+ * Locks a person's sign-in methods until the transaction ends, so that two concurrent removals cannot remove both of
+ * two methods.
+ */
 export async function lockSignInMethods(executor: Executor, personId: number): Promise<void> {
   await rows(executor, LOCK_PERSON, [personId]);
 }
 
-/** Checks that the person can still sign in. Call it after a removal, in its transaction. @throws ActionError REQUEST_INVALID */
+/**
+ * Checks that the person can still sign in. Call it after a removal, in its transaction.
+ * @throws ActionError REQUEST_INVALID
+ */
 export async function checkSignInMethods(executor: Executor, personId: number): Promise<void> {
   const [row] = await rows<{ remains: boolean }>(executor, SELECT_HAS_SIGN_IN_METHOD, [personId]);
   if (row?.remains) return;

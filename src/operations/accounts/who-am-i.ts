@@ -1,6 +1,6 @@
 /**
- * Returns the person behind a credential, with the organizations and apps in which they have a role (contract, section 7, `GET
- * /v1/auth/session`).
+ * Returns the person behind a credential, with the organizations and apps in which they have a role (contract, section
+ * 7, `GET /v1/auth/session`).
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -33,7 +33,9 @@ const SELECT_APPS = "SELECT id, name FROM app WHERE $1 OR id = ANY ($2::bigint[]
 export type ReadCallerAccess = (caller: Caller) => Promise<CallerAccess>;
 
 export function createCallerAccess({ db }: { db: DataSource }): ReadCallerAccess {
-  /** Reads the person's roles. An administrator of the service counts as the owner of everything. */
+  /**
+   * Reads the organizations or apps of the person. An administrator of the service counts as the owner of all of them.
+   */
   async function readMemberships(
     sql: string,
     isAdmin: boolean,

@@ -1,6 +1,6 @@
 /**
  * `Svc.AI` for server actions: sends requests to the provider in the app's `__ai` setting, counts them against its
- * daily limits, and logs them. Code passes options and gets the answer, but never the key.
+ * daily limits, and logs them. Code passes options and receives the answer, but never the provider's key.
  */
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
@@ -24,8 +24,8 @@ import { CompletionParts } from "./completion-parts.js";
 import { createAiUsage } from "./usage.js";
 
 /**
- * Reply to a request of the package svc-ai: the value that code gets, or the error with which its promise rejects. Also the last line of a
- * stream.
+ * Reply to a request of the package svc-ai: the value that code gets, or the error with which its promise rejects. Also
+ * the last line of a stream.
  */
 export type AiReply = { answer: AiAnswer } | { failure: { code: AiCode; message: string } };
 
@@ -49,14 +49,21 @@ const PROVIDER_APIS = { openai: OPENAI_API, anthropic: ANTHROPIC_API };
 
 /** Maximum number of runs whose requests are counted (contract, section 9: concurrent requests, total, and bytes). */
 const RUNS_MAX = 2_000;
+/** Time for which the counts of a run are kept. */
 const RUN_LASTS_MS = 10 * 60 * 1000;
 
 const CHARACTERS_PER_TOKEN = 4;
 const ANSWER_TOKENS = 1_024;
-/** Names in a provider's error that are passed on. Sentences are not, because they could repeat the request. */
+/**
+ * Matches the name of a provider's error, which code receives. Sentences are dropped, because they could repeat the
+ * request.
+ */
 const ERROR_NAME = /^[a-z][a-z0-9_]{0,60}$/;
 
-/* Selects the environment of a run. A run outside of the server cannot read settings either (specification, Execution context). */
+/**
+ * Selects the environment of a run. A run outside of the server cannot read settings either (specification, Execution
+ * context).
+ */
 const SELECT_RUN_ENVIRONMENT = `
   SELECT action.environment FROM run JOIN action ON action.id = run.action_id WHERE run.id = $1 AND run.app_id = $2`;
 
@@ -84,7 +91,10 @@ interface ModelRequest {
 
 const usageOf = (answer: AiAnswer): TokenUsage | null => ("usage" in answer ? answer.usage : null);
 
-/** Returns the tokens that count towards the daily limit: the provider's number, or the expected number if the provider states none. */
+/**
+ * Returns the tokens that count towards the daily limit: the provider's number, or the expected number if the provider
+ * states none.
+ */
 function usedTokens(answer: AiAnswer, expected: number): number {
   const { inputTokens = 0, outputTokens = 0 } = usageOf(answer) ?? {};
   return inputTokens + outputTokens || expected;
@@ -100,7 +110,10 @@ function textsOf(options: AiOptions, answer: AiAnswer): object {
   return { answer: "text" in answer ? answer.text : "" };
 }
 
-/** Returns the error for a response that is no success, with the name of the provider's error. @param mask masks secrets in the name */
+/**
+ * Returns the error for a response that is no success, with the name of the provider's error.
+ * @param mask masks secrets in the name
+ */
 async function refusedBy(
   url: URL,
   response: OutgoingResponse,
@@ -177,7 +190,10 @@ export function createAi(options: {
     return parts ? parts.finishCompletion() : PROVIDER_APIS[setting.provider].read(requested, model, response.body);
   }
 
-  /** Returns the scan for the secrets of the app, because a provider, or a server that imitates one, may send the key back. */
+  /**
+   * Returns the scan for the secrets of the app, because a provider, or a server that imitates one, may send the key
+   * back.
+   */
   async function scanOf(appId: number): Promise<Scan> {
     const { version, entries } = await settings.secretValues.read(appId);
     const secrets = entries.flatMap(([name, value]) => secretsOfSetting(name, value));
@@ -219,7 +235,7 @@ export function createAi(options: {
       return answer;
     } finally {
       parts?.stop();
-      // A stream that ended early has been charged: count the request, and what has arrived.
+      // The provider charges for a stream that ended early, so the input and the received text are counted.
       const receivedCharacters = parts?.characters ?? null;
       const spentTokens =
         receivedCharacters === null ? 0 : inputTokens(requested) + Math.ceil(receivedCharacters / CHARACTERS_PER_TOKEN);
@@ -228,7 +244,10 @@ export function createAi(options: {
   }
 
   return {
-    /** Sends a request. Does not reject for faults of the provider, the setting or the options: code gets their error code and message. */
+    /**
+     * Sends a request. Does not reject for faults of the provider, the setting or the options: code gets their error
+     * code and message.
+     */
     async callModel(caller: Caller, request: AiRequest): Promise<AiReply> {
       try {
         return { answer: await performCall(caller, request) };

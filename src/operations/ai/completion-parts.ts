@@ -1,11 +1,14 @@
-/** Reads a streamed completion and passes on its text without secrets, while it arrives. */
+/** Reads a streamed completion of a language model, and passes on its text with secrets masked while it arrives. */
 import { OutgoingError } from "../../engine/outgoing.js";
 import type { Scan } from "../../engine/secret-scan.js";
 import type { AiCompletion, CompletionEventReader } from "../../rules/ai/answer.js";
 import { AiError } from "../../rules/ai/failure.js";
 import { EventReader } from "../../rules/ai/provider-json.js";
 
-/** Length above which waiting text is scanned again only when it has doubled, so that the total time of all scans stays linear. */
+/**
+ * Length above which waiting text is scanned again only when it has doubled, so that the total time of all scans stays
+ * linear.
+ */
 const SCANNED_AT_ONCE_CHARACTERS = 1_024;
 
 export class CompletionParts {
@@ -17,7 +20,7 @@ export class CompletionParts {
   private hasStarted = false;
   private isStopped = false;
 
-  /** @param passOn receives text that contains no secret and cannot be the beginning of one */
+  /** @param passOn receives text with secrets masked. Text that may be the beginning of a secret is held back. */
   constructor(
     private readonly stream: CompletionEventReader,
     private readonly scan: Pick<Scan, "maskBeginning">,
@@ -52,7 +55,9 @@ export class CompletionParts {
     if (text !== "") await this.addText(text, false);
   }
 
-  /** Characters that the provider has sent as text and as arguments of tools; null if it has not answered with success. */
+  /**
+   * Characters that the provider has sent as text and as arguments of tools; null if it has not answered with success.
+   */
   get characters(): number | null {
     return this.hasStarted ? this.stream.characters() : null;
   }

@@ -1,6 +1,6 @@
 /**
- * Sends alerts to webhooks and Slack. Each is tried for a day until it is accepted, so that one may arrive twice with
- * the same ID. Uses public addresses only, and stores only the status of a response.
+ * Sends alerts to webhooks and Slack. Repeats each message for up to a day until the receiver accepts it. A message can
+ * arrive twice, with the same ID. Uses public addresses only, and stores only the status of a response.
  */
 
 import type { Logger } from "pino";
@@ -24,8 +24,9 @@ const FIRST_PAUSE_SECONDS = 15;
 const LONGEST_PAUSE_SECONDS = 3_600;
 
 /**
- * Claims deliveries: only the oldest of each rule, so that its messages arrive in order, and first those of apps with the fewest in
- * progress. $1 is the number, $2 are apps, and $3 is the number that each of them has in progress.
+ * Claims deliveries: only the oldest of each rule, so that a rule's messages arrive in order, and first those of the
+ * apps with the fewest deliveries in progress. $1 is the maximum number of deliveries to claim, $2 are apps, and $3
+ * their numbers of deliveries in progress.
  */
 const CLAIM_DELIVERIES = `
   UPDATE alert_delivery SET due_at = now() + ${CLAIM_DURATION}, attempts = attempts + 1

@@ -7,7 +7,7 @@ import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
 /** Notification channel: a message means that an alert must be sent. */
 export const ALERT_CHANNEL = "svc_alert";
 
-/** State of one action, or of the whole app (`actionId` null), for which the rule fires. Times are ISO 8601. */
+/** Action, or whole app if `actionId` is null, for which a rule fires now. Times are ISO 8601. */
 export interface AlertFiring {
   actionId: number | null;
   actionName: string | null;
@@ -43,7 +43,9 @@ export interface WatchedRule extends AlertInput {
   id: number;
   appId: number;
   appName: string;
+  /** Runs that ended before this time do not count. */
   since: Date;
+  /** Times of the rule's messages in the last hour. */
   reportedAt: Date[];
 }
 
@@ -51,7 +53,8 @@ export interface StoredRuleState extends AlertState {
   ruleId: number;
   /** ID of the action; 0 for the whole app. */
   actionId: number;
-  told: boolean;
+  /** True if a message about the alert was sent, and no message about its recovery since. */
+  isReported: boolean;
   firedAt: Date | null;
 }
 
@@ -93,7 +96,7 @@ export async function insertRule(executor: Executor, appId: number, input: Alert
   return (await rows<{ id: number }>(executor, sql, [appId, ...valuesOf(input)]))[0]!.id;
 }
 
-/** Updates a rule and resets its state, because the old state follows from other conditions. */
+/** Updates a rule and resets its state, because the state was computed with the old conditions. */
 export async function updateRule(executor: Executor, id: number, input: AlertInput): Promise<void> {
   const sql = `UPDATE alert_rule SET name = $2, condition = $3, action_id = $4, failures = $5, of = $6, minutes = $7, channel = $8,
     recipients = $9, setting = $10, enabled = $11, since = now(), updated_at = ${NEXT_UPDATED_AT} WHERE id = $1`;
@@ -114,8 +117,8 @@ export async function readDeliveries(executor: Executor, ruleId: number, limit: 
 }
 
 /**
- * Reads every enabled rule and locks it until the transaction ends. A change of a rule locks the rule before its states,
- * so it waits for the check; in another order they would deadlock.
+ * Reads every enabled rule and locks it until the transaction ends. A change of a rule locks the rule before its
+ * states, so it waits for the check; in another order they would deadlock.
  */
 export async function watchedRules(executor: Executor): Promise<WatchedRule[]> {
   const sql = `SELECT ${RULE_COLUMNS}, app.name AS "appName", rule.since, rule.told_at AS "reportedAt"
@@ -124,7 +127,7 @@ export async function watchedRules(executor: Executor): Promise<WatchedRule[]> {
 }
 
 export async function readRuleStates(executor: Executor, ruleIds: readonly number[]): Promise<StoredRuleState[]> {
-  const sql = `SELECT rule_id AS "ruleId", action_id AS "actionId", outcomes, last_success AS "lastSuccess", firing, told,
+  const sql = `SELECT rule_id AS "ruleId", action_id AS "actionId", outcomes, last_success AS "lastSuccess", firing, told AS "isReported",
       fired_at AS "firedAt", reason, run_id AS "runId" FROM alert_state WHERE rule_id = ANY ($1::bigint[])`;
   return rows(executor, sql, [ruleIds]);
 }
@@ -134,6 +137,6 @@ export async function storeRuleState(executor: Executor, ruleState: StoredRuleSt
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
     ON CONFLICT (rule_id, action_id) DO UPDATE SET outcomes = excluded.outcomes, last_success = excluded.last_success,
       firing = excluded.firing, told = excluded.told, fired_at = excluded.fired_at, reason = excluded.reason, run_id = excluded.run_id`;
-  const { ruleId, actionId, outcomes, lastSuccess, firing, told, firedAt, reason, runId } = ruleState;
-  await rows(executor, sql, [ruleId, actionId, outcomes, lastSuccess, firing, told, firedAt, reason, runId]);
+  const { ruleId, actionId, outcomes, lastSuccess, firing, isReported, firedAt, reason, runId } = ruleState;
+  await rows(executor, sql, [ruleId, actionId, outcomes, lastSuccess, firing, isReported, firedAt, reason, runId]);
 }

@@ -17,13 +17,13 @@ import {
   readRules,
   updateRule,
 } from "./alert-rows.js";
-import type { SendAlert } from "./alert-tell.js";
+import type { SendAlert } from "./alert-sender.js";
 
 const DELIVERIES_SHOWN = 20;
-/** Number of an app's messages in a minute above which test messages are rejected. */
+/** Number of an app's alert messages in a minute from which test messages are rejected. */
 const MESSAGES_PER_MINUTE = 10;
 
-/** The rule to change, and the versions on which the change may be based. */
+/** The rule to change, and the ETags that the request accepts (`If-Match`). */
 export interface AlertTarget {
   appId: number;
   id: number;
@@ -54,7 +54,7 @@ export function createAlertRules(options: {
     requireCurrent(rule!, precondition);
   }
 
-  /** Checks that the action and the setting exist that the rule names. @throws ActionError REQUEST_INVALID, ACTION_NOT_FOUND */
+  /** Checks that the action and the setting of the rule exist. @throws ActionError REQUEST_INVALID, ACTION_NOT_FOUND */
   async function checkReferences(appId: number, { actionId, channel, setting }: AlertInput): Promise<void> {
     if (setting !== null) await delivery.destination(appId, setting, channel);
     if (actionId === null) return;
@@ -77,7 +77,7 @@ export function createAlertRules(options: {
       });
     } catch (error) {
       if (isDuplicate(error))
-        throw new ActionError("REQUEST_INVALID", "name must be unique; another alert of this app has it");
+        throw new ActionError("REQUEST_INVALID", "name must be unique; another alert of this app has the same name");
       if (isMissingReference(error)) throw new ActionError("ACTION_NOT_FOUND");
       throw error;
     }
@@ -101,10 +101,13 @@ export function createAlertRules(options: {
       const input = alertInput(body);
       await checkReferences(appId, input);
       const id = await writeRule(caller, appId, "create", async (manager) => {
-        // This lock makes a concurrent creation wait.
+        // Makes a concurrent creation wait, so that the limit holds.
         await rows(manager, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
         if ((await readRules(manager, appId)).length >= ALERT_RULES_PER_APP) {
-          throw new ActionError("REQUEST_INVALID", `an app has at most ${ALERT_RULES_PER_APP} alerts`);
+          throw new ActionError(
+            "REQUEST_INVALID",
+            `an app can have at most ${ALERT_RULES_PER_APP} alerts; remove one first`,
+          );
         }
         return insertRule(manager, appId, input);
       });
@@ -144,7 +147,7 @@ export function createAlertRules(options: {
         "SELECT FROM alert_delivery WHERE app_id = $1 AND created_at > now() - interval '1 minute'";
       if ((await rows(db, SELECT_RECENT_TEST, [appId])).length >= MESSAGES_PER_MINUTE) {
         throw rateLimitError(
-          `an app's alerts are tried while they say less than ${MESSAGES_PER_MINUTE} things in a minute`,
+          `the alert cannot be tested now, because the app has sent ${MESSAGES_PER_MINUTE} or more alert messages in a minute`,
           60,
         );
       }
@@ -154,7 +157,7 @@ export function createAlertRules(options: {
         const namedRule = { ...rule, appName: app!.name };
         const testFacts = { rule: namedRule, action: null, reason: "", runId: null, at: new Date(now()) };
         await sendAlert(manager, rule, { ...testFacts, state: "test" });
-        // The response has the state at acceptance, because the message may be sent at once.
+        // Read before the commit, because another process may send the message immediately afterwards.
         [delivery] = (await readDeliveries(manager, id, 1)) as [AlertDelivery];
         return id;
       });

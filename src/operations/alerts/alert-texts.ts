@@ -1,10 +1,10 @@
 /**
- * Texts of an alert for people and programs: they contain names, numbers and a URL of Studio, but never an error, console output or payload
- * of a run.
+ * Texts of an alert for people and programs: they contain names, numbers and a URL of Studio, but never an error,
+ * console output or payload of a run.
  */
 import type { WatchedRule } from "./alert-rows.js";
 
-/** Facts of an alert. */
+/** Data from which the texts of an alert message are built. */
 export interface AlertFacts {
   rule: Pick<WatchedRule, "id" | "appId" | "appName" | "name" | "condition">;
   state: "firing" | "recovered" | "test";
@@ -34,7 +34,7 @@ const line = (text: string): string => text.replace(/[\p{Cc}\u2028\u2029]+/gu, "
 function alertSentence({ rule, state, action, reason }: AlertFacts): string {
   const alertSubject = action ? `${rule.appName}, ${action.name}` : rule.appName;
   if (state === "test") return line(`${rule.appName}: this is a test of the alert ${rule.name}`);
-  return line(state === "firing" ? `${alertSubject}: ${reason}` : `${alertSubject}: is well again (${rule.name})`);
+  return line(state === "firing" ? `${alertSubject}: ${reason}` : `${alertSubject}: recovered (${rule.name})`);
 }
 
 export function alertBody(facts: AlertFacts, baseUrl: string): AlertBody {
@@ -62,7 +62,7 @@ export function slackBody({ text, state, studio }: AlertBody): { text: string } 
   return { text: `${statusEmoji} ${escapeSlackText(text)} <${studio}|Studio>` };
 }
 
-/** Returns the lines of an e-mail. */
+/** Returns the text of the e-mail about an alert. */
 export function mailText({ text, rule, runId, studio, at }: AlertBody): string {
   const run = runId === null ? "" : `\nRun: ${runId}`;
   return `${text}\n\nAlert: ${line(rule.name)}${run}\nAt: ${at}\nStudio: ${studio}\n`;

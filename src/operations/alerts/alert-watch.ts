@@ -15,25 +15,28 @@ import {
   stateAfterTime,
 } from "../../rules/alert-conditions.js";
 import { readRuleStates, type StoredRuleState, storeRuleState, type WatchedRule, watchedRules } from "./alert-rows.js";
-import type { SendAlert } from "./alert-tell.js";
+import type { SendAlert } from "./alert-sender.js";
 
 /** Time after which a due tick that no scheduler has claimed is overdue. */
 const OVERDUE_AFTER = "interval '60 seconds'";
-/** Width of the windows in which ended runs are evaluated. Runs that ended before the last of these windows are not reported. */
+/**
+ * Length of the time windows in which ended runs are evaluated. After a pause, only the runs of the last WINDOWS_MAX
+ * windows are evaluated.
+ */
 const WATCH_WINDOW = "interval '1 minute'";
 const WINDOWS_MAX = 60;
 /** Maximum messages of one rule in an hour, for rules that change often. */
 const MESSAGES_PER_HOUR = 12;
 const HOUR_MS = 3_600_000;
-/** ID that stands for the app as a whole. */
+/** Action ID that stands for the whole app. */
 const WHOLE_APP = 0;
 
 const LOCK_CURSOR = `
   SELECT FROM alert_cursor WHERE looked_at <= now() - interval '10 seconds' FOR UPDATE SKIP LOCKED`;
 
 /**
- * Computes the next window. The end of a run has the time at which its transaction began, so ends from before the oldest open transaction
- * are complete. Transactions longer than the statement timeout do not end runs.
+ * Computes the next window. The end of a run has the time at which its transaction began, so ends from before the
+ * oldest open transaction are complete. Transactions longer than the statement timeout do not end runs.
  */
 const NEXT_WINDOW = `
   SELECT start::text AS start, least(start + ${WATCH_WINDOW}, safe)::text AS until, start + ${WATCH_WINDOW} < safe AS more
@@ -65,14 +68,17 @@ const OLDEST_QUEUED = `
 
 type EndedAppRun = EndedRun & { appId: number };
 
-/** Current figures of the apps that have rules. */
+/** Overdue schedules and the ages of the oldest queued runs, for the apps that have rules. */
 interface ScheduleState {
   now: Date;
   overdue: readonly { actionId: number; appId: number }[];
   oldest: ReadonlyMap<number, number>;
 }
 
-/** A rule's state for one subject during the check, and the time at which it first fired. */
+/**
+ * State of a rule for one action or app, before and during the check. `fired` is the state in which it first fired
+ * during the check.
+ */
 interface AlertCase {
   rule: WatchedRule;
   actionId: number;
@@ -84,8 +90,9 @@ interface AlertCase {
 const keyOf = (ruleId: number, actionId: number): string => `${ruleId}:${actionId}`;
 
 /**
- * Returns the subject of a rule. `failed` and `skipped` apply to each action separately; the other conditions apply to
- * the named action or to the app.
+ * Returns the action to which a rule applies after a run of `actionId`, WHOLE_APP for the app, or null if the rule
+ * names another action. `failed` and `skipped` apply to each action separately; the other conditions apply to the named
+ * action or to the app.
  */
 function subjectOf(rule: WatchedRule, actionId: number): number | null {
   if (rule.actionId !== null) return rule.actionId === actionId ? actionId : null;
@@ -116,7 +123,8 @@ class AlertCases {
   private of(rule: WatchedRule, actionId: number): AlertCase {
     const storedStates = this.all.get(keyOf(rule.id, actionId));
     return (
-      storedStates ?? this.open(rule, actionId, { ...NEW_STATE, ruleId: rule.id, actionId, told: false, firedAt: null })
+      storedStates ??
+      this.open(rule, actionId, { ...NEW_STATE, ruleId: rule.id, actionId, isReported: false, firedAt: null })
     );
   }
 
@@ -125,7 +133,7 @@ class AlertCases {
     alertCase.standing = next;
   }
 
-  run(run: EndedAppRun): void {
+  applyRun(run: EndedAppRun): void {
     for (const rule of this.rules) {
       const subject = rule.appId === run.appId && run.finishedAt >= rule.since ? subjectOf(rule, run.actionId) : null;
       if (subject === null) continue;
@@ -134,7 +142,7 @@ class AlertCases {
     }
   }
 
-  time({ now, overdue, oldest }: ScheduleState): void {
+  applyTime({ now, overdue, oldest }: ScheduleState): void {
     for (const { actionId, appId } of overdue) {
       for (const rule of this.rules)
         if (rule.appId === appId && rule.actionId === null) this.of(rule, subjectOf(rule, actionId)!);
@@ -175,12 +183,15 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
     return new Map(actionNames.map(({ id, name }) => [id, name]));
   }
 
-  /** Queues messages that are due, up to the hourly limit of the rule. @returns true if the rule has sent a message since it fired */
+  /**
+   * Queues messages that are due, up to the hourly limit of the rule.
+   * @returns true if the rule has sent a message since it fired
+   */
   async function settleCase(manager: EntityManager, alertCase: AlertCase, name: string | undefined): Promise<boolean> {
     const { rule, actionId, before, standing, fired } = alertCase;
     const at = new Date(now());
     const action = actionId === WHOLE_APP || name === undefined ? null : { id: actionId, name };
-    let { told: isReported } = before;
+    let { isReported } = before;
     const reportAlert = async (state: "firing" | "recovered", { reason, runId }: AlertState) => {
       rule.reportedAt = rule.reportedAt.filter((sentAt) => at.getTime() - sentAt.getTime() < HOUR_MS);
       if (rule.reportedAt.length >= MESSAGES_PER_HOUR) return;
@@ -189,14 +200,14 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
       isReported = state === "firing";
       await rows(manager, "UPDATE alert_rule SET told_at = $2 WHERE id = $1", [rule.id, rule.reportedAt]);
     };
-    // An alert that has recovered meanwhile is still reported.
+    // An alert that has fired and recovered since the last check is reported too.
     const first = fired ?? (standing.firing ? standing : null);
     if (!isReported && first) await reportAlert("firing", first);
     if (isReported && !standing.firing) await reportAlert("recovered", standing);
     return isReported;
   }
 
-  async function foldWindow(manager: EntityManager, rules: readonly WatchedRule[]): Promise<void> {
+  async function evaluateRules(manager: EntityManager, rules: readonly WatchedRule[]): Promise<void> {
     const appIds = [...new Set(rules.map(({ appId }) => appId))];
     const cases = new AlertCases(
       rules,
@@ -210,11 +221,12 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
         manager,
         NEXT_WINDOW,
       )) as [{ start: string; until: string; more: boolean }];
-      for (const run of await rows<EndedAppRun>(manager, SELECT_ENDED_RUNS, [start, until, appIds])) cases.run(run);
+      for (const run of await rows<EndedAppRun>(manager, SELECT_ENDED_RUNS, [start, until, appIds]))
+        cases.applyRun(run);
       await rows(manager, "UPDATE alert_cursor SET looked_until = greatest(looked_until, $1::timestamptz)", [until]);
       if (!more) break;
     }
-    cases.time(await readScheduleState(manager, appIds));
+    cases.applyTime(await readScheduleState(manager, appIds));
     const all = cases.list();
     const names = await namesOf(
       manager,
@@ -223,7 +235,10 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
     for (const alertCase of all) await storeCase(manager, alertCase, names);
   }
 
-  /** Stores one case. If one app's settings make its message impossible, other apps are not affected, and the next check tries again. */
+  /**
+   * Stores one case. If the message cannot be queued because of one app's settings, other apps are not affected, and
+   * the next check tries again.
+   */
   async function storeCase(
     manager: EntityManager,
     alertCase: AlertCase,
@@ -238,12 +253,12 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
     const isReported = await manager
       .transaction((inner) => settleCase(inner, alertCase, names.get(actionId)))
       .catch((error: unknown) => {
-        log.warn({ err: error, ruleId: rule.id }, "an alert could not be sent");
-        return before.told;
+        log.warn({ err: error, ruleId: rule.id }, "an alert message could not be queued; the next check tries again");
+        return before.isReported;
       });
-    if (standing === before && isReported === before.told) return;
+    if (standing === before && isReported === before.isReported) return;
     const firedAt = standing.firing ? (before.firing && !fired ? before.firedAt : new Date(now())) : null;
-    await storeRuleState(manager, { ...standing, ruleId: rule.id, actionId, told: isReported, firedAt });
+    await storeRuleState(manager, { ...standing, ruleId: rule.id, actionId, isReported, firedAt });
   }
 
   return {
@@ -252,7 +267,7 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
       await db.transaction(async (manager) => {
         if ((await rows(manager, LOCK_CURSOR)).length === 0) return;
         const rules = await watchedRules(manager);
-        if (rules.length > 0) await foldWindow(manager, rules);
+        if (rules.length > 0) await evaluateRules(manager, rules);
         else await rows(manager, "UPDATE alert_cursor SET looked_until = now()");
         await rows(manager, "UPDATE alert_cursor SET looked_at = now()");
       });

@@ -8,7 +8,7 @@ import type { SendNotice } from "../communicate/notices.js";
 import type { Settings } from "../settings/settings.js";
 import { createAlertDelivery } from "./alert-delivery.js";
 import { createAlertRules } from "./alert-rules.js";
-import { createAlertSender } from "./alert-tell.js";
+import { createAlertSender } from "./alert-sender.js";
 import { createAlertWatch } from "./alert-watch.js";
 
 const HTTPS_PORT = 443;

@@ -172,7 +172,7 @@ export function createApps(options: {
     async administrate(caller: Caller, { appId, precondition }: AppTarget, body: unknown): Promise<App> {
       const changes = changesIn(body, { asAdmin: true });
       const input = isObject(body) && Object.hasOwn(body, "settings") ? body["settings"] : {};
-      const entries = settings.judgeIgnoringProtected(input);
+      const entries = settings.validateIgnoringProtected(input);
       await db.transaction(async (manager) => {
         await lock(manager, appId, precondition);
         await settings.write(manager, caller, appId, entries);

@@ -55,7 +55,7 @@ export interface BackupReport {
   lostFiles: number;
 }
 
-/** Splits the bytes into pieces of one size, at least one, with numbered names. */
+/** Splits the bytes into numbered parts of PIECE_BYTES. Returns one empty part for no bytes. */
 async function* piecesOf(prefix: string, bytes: AsyncIterable<Buffer>): AsyncGenerator<TapePart> {
   let number = 0;
   let heldBytes: Buffer[] = [];
@@ -119,7 +119,7 @@ class Snapshot {
     };
   }
 
-  /** Returns the fingerprint of the key of the settings. The first releases encrypted no settings. */
+  /** Returns the fingerprint of the key that encrypts the settings; null if there is none, as in the first releases. */
   private async settingsKey(tables: readonly Table[]): Promise<string | null> {
     if (!tables.some(({ name }) => name === "settings_key")) return null;
     const { rows } = await this.client.query<{ fingerprint: string }>("SELECT fingerprint FROM public.settings_key");
@@ -151,7 +151,9 @@ class Snapshot {
     }
   }
 
-  /** Yields the media files, which no process deletes during the backup. Files of unfinished uploads are not included. */
+  /**
+   * Yields the media files, which no process deletes during the backup. Files of unfinished uploads are not included.
+   */
   private async *blobs(): AsyncGenerator<TapePart> {
     const { rows } = await this.client.query<{ space: string }>("SELECT space FROM public.media_store");
     const store = await this.options.openStore(rows[0]!.space);
@@ -180,18 +182,23 @@ class Snapshot {
       yield jsonPart(KEYS_FILE, { keys: keys.map((key) => key.toString("base64")) });
     for (const table of manifest.tables) yield* this.table(table);
     if (manifest.tables.some(({ name }) => name === "media_store")) yield* this.blobs();
-    // Sequences are not part of the snapshot. They are read last, so that they are beyond every row.
+    // Sequences are not part of the snapshot. They are read last, so that their numbers are above the ID of every row.
     this.summary.sequences = await readSequences(this.client);
     yield jsonPart(SUMMARY_FILE, this.summary);
   }
 }
 
-/** Writes the backup. @throws ArchiveError if it cannot be written; StartError if there is nothing to back up, or the keys are missing */
+/**
+ * Writes the backup.
+ * @throws ArchiveError if the file cannot be written; StartError if there is nothing to back up, or the keys are
+ *   missing
+ */
 export async function createBackup(options: BackupOptions): Promise<BackupReport> {
   const client = createClient(options.url, "svc-app-actions backup");
   await client.connect();
   try {
-    // The lock is taken before the snapshot. While this session holds it, no file of that moment is removed from the store.
+    // Locks before the snapshot starts. While this session holds the lock, no process removes files of the snapshot
+    // from the store.
     await client.query("SELECT pg_advisory_lock($1)", [BACKUP_LOCK]);
     const snapshot = new Snapshot(client, options);
     await writeArchive(options.path, snapshot.parts(), options.secret);

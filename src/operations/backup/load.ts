@@ -23,26 +23,26 @@ import {
 } from "./tables.js";
 
 const foreignArchive = (reason: string): ArchiveError =>
-  new ArchiveError(`the backup does not match the schema of its own release: ${reason}`);
+  new ArchiveError(`the backup is not consistent, so nothing was restored: ${reason}`);
 
 export interface LoadOptions {
   client: Client;
   manifest: Manifest;
   openStore: (space: string) => Promise<BlobStore>;
-  /** Absolute path of a folder for files before the store receives them. */
+  /** Absolute path of a folder for temporary files, until the store has received them. */
   incoming: string;
   warn: (message: string) => void;
 }
 
 /** Consecutive parts of the file that belong to one table or one media file. */
-class Run {
+class PartGroup {
   constructor(
     readonly name: string,
     private readonly parts: AsyncIterator<TapePart>,
     private first: TapePart | null,
   ) {}
 
-  /** Part that follows the last one of this run. */
+  /** First part after this group; null at the end of the file. Set when `contents` has ended. */
   next: TapePart | null = null;
 
   async *contents(): AsyncGenerator<Buffer> {
@@ -67,18 +67,21 @@ export class ArchiveLoader {
 
   constructor(private readonly options: LoadOptions) {}
 
-  /** Checks that file and schema have the same tables and columns. Other tables in the database belong to other programs. */
+  /**
+   * Checks that file and schema have the same tables and columns. Other tables in the database belong to other
+   * programs.
+   */
   private async compare(): Promise<void> {
     const { client, manifest, warn } = this.options;
     const targetTables = await readTables(client);
-    const text = new Map(manifest.tables.map((table) => [table.name, table]));
+    const archivedTables = new Map(manifest.tables.map((table) => [table.name, table]));
     for (const { name, columns } of targetTables) {
-      const archivedTable = text.get(name);
-      if (!archivedTable) throw foreignArchive(`it has no table ${name}`);
+      const archivedTable = archivedTables.get(name);
+      if (!archivedTable) throw foreignArchive(`the table ${name} is missing`);
       const hasSameColumns =
         archivedTable.columns.length === columns.length &&
         columns.every((column) => archivedTable.columns.includes(column));
-      if (!hasSameColumns) throw foreignArchive(`its table ${name} has other columns`);
+      if (!hasSameColumns) throw foreignArchive(`the table ${name} has other columns than in its release`);
     }
     const names = new Set(targetTables.map(({ name }) => name));
     const unknownTables = manifest.tables.filter(({ name }) => !names.has(name)).map(({ name }) => name);
@@ -94,7 +97,7 @@ export class ArchiveLoader {
     for (const [table, partitions] of existingPartitions) {
       const archivedBounds = manifest.partitions[table];
       if (!archivedBounds || !coversAllRows(archivedBounds))
-        throw foreignArchive(`the partitions of ${table} do not follow each other`);
+        throw foreignArchive(`the partitions of the table ${table} overlap or have gaps`);
       for (const { name } of partitions) await client.query(`DROP TABLE public.${quoteName(name)}`);
       for (const [low, high] of archivedBounds) {
         const name = high === null ? `${table}_rest` : `${table}_p${low === null ? 1 : String(low).replace("-", "m")}`;
@@ -117,10 +120,10 @@ export class ArchiveLoader {
     for (const name of names) await client.query(`ALTER TABLE ${name} DISABLE TRIGGER USER`);
   }
 
-  private async copyTable(run: Run, table: Table | undefined): Promise<void> {
-    if (this.copied.has(run.name)) throw foreignArchive(`its ${run.name} comes twice`);
+  private async copyTable(group: PartGroup, table: Table | undefined): Promise<void> {
+    if (this.copied.has(group.name)) throw foreignArchive(`the part ${group.name} appears twice`);
     if (!table) {
-      for await (const _skipped of run.contents());
+      for await (const _skipped of group.contents());
       return;
     }
     const columns = this.options.manifest.tables
@@ -129,10 +132,11 @@ export class ArchiveLoader {
       .join(", ");
     const stream = this.options.client.query(copyFrom(`COPY public.${quoteName(table.name)} (${columns}) FROM STDIN`));
     const streamEnd = once(stream, "finish");
-    // The failure is handled where the promise is awaited; the loop before it may fail first.
+    // Prevents an unhandled rejection: the loop may fail before this promise is awaited, and the await reports the
+    // failure.
     streamEnd.catch(() => undefined);
     try {
-      for await (const content of run.contents())
+      for await (const content of group.contents())
         if (!stream.write(content)) await Promise.race([once(stream, "drain"), streamEnd]);
     } catch (error) {
       stream.destroy(error as Error);
@@ -140,30 +144,31 @@ export class ArchiveLoader {
     }
     stream.end();
     await streamEnd;
-    this.copied.set(run.name, stream.rowCount);
+    this.copied.set(group.name, stream.rowCount);
   }
 
   private async openStore(): Promise<BlobStore> {
     const { client, openStore, incoming } = this.options;
-    // The database gets a new prefix in the store, because two databases with one prefix would remove each other's files.
+    // The database gets a new prefix in the store, because two databases with one prefix would remove each other's
+    // files.
     const { rows } = await client.query<{ space: string }>(
       "UPDATE public.media_store SET space = left(replace(gen_random_uuid()::text, '-', ''), 16) RETURNING space",
     );
-    if (!rows[0]) throw foreignArchive("it has files, but the table media_store is empty");
+    if (!rows[0]) throw foreignArchive("the backup contains media files, but the table media_store is empty");
     await mkdir(incoming, { recursive: true, mode: 0o700 });
     const store = await openStore(rows[0].space);
     await store.check();
     return store;
   }
 
-  private async putBlob(run: Run): Promise<void> {
-    const key = run.name.slice("blobs/".length);
-    if (!isBlobKey(key)) throw foreignArchive("one of its files has an invalid key");
+  private async putBlob(group: PartGroup): Promise<void> {
+    const key = group.name.slice("blobs/".length);
+    if (!isBlobKey(key)) throw foreignArchive("a media file has an invalid key");
     this.store ??= await this.openStore();
     const temporaryPath = join(this.options.incoming, `restore-${randomBytes(8).toString("hex")}`);
     const file = await open(temporaryPath, "wx", 0o600);
     try {
-      for await (const content of run.contents()) await file.writeFile(content);
+      for await (const content of group.contents()) await file.writeFile(content);
       await file.sync();
     } finally {
       await file.close();
@@ -172,35 +177,36 @@ export class ArchiveLoader {
     await this.store.put(key, temporaryPath);
   }
 
-  /** @returns the last part */
+  /** Writes all tables and files. @returns the summary, which is the last part */
   private async loadParts(parts: AsyncIterator<TapePart>): Promise<BackupSummary> {
     const byName = new Map(this.tables.map((table) => [`tables/${table.name}`, table]));
     const { value, done } = await parts.next();
     for (let part: TapePart | null = done ? null : value; part !== null; ) {
       if (part.name === SUMMARY_FILE) return readSummary(part);
-      const run = new Run(part.name.slice(0, part.name.lastIndexOf("/")), parts, part);
-      if (run.name.startsWith("tables/")) await this.copyTable(run, byName.get(run.name));
-      else if (run.name.startsWith("blobs/")) await this.putBlob(run);
-      else throw foreignArchive(`it has a part ${part.name}`);
-      part = run.next;
+      const group = new PartGroup(part.name.slice(0, part.name.lastIndexOf("/")), parts, part);
+      if (group.name.startsWith("tables/")) await this.copyTable(group, byName.get(group.name));
+      else if (group.name.startsWith("blobs/")) await this.putBlob(group);
+      else throw foreignArchive(`the part ${part.name} is unknown`);
+      part = group.next;
     }
-    throw foreignArchive("it has no summary");
+    throw foreignArchive("the summary is missing");
   }
 
   /** Checks that the counts in the summary match the loaded rows, and that no media file is missing. */
-  private async check({ rows: text, blobs, lostBlobs, sequences }: BackupSummary): Promise<void> {
+  private async check({ rows: expectedRows, blobs, lostBlobs, sequences }: BackupSummary): Promise<void> {
     const { client } = this.options;
     for (const { name } of this.tables) {
-      if (this.copied.get(`tables/${name}`) !== text[name]) throw foreignArchive(`the table ${name} is not whole`);
+      if (this.copied.get(`tables/${name}`) !== expectedRows[name])
+        throw foreignArchive(`the table ${name} has another number of rows than the summary states`);
     }
-    if (blobs !== this.put.length) throw foreignArchive("its files are not all there");
+    if (blobs !== this.put.length) throw foreignArchive("the number of media files differs from the summary");
     const hasMediaBlobs = this.tables.some(({ name }) => name === "media_blob");
     const missingBlobs = hasMediaBlobs
       ? await client.query("SELECT FROM public.media_blob WHERE held_until IS NULL AND key <> ALL ($1) LIMIT 1", [
           [...this.put, ...lostBlobs],
         ])
       : null;
-    if (missingBlobs?.rowCount) throw foreignArchive("files of apps are not in it");
+    if (missingBlobs?.rowCount) throw foreignArchive("media files that the table media_blob lists are missing");
     const targetSequences = new Set((await readSequences(client)).map(({ name }) => name));
     for (const { name, last, called } of sequences) {
       if (targetSequences.has(name))
@@ -209,7 +215,7 @@ export class ArchiveLoader {
     const foundSequences = new Set(sequences.map(({ name }) => name));
     const missingSequences = [...targetSequences].filter((name) => !foundSequences.has(name));
     if (missingSequences.length > 0)
-      throw foreignArchive(`it does not say where ${missingSequences.join(", ")} stands`);
+      throw foreignArchive(`the positions of the sequences ${missingSequences.join(", ")} are missing`);
   }
 
   /** Writes all rows and files. Calls `beforeCommit` when everything is written and nothing is visible yet. */
@@ -219,7 +225,7 @@ export class ArchiveLoader {
       await this.prepare();
       const summary = await this.loadParts(parts);
       // The file is complete only if it ends after its summary.
-      if (!(await parts.next()).done) throw foreignArchive("something follows its end");
+      if (!(await parts.next()).done) throw foreignArchive("data follows the summary");
       await this.check(summary);
       for (const { name } of this.tables)
         await client.query(`ALTER TABLE public.${quoteName(name)} ENABLE TRIGGER USER`);

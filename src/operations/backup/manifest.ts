@@ -1,4 +1,7 @@
-/** Parses and validates the manifest at the beginning of a backup and the summary at its end. Reads no file and no database. */
+/**
+ * Parses and validates the manifest at the beginning of a backup and the summary at its end. Reads no file and no
+ * database.
+ */
 import { ArchiveError } from "../../engine/archive/failure.js";
 import type { TapePart } from "../../engine/archive/tape.js";
 import { isObject } from "../../rules/described.js";
@@ -9,7 +12,7 @@ export const MANIFEST = "manifest.json";
 export const KEYS_FILE = "keys.json";
 export const SUMMARY_FILE = "summary.json";
 
-/** First part of the file. */
+/** First part of a backup: describes the snapshot, its schema and its tables. */
 export interface Manifest {
   format: number;
   /** Time of the snapshot, ISO 8601. */
@@ -26,7 +29,7 @@ export interface Manifest {
   settingsKey: string | null;
 }
 
-/** Last part of the file. */
+/** Last part of a backup: counts, by which a restore checks that nothing is missing, and positions of sequences. */
 export interface BackupSummary {
   rows: Record<string, number>;
   sequences: Sequence[];
@@ -87,7 +90,9 @@ export function readManifest(part: TapePart | undefined): Manifest {
   if (part?.name !== MANIFEST) throw new ArchiveError("the file is not a backup of this service");
   const text = parsePart(part);
   if (text["format"] !== BACKUP_FORMAT)
-    throw new ArchiveError("the backup has the format of another release: restore it with that release");
+    throw new ArchiveError(
+      "another release of the service made this backup in another format; restore the backup with that release",
+    );
   if (isManifest(text)) return text as unknown as Manifest;
   throw new ArchiveError("the file is not a backup of this service: its manifest.json has unexpected content");
 }

@@ -1,6 +1,7 @@
 /**
- * Restores a backup: reads the file to its end, creates the schema of its release, writes its rows and files, and migrates the schema to
- * this release. A failure leaves the database unchanged. No other process changes the schema meanwhile.
+ * Restores a backup: reads the file to its end, creates the schema of its release, writes its rows and files, and
+ * migrates the schema to this release. A failure leaves the database unchanged. No other process changes the schema
+ * meanwhile.
  */
 import type { Client } from "pg";
 import { bringCurrentSchema, bringSchema, withSchemaLock } from "../../data/database.js";
@@ -75,10 +76,12 @@ async function readThrough(path: string, secret: Secret | null): Promise<BackupC
 
 /** Returns the migrations of the backup's schema. @throws ArchiveError if this release lacks one */
 function migrationsOf({ migrations, service }: Manifest): typeof MIGRATIONS {
-  const text = new Set(migrations);
-  const knownMigrations = MIGRATIONS.filter(({ name }) => text.has(name));
-  if (knownMigrations.length === text.size) return knownMigrations;
-  throw new ArchiveError(`a newer release made the backup (${service}): restore it with that release`);
+  const archivedNames = new Set(migrations);
+  const knownMigrations = MIGRATIONS.filter(({ name }) => archivedNames.has(name));
+  if (knownMigrations.length === archivedNames.size) return knownMigrations;
+  throw new ArchiveError(
+    `a newer release of the service made this backup (${service}); restore the backup with that release`,
+  );
 }
 
 const DATABASE_CONTENTS = `
@@ -104,12 +107,14 @@ async function moveOldTablesAside(client: Client, replace: boolean): Promise<voi
   }
   if (objectCount === 0) return;
   if (!replace)
-    throw new StartError("the database is not empty: nothing was restored. --replace drops its content first");
+    throw new StartError(
+      "the database is not empty, so nothing was restored; use --replace to drop its contents first",
+    );
   const liveInstances = hasInstances
     ? await client.query("SELECT FROM public.instance WHERE roles <> '{}' AND lease_until >= now() LIMIT 1")
     : null;
   if (liveInstances?.rowCount)
-    throw new StartError("the service is running on this database: stop every process first");
+    throw new StartError("the service is running on this database; stop all its processes first");
   await client.query(`
     BEGIN;
     ALTER SCHEMA public RENAME TO ${REPLACED_SCHEMA};
@@ -147,7 +152,7 @@ async function loadParts(
 ): Promise<BackupSummary> {
   const parts = readArchive(options.path, options.secret);
   try {
-    // The second reading must return the same content as the first one; the file's digest proves this.
+    // Reads the file a second time. The file's digest proves that its content has not changed since the first reading.
     readManifest((await parts.next()).value ?? undefined);
     if (keys !== null) await parts.next();
     return await loader.run(parts, async () => {
@@ -169,8 +174,8 @@ async function replacedPrefix(client: Client): Promise<string | null> {
 }
 
 /**
- * Creates the schema of the backup's release, inserts the rows, and migrates to this release's schema. On a failure it moves the previous
- * contents back.
+ * Creates the schema of the backup's release, inserts the rows, and migrates to this release's schema. On a failure it
+ * moves the previous contents back.
  */
 async function fillDatabase(
   client: Client,

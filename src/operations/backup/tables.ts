@@ -3,7 +3,10 @@
 import type { Client } from "pg";
 import pg from "pg";
 
-/** Tables that no backup contains: they describe running processes, or, for `migration`, are part of the manifest. */
+/**
+ * Tables that no backup contains: `instance` and `rate_window` describe running processes, and the manifest has the
+ * migrations.
+ */
 const LEFT_OUT = ["migration", "instance", "rate_window"];
 
 /** A table with its stored columns; computed columns are left out. */
@@ -15,7 +18,10 @@ export interface Table {
 /** Bounds of a partition: IDs from `low` up to but not including `high`. Null means no bound. */
 export type PartitionBounds = [low: number | null, high: number | null];
 
-/** Matches the names of the service's tables, columns and sequences. Tables of other programs in the same database are not backed up. */
+/**
+ * Matches the names of the service's tables, columns and sequences. Tables of other programs in the same database are
+ * not backed up.
+ */
 const NAME = /^[a-z][a-z0-9_]{0,62}$/;
 export const isTableName = (value: unknown): value is string => typeof value === "string" && NAME.test(value);
 
@@ -79,7 +85,9 @@ export interface Partition {
 export const readPartitions = async (client: Client): Promise<Partition[]> =>
   (await client.query<Partition>(SELECT_PARTITIONS)).rows;
 
-/** Position of a sequence: the last number that it returned, or the first that it will return. */
+/**
+ * Position of a sequence. `last` is the last returned number if `called` is true, otherwise the first number to return.
+ */
 export interface Sequence {
   name: string;
   last: number;

@@ -1,4 +1,7 @@
-/** Checks analytics events of clients and records them as log events, which log triggers can match. Starts no action directly. */
+/**
+ * Checks analytics events of clients and records them as log events, which log triggers can match. Starts no action
+ * directly.
+ */
 
 import { ActionError } from "../../errors.js";
 import { ANALYTICS_EVENTS_PER_REQUEST } from "../../limits.js";
@@ -35,13 +38,14 @@ export function createAnalytics(options: {
   logEvents: LogEvents;
   intake: IntakeLimiter;
   /** Counts a request. @throws RATE_LIMIT_EXCEEDED for a caller that sends too many */
-  bound: (caller: Caller) => void;
+  countRequest: (caller: Caller) => void;
 }) {
-  const { logEvents, intake, bound } = options;
+  const { logEvents, intake, countRequest } = options;
 
   return {
     /**
-     * Records `[{createdAt, type, data}]` (specification, Analytics event payload) as `app.analytics.*` log events, in their order.
+     * Records `[{createdAt, type, data}]` (specification, Analytics event payload) as `app.analytics.*` log events, in
+     * their order.
      * @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE, RATE_LIMIT_EXCEEDED, OVERLOADED: then nothing is recorded
      */
     async record(caller: Caller, appId: number, events: unknown): Promise<{ count: number }> {
@@ -52,7 +56,7 @@ export function createAnalytics(options: {
       const parsedEvents = events.map(parseEvent);
       refuseUnknownFields(events, [EVENT_SHAPE], "events");
       reportUnknownField(caller);
-      bound(caller);
+      countRequest(caller);
       // All events are accepted or none, because a client would send a partly rejected batch again as a whole.
       const bytes = parsedEvents.reduce((sum, event) => sum + event.bytes, 0);
       intake.takeRows(caller, appId, bytes, parsedEvents.length);

@@ -1,4 +1,7 @@
-/** Reads the actions that clients run in a browser: active `client` and `any` actions of one version, draft or live, without settings. */
+/**
+ * Reads the actions that clients run in a browser: active `client` and `any` actions of one version, draft or live,
+ * without settings.
+ */
 import { createHash } from "node:crypto";
 import type { DataSource } from "typeorm";
 import type { Asset, Copy, Environment, StoredAsset, Trigger } from "../../data/action-types.js";
@@ -48,7 +51,7 @@ const IS_PAUSED = `master_id IS NOT NULL AND EXISTS (SELECT FROM app WHERE app.i
 const COLUMNS = `id, CASE WHEN master_id IS NULL THEN 'master' ELSE 'production' END AS copy, name, code, active, environment,
   action_version AS "actionVersion", triggers, assets, ${IS_PAUSED} AS "isPaused", access::text AS access`;
 
-/* Actions that a client of that version (draft or live) can run. */
+/* Condition for actions that a client can run. $2 is the client's version, draft or live. */
 const IS_RUNNABLE = `app_id = $1 AND active AND environment <> 'server' AND action_version = 'v3'
   AND (master_id IS NULL) = ($2 = 'master') AND NOT (${IS_PAUSED})`;
 
@@ -69,12 +72,16 @@ async function rowOf(db: Executor, appId: number, id: number): Promise<ClientRow
   return row;
 }
 
-/** True if a client of that version (draft or live) can run the action. To clients, other actions do not exist. */
+/**
+ * True if a client of the version `copy` (draft or live) can run the action. Clients get ACTION_NOT_FOUND for all other
+ * actions.
+ */
 const isOfClient = (row: ClientRow, copy: Copy): boolean =>
   row.copy === copy && row.active && !row.isPaused && row.environment !== "server";
 
 /**
- * Returns the action whose run in a browser the caller may report. The action must be able to run there, on an event or by hand.
+ * Returns the action whose run in a browser the caller may report. The action must be able to run there, on an event or
+ * by hand.
  * @throws ActionError ACTION_NOT_FOUND, APP_NOT_PUBLISHED, ACTION_NOT_V3, ACTION_INACTIVE, TRIGGER_NOT_ALLOWED
  */
 export async function findReported(db: Executor, { copy }: Caller, appId: number, id: number): Promise<ClientRow> {
@@ -84,24 +91,27 @@ export async function findReported(db: Executor, { copy }: Caller, appId: number
   if (row.environment === "server") {
     throw new ActionError(
       "TRIGGER_NOT_ALLOWED",
-      `${row.name} is a server action: it runs in the service, not in a page`,
+      `the action ${row.name} is a server action, which runs in the service and not in a page`,
     );
   }
   if (!row.active) throw new ActionError("ACTION_INACTIVE");
   if (!row.triggers.some(({ trigger }) => trigger === "analytics" || trigger === "manual")) {
-    throw new ActionError("TRIGGER_NOT_ALLOWED", `${row.name} has no trigger that starts it in a browser`);
+    throw new ActionError(
+      "TRIGGER_NOT_ALLOWED",
+      `the action ${row.name} has no "manual" or "analytics" trigger, so no page can run the action`,
+    );
   }
   return row;
 }
 
 /**
- * Returns the error for a page without access that wants to run the action by hand; null if it may. An action with an analytics trigger
- * runs in every page, so access does not apply to it.
+ * Returns the error if the caller's page may not run the action by hand, otherwise null. An action with an analytics
+ * trigger runs in every page, so access does not apply to it.
  */
 async function refusalOf(caller: Caller, { access, triggers }: AccessRow, userOf: UserOf): Promise<ActionError | null> {
   if (access === null || triggers.some(isAnalytics)) return null;
-  const { granted, isGranted: judge } = runAccessOf(caller, userOf);
-  return granted === null || (await judge(access)) ? null : new ActionError("ACTION_ACCESS_DENIED");
+  const { granted, isGranted } = runAccessOf(caller, userOf);
+  return granted === null || (await isGranted(access)) ? null : new ActionError("ACTION_ACCESS_DENIED");
 }
 
 export type ClientActions = ReturnType<typeof createClientActions>;
@@ -117,14 +127,14 @@ export function createClientActions(options: { db: DataSource; addressed: Addres
 
   return {
     /** Returns all actions that a client of that version can start on events, by ID. */
-    async ofCopy(appId: number, copy: Copy): Promise<ClientAction[]> {
+    async list(appId: number, copy: Copy): Promise<ClientAction[]> {
       const sql = `SELECT ${COLUMNS} FROM action WHERE ${IS_RUNNABLE} ORDER BY id`;
       const clientRows = await rows<ClientRow>(db, sql, [appId, copy]);
       return clientRows.flatMap((row) => toClientAction(row) ?? []);
     },
 
-    /** Returns one client action; null if no action has that id. */
-    async one(appId: number, copy: Copy, id: number): Promise<ClientAction | null> {
+    /** Returns the client action with this ID; null if clients of that version cannot run such an action. */
+    async find(appId: number, copy: Copy, id: number): Promise<ClientAction | null> {
       const sql = `SELECT ${COLUMNS} FROM action WHERE ${IS_RUNNABLE} AND id = $3`;
       const [row] = await rows<ClientRow>(db, sql, [appId, copy, id]);
       return row ? toClientAction(row) : null;
@@ -138,8 +148,8 @@ export function createClientActions(options: { db: DataSource; addressed: Addres
     },
 
     /**
-     * Returns the compiled script of an action. Editors, administrators and the action's debug page always get it; clients only if they can
-     * run the action.
+     * Returns the compiled script of an action. Editors, administrators and the action's debug page always get it;
+     * clients only if they can run the action.
      * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_ACCESS_DENIED
      */
     async compiled(caller: Caller, appId: number, id: number): Promise<CompiledScript> {

@@ -1,4 +1,7 @@
-/** Sends actions to clients: first all actions, then each change. A change is computed once for all subscribers of one app and version. */
+/**
+ * Sends actions to clients: first all actions, then each change. A change is computed once for all subscribers of one
+ * app and version.
+ */
 import type { Logger } from "pino";
 import type { Copy } from "../../data/action-types.js";
 import { type Executor, rows } from "../../data/database.js";
@@ -21,11 +24,14 @@ export async function announcePublication(executor: Executor, appId: number): Pr
 /** Delay before a failed read is repeated. */
 const RETRY_MS = 1_000;
 
-/** A change as clients receive it. With `reset`, the client drops its actions before it applies `actions` and `removed`. */
+/**
+ * A change as clients receive it. If `reset` is true, the client removes all its actions before it applies `actions`
+ * and `removed`.
+ */
 export interface ClientChange {
   reset: boolean;
   actions: ClientAction[];
-  /** Ids that this client cannot run any more. */
+  /** IDs of actions that this client can no longer run. */
   removed: number[];
 }
 
@@ -38,7 +44,7 @@ interface FeedAudience {
   listeners: Set<ChangeListener>;
   /** Current actions; null until they have been read. */
   known: Map<number, ClientAction> | null;
-  /** First message for new subscribers. One shared object until an action changes. */
+  /** First message for new subscribers. All get the same object until an action changes. */
   snapshot: ClientChange | null;
   /** Runs reads one after the other, so that an older read never overwrites a newer one. */
   order: Promise<void>;
@@ -85,7 +91,7 @@ export function createClientFeed(options: {
   }
 
   async function readAll(audience: FeedAudience): Promise<void> {
-    const actions = await clientActions.ofCopy(audience.appId, audience.copy);
+    const actions = await clientActions.list(audience.appId, audience.copy);
     audience.known = new Map(actions.map((action) => [action.id, action]));
     audience.snapshot = null;
     notifyAudience(audience, snapshotOf(audience, audience.known));
@@ -113,7 +119,7 @@ export function createClientFeed(options: {
     for (const audience of [audiences.get(`${appId}:master`), audiences.get(`${appId}:production`)]) {
       if (!audience) continue;
       if (id !== EVERY_ACTION)
-        inOrder(audience, async () => storeAction(audience, id, await clientActions.one(appId, audience.copy, id)));
+        inOrder(audience, async () => storeAction(audience, id, await clientActions.find(appId, audience.copy, id)));
       else if (audience.copy === "production") inOrder(audience, () => readAll(audience));
     }
   });
@@ -128,7 +134,7 @@ export function createClientFeed(options: {
       liveSource<ClientChange>(appId, (listener) => {
         const audience = audienceOf(appId, copy);
         audience.listeners.add(listener);
-        // A subscriber from before the first read gets its snapshot from that read.
+        // If the actions have not been read yet, the first read sends the snapshot.
         if (audience.known) listener(snapshotOf(audience, audience.known));
         return () => {
           audience.listeners.delete(listener);

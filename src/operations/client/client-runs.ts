@@ -1,6 +1,6 @@
 /**
- * Records runs in browsers. A page reports the start and the end of a run under one idempotency key, so that each run has one row and one
- * log entry. A run whose end is not reported fails at its time limit.
+ * Records runs in browsers. A page reports the start and the end of a run under one idempotency key, so that each run
+ * has one row and one log entry. A run whose end is not reported fails at its time limit.
  */
 import type { DataSource } from "typeorm";
 import type { TriggerType } from "../../data/action-types.js";
@@ -14,13 +14,13 @@ import { JsonText } from "../../rules/json-text.js";
 import { flatShape, refuseUnknownFields, reportUnknownField, type Shape } from "../../rules/unknown-fields.js";
 import type { RunOutcome, ScriptError } from "../records/execution-logs.js";
 import type { IntakeLimiter } from "../records/intake.js";
-import { browserEnding, CLIENT_LATE_MS, timedOut } from "../runs/outcomes.js";
+import { browserEnding, CLIENT_LATE_MS, timeoutOutcome } from "../runs/outcomes.js";
 import { BROWSER_HOLDER, type RunRepository } from "../runs/run-repository.js";
 import { type ClientActions, findReported } from "./client-actions.js";
 
 /**
- * A run in a browser. At its start, `body` is `{payload}`; at its end, `{payload, result?, duration}` or `{payload, error, duration}`.
- * `duration` is in milliseconds.
+ * Report of a run in a browser. At the start, `body` is `{payload}`; at the end, `{payload, result?, duration}` or
+ * `{payload, error, duration}`. `duration` is in milliseconds.
  */
 export interface ClientRunReport {
   appId: number;
@@ -39,12 +39,12 @@ const REPORT_SHAPE: Shape = {
   },
 };
 
-/* Finds a run whose start was reported under that key. */
+/* Finds the run whose start was reported with the idempotency key $3. */
 const SELECT_ANNOUNCED_RUN = `
   SELECT run.id, run.trigger FROM run_key JOIN run ON run.id = run_key.run_id
    WHERE run_key.action_id = $1 AND run_key.credential_id = $2 AND run_key.key = $3 AND run.app_id = $4`;
 
-function boundField(error: Record<string, unknown>, field: keyof ScriptError): string {
+function limitedText(error: Record<string, unknown>, field: keyof ScriptError): string {
   const text = error[field] ?? "";
   if (typeof text !== "string") throw new ActionError("REQUEST_INVALID", `error.${field} must be a string`);
   return text.slice(0, ERROR_CHARACTERS[field]).toWellFormed();
@@ -53,9 +53,9 @@ function boundField(error: Record<string, unknown>, field: keyof ScriptError): s
 function readError(error: unknown): ScriptError {
   if (!isObject(error)) throw new ActionError("REQUEST_INVALID", "error must be an object {name, message, stack}");
   return {
-    name: boundField(error, "name") || "Error",
-    message: boundField(error, "message"),
-    stack: boundField(error, "stack"),
+    name: limitedText(error, "name") || "Error",
+    message: limitedText(error, "message"),
+    stack: limitedText(error, "stack"),
   };
 }
 
@@ -63,7 +63,7 @@ function readOutcome(body: Record<string, unknown>): RunOutcome {
   const { result, error } = body;
   if (error !== undefined) {
     if (result === undefined) return { ok: false, error: readError(error) };
-    throw new ActionError("REQUEST_INVALID", "a run has a result or an error, not both");
+    throw new ActionError("REQUEST_INVALID", "result and error must not both be set");
   }
   const data = result === undefined ? undefined : jsonOf(result);
   if (data === undefined || Buffer.byteLength(data) <= RESULT_MAX_BYTES) return { ok: true, data };
@@ -78,7 +78,7 @@ const isTooDeep = (value: unknown): boolean => !(value instanceof JsonText) && n
 
 /** @throws REQUEST_INVALID, PAYLOAD_INVALID, PAYLOAD_TOO_LARGE */
 function readPayload(body: unknown): { fields: Record<string, unknown>; payload: string } {
-  if (!isObject(body)) throw new ActionError("REQUEST_INVALID", "the report must be an object");
+  if (!isObject(body)) throw new ActionError("REQUEST_INVALID", "the report must be a JSON object");
   const { payload = {} } = body;
   const isText = payload instanceof JsonText;
   if (isText ? !payload.text.startsWith("{") : !isObject(payload)) throw new ActionError("PAYLOAD_INVALID");
@@ -116,15 +116,18 @@ export function createClientRuns(options: {
   timeoutMs: number;
   intake: IntakeLimiter;
   clientActions: Pick<ClientActions, "accessRefusal">;
-  /** Rejects a caller that sends too often. */
-  bound: (caller: Caller) => void;
+  /** Counts a request. @throws RATE_LIMIT_EXCEEDED for a caller that sends too many */
+  countRequest: (caller: Caller) => void;
 }) {
-  const { db, repository, timeoutMs, intake, clientActions, bound } = options;
+  const { db, repository, timeoutMs, intake, clientActions, countRequest } = options;
 
-  /** Replaces the outcome with a timeout if the run took longer than its limit, because a browser may let an action run on. */
+  /**
+   * Replaces the outcome with a timeout if the run took longer than its limit, because a browser may not stop an action
+   * at its limit.
+   */
   function limitOutcome(outcome: RunOutcome, duration: number): RunOutcome {
     if (!outcome.ok || duration <= timeoutMs + CLIENT_LATE_MS) return outcome;
-    return timedOut(`the action ran longer than the limit of ${timeoutMs / 1000} seconds`);
+    return timeoutOutcome(`the action ran longer than the limit of ${timeoutMs / 1000} seconds`);
   }
 
   async function findAnnouncedRun(manager: Executor, { credentialId }: Caller, run: ClientRunReport) {
@@ -145,8 +148,8 @@ export function createClientRuns(options: {
 
   return {
     /**
-     * Records the start of a run in a browser. Without a report under the same key, the run fails when its time limit
-     * has passed.
+     * Records the start of a run in a browser. If no report of the end with the same key follows, the run fails at its
+     * time limit.
      * @throws as `report`
      */
     async start(caller: Caller, run: ClientRunReport): Promise<{ runId: number }> {
@@ -154,10 +157,10 @@ export function createClientRuns(options: {
       if (run.idempotencyKey === null) {
         throw new ActionError(
           "REQUEST_INVALID",
-          "the report of a start needs an Idempotency-Key header; the report of the end repeats the key",
+          "the report of a run's start requires an Idempotency-Key header; send the same key with the report of its end",
         );
       }
-      bound(caller);
+      countRequest(caller);
       intake.takeRows(caller, run.appId, Buffer.byteLength(payload), ROWS_OF_A_RUN);
       const refusal = await clientActions.accessRefusal(caller, run.appId, run.actionId);
       if (refusal) throw refusal;
@@ -176,11 +179,11 @@ export function createClientRuns(options: {
     async report(caller: Caller, report: ClientRunReport): Promise<{ runId: number }> {
       const { payload, duration: durationMs, outcome: reported } = readReport(report.body);
       const outcome = limitOutcome(reported, durationMs);
-      bound(caller);
+      countRequest(caller);
       intake.takeRows(caller, report.appId, Buffer.byteLength(payload) + sizeOf(outcome), ROWS_OF_A_RUN);
       const refusal = await clientActions.accessRefusal(caller, report.appId, report.actionId);
       return db.transaction(async (manager) => {
-        // A started run can end, whatever happened to its action meanwhile.
+        // The end of a started run is always recorded, even if its action has changed since the start.
         const started = await findAnnouncedRun(manager, caller, report);
         if (!started && refusal) throw refusal;
         const run = started ?? (await acceptReport(manager, caller, report, payload));

@@ -1,4 +1,7 @@
-/** Creates and connects the operations of clients in browsers: actions, their changes, reports of runs, analytics, sessions. */
+/**
+ * Creates and connects the operations of clients in browsers: actions, their changes, reports of runs, analytics,
+ * sessions.
+ */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { DiskSpace } from "../../engine/disk-space.js";
@@ -22,11 +25,11 @@ import { createPageSessions } from "./page-sessions.js";
 import { createVisitors } from "./visitors.js";
 
 /** Creates a rate limit for each credential, so that no visitor can fill an app's log. */
-function createSenderLimit(): (caller: Caller) => void {
+function createRequestCounter(): (caller: Caller) => void {
   const requestBucket = createTokenBucket({ limit: CLIENT_REQUESTS_PER_CREDENTIAL, windowMs: RATE_WINDOW_MS });
   return (caller) => {
     const retryAfter = requestBucket.takeTokens(rateLimitKeyOf(caller));
-    if (retryAfter > 0) throw rateLimitError("this client sends too much", retryAfter);
+    if (retryAfter > 0) throw rateLimitError("too many requests from this client", retryAfter);
   };
 }
 
@@ -37,7 +40,7 @@ export function createClients(options: {
   repository: RunRepository;
   logEvents: LogEvents;
   intake: IntakeLimiter;
-  room: DiskSpace;
+  diskSpace: DiskSpace;
   addressed: AddressAssets;
   /** Reads the app user who is signed in to the caller's page. */
   userOf: UserOf;
@@ -47,18 +50,18 @@ export function createClients(options: {
   allowHttp: boolean;
   log: Logger;
 }) {
-  const { db, credentials, notifications, repository, logEvents, intake, room } = options;
+  const { db, credentials, notifications, repository, logEvents, intake, diskSpace } = options;
   const { addressed, userOf, timeoutMs, allowHttp, log } = options;
   const clientActions = createClientActions({ db, addressed, userOf });
-  const limitSender = createSenderLimit();
-  const sessions = createPageSessions({ db, credentials, logEvents, room });
-  const { boundVisits, startVisit } = sessions;
+  const countRequest = createRequestCounter();
+  const sessions = createPageSessions({ db, credentials, logEvents, diskSpace });
+  const { countVisit, startVisit } = sessions;
   return {
-    visitors: createVisitors({ db, beginVisit: startVisit, bound: boundVisits, allowHttp }),
+    visitors: createVisitors({ db, beginVisit: startVisit, countVisit, allowHttp }),
     clientActions,
     clientFeed: createClientFeed({ clientActions, notifications, log }),
     sessions,
-    clientRuns: createClientRuns({ db, repository, timeoutMs, intake, clientActions, bound: limitSender }),
-    analytics: createAnalytics({ logEvents, intake, bound: limitSender }),
+    clientRuns: createClientRuns({ db, repository, timeoutMs, intake, clientActions, countRequest }),
+    analytics: createAnalytics({ logEvents, intake, countRequest }),
   };
 }

@@ -1,4 +1,7 @@
-/** Parses large client run reports on a thread, one per sender at a time. Parsing a report on the main thread would block it for 100 ms. */
+/**
+ * Parses large client run reports on a thread, one per sender at a time. Parsing a report on the main thread would
+ * block it for 100 ms.
+ */
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { createThreads } from "../../engine/threads.js";
 import { ActionError, type Status } from "../../errors.js";
@@ -30,7 +33,7 @@ export async function readLargeReport(sender: string, text: string): Promise<Rec
     if (!threadResult.ok)
       throw new ActionError(
         "PAYLOAD_TOO_LARGE",
-        `the report is too large: reading it took more ${threadResult.limit} than allowed`,
+        `the report is too large: parsing the report took more ${threadResult.limit} than allowed`,
       );
     const { value } = threadResult;
     if (value.fault !== null) throw new ActionError(...FAULT_MESSAGES[value.fault]);

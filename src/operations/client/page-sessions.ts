@@ -1,9 +1,9 @@
 /**
  * Sessions of pages that run an app's actions: live pages of visitors, and the viewer and debug pages of editors.
  *
- * A page never receives the person's own session. It receives a token of its app, for drafts or for live versions, which
- * all code in the page can read. The token expires soon. It also ends when the person signs out or loses the right to
- * open the page.
+ * A page never receives the person's own session. It receives a token of its app, for drafts or for live versions,
+ * which all code in the page can read. The token expires soon. It also ends when the person signs out or loses the
+ * right to open the page.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
@@ -48,7 +48,7 @@ const DELETE_OLD_PREVIEWS = `
   DELETE FROM credential WHERE id IN
     (SELECT id FROM credential WHERE page_session AND expires_at < now() ORDER BY expires_at LIMIT 10 FOR UPDATE SKIP LOCKED)`;
 
-/* Redeems a code. It is one statement, so that a code can be used only once. */
+/* Exchanges a code for a session in one statement, so that a code can be used only once. */
 const REDEEM_PREVIEW = `
   UPDATE credential SET hash = $2
    WHERE hash = $1 AND page_session AND kind = 'viewer' AND app_id = $3 AND action_id IS NOT DISTINCT FROM $4::bigint
@@ -60,21 +60,21 @@ export function createPageSessions(options: {
   db: DataSource;
   credentials: Credentials;
   logEvents: LogEvents;
-  room: DiskSpace;
+  diskSpace: DiskSpace;
 }) {
-  const { db, credentials, logEvents, room } = options;
+  const { db, credentials, logEvents, diskSpace } = options;
   const sessionBucket = createTokenBucket({ limit: PAGE_SESSIONS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
   const viewerBucket = createTokenBucket({ limit: PAGE_VIEWS_PER_VIEWER_AND_MINUTE, windowMs: RATE_WINDOW_MS });
   const removeOldestVisitors = createVisitorLimits();
   const viewBucket = createTokenBucket({ limit: PAGE_VIEWS_PER_APP_AND_MINUTE, windowMs: RATE_WINDOW_MS });
 
   /**
-   * Records that a person has opened an app's page. Skips the record, but not the page, if this person or all viewers open more pages than
-   * people can.
+   * Records that a person has opened an app's page. Does not record the view if this person, or all viewers of the app
+   * together, open more pages than the limits allow. The page opens anyway.
    */
   async function emitView(executor: Executor, emitter: Emitter, appId: number, viewer: string): Promise<void> {
     if (
-      room.level() !== "enough" ||
+      diskSpace.level() !== "enough" ||
       viewerBucket.takeTokens(`${appId} ${viewer}`) > 0 ||
       viewBucket.takeTokens(String(appId)) > 0
     )
@@ -88,12 +88,15 @@ export function createPageSessions(options: {
     return app ?? null;
   }
 
-  function boundMinting(mintingKey: string): void {
-    const retryAfter = sessionBucket.takeTokens(mintingKey);
+  function countNewSession(limitKey: string): void {
+    const retryAfter = sessionBucket.takeTokens(limitKey);
     if (retryAfter > 0) throw rateLimitError("too many new sessions", retryAfter);
   }
 
-  /** @param viewer person who opens the page, or null */
+  /**
+   * Issues the token of a page.
+   * @param viewer key of the viewer for the statistics of opened pages; null to record nothing
+   */
   async function mintCredential(
     session: Omit<NewCredential, "pageSession"> & { kind: "viewer" | "live"; appId: number },
     viewer: string | null,
@@ -101,7 +104,7 @@ export function createPageSessions(options: {
     return db.transaction(async (manager: Executor) => {
       await rows(manager, DELETE_OLD_PREVIEWS);
       if (session.visitorBlock) await removeOldestVisitors(manager, session.appId, session.visitorBlock);
-      const { id, token } = await credentials.issue({ ...session, pageSession: true }, manager);
+      const { id, token } = await credentials.issue({ ...session, isPageSession: true }, manager);
       const { kind, appId, personId = null } = session;
       const emitter = { kind, credentialId: id, personId, runId: null };
       if (viewer !== null) await emitView(manager, emitter, appId, viewer);
@@ -133,9 +136,9 @@ export function createPageSessions(options: {
     return { caller, app };
   }
 
-  /** @param secret the first part of a code instead of a token */
+  /** Creates a viewer session. @param secret code to store instead of a new token */
   async function mintPreview(caller: Caller, { appId, actionId }: Preview, secret?: string): Promise<string> {
-    boundMinting(`credential ${caller.credentialId}`);
+    countNewSession(`credential ${caller.credentialId}`);
     const { personId, credentialId: parentId } = caller;
     const expiresAt = new Date(Date.now() + PREVIEW_MS);
     const name = actionId === null ? "app viewer" : "debug page";
@@ -145,7 +148,7 @@ export function createPageSessions(options: {
 
   return {
     /** @throws UNAUTHORIZED; FORBIDDEN to all except editors of the app; APP_NOT_FOUND (only to administrators) */
-    async judge(caller: Caller | null, preview: Preview): Promise<void> {
+    async checkAccess(caller: Caller | null, preview: Preview): Promise<void> {
       await checkPreview(caller, preview);
     },
 
@@ -157,13 +160,13 @@ export function createPageSessions(options: {
       const app = await appOf(appId);
       if (!app?.published) throw new ActionError("NOT_FOUND", "there is no published app at this address");
       const viewer = addressBlock(address);
-      boundMinting(viewer);
+      countNewSession(viewer);
       const expiresAt = new Date(Date.now() + VISIT_MS);
       return openSession(await mintVisit(appId, address, expiresAt, viewer), app);
     },
 
     /** Counts a request for a visitor's session from that address. @throws RATE_LIMIT_EXCEEDED */
-    boundVisits: (address: string) => boundMinting(addressBlock(address)),
+    countVisit: (address: string) => countNewSession(addressBlock(address)),
 
     /** Creates a session for a visitor of a page on another origin. Returns its token. @throws RATE_LIMIT_EXCEEDED */
     startVisit: (appId: number, address: string, expiresAt: Date) => mintVisit(appId, address, expiresAt, null),
@@ -175,11 +178,11 @@ export function createPageSessions(options: {
     },
 
     /**
-     * Creates a viewer session for a page of another origin. Returns a code, valid for one exchange within a minute. The code itself gives
-     * no access.
+     * Creates a viewer session for a page of another origin. Returns a code, valid for one exchange within a minute.
+     * The code itself gives no access.
      * @throws as `preview`
      */
-    async handOver(caller: Caller | null, preview: Preview): Promise<string> {
+    async createCode(caller: Caller | null, preview: Preview): Promise<string> {
       const { caller: editor } = await checkPreview(caller, preview);
       return mintPreview(editor, preview, newSecret("once"));
     },
@@ -193,7 +196,7 @@ export function createPageSessions(options: {
       return app && openSession(token, app);
     },
 
-    /** Ends every page that was opened from a sign-in. */
+    /** Ends the sessions of all pages that were opened with this credential. */
     async endSession(credentialId: number): Promise<void> {
       const sql =
         "UPDATE credential SET revoked_at = now() WHERE parent_id = $1 AND page_session AND revoked_at IS NULL RETURNING id";

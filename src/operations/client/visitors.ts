@@ -1,6 +1,6 @@
 /**
- * Sessions of visitors of an app's page on the service, and of pages on the origins that an editor listed. This file has their limits: by
- * rate, by address, by app and by time.
+ * Sessions of visitors of an app's page on the service, and of pages on the origins that an editor listed. This file
+ * has their limits: by rate, by address, by app and by time.
  */
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
@@ -31,27 +31,31 @@ export interface VisitorRequest {
   current: { caller: Caller; token: string } | null;
 }
 
-/** Time for which it is cached whether an origin is listed, so that new sockets cost few queries. */
+/** Time for which results of `isListed` are cached, so that new sockets cost few queries. */
 const LISTED_MS = 5_000;
 const LISTED_MAX = 1_000;
 const ORIGIN_MAX_CHARACTERS = 300;
 const SELECT_LISTED_ORIGIN = "SELECT 1 FROM app WHERE origins @> ARRAY[$1::text] LIMIT 1";
 
-/** Number of old sessions that one request removes, so that no visitor waits for many. */
+/** Maximum number of old sessions that one request removes, so that a visitor does not wait long. */
 const REMOVED_AT_ONCE = 100;
-/** One of this many new sessions checks the number of the app's sessions, because the check reads an index entry for each of them. */
+/**
+ * One of this many new sessions checks the number of the app's sessions, because the check reads an index entry for
+ * each of them.
+ */
 const APP_CHECKED_EVERY = 100;
 
 /* SQL condition for sessions without a signed-in user. Their visitors lose nothing when they get a new session. */
 const HAS_NO_SESSION = "NOT EXISTS (SELECT FROM app_user_session AS session WHERE session.credential_id = c.id)";
 
 /**
- * Removes sessions of one address block. $1 is the app, $2 the address block, $3 the number of sessions to return. Returns the number of
- * the block's sessions.
+ * Counts the sessions of one address block. $1 is the app, $2 the address block, $3 the number up to which sessions are
+ * counted.
  */
 const SESSIONS_OF_ADDRESS = `
   SELECT count(*)::int AS count FROM
     (SELECT FROM credential WHERE app_id = $1 AND visitor_block = $2 LIMIT $3) AS sessions`;
+/* Removes the oldest sessions of the address block $2 in the app $1. */
 const REMOVE_OF_ADDRESS = `
   DELETE FROM credential WHERE id IN (
     SELECT id FROM credential AS c WHERE app_id = $1 AND visitor_block = $2 AND ${HAS_NO_SESSION}
@@ -65,8 +69,8 @@ const REMOVE_OF_APP = `
      ORDER BY id LIMIT ${REMOVED_AT_ONCE * APP_CHECKED_EVERY} FOR UPDATE SKIP LOCKED) RETURNING id`;
 
 /**
- * Extends a session. $1 is the credential, $2 the app, $3 the lifetime from now in milliseconds, $4 the maximum lifetime from its creation
- * in milliseconds.
+ * Extends a session. $1 is the credential, $2 the app, $3 the lifetime from now in milliseconds, $4 the maximum
+ * lifetime from its creation in milliseconds.
  */
 const RENEW_VISITOR = `
   UPDATE credential SET expires_at = least(now() + $3::float8 * interval '1 millisecond',
@@ -106,10 +110,10 @@ export function createVisitors(options: {
   /** Creates a visitor's session for that app and address. @throws RATE_LIMIT_EXCEEDED */
   beginVisit: (appId: number, address: string, expiresAt: Date) => Promise<string>;
   /** Counts a request for a session from that address. @throws RATE_LIMIT_EXCEEDED */
-  bound: (address: string) => void;
+  countVisit: (address: string) => void;
   allowHttp: boolean;
 }) {
-  const { db, beginVisit, bound, allowHttp } = options;
+  const { db, beginVisit, countVisit, allowHttp } = options;
 
   const listedOrigins = new LRUCache<string, boolean>({ max: LISTED_MAX, ttl: LISTED_MS });
 
@@ -120,8 +124,8 @@ export function createVisitors(options: {
 
   async function renewVisitor(appId: number, { caller, token }: { caller: Caller; token: string }) {
     const values = [caller.credentialId, appId, VISIT_MS, VISIT_RENEWALS_MS];
-    const [isListed] = await rows<{ expiresAt: Date }>(db, RENEW_VISITOR, values);
-    return isListed ? { token, expiresAt: isListed.expiresAt.toISOString() } : null;
+    const [renewed] = await rows<{ expiresAt: Date }>(db, RENEW_VISITOR, values);
+    return renewed ? { token, expiresAt: renewed.expiresAt.toISOString() } : null;
   }
 
   return {
@@ -163,10 +167,13 @@ export function createVisitors(options: {
      * @throws FORBIDDEN for other origins, whether or not the app exists; APP_NOT_PUBLISHED, RATE_LIMIT_EXCEEDED
      */
     async create({ appId, origin, address, current }: VisitorRequest): Promise<VisitorSession> {
-      bound(address);
+      countVisit(address);
       const app = await readOrigins(appId);
       if (origin === undefined || !app?.origins.includes(origin)) {
-        throw new ActionError("FORBIDDEN", "the page's origin is not in the app's list of origins");
+        throw new ActionError(
+          "FORBIDDEN",
+          "the page's origin is not in the app's list of origins; an editor can add the origin",
+        );
       }
       if (!app.isPublished) throw new ActionError("APP_NOT_PUBLISHED");
       const renewedVisit = current?.caller.kind === "live" ? await renewVisitor(appId, current) : null;
@@ -178,9 +185,9 @@ export function createVisitors(options: {
 }
 
 /**
- * Creates the limits of visitor sessions. If an address has too many, its oldest sessions without a signed-in user are removed, so that one
- * address cannot block others.
- * @throws RATE_LIMIT_EXCEEDED if app users are signed in to all of them
+ * Creates the limits of visitor sessions. If an address has too many, its oldest sessions without a signed-in user are
+ * removed, so that one address cannot block others.
+ * @throws RATE_LIMIT_EXCEEDED if app users are signed in to all sessions of the address
  */
 export function createVisitorLimits() {
   let visitorsMade = 0;

@@ -10,7 +10,7 @@ import type { Destinations } from "./destinations.js";
 import type { Content, NewMessage, Outbox, Recipient } from "./outbox.js";
 import { eventData } from "./status-events.js";
 
-/** Response to the caller that sends a message, before the delivery. */
+/** Response to the caller that sends a message. The delivery has not started yet. */
 export interface MessageReceipt {
   id: number;
   status: "kept" | "queued";
@@ -18,7 +18,9 @@ export interface MessageReceipt {
 
 export type ValidatedMessage = Email | Sms;
 
-/** Purpose of a message: the middle part of its log event's type, such as `email.communicate` (specification, Log events). */
+/**
+ * Purpose of a message: the second part of its log event's type, as in `email.communicate` (specification, Log events).
+ */
 export type MessagePurpose = "communicate" | "dataSourceHook" | "validate" | "2fa";
 
 const recipientsOf = (message: ValidatedMessage): Recipient[] =>
@@ -34,7 +36,7 @@ function contentOf({ to: _, ...content }: ValidatedMessage): Content {
 const mayNameSubject = (purpose: MessagePurpose): boolean => purpose === "communicate" || purpose === "dataSourceHook";
 
 /** Data source entry that caused a message. */
-export interface OfEntry {
+export interface CausingEntry {
   appId: number;
   dataSourceId: number;
   dataSourceEntryId: number;
@@ -102,7 +104,7 @@ export function createAcceptance(options: {
   async function recordHooked(
     executor: Executor,
     emitter: Emitter,
-    { appId, ...entry }: OfEntry,
+    { appId, ...entry }: CausingEntry,
     kind: ValidatedMessage["kind"],
     data: Record<string, unknown>,
   ): Promise<void> {
@@ -118,7 +120,7 @@ export function createAcceptance(options: {
     async acceptHooked(
       executor: Executor,
       emitter: Emitter,
-      entry: OfEntry,
+      entry: CausingEntry,
       message: ValidatedMessage,
       status: MessageReceipt["status"],
     ): Promise<void> {
@@ -128,11 +130,11 @@ export function createAcceptance(options: {
       if (status === "queued") await outbox.announce(executor);
     },
 
-    /** Records a log event that a hook has sent nothing, with the reason. */
+    /** Stores a log event with the reason for which a hook sent no message. */
     refuseHooked: (
       executor: Executor,
       emitter: Emitter,
-      entry: OfEntry,
+      entry: CausingEntry,
       kind: ValidatedMessage["kind"],
       fault: string,
     ) => recordHooked(executor, emitter, entry, kind, eventData(null, [], fault) as Record<string, unknown>),

@@ -19,7 +19,7 @@ import { createOutbox } from "./outbox.js";
 import { createSender } from "./sender.js";
 import { createSmsDelivery } from "./sms-delivery.js";
 
-/** Ports that apps may name in destinations: those of mail servers and web servers. */
+/** Ports on which apps can contact mail servers and providers of text messages. */
 const MAIL_PORTS: readonly number[] = [25, 80, 443, 465, 587, 2525];
 
 export type Communicate = ReturnType<typeof createCommunicate>;
@@ -49,20 +49,20 @@ export function createCommunicate(options: {
   const uncheckedConnections = createCheckedConnections({ mayReach: () => true, resolve: systemLookup });
   const smtp = createSmtp();
   const { protocol, hostname } = new URL(baseUrl);
-  const reportAddress = (appId: number) =>
+  const reportUrl = (appId: number) =>
     protocol === "https:" ? `${baseUrl}/v1/apps/${appId}/communicate/events` : null;
   const deliverByKind = {
     email: createEmailDelivery({
       smtp,
       destinations,
-      connections: { checked: checkedConnections, free: uncheckedConnections },
+      connections: { checked: checkedConnections, unchecked: uncheckedConnections },
       host: hostname,
     }),
     sms: createSmsDelivery({
       connections: checkedConnections,
       destinations,
       allowHttp: allowPrivateNetwork,
-      reportsAt: reportAddress,
+      reportUrlOf: reportUrl,
     }),
   };
   const acceptance = createAcceptance({ outbox, destinations, logEvents, intake, now });
@@ -73,12 +73,15 @@ export function createCommunicate(options: {
     notice: createNotice({ outbox, destinations, now }),
     reports: createDeliveryReports({ db, destinations, logEvents }),
     sender,
-    /** Releases messages that are not being sent. Releases those of dead processes only if `mayDeclareDead`. */
+    /**
+     * Releases messages that this process has claimed but is not sending and, if `mayDeclareDead`, the messages of dead
+     * processes.
+     */
     async recover(mayDeclareDead: boolean): Promise<void> {
-      const count = await outbox.letGo(holder, sender.known(), mayDeclareDead);
+      const count = await outbox.releaseMessages(holder, sender.idsInProgress(), mayDeclareDead);
       if (count > 0) log.warn({ count }, "released messages whose sending process has stopped");
     },
-    /** Connections that refuse private networks, for other modules that send to hosts named by apps. */
+    /** Connections to public addresses only, for other modules that send requests to hosts that apps name. */
     checked: checkedConnections,
     stop: () => smtp.stop(),
   };

@@ -1,4 +1,7 @@
-/** Receives delivery reports of providers. Checks their signatures, and stores a report only if it advances a message's status. */
+/**
+ * Receives delivery reports of providers. Checks their signatures, and stores a report only if it advances a message's
+ * status.
+ */
 
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { DataSource } from "typeorm";
@@ -16,7 +19,7 @@ import type { MessageKind, MessageStatus, Recipient } from "./outbox.js";
 import { signBody } from "./sms-delivery.js";
 import { EVENT_BY_STATUS, emitterOf, eventData } from "./status-events.js";
 
-/** The request as received: the signature covers its bytes. */
+/** Request of a provider with delivery reports. `body` is the received text, because the signature covers its bytes. */
 export interface ReportRequest {
   /** Network address of the sender. */
   address: string;
@@ -43,7 +46,7 @@ const REPORTED_STATUSES = {
   rejected: "rejected",
 } as const;
 
-/** Ranks of statuses. A report is stored only if its status has a higher rank. */
+/** Ranks of message statuses. A report is stored only if its status has a higher rank than the message's. */
 const STATUS_RANKS: Partial<Record<MessageStatus, number>> = {
   sent: 0,
   unknown: 0,
@@ -81,17 +84,17 @@ function equalsSafely(a: string, b: string): boolean {
   return left.length === right.length && timingSafeEqual(left, right);
 }
 
-const signatureError = () => new ActionError("UNAUTHORIZED", "a valid signature is required");
+const signatureError = () => new ActionError("UNAUTHORIZED", "the delivery report has no valid signature");
 
 function parseReport(value: unknown, index: number): Report {
   const eventPath = `events[${index}]`;
   if (!isObject(value)) refuseField(eventPath, "an object", value);
   const { id = null, providerId = null, type, recipient = null, detail = null } = value;
   if (typeof type !== "string" || !Object.hasOwn(REPORTED_STATUSES, type)) {
-    refuseField(`${eventPath}.type`, "delivered, delayed, bounced, complaint or rejected", type);
+    refuseField(`${eventPath}.type`, "one of delivered, delayed, bounced, complaint, rejected", type);
   }
   if (id === null ? typeof providerId !== "string" : !Number.isSafeInteger(id) || (id as number) < 1) {
-    refuseField(`${eventPath}.id`, "the message's id, or providerId that of its provider", id);
+    refuseField(`${eventPath}.id`, "the ID of a message, unless providerId is set", id);
   }
   if (recipient !== null && (typeof recipient !== "string" || !isEmailAddress(recipient))) {
     refuseField(`${eventPath}.recipient`, "an e-mail address", recipient);
@@ -109,7 +112,7 @@ function parseReports(body: string): Report[] {
   }
   const list = isObject(input) ? input["events"] : input;
   if (!Array.isArray(list) || list.length > REPORTS_MAX) {
-    const message = `events must be an array of at most ${REPORTS_MAX} (got ${describeValue(list)})`;
+    const message = `events must be an array of at most ${REPORTS_MAX} events (got ${describeValue(list)})`;
     throw new ActionError("REQUEST_INVALID", message);
   }
   return list.map(parseReport);
@@ -165,7 +168,7 @@ export function createDeliveryReports(options: { db: DataSource; destinations: D
   async function maskReport(appId: number, report: Report): Promise<Report> {
     if (report.detail === null) return report;
     const detail = report.detail.slice(0, DETAIL_MAX_CHARACTERS).toWellFormed();
-    return { ...report, detail: await destinations.masked(appId, detail) };
+    return { ...report, detail: await destinations.maskSecrets(appId, detail) };
   }
 
   async function applyReport(
@@ -207,15 +210,16 @@ export function createDeliveryReports(options: { db: DataSource; destinations: D
      */
     async report(appId: number, request: ReportRequest): Promise<{ taken: number }> {
       const retryAfter = reportBucket.takeTokens(addressBlock(request.address));
-      if (retryAfter > 0) throw new ActionError("RATE_LIMIT_EXCEEDED", "too many reports", { retryAfter });
+      if (retryAfter > 0)
+        throw new ActionError("RATE_LIMIT_EXCEEDED", "too many delivery reports from this address", { retryAfter });
       const isTwilio = request.twilioSignature !== null;
       const kinds: MessageKind[] = isTwilio ? ["sms"] : await signedKinds(appId, request);
       const reports = isTwilio ? await twilioReport(appId, request) : parseReports(request.body);
       let appliedReports = 0;
       for (const report of reports) {
         const maskedReport = await maskReport(appId, report);
-        const isNews = await db.transaction((manager) => applyReport(manager, appId, kinds, maskedReport));
-        appliedReports += isNews ? 1 : 0;
+        const isNew = await db.transaction((manager) => applyReport(manager, appId, kinds, maskedReport));
+        appliedReports += isNew ? 1 : 0;
       }
       return { taken: appliedReports };
     },

@@ -1,6 +1,6 @@
 /**
- * Finds where an app's messages are sent: in its protected settings, or in the operator's configuration. Also masks the values of those
- * settings in replies of servers. Sends nothing.
+ * Finds where an app's messages are sent: in its protected settings, or in the operator's configuration. Also masks the
+ * credentials of these destinations in replies of servers. Sends nothing.
  */
 import type { Config } from "../../config.js";
 import type { SecretScans } from "../../engine/secret-scan.js";
@@ -29,8 +29,11 @@ export function operatorMail({ smtpUrl, mailFrom }: Pick<Config, "smtpUrl" | "ma
   return { server: { ...smtpServer, ...credentials }, from: mailFrom };
 }
 
-/** Mail server of an app. `ours` is true for the operator's server, which may have any address. */
-export type MailDestination = SmtpDestination & { ours: boolean };
+/**
+ * Mail server for an app's e-mails. `isOperatorServer` is true if the app has no own server. Only the operator's server
+ * may have a private address.
+ */
+export type MailDestination = SmtpDestination & { isOperatorServer: boolean };
 
 /** Fields of a destination whose values are masked in replies. */
 const SECRET_FIELDS = ["user", "password", "pass", "token", "sid", "secret"] as const;
@@ -55,12 +58,15 @@ export function createDestinations(options: { settings: Settings; scans: SecretS
   }
 
   return {
-    /** Returns the mail server of the app, or null if none is configured. @throws DestinationFault that names the field of the setting */
+    /**
+     * Returns the mail server of the app, or null if none is configured.
+     * @throws DestinationFault that names the field of the setting
+     */
     async mail(appId: number): Promise<MailDestination | null> {
       const appDestination = smtpDestination(await readSetting(appId, "__smtp"), operator.from);
-      if (appDestination) return { ...appDestination, ours: false };
+      if (appDestination) return { ...appDestination, isOperatorServer: false };
       if (operator.server === null || operator.from === null) return null;
-      return { ...smtpDestination({ ...operator.server, from: operator.from }, null)!, ours: true };
+      return { ...smtpDestination({ ...operator.server, from: operator.from }, null)!, isOperatorServer: true };
     },
 
     /** Returns the provider of the app's text messages, or null if none is configured. @throws as `mail` */
@@ -76,7 +82,7 @@ export function createDestinations(options: { settings: Settings; scans: SecretS
     },
 
     /** Returns a server's reply with the values of the destination's settings masked. */
-    async masked(appId: number, text: string): Promise<string> {
+    async maskSecrets(appId: number, text: string): Promise<string> {
       const all = await settings.backend(appId);
       const secrets = [
         ...secretsIn("__smtp", all.get("__smtp")),

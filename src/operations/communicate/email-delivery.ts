@@ -1,4 +1,6 @@
-/** One attempt to send an e-mail: composes it, passes it to the app's server and returns the outcome. Writes nothing. */
+/**
+ * One attempt to send an e-mail: composes it, passes it to the app's server and returns the outcome. Writes nothing.
+ */
 import { isIP } from "node:net";
 import MailComposer from "nodemailer/lib/mail-composer";
 import type { CheckedConnections } from "../../engine/checked-connections.js";
@@ -9,6 +11,10 @@ import type { Destinations, MailDestination } from "./destinations.js";
 import type { ClaimedMessage, Recipient } from "./outbox.js";
 import { failedOutcome, type TryOutcome } from "./try-outcome.js";
 
+/**
+ * Control of one attempt. `mayBegin` marks the message as being sent, and returns false if another process holds the
+ * message. `signal` aborts the attempt.
+ */
 export type DeliveryControl = { mayBegin: () => Promise<boolean>; signal: AbortSignal };
 
 const addressesOf = (recipients: readonly Recipient[], type: string) =>
@@ -45,7 +51,7 @@ async function composeMail(
   return composer.compile().build();
 }
 
-/** Returns the recipients with the outcome that this attempt had for each. */
+/** Returns the recipients, each with the outcome of this attempt. */
 function addDeliveryOutcome(
   recipients: readonly Recipient[],
   delivery: Delivery,
@@ -84,8 +90,11 @@ function outcomeOf(recipients: Recipient[], delivery: Delivery, detail: string):
 export function createEmailDelivery(options: {
   smtp: Smtp;
   destinations: Destinations;
-  /** Connections for hosts that an app names, which refuse private networks, and for the operator's mail server, which do not. */
-  connections: { checked: CheckedConnections; free: CheckedConnections };
+  /**
+   * `checked` connects to public addresses only, for hosts that apps name. `unchecked` is for the operator's mail
+   * server.
+   */
+  connections: { checked: CheckedConnections; unchecked: CheckedConnections };
   /** Host part of Message-IDs. */
   host: string;
 }) {
@@ -105,11 +114,11 @@ export function createEmailDelivery(options: {
       if (!(error instanceof DestinationFault)) throw error;
       return failedOutcome(message, error.message);
     }
-    if (!destination) return failedOutcome(message, "no mail server is configured any more");
+    if (!destination) return failedOutcome(message, "the app no longer has a mail server; set __smtp");
     const email = message.content as Omit<Email, "to">;
     const content = await composeMail(message, email, destination, domain);
-    const { connect } = destination.ours ? connections.free : connections.checked;
-    const owner = destination.ours ? "operator" : `app ${appId}`;
+    const { connect } = destination.isOperatorServer ? connections.unchecked : connections.checked;
+    const owner = destination.isOperatorServer ? "operator" : `app ${appId}`;
     const to = recipients.filter(({ status }) => !status).map(({ address }) => address);
     const delivery = await smtp.deliver(
       { ...destination, owner, connect },
@@ -121,7 +130,7 @@ export function createEmailDelivery(options: {
       ...("refused" in delivery ? delivery.refused.map(({ detail }) => detail) : []),
     ];
     const maskedTexts = new Map<string, string>();
-    for (const text of new Set(replyTexts)) maskedTexts.set(text, await destinations.masked(appId, text));
+    for (const text of new Set(replyTexts)) maskedTexts.set(text, await destinations.maskSecrets(appId, text));
     return outcomeOf(
       addDeliveryOutcome(recipients, delivery, maskedTexts),
       delivery,

@@ -13,7 +13,7 @@ export interface MessageSummary {
   id: number;
   kind: MessageKind;
   status: MessageStatus;
-  /** null for text messages. */
+  /** Subject of an e-mail; null for text messages. */
   subject: string | null;
   /** Recipients; a list has only the first five of each message. */
   to: (Omit<Recipient, "status" | "detail"> & { status: string | null; detail: string | null })[];
@@ -94,7 +94,7 @@ export async function listMessages(
     `SELECT count(*) AS total FROM message WHERE ${MATCHING_MESSAGES}`,
     values,
   );
-  // The size of a row in the list: a subject, five addresses and a server's reply.
+  // 4096 bytes is the assumed size of a listed message: a subject, five addresses and a server's reply.
   const messageSizes = await rows<SizedRow>(
     db,
     `SELECT id, 4096 AS bytes FROM message WHERE ${MATCHING_MESSAGES} ORDER BY id DESC LIMIT $4 OFFSET $5`,

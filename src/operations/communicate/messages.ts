@@ -1,6 +1,7 @@
 /**
- * Operations for callers that send messages. Validates each message and stores it with its log event in one transaction. If it is unknown
- * whether a message was sent, a person decides. Sends nothing itself.
+ * Operations for callers that send messages. Validates each message and stores it with its log event in one
+ * transaction. If it is unknown whether a message was sent, a person decides whether it is sent again. This file sends
+ * nothing.
  */
 
 import type { DataSource } from "typeorm";
@@ -30,7 +31,7 @@ export function createMessages(options: {
   const { db, outbox, acceptance, now } = options;
 
   /** Stores all messages of a request or none, each with its log event. */
-  async function acceptMessage(
+  async function acceptMessages(
     caller: Caller,
     appId: number,
     messages: readonly ValidatedMessage[],
@@ -45,21 +46,21 @@ export function createMessages(options: {
   return {
     /** @throws REQUEST_INVALID, SETTINGS_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED: then nothing is stored */
     async sendEmail(caller: Caller, appId: number, body: unknown, key: string | null): Promise<MessageReceipt> {
-      return (await acceptMessage(caller, appId, [parseEmail(body)], key))[0]!;
+      return (await acceptMessages(caller, appId, [parseEmail(body)], key))[0]!;
     },
 
     /** Stores one message for each item of `[{options, data}]`, or none if one is invalid. */
     async sendEmails(caller: Caller, appId: number, body: unknown, key: string | null): Promise<MessageReceipt[]> {
-      return acceptMessage(caller, appId, parseBatch(body, parseEmail), key);
+      return acceptMessages(caller, appId, parseBatch(body, parseEmail), key);
     },
 
     /** @throws as `sendEmail` */
     async sendSms(caller: Caller, appId: number, body: unknown, key: string | null): Promise<MessageReceipt> {
-      return (await acceptMessage(caller, appId, [parseSms(body)], key))[0]!;
+      return (await acceptMessages(caller, appId, [parseSms(body)], key))[0]!;
     },
 
     async sendSmsBatch(caller: Caller, appId: number, body: unknown, key: string | null): Promise<MessageReceipt[]> {
-      return acceptMessage(caller, appId, parseBatch(body, parseSms), key);
+      return acceptMessages(caller, appId, parseBatch(body, parseSms), key);
     },
 
     /** Lists the app's outbox, newest first. @throws REQUEST_INVALID, and errors of `reserve` */
@@ -87,7 +88,7 @@ export function createMessages(options: {
           const message = await findMessage(manager, appId, id);
           throw new ActionError(
             "MESSAGE_DECIDED",
-            `the message is ${message.status}: only a message with an unknown status can be decided`,
+            `the message has the status "${message.status}"; only a message with the status "unknown" can be decided`,
           );
         }
         await recordChange(manager, caller, { appId, type: "app.message.decide", data: { messageId: id, decision } });

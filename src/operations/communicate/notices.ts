@@ -1,4 +1,7 @@
-/** Sends e-mails of the service itself about an app, such as alerts. They use the app's outbox and destination, and start no action. */
+/**
+ * Sends e-mails of the service itself about an app, such as alerts. They use the app's outbox and destination, and
+ * start no action.
+ */
 import { randomUUID } from "node:crypto";
 import type { Executor } from "../../data/database.js";
 import { DestinationFault } from "../../rules/message-destination.js";
@@ -15,7 +18,10 @@ export type SendNotice = (
 export function createNotice(options: { outbox: Outbox; destinations: Destinations; now: () => number }): SendNotice {
   const { outbox, destinations, now } = options;
 
-  /** Returns `kept` if the mail setting is faulty, so that the message stays in the outbox. Studio shows the fault at the setting. */
+  /**
+   * Returns `kept` if the mail setting is faulty, so that the message stays in the outbox unsent. Studio shows the
+   * fault next to the setting.
+   */
   async function statusFor(appId: number): Promise<"kept" | "queued"> {
     try {
       return (await destinations.mail(appId)) ? "queued" : "kept";

@@ -1,12 +1,12 @@
 /**
- * The outbox: each message is a row before it is sent, and ends with one status. Each operation is one statement that checks which process
- * holds the message. A message whose sending has started is never claimed again.
+ * The outbox: each message is a row before it is sent, and ends with one status. Each operation is one statement that
+ * checks which process holds the message. A message whose sending has started is never claimed again.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import type { Email, Sms } from "../../rules/message-input.js";
 
-/** Notification channel: a message means that messages are waiting to be sent. */
+/** PostgreSQL notification channel: a notification means that e-mails or text messages are waiting to be sent. */
 export const MESSAGE_CHANNEL = "svc_message";
 
 export const MESSAGE_STATUSES = [
@@ -79,8 +79,8 @@ const INSERT_MESSAGE = `
   RETURNING id`;
 
 /**
- * Claims due messages of the apps with the fewest in progress in this process. $2 and $3 are the apps and their numbers, $4 the limit of
- * one app, $5 the total limit, $6 the time.
+ * Claims due messages, first those of the apps with the fewest messages in progress in this process. $2 are apps, $3
+ * their numbers of messages in progress, $4 the limit of one app, $5 the total limit, $6 the time.
  */
 const CLAIM_MESSAGES = `
   WITH RECURSIVE waiting (app_id) AS (
@@ -106,14 +106,18 @@ const CLAIM_MESSAGES = `
             message.created_at AS "createdAt", delayed_at IS NOT NULL AS "wasDelayed", run_id AS "runId",
             person_id AS "personId"`;
 
-/* Marks a message as being sent while the process still has its lease. After the lease, another process decides about the message. */
+/**
+ * Marks a message as being sent, if the process still has its lease. After the lease has expired, another process may
+ * release the message.
+ */
 const HAND_OVER = `
   UPDATE message SET handed_at = now()
    WHERE id = $1 AND holder = $2 AND EXISTS (SELECT FROM instance WHERE id = $2 AND lease_until >= now()) RETURNING id`;
 
 /**
- * Stores an outcome. $1 is the message, $2 the holder, $3 the status, $4 the recipients, $5 the detail, $6 the time of the next attempt, $7
- * the provider's ID. If a provider gives two messages one ID, the first keeps it.
+ * Stores an outcome. $1 is the message, $2 the holder, $3 the status, $4 the recipients, $5 the detail, $6 the time of
+ * the next attempt, $7 the provider's ID. If a provider gives two messages the same ID, only the first message stores
+ * it.
  */
 const SETTLE_MESSAGE = `
   UPDATE message SET status = $3, recipients = $4, detail = $5, due_at = $6,
@@ -125,8 +129,8 @@ const SETTLE_MESSAGE = `
    WHERE id = $1 AND holder = $2 RETURNING id`;
 
 /**
- * Releases messages of processes whose lease has expired. A message is queued again only if certainly no part of it was sent; otherwise a
- * person decides.
+ * Releases messages of processes whose lease has expired. A message is queued again only if certainly no part of it was
+ * sent; otherwise a person decides.
  */
 const RELEASE_MESSAGES = `
   UPDATE message
@@ -138,8 +142,8 @@ const RELEASE_LOST_MESSAGES = `
   ${RELEASE_MESSAGES} WHERE holder IS NOT NULL
      AND NOT EXISTS (SELECT FROM instance WHERE instance.id = message.holder AND lease_until >= now()) RETURNING id`;
 /**
- * Releases claimed messages that the process $1 does not know of, because the response to its claim was lost. $2 are the messages that it
- * knows.
+ * Releases messages that the process $1 has claimed but does not know, because the response to the claim was lost. $2
+ * are the messages that the process is sending.
  */
 const RELEASE_ORPHAN_MESSAGES = `
   ${RELEASE_MESSAGES} WHERE holder = $1 AND id <> ALL ($2::bigint[]) AND claimed_at < now() - interval '10 seconds' RETURNING id`;
@@ -157,7 +161,7 @@ export type Outbox = ReturnType<typeof createOutbox>;
 
 export function createOutbox(db: DataSource) {
   return {
-    /** Writes the message's row. @param now time from which the message is sent */
+    /** Writes the message's row. @param now time at which the message becomes due */
     async accept(executor: Executor, message: NewMessage, now: Date): Promise<number> {
       const { appId, status, content, recipients, reference, runId, personId } = message;
       const jsonTexts = [JSON.stringify(content), JSON.stringify(recipients)];
@@ -184,8 +188,10 @@ export function createOutbox(db: DataSource) {
       return rows(db, CLAIM_MESSAGES, [holder, ...sendingByApp, share, count, now]);
     },
 
-    /** Marks the message as being sent. Returns false if another process holds it; then this process must not send it. */
-    async handOver(holder: string, id: number): Promise<boolean> {
+    /**
+     * Marks the message as being sent. Returns false if another process holds it; then this process must not send it.
+     */
+    async markSending(holder: string, id: number): Promise<boolean> {
       return (await rows(db, HAND_OVER, [id, holder])).length > 0;
     },
 
@@ -199,10 +205,10 @@ export function createOutbox(db: DataSource) {
     },
 
     /**
-     * Releases messages that `holder` has claimed without receiving them. With `mayDeclareDead`, also releases those of dead processes.
-     * Returns their number.
+     * Releases messages that `holder` has claimed but does not know. With `mayDeclareDead`, also releases the messages
+     * of dead processes. Returns the number of released messages.
      */
-    async letGo(holder: string, knownIds: readonly number[], mayDeclareDead: boolean): Promise<number> {
+    async releaseMessages(holder: string, knownIds: readonly number[], mayDeclareDead: boolean): Promise<number> {
       const lostMessages = mayDeclareDead ? await rows(db, RELEASE_LOST_MESSAGES) : [];
       const orphanMessages = await rows(db, RELEASE_ORPHAN_MESSAGES, [holder, knownIds]);
       return lostMessages.length + orphanMessages.length;

@@ -1,6 +1,6 @@
 /**
- * Sends the messages of the outbox. Claims due messages while it has free slots, makes one attempt for each, and stores the outcome with
- * its log event.
+ * Sends the messages of the outbox. Claims due messages while it has free slots, makes one attempt for each, and stores
+ * the outcome with its log event.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
@@ -22,10 +22,11 @@ const LONGEST_PAUSE_MS = 3_600_000;
 const SETTLE_ATTEMPTS = 60;
 const SETTLE_AGAIN_MS = 500;
 
-type DeliverMessage = (message: ClaimedMessage, handing: DeliveryControl) => Promise<TryOutcome>;
+type DeliverMessage = (message: ClaimedMessage, control: DeliveryControl) => Promise<TryOutcome>;
 
 /**
- * Returns the pause before the next attempt. It doubles each time, up to an hour, with a random quarter, so that retries are spread out.
+ * Returns the pause before the next attempt. It doubles each time, up to an hour, with a random quarter, so that
+ * retries are spread out.
  */
 function pauseAfter(attempts: number): number {
   const longestPauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(attempts - 1, 10));
@@ -73,11 +74,11 @@ export function createSender(options: {
     }
   }
 
-  /** Makes one attempt. Every message gets an outcome: otherwise a message whose attempt failed unexpectedly would stay claimed. */
+  /** Makes one attempt. Unexpected errors become outcomes too, because the message would otherwise stay claimed. */
   async function attemptDelivery(message: ClaimedMessage): Promise<TryOutcome> {
     let hasBegun = false;
     const mayBegin = async () => {
-      hasBegun = await outbox.handOver(holder, message.id);
+      hasBegun = await outbox.markSending(holder, message.id);
       return hasBegun;
     };
     try {
@@ -85,7 +86,8 @@ export function createSender(options: {
     } catch (err) {
       log.error({ err, messageId: message.id }, "an attempt to send a message failed unexpectedly");
       const { recipients } = message;
-      if (hasBegun) return { kind: "done", status: "unknown", recipients, detail: "the try failed within the service" };
+      if (hasBegun)
+        return { kind: "done", status: "unknown", recipients, detail: "the attempt failed inside the service" };
       return { kind: "later", recipients, detail: "the message could not be prepared" };
     }
   }
@@ -96,7 +98,7 @@ export function createSender(options: {
   }
 
   function startSending(message: ClaimedMessage): void {
-    // No outcome is written. When the lease expires, the message is released according to its stored state.
+    // If no outcome is stored, the message is released when the lease of this process expires.
     const logUnsettled = (err: unknown) =>
       log.warn({ err, messageId: message.id }, "the outcome of a message could not be stored");
     deliveries.trackDelivery(message, sendMessage(message).catch(logUnsettled));
@@ -104,10 +106,12 @@ export function createSender(options: {
 
   return {
     /** IDs of the messages that this process is sending. */
-    known: deliveries.ids,
+    idsInProgress: deliveries.ids,
     whenFree: deliveries.whenFree,
 
-    /** Claims due messages while slots are free. Returns the Unix time in milliseconds of the next due message, or null. */
+    /**
+     * Claims due messages while slots are free. Returns the Unix time in milliseconds of the next due message, or null.
+     */
     async sendDue(): Promise<number | null> {
       for (let freeSlots = deliveries.free(); freeSlots > 0; freeSlots = deliveries.free()) {
         const appShare = Math.max(1, Math.floor(freeSlots * APP_SHARE));

@@ -68,15 +68,18 @@ function providerIdOf({ body }: WebAnswer, field: PreparedSms["idField"]): strin
 export function createSmsDelivery(options: {
   connections: CheckedConnections;
   destinations: Destinations;
-  /** True if plain http is allowed. */
+  /** True if providers may have http URLs (ALLOW_PRIVATE_NETWORK). */
   allowHttp: boolean;
   /** URL for a provider's delivery reports; null if the service has no public address. */
-  reportsAt: (appId: number) => string | null;
+  reportUrlOf: (appId: number) => string | null;
 }) {
-  const { connections, destinations, allowHttp, reportsAt } = options;
+  const { connections, destinations, allowHttp, reportUrlOf } = options;
 
   async function detailOf(appId: number, text: string): Promise<string> {
-    return destinations.masked(appId, text.replace(/\s+/g, " ").trim().slice(0, DETAIL_MAX_CHARACTERS).toWellFormed());
+    return destinations.maskSecrets(
+      appId,
+      text.replace(/\s+/g, " ").trim().slice(0, DETAIL_MAX_CHARACTERS).toWellFormed(),
+    );
   }
 
   async function outcomeOf(
@@ -110,16 +113,19 @@ export function createSmsDelivery(options: {
       return failedOutcome(message, error.message);
     }
     const { provider } = content as Omit<Sms, "to">;
-    if (!destination) return failedOutcome(message, "no provider of text messages is configured any more");
+    if (!destination) return failedOutcome(message, "the app no longer has a provider of text messages; set __sms");
     if (provider !== null && provider !== destination.provider)
-      return failedOutcome(message, `the app has no ${provider}`);
+      return failedOutcome(
+        message,
+        `the message requires the provider ${provider}, but the setting __sms has ${destination.provider}`,
+      );
     const to = recipients[0]!.address;
     const { url, headers, body, idField } =
       destination.provider === "twilio"
-        ? twilioRequest(message, to, destination, reportsAt(appId))
+        ? twilioRequest(message, to, destination, reportUrlOf(appId))
         : webhookRequest(message, to, destination);
     if (url.protocol !== "https:" && !allowHttp)
-      return failedOutcome(message, "the setting __sms.url must be an https address");
+      return failedOutcome(message, "the setting __sms.url must be an https URL");
     if (!(await mayBegin())) return { kind: "fenced" };
     try {
       return await outcomeOf(

@@ -1,4 +1,6 @@
-/** Emits log events about the delivery of e-mails (specification, Events), in the transaction that stores the status. */
+/**
+ * Emits log events about the delivery of e-mails (specification, Events), in the transaction that stores the status.
+ */
 import type { Executor } from "../../data/database.js";
 import type { Emitter, LogEvents } from "../records/log-events.js";
 import type { ClaimedMessage, DeliveryOutcome, MessageStatus, Recipient } from "./outbox.js";
@@ -6,8 +8,8 @@ import type { ClaimedMessage, DeliveryOutcome, MessageStatus, Recipient } from "
 const NAMED_RECIPIENTS = 10;
 
 /**
- * Returns the emitter of a status event. The event has the same cause as the message, so that the limit on chains of runs also counts runs
- * that messages start.
+ * Returns the emitter of a status event. The event has the same cause as the message, so that the limit on chains of
+ * runs also counts runs that messages start.
  */
 export const emitterOf = ({ runId, personId }: Pick<ClaimedMessage, "runId" | "personId">): Emitter => ({
   kind: "api",
@@ -30,7 +32,9 @@ export function eventData(messageId: number | null, recipients: readonly Recipie
   return { messageId, to, recipients: recipients.length, detail };
 }
 
-/** Emits the event of an attempt if it is the first temporary refusal, or if recipients were refused permanently. */
+/**
+ * Emits `email.delayed` after the first temporary refusal, and `email.rejected` if recipients were refused permanently.
+ */
 export async function emitStatus(
   logEvents: LogEvents,
   executor: Executor,

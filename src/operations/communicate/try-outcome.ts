@@ -1,7 +1,8 @@
-/** Types of the outcome of one attempt to send a message, the same for e-mail and text messages. */
+/** Type of the outcome of one attempt to send an e-mail or a text message. */
 import type { ClaimedMessage, MessageStatus, Recipient } from "./outbox.js";
 
 export type TryOutcome =
+  /** Final status: the message is not sent again. */
   | {
       kind: "done";
       status: Extract<MessageStatus, "sent" | "rejected" | "failed" | "unknown">;

@@ -1,4 +1,4 @@
-/** URLs of HTTP triggers as editors see them, and the secrets in them. */
+/** Returns the URLs of HTTP triggers to editors, and stores the secrets that some of these URLs contain. */
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { DataSource, EntityManager } from "typeorm";
@@ -53,16 +53,16 @@ export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; b
     return secret;
   }
 
-  /** Writes a new secret for a draft. If `replaces` is false, it keeps a secret that the draft already has. */
+  /** Writes a new secret for a draft. Keeps an existing secret unless `shouldReplace` is true. */
   async function writeSecret(
     manager: EntityManager,
     appId: number,
     masterId: number,
-    replaces: boolean,
+    shouldReplace: boolean,
   ): Promise<void> {
     const dataKey = await dataKeys.findOrMake(appId, manager);
     const sealedSecret = sealText(dataKey, randomBytes(SECRET_BYTES).toString("base64url"), secretLabel(masterId));
-    await rows(manager, INSERT_SECRET, [masterId, sealedSecret, replaces]);
+    await rows(manager, INSERT_SECRET, [masterId, sealedSecret, shouldReplace]);
   }
 
   /** Adds the URLs to each action with HTTP triggers. */
@@ -90,14 +90,16 @@ export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; b
     );
   }
 
-  /** Adds trigger URLs for callers who can edit the actions. Other callers get no URLs, because these contain secrets. */
-  const shownTo = async <A extends ShownAction>(caller: Caller, actions: readonly A[]): Promise<A[]> =>
+  /**
+   * Adds trigger URLs for callers who can edit the actions. Other callers get no URLs, because these contain secrets.
+   */
+  const addUrls = async <A extends ShownAction>(caller: Caller, actions: readonly A[]): Promise<A[]> =>
     actions.every(({ appId }) => mayEnter(caller, "updateAction", appId)) ? withEndpoints(actions) : [...actions];
 
   return {
-    shownTo,
-    addedTo: async <A extends ShownAction>(caller: Caller, action: A): Promise<A> =>
-      (await shownTo(caller, [action]))[0]!,
+    addUrls: addUrls,
+    addUrlsToOne: async <A extends ShownAction>(caller: Caller, action: A): Promise<A> =>
+      (await addUrls(caller, [action]))[0]!,
 
     /** Creates a draft's secret if one of its triggers needs one. Call it in the transaction that writes the draft. */
     async ensureSecret(manager: EntityManager, appId: number, masterId: number, triggers: readonly Trigger[]) {
@@ -106,7 +108,7 @@ export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; b
       if (secretRows.length === 0) await writeSecret(manager, appId, masterId, false);
     },
 
-    /** Compares a segment with the secret in constant time. */
+    /** Returns true if the URL segment is the trigger's secret. Compares in constant time. */
     async mayOpen({ masterId, sealed: sealedSecret }: Route, appId: number, segment: string): Promise<boolean> {
       const secret = sealedSecret && (await openSecret(appId, masterId, sealedSecret));
       if (!secret) return false;
@@ -114,7 +116,10 @@ export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; b
       return expected.length === input.length && timingSafeEqual(expected, input);
     },
 
-    /** Replaces the secret of a draft and its live version. The old secret stops working. Resolves to false if there is none. */
+    /**
+     * Replaces the secret of a draft and its live version. The old secret stops working. Returns false if no trigger
+     * has a secret.
+     */
     async replaceSecret(manager: EntityManager, appId: number, masterId: number, triggers: readonly Trigger[]) {
       const secretRows = await rows(manager, "SELECT FROM http_secret WHERE action_id = $1", [masterId]);
       if (secretRows.length === 0 && !hasSecret(triggers)) return false;

@@ -1,4 +1,6 @@
-/** Handles requests to HTTP triggers: finds the trigger, verifies the sender, runs the action, and builds the response. */
+/**
+ * Handles requests to HTTP triggers: finds the trigger, verifies the sender, runs the action, and builds the response.
+ */
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
@@ -20,7 +22,7 @@ import { deleteEventKey, type NamedRun } from "../runs/run-inserts.js";
 import { outcomeIn } from "../runs/run-texts.js";
 import type { OnDemandRun, Runs } from "../runs/runs.js";
 import type { Endpoints } from "./endpoints.js";
-import { ProofRefusal, type ProvenRequest, type TriggerProofs } from "./proofs.js";
+import { ProofRefusal, type TriggerProofs, type VerifiableRequest } from "./proofs.js";
 import type { RefusalCounter } from "./refusals.js";
 import { type FoundRoutes, findRoutes, type Route, routeFor } from "./routes.js";
 
@@ -28,12 +30,12 @@ import { type FoundRoutes, findRoutes, type Route, routeFor } from "./routes.js"
 export interface Address {
   appId: number;
   isDraft: boolean;
-  /** Segments of the path, as sent and decoded. */
+  /** Segments of the path: `raw` as sent, `decoded` without percent-encoding. */
   raw: readonly string[];
   decoded: readonly string[];
 }
 
-export interface TriggerRequest extends ProvenRequest {
+export interface TriggerRequest extends VerifiableRequest {
   method: string;
   body: Buffer<ArrayBuffer>;
   headers: NodeJS.Dict<string | string[]>;
@@ -41,18 +43,18 @@ export interface TriggerRequest extends ProvenRequest {
   query: string;
   requestId: string;
   gone: () => AbortSignal;
-  /** Limits that already include this request, which runs again if its routes have changed. */
+  /** Limits that already count this request. A request whose routes have changed is handled twice, but counts once. */
   counted: Set<"quota" | "payload">;
 }
 
 /** Triggers of one address. */
 export interface MatchedTriggers extends FoundRoutes {
   address: Address;
-  /** True if an earlier request has found them. They may have changed since then. */
+  /** True if an earlier request has found these triggers. The triggers may have changed since then. */
   isCached: boolean;
 }
 
-/** Maximum number of addresses whose triggers are cached, their maximum size in total, and of one address. */
+/** Limits of the cache of triggers: number of addresses, bytes in total, and bytes of one address. */
 const CACHED_ADDRESSES_MAX = 2_000;
 const CACHED_BYTES_MAX = 8 * 1024 * 1024;
 const CACHED_ENTRY_MAX_BYTES = CACHED_BYTES_MAX / 128;
@@ -112,7 +114,7 @@ const CLOSED_STATUSES = [
 
 const isClosed = (error: unknown): boolean => error instanceof ActionError && CLOSED_STATUSES.includes(error.status);
 
-/** True if the trigger's own proof uses the Authorization header; the action then does not receive it. */
+/** True if the sender's proof is in the Authorization header. The action then does not receive this header. */
 const usesAuthorization = ({ where: { auth } }: Route, isDraft: boolean): boolean =>
   isDraft || auth.type === "basic" || auth.type === "bearer";
 
@@ -171,7 +173,10 @@ export function createHttpTriggers(options: {
   });
   const addresses = createTokenBucket({ limit: Math.max(1, limit) * HTTP_ADDRESS_FACTOR, windowMs: RATE_WINDOW_MS });
 
-  /** Returns the outcome of the first run of an event, null if its log entry is gone, or undefined while the run is in progress. */
+  /**
+   * Returns the response of an event's first run; null if the run's log entry was deleted, undefined while the run is
+   * in progress.
+   */
   async function earlierAnswer(runId: number): Promise<HttpAnswer | null | undefined> {
     const [run] = (await db.query("SELECT finished_at IS NOT NULL AS ended FROM run WHERE id = $1", [runId])) as {
       ended: boolean;
@@ -181,7 +186,10 @@ export function createHttpTriggers(options: {
     return entry ? answerOf(outcomeIn(entry)) : null;
   }
 
-  /** Returns the response for an event that already has a run. Null means that this run failed, so that the event must run again. */
+  /**
+   * Returns the response for an event that already has a run. Null means that this run failed, so that the event must
+   * start another run.
+   */
   async function repeatAnswer(run: OnDemandRun, eventKey: Buffer, isAwaited: boolean): Promise<TriggerAnswer | null> {
     const storedAnswer = await earlierAnswer(run.id);
     if (storedAnswer === null || (storedAnswer && !isSuccess(storedAnswer))) {
@@ -217,7 +225,7 @@ export function createHttpTriggers(options: {
     async find(address: Address): Promise<MatchedTriggers> {
       const found = await findRoutes(db, address, (route, segment) => endpoints.mayOpen(route, address.appId, segment));
       const { routes, match } = found;
-      // The headers that CORS adds to every response must be current.
+      // Triggers with CORS are not cached, because every response must have their current CORS headers.
       const isCacheable = match !== null && routes.length > 0 && routes.every(({ where }) => !where.cors);
       const key = keyOf(address);
       if (isCacheable) cached.set(key, found);
@@ -226,8 +234,8 @@ export function createHttpTriggers(options: {
     },
 
     /**
-     * Returns the triggers that an earlier request to the URL has found, if one of them answers the method. Only `run` checks whether they
-     * have changed, so a response without a run must not use them.
+     * Returns the triggers that an earlier request to the URL has found, if one of them answers the method. Only `run`
+     * checks whether they have changed, so a response without a run must not use them.
      */
     findCached(address: Address, method: string): MatchedTriggers | null {
       const found = address.isDraft ? undefined : cached.get(keyOf(address));
@@ -243,8 +251,8 @@ export function createHttpTriggers(options: {
 
     /**
      * @param author the editor whose credential replaces the proof, for drafts
-     * @throws RoutesChangedError if the caller must find the triggers again, Refusal, RATE_LIMIT_EXCEEDED, OVERLOADED, RUN_SKIPPED, NOT_FOUND
-     * if the action was deactivated meanwhile
+     * @throws RoutesChangedError if the caller must find the triggers again, ProofRefusal, RATE_LIMIT_EXCEEDED,
+     *   OVERLOADED, RUN_SKIPPED, NOT_FOUND if the action was deactivated meanwhile
      */
     async run(
       { address, routes, match, isCached }: MatchedTriggers,
@@ -279,7 +287,7 @@ export function createHttpTriggers(options: {
         appId,
         ref: { id: actionId },
         trigger: "http",
-        needsApp: !isDraft,
+        needsPublishedApp: !isDraft,
         // The access rules of actions concern runtime tokens, which this request does not have.
         access: { granted: null, user: null, isGranted: async () => true },
         copy: isDraft ? "master" : "production",
@@ -287,7 +295,7 @@ export function createHttpTriggers(options: {
         personId: caller?.personId ?? null,
         credentialId: caller?.credentialId ?? null,
         idempotencyKey: null,
-        // A draft can be tried repeatedly with the same request.
+        // In a draft, each repetition of an event starts a run, so that editors can test with the same request.
         eventKey: isDraft ? null : eventKeyOf(route, request, body),
         routeMatch: match,
       };

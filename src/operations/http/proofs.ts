@@ -12,8 +12,8 @@ import type { Credentials } from "../access/credentials.js";
 import type { Settings } from "../settings/settings.js";
 import type { Route } from "./routes.js";
 
-/** A request whose body is read. */
-export interface ProvenRequest extends SignedRequest {
+/** A request with its body, as the verification of the sender needs it. */
+export interface VerifiableRequest extends SignedRequest {
   appId: number;
   address: string | undefined;
   /** The token in `Auth-token` or `Authorization`. */
@@ -44,35 +44,38 @@ export class ProofRefusal extends ActionError {
 export type TriggerProofs = ReturnType<typeof createProofs>;
 
 export function createProofs({ settings, credentials }: { settings: Settings; credentials: Credentials }) {
-  /** Secrets of triggers, cached by action. An entry is valid while the version number of the app's secrets stays the same. */
-  const keysByAction = new LRUCache<string, { version: number; keys: string[] }>({ max: KEYS_MAX });
+  /**
+   * Secrets of triggers, cached by app and setting. An entry is valid while the version number of the app's secrets
+   * stays the same.
+   */
+  const keysBySetting = new LRUCache<string, { version: number; keys: string[] }>({ max: KEYS_MAX });
 
   async function keysFor(appId: number, setting: string, version: number): Promise<string[]> {
     const name = `${appId} ${setting}`;
-    const stored = keysByAction.get(name);
+    const stored = keysBySetting.get(name);
     if (stored?.version === version) return stored.keys;
     const secretKeys = await settings.secretValues.read(appId);
     const keys = keysOf(secretKeys.underscore.find(([key]) => key === setting)?.[1]);
-    keysByAction.set(name, { version: secretKeys.version, keys });
+    keysBySetting.set(name, { version: secretKeys.version, keys });
     return keys;
   }
 
-  async function checkBasic(request: ProvenRequest, keys: readonly string[]): Promise<null> {
+  async function checkBasic(request: VerifiableRequest, keys: readonly string[]): Promise<null> {
     const input = basicIn(request.header("authorization"));
     // Every key is compared, so that the time does not depend on which one matches.
     const matchingKeys = keys.filter((key) => input !== null && key.includes(":") && equalTexts(input, key)).length > 0;
-    if (!matchingKeys) throw new ProofRefusal("UNAUTHORIZED", "the user name or the password is not right");
+    if (!matchingKeys) throw new ProofRefusal("UNAUTHORIZED", "the user name or password is wrong");
     return null;
   }
 
-  async function checkBearer({ appId, token, address }: ProvenRequest): Promise<Caller> {
+  async function checkBearer({ appId, token, address }: VerifiableRequest): Promise<Caller> {
     const caller = token === null ? null : await credentials.resolve(token, address);
     if (caller?.kind === "api" && mayEnter(caller, "runAction", appId)) return caller;
     throw new ProofRefusal("UNAUTHORIZED", "the token is not an API token of this app that may run actions");
   }
 
   function checkSignature(
-    request: ProvenRequest,
+    request: VerifiableRequest,
     auth: HttpAuth & { type: "signature" },
     keys: readonly string[],
   ): null {
@@ -83,9 +86,9 @@ export function createProofs({ settings, credentials }: { settings: Settings; cr
   return {
     /**
      * Verifies the sender. Resolves to the caller if the proof is a token, otherwise to null.
-     * @throws Refusal, and RATE_LIMIT_EXCEEDED for too many unknown tokens
+     * @throws ProofRefusal, and RATE_LIMIT_EXCEEDED for too many unknown tokens
      */
-    async check({ where: { auth }, secretsVersion }: Route, request: ProvenRequest): Promise<Caller | null> {
+    async check({ where: { auth }, secretsVersion }: Route, request: VerifiableRequest): Promise<Caller | null> {
       if (auth.type === "none" || auth.type === "secret") return null;
       if (auth.type === "bearer") return checkBearer(request);
       const keys = await keysFor(request.appId, auth.setting, secretsVersion);

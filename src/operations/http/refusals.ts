@@ -1,4 +1,7 @@
-/** Counts requests to HTTP triggers without a valid proof, by action and reason. Stores no bodies, and no row per request. */
+/**
+ * Counts requests to HTTP triggers without a valid proof, by action and reason. Stores no bodies, and no row per
+ * request.
+ */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { runInBackground } from "../../background.js";
@@ -6,7 +9,7 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { ProofRefusal } from "./proofs.js";
 
-/** Refused requests of one action for one reason. */
+/** Rejected requests to the HTTP triggers of one action, for one reason. */
 export interface RefusedRequests {
   status: string;
   reason: string;
@@ -82,7 +85,7 @@ export function createRefusals({ db, log }: { db: DataSource; log: Logger }) {
       pending.set(key, { actionId, status, reason, count, at: new Date(), address: address ?? null });
       timer ??= setTimeout(() => {
         const flushed = storePending().catch((error: unknown) =>
-          log.warn({ err: error }, "refused requests could not be counted"),
+          log.warn({ err: error }, "rejected requests to HTTP triggers could not be counted"),
         );
         runInBackground(flushed);
       }, FLUSH_MS).unref();

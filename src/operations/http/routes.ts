@@ -1,6 +1,6 @@
 /**
- * Stores the URL path of each HTTP trigger, for drafts and live versions. The primary key gives a path of an app to one
- * trigger only, even if two actions are saved at the same time.
+ * Stores the URL path of each HTTP trigger, for drafts and live versions. The primary key allows one trigger per path
+ * and method of an app, even if two actions are saved at the same time.
  */
 import type { EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
@@ -20,7 +20,10 @@ export interface Route {
   /** ID of the draft to which the trigger belongs. */
   masterId: number;
   where: HttpWhere;
-  /** For a live version, true if the action is active and its app is published. For a draft, true if the action is active. */
+  /**
+   * For a live version, true if the action is active and its app is published. For a draft, true if the action is
+   * active.
+   */
   isOpen: boolean;
   /** Version number of the app's secrets if the proof needs a setting, otherwise 0. */
   secretsVersion: number;
@@ -39,7 +42,10 @@ const SELECT_TAKEN_ADDRESS = `
     JOIN action ON action.id = route.action_id
    WHERE route.action_id <> ALL ($5::bigint[]) ORDER BY wanted.at LIMIT 1`;
 
-/** Returns TRIGGERS_INVALID if a trigger of another action has one of the addresses, otherwise null. Actions in `except` may have them. */
+/**
+ * Returns TRIGGERS_INVALID if a trigger of another action has one of the addresses, otherwise null. Ignores the actions
+ * in `except`.
+ */
 export async function addressTakenFault(
   executor: Executor,
   where: { appId: number; isDraft: boolean; except: readonly number[] },
@@ -58,7 +64,7 @@ export async function addressTakenFault(
   return new ActionError("TRIGGERS_INVALID", message);
 }
 
-/* Removes the other rows. Rows that stay the same are not written. */
+/* Deletes the routes of the action $1 that its triggers no longer contain. */
 const REMOVE_OTHERS = `
   DELETE FROM http_route WHERE action_id = $1
      AND NOT EXISTS (SELECT FROM unnest($2::text[], $3::text[]) AS wanted (shape, method)
@@ -76,7 +82,7 @@ const REPLACE_ROUTES = `
      AND route.settings::text <> wanted.settings::text`;
 
 /**
- * Updates the table to the triggers of a version, in the transaction that writes it.
+ * Updates the routes of a draft or live version, in the transaction that writes its triggers.
  * @throws TRIGGERS_INVALID if a trigger of another action has one of the addresses
  */
 export async function writeRoutes(manager: EntityManager, { id, appId, masterId, triggers }: ActionRow): Promise<void> {
@@ -125,7 +131,10 @@ export function createAddressClaims(): (triggers: readonly Trigger[]) => void {
   };
 }
 
-/** Returns the routes with the most specific shape: from left to right, a literal segment wins over a parameter. */
+/**
+ * Returns the routes with the most specific shape: from left to right, a literal segment has precedence over a
+ * parameter.
+ */
 function bestOf(routes: readonly Route[], pathShapes: readonly string[]): Route[] {
   const shapeRank = ({ where }: Route) => pathShapes.indexOf(shapeOf(where.path));
   const bestRank = Math.min(...routes.map(shapeRank));
@@ -167,14 +176,16 @@ export async function findRoutes(
   return { routes, match };
 }
 
-/** Returns the trigger that answers the method: first one for this method, then GET for HEAD, then one for all methods. */
+/**
+ * Returns the trigger that answers the method: first one for this method, then GET for HEAD, then one for all methods.
+ */
 export function routeFor<R extends Pick<Route, "where">>(routes: readonly R[], method: string): R | undefined {
-  const of = (takenCondition: string) => routes.find(({ where }) => (where.method ?? ANY) === takenCondition);
-  return of(method) ?? (method === "HEAD" ? of("GET") : undefined) ?? of(ANY);
+  const withMethod = (wanted: string) => routes.find(({ where }) => (where.method ?? ANY) === wanted);
+  return withMethod(method) ?? (method === "HEAD" ? withMethod("GET") : undefined) ?? withMethod(ANY);
 }
 
-/** Returns the methods for the header `Allow`. */
-export function allowedMethods(routes: readonly Pick<Route, "where">[]): string {
+/** Returns the value of the header `Allow`. */
+export function allowHeaderOf(routes: readonly Pick<Route, "where">[]): string {
   const methods = new Set<HttpMethod | "OPTIONS">(routes.flatMap(({ where }) => where.method ?? []));
   if (methods.has("GET")) methods.add("HEAD");
   return [...methods.add("OPTIONS")].join(", ");

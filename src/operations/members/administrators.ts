@@ -1,4 +1,4 @@
-/** Lists, adds and removes administrators of the service. One who can sign in must always remain. */
+/** Lists, adds and removes administrators of the service. At least one administrator who can sign in must remain. */
 import type { DataSource, EntityManager } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -18,7 +18,7 @@ const LIST = `
   SELECT id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email,
          administrator_since AS "updatedAt"
     FROM person WHERE is_administrator ORDER BY id LIMIT ${ADMINISTRATORS_MAX}`;
-/** Takes a lock, so that changes of administrators run one after the other. */
+/** Locks the administrators, so that changes of them run one after the other. */
 const LOCK_ADMINISTRATORS = "SELECT pg_advisory_xact_lock(hashtext('administrators'))";
 const COUNT_OTHER_ADMINISTRATORS = `SELECT count(*)::int AS count FROM person WHERE is_administrator AND id <> $1 AND ${CAN_SIGN_IN}`;
 /**
@@ -49,14 +49,14 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
     return administratorRows.map(({ updatedAt, ...user }) => ({ ...user, updatedAt: updatedAt.toISOString() }));
   }
 
-  /** Checks in the database that the caller is an administrator, because the caller of the request was read some seconds ago. */
+  /** Checks in the database that the caller is an administrator, because the request's caller may come from a cache. */
   async function mustAdministrate(manager: EntityManager, { personId, session }: Caller): Promise<void> {
     if (session === undefined) return;
     const [administrator] = await rows<FoundAdministrator>(manager, SELECT_ADMINISTRATOR, [personId]);
     if (!administrator?.isAdministrator) throw new ActionError("FORBIDDEN");
   }
 
-  /** @throws RESOURCE_CHANGED if the person's right or the list has changed since */
+  /** @throws RESOURCE_CHANGED if neither the person's right nor the list has an expected ETag */
   async function requireUnchangedAdministrator(
     manager: EntityManager,
     personId: number,
@@ -78,7 +78,7 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
       await manager.query(LOCK_ADMINISTRATORS);
       await mustAdministrate(manager, caller);
       const [person] = await rows<FoundAdministrator>(manager, SELECT_ADMINISTRATOR, [personId]);
-      if (!person) throw new ActionError("NOT_FOUND", "there is no such person");
+      if (!person) throw new ActionError("NOT_FOUND", "there is no person with this ID");
       await requireUnchangedAdministrator(manager, personId, precondition);
       if (person.isAdministrator === isAdministrator) return;
       if (isAdministrator) await requireAllowedSignIn(manager, person);
@@ -100,10 +100,7 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
 
   async function requireAllowedSignIn(manager: EntityManager, { canSignIn }: FoundAdministrator): Promise<void> {
     if (!canSignIn) {
-      throw new ActionError(
-        "REQUEST_INVALID",
-        "userId must name a person with an account (got one who cannot sign in)",
-      );
+      throw new ActionError("REQUEST_INVALID", "userId must be the ID of a person who can sign in");
     }
     const all = await rows(manager, LIST);
     if (all.length < ADMINISTRATORS_MAX) return;
@@ -118,7 +115,8 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
      */
     add: (caller: Caller, personId: number): Promise<Administrator[]> => changeAdministrator(caller, personId, true),
     /**
-     * Removes the right from a person, and ends the sessions of a person without another role. Returns the remaining administrators.
+     * Removes the right from a person, and ends the sessions of a person without another role. Returns the remaining
+     * administrators.
      * @throws ActionError NOT_FOUND, LAST_ADMINISTRATOR, RESOURCE_CHANGED
      */
     remove: (caller: Caller, personId: number, precondition?: ExpectedTags): Promise<Administrator[]> =>

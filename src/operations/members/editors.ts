@@ -1,4 +1,7 @@
-/** Adds and removes editors of an app, and creates accounts for administrators. Writes audit entries. members.ts has the other roles. */
+/**
+ * Adds and removes editors of an app, and creates accounts for administrators. Writes audit entries. members.ts has the
+ * other roles.
+ */
 import type { DataSource, EntityManager } from "typeorm";
 import { type Executor, isDuplicate, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -31,7 +34,7 @@ const SELECT_ORGANIZATION_OF_APP = `SELECT organization_id AS "organizationId" F
 
 const NEW_USER = flatShape(["firstName", "lastName", "email", "organizationId"], ["id"]);
 
-/** @throws REQUEST_INVALID unless it is a positive integer */
+/** @throws REQUEST_INVALID unless `value` is a positive integer */
 function requiredId(value: unknown, field: string): number {
   const id = optionalId(value, field);
   if (id === null) throw new ActionError("REQUEST_INVALID", `${field} must be a positive whole number (got nothing)`);
@@ -59,8 +62,10 @@ export function createEditors({
     return editorRows.map(({ updatedAt, ...user }) => ({ ...user, updatedAt: updatedAt.toISOString() }));
   }
 
-  /** Records a change of editors in the audit logs of the app and the organization, and ends links that became invalid. */
-  async function editorChanged(
+  /**
+   * Records a change of editors in the audit logs of the app and the organization, and ends links that became invalid.
+   */
+  async function recordEditorChange(
     manager: EntityManager,
     caller: Caller,
     type: "editor.create" | "editor.delete",
@@ -96,20 +101,27 @@ export function createEditors({
       });
     },
 
-    /** Gives a person of the app's organization editor rights. Returns the app's editors. @throws ActionError REQUEST_INVALID */
+    /**
+     * Gives a person of the app's organization editor rights. Returns the app's editors.
+     * @throws ActionError REQUEST_INVALID
+     */
     async add(caller: Caller, appId: number, userId: unknown): Promise<Editor[]> {
       const id = requiredId(userId, "userId");
       await db.transaction(async (manager) => {
         const [added] = await rows<{ isNew: boolean }>(manager, ADD_EDITOR, [appId, id]);
-        if (!added) throw new ActionError("REQUEST_INVALID", "userId is not a member of this app's organization");
+        if (!added)
+          throw new ActionError("REQUEST_INVALID", "userId must be the ID of a member of this app's organization");
         reportUnknownField(caller);
-        if (added.isNew) await editorChanged(manager, caller, "editor.create", { appId, id });
+        if (added.isNew) await recordEditorChange(manager, caller, "editor.create", { appId, id });
       });
       await credentials.announce();
       return listEditors(appId);
     },
 
-    /** Removes editor rights at once. Returns the remaining editors. @throws ActionError REQUEST_INVALID, RESOURCE_CHANGED */
+    /**
+     * Removes editor rights at once. Returns the remaining editors.
+     * @throws ActionError REQUEST_INVALID, RESOURCE_CHANGED
+     */
     async remove(
       caller: Caller,
       { appId, precondition }: { appId: number; precondition?: ExpectedTags },
@@ -128,7 +140,7 @@ export function createEditors({
         }
         reportUnknownField(caller);
         const removed = await rows(manager, REMOVE_EDITOR, [appId, id]);
-        if (removed.length > 0) await editorChanged(manager, caller, "editor.delete", { appId, id });
+        if (removed.length > 0) await recordEditorChange(manager, caller, "editor.delete", { appId, id });
       });
       await credentials.announce();
       return listEditors(appId);

@@ -41,7 +41,10 @@ async function findWhere(executor: Executor, condition: string, values: unknown[
   return (await rows<Row>(executor, sql, values)).map(toInvitation);
 }
 
-/** Selects pending invitations of the organization, the newest first. With an app, selects only those to that app. */
+/**
+ * Selects pending invitations of the organization, the newest first. If `appId` is set, selects only invitations to
+ * that app.
+ */
 export const pendingInvitations = (executor: Executor, { organizationId, appId }: RoleScope): Promise<Invitation[]> =>
   findWhere(executor, `${IS_PENDING} AND invitation.organization_id = $1 AND ($2::bigint IS NULL OR app_id = $2)`, [
     organizationId,

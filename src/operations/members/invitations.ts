@@ -17,7 +17,7 @@ import { flatShape, refuseUnknownFields, reportUnknownField } from "../../rules/
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccess } from "../accounts/access-events.js";
-import type { Accounts, SignedIn, SignInRequest } from "../accounts/accounts.js";
+import type { Accounts, SignInRequest, SignInResult } from "../accounts/accounts.js";
 import type { Links } from "../accounts/links.js";
 import {
   type Invitation,
@@ -37,12 +37,12 @@ const ACCEPT_FIELDS = flatShape(["token", "firstName", "lastName", "passphrase"]
 /** Sends the link to the invited person; null if the service has no mail server. */
 export type SendInvitation = ((invitation: Invitation, link: string) => Promise<void>) | null;
 
-/** `session` is null if the account was already signed in. */
+/** Result of an accepted invitation. `session` is null if the account was already signed in. */
 export interface AcceptedInvitation {
   user: User;
   /** ISO 8601; null for a credential that does not expire. */
   expiresAt: string | null;
-  session: SignedIn["session"] | null;
+  session: SignInResult["session"] | null;
 }
 
 /** @throws REQUEST_INVALID */
@@ -101,7 +101,7 @@ export function createInvitations(options: {
     find: (organizationId: number, id: number) => pendingInvitation(db, organizationId, id),
 
     /**
-     * Creates an invitation. Only this response contains its link, and the mail if the service can send one.
+     * Creates an invitation. Only this response and the invitation's e-mail contain the link.
      * @throws ActionError REQUEST_INVALID; FORBIDDEN for a role above the caller's; RATE_LIMIT_EXCEEDED
      */
     async create(
@@ -126,7 +126,7 @@ export function createInvitations(options: {
         if (pending.length >= INVITATIONS_MAX) {
           throw new ActionError(
             "REQUEST_INVALID",
-            `an organization has at most ${INVITATIONS_MAX} pending invitations`,
+            `an organization can have at most ${INVITATIONS_MAX} pending invitations; revoke one first`,
           );
         }
         const link = await links.issue({ kind: "invitation", createdBy: personId, lifetimeMs }, manager);
@@ -175,7 +175,10 @@ export function createInvitations(options: {
       if (owner) {
         const { caller } = request;
         if (!caller || !isPersonCaller(caller) || caller.personId !== owner.id) {
-          throw new ActionError("UNAUTHORIZED", "this e-mail address has an account; sign in to it to accept");
+          throw new ActionError(
+            "UNAUTHORIZED",
+            "an account with this e-mail address exists; sign in to this account to accept the invitation",
+          );
         }
         const user = await accounts.user(owner.id);
         await joinOrganization(user, invitation, request, body);
@@ -198,7 +201,7 @@ export function createInvitations(options: {
         await members.record(manager, actor, scope, { type: "invitation.accept", subjectId: user.id, data });
       });
       const signedIn = await joinedPerson.catch(async (error: unknown) => {
-        // If this link created the account at the same moment, the link has expired.
+        // A concurrent request may have created the account with this link. Then `peek` throws LINK_EXPIRED.
         if (error instanceof ActionError && error.status === "EMAIL_IN_USE")
           await links.peek(body["token"], "invitation");
         throw error;

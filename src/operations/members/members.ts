@@ -17,7 +17,7 @@ import { recordAccess } from "../accounts/access-events.js";
 import { lockPeople, revokeInvalidLinks } from "../accounts/overtaken-links.js";
 import { type AuditActor, recordChange } from "../records/audit.js";
 
-/** Member. `lastSeenAt` is ISO 8601; null for a person who has not signed in. */
+/** Member of an organization or app. `lastSeenAt` is ISO 8601; null for a person who has not signed in. */
 export interface Member {
   user: User;
   role: Role;
@@ -26,11 +26,11 @@ export interface Member {
   updatedAt: string;
 }
 
-/** Returns the members as data from which the version of their list is computed. */
+/** Returns the fields of the members from which the ETag of their list is computed. */
 export const statedMembers = (members: readonly Member[]): StatedTag[] =>
   members.map(({ user, updatedAt }) => ({ id: user.id, updatedAt }));
 
-/** The person whose role changes, and the versions on which the change may be based. */
+/** The person whose role changes, and the ETags that the request accepts (`If-Match`). */
 export interface MemberTarget {
   scope: RoleScope;
   personId: number;
@@ -42,7 +42,10 @@ export interface Organization {
   name: string;
 }
 
-/* Selects roles. $1 is the organization, $2 the app or null. If a person has several roles on an app, the highest counts. */
+/**
+ * Selects roles. $1 is the organization, $2 the app or null. If a person has several roles on an app, the highest
+ * counts.
+ */
 const ROLES_AT = `
   SELECT role, of_organization AS "ofOrganization" FROM app_role WHERE app_id = $2 AND person_id = $3
   UNION ALL SELECT role, true FROM organization_member WHERE $2::bigint IS NULL AND organization_id = $1 AND person_id = $3`;
@@ -57,7 +60,10 @@ const SELECT_MEMBERS = `
     ) AS member ON member.person_id = person.id
    GROUP BY person.id ORDER BY person.id`;
 
-/* Selects whether the person belongs to the organization: as a member of it, or with a role in it or on one of its apps. */
+/**
+ * Selects whether the person belongs to the organization: as a member of it, or with a role in it or on one of its
+ * apps.
+ */
 const SELECT_MEMBERSHIP = `
   SELECT FROM person WHERE id = $2 AND (organization_id = $1
     OR EXISTS (SELECT FROM organization_member WHERE organization_id = $1 AND person_id = $2)
@@ -118,7 +124,10 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     return highestOf(roleRows.map(({ role }) => role));
   }
 
-  /** Returns the rank of the caller's role from the database, because the caller of the request was read some seconds ago. */
+  /**
+   * Returns the caller's role. Reads it from the database, because the request's caller may come from a cache.
+   * @throws FORBIDDEN unless the role is owner or admin
+   */
   async function rankOf(manager: EntityManager, caller: Caller, scope: RoleScope): Promise<Role> {
     const role = caller.kind === "admin" ? "owner" : await roleAt(manager, scope, caller.personId);
     if (role !== "owner" && role !== "admin") throw new ActionError("FORBIDDEN");
@@ -159,7 +168,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
         : "SELECT count(*) FROM app_role WHERE app_id = $1 AND NOT of_organization";
     const [roleRows] = await rows<{ count: number }>(manager, sql, [appId ?? organizationId]);
     if (roleRows!.count < MEMBERS_MAX) return;
-    throw new ActionError("REQUEST_INVALID", `an organization or app has at most ${MEMBERS_MAX} members`);
+    throw new ActionError("REQUEST_INVALID", `an organization or app can have at most ${MEMBERS_MAX} members`);
   }
 
   async function recordRoleChange(
@@ -203,8 +212,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
   }
 
   /**
-   * @throws ActionError RESOURCE_CHANGED if the person's role and the list of members have both changed since the states on which the
-   * change is based
+   * @throws ActionError RESOURCE_CHANGED if neither the person's role nor the list of members has an expected ETag
    */
   async function requireUnchangedMember(
     manager: EntityManager,
@@ -307,7 +315,10 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     async mustOutrank(manager: EntityManager, caller: Caller, personId: number): Promise<void> {
       await lockPeople(manager, [caller.personId, personId]);
       if (await outranksPerson(manager, caller, personId)) return;
-      throw new ActionError("FORBIDDEN", "permission denied: you do not outrank this person in every organization");
+      throw new ActionError(
+        "FORBIDDEN",
+        "permission denied: your role must be above this person's role in each of the person's organizations",
+      );
     },
 
     /** @throws NOT_FOUND for a person who does not belong to the organization */
@@ -328,7 +339,9 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
       return app?.organizationId === organizationId ? { organizationId, appId } : null;
     },
 
-    /** Lists the caller's organizations with the caller's role. An administrator gets all organizations, at most 1,000. */
+    /**
+     * Lists the caller's organizations with the caller's role. An administrator gets all organizations, at most 1,000.
+     */
     async organizations(caller: Caller): Promise<(Organization & { role: Role })[]> {
       const isAdmin = caller.kind === "admin";
       const organizationRows = await rows<Organization>(db, SELECT_ORGANIZATIONS, [

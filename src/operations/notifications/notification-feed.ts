@@ -1,6 +1,6 @@
 /**
- * Streams published notifications to their readers. A reader that reconnects sends the cursor of the last notification that it received,
- * and misses none.
+ * Streams published notifications to their readers. A reader that reconnects sends the cursor of the last notification
+ * that it received, and misses none.
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -23,25 +23,28 @@ type NotificationListener = (notification: Notification) => void;
 
 interface FeedFollower {
   caller: Caller;
-  /** The reader with the rights that the last check found. */
+  /** The caller as a reader, with the app user that the last check found. */
   reader: NotificationReader;
   listener: NotificationListener;
 }
 
-/** All subscribers in this process to one app. */
+/** Subscribers in this process to the notifications of one app. */
 interface AppFeed {
   appId: number;
   followers: Set<FeedFollower>;
   /** Subscribers, including those that are being added. */
-  members: number;
+  subscriberCount: number;
   /** Cursor up to which notifications were read; null before the first subscriber. */
-  place: number | null;
-  /** Serializes reads. */
-  order: Promise<void>;
+  readCursor: number | null;
+  /** Resolves after the last queued read, so that reads run one after the other. */
+  lastRead: Promise<void>;
 }
 
 export interface NotificationFeed {
-  /** Follows notifications. @param after cursor of the last notification that the caller received; null for new ones only */
+  /**
+   * Streams notifications to the caller.
+   * @param after cursor of the last notification that the caller received; null for new ones only
+   */
   follow(appId: number, caller: Caller, after: number | null): Promise<LiveSource<Notification>>;
 }
 
@@ -55,20 +58,20 @@ export function createNotificationFeed(options: {
   const feedsByApp = new Map<number, AppFeed>();
 
   function enqueueRead(feed: AppFeed, read: () => Promise<void>): void {
-    feed.order = feed.order.then(read).catch((error: unknown) => {
-      log.warn({ err: error, appId: feed.appId }, "notifications could not be read");
+    feed.lastRead = feed.lastRead.then(read).catch((error: unknown) => {
+      log.warn({ err: error, appId: feed.appId }, "notifications could not be read; trying again");
       setTimeout(() => feedsByApp.get(feed.appId) === feed && enqueueRead(feed, read), RETRY_MS).unref();
     });
   }
 
-  /** Yields all notifications after `place`, page by page. */
+  /** Yields all notifications after `readCursor`, page by page. */
   async function* notificationsAfter(
     appId: number,
-    place: number,
+    readCursor: number,
     reader: string,
     until: number,
   ): AsyncGenerator<Notification> {
-    for (let last = place; last < until; ) {
+    for (let last = readCursor; last < until; ) {
       const newNotifications = await publishedAfter(db, appId, last, reader);
       for (const notification of newNotifications) if (notification.cursor! <= until) yield notification;
       if (newNotifications.length === 0) return;
@@ -92,12 +95,12 @@ export function createNotificationFeed(options: {
 
   /** Delivers new notifications. All readers of a notification get the same object. */
   async function readNewNotifications(feed: AppFeed): Promise<void> {
-    if (feed.place === null) return;
-    let areKnown = false;
-    for await (const notification of notificationsAfter(feed.appId, feed.place, "", Number.POSITIVE_INFINITY)) {
-      if (notification.scope !== null && !areKnown) await rereadFeed(feed);
-      areKnown ||= notification.scope !== null;
-      feed.place = notification.cursor!;
+    if (feed.readCursor === null) return;
+    let areUsersCurrent = false;
+    for await (const notification of notificationsAfter(feed.appId, feed.readCursor, "", Number.POSITIVE_INFINITY)) {
+      if (notification.scope !== null && !areUsersCurrent) await rereadFeed(feed);
+      areUsersCurrent ||= notification.scope !== null;
+      feed.readCursor = notification.cursor!;
       for (const { reader, listener } of feed.followers)
         if (isUserInScope(notification.scope, reader.user)) listener(notification);
     }
@@ -113,9 +116,9 @@ export function createNotificationFeed(options: {
     const feed = feedsByApp.get(appId) ?? {
       appId,
       followers: new Set(),
-      members: 0,
-      place: null,
-      order: Promise.resolve(),
+      subscriberCount: 0,
+      readCursor: null,
+      lastRead: Promise.resolve(),
     };
     feedsByApp.set(appId, feed);
     return feed;
@@ -147,27 +150,27 @@ export function createNotificationFeed(options: {
       const since = new Date();
       const feed = feedOf(appId);
       const follower: FeedFollower = { caller, reader, listener };
-      feed.members += 1;
-      let open = true;
+      feed.subscriberCount += 1;
+      let isOpen = true;
       let from = seenCursor;
       enqueueRead(feed, async () => {
         from ??= await positionBefore(db, appId, since);
-        feed.place ??= await lastPosition(db, appId);
-        for await (const notification of notificationsAfter(appId, from, reader.key, feed.place)) {
-          if (!open) return;
+        feed.readCursor ??= await lastPosition(db, appId);
+        for await (const notification of notificationsAfter(appId, from, reader.key, feed.readCursor)) {
+          if (!isOpen) return;
           if (isUserInScope(notification.scope, reader.user)) listener(notification);
           from = notification.cursor!;
         }
-        if (!open) return;
+        if (!isOpen) return;
         feed.followers.add(follower);
         // This includes notifications since the last read, or since this reader disconnected.
         await readNewNotifications(feed);
       });
       return () => {
-        if (open) feed.members -= 1;
-        open = false;
+        if (isOpen) feed.subscriberCount -= 1;
+        isOpen = false;
         feed.followers.delete(follower);
-        if (feed.members === 0 && feedsByApp.get(appId) === feed) feedsByApp.delete(appId);
+        if (feed.subscriberCount === 0 && feedsByApp.get(appId) === feed) feedsByApp.delete(appId);
       };
     });
   }

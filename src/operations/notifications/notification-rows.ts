@@ -1,6 +1,6 @@
 /**
- * Reads, writes and publishes notifications in SQL. Their positions become visible in order, so that no reader misses
- * one. Validates nothing.
+ * Reads, writes and publishes notifications in SQL. Cursors become visible in ascending order, so that no reader misses
+ * a notification. Validates nothing.
  */
 import { type Executor, rows } from "../../data/database.js";
 import type { NotificationStatus, PushWish } from "../../rules/notification-input.js";
@@ -10,7 +10,7 @@ import type { Scope } from "../../rules/scope.js";
 /** Notification channel with `appId`: a message means that a notification of the app was published. */
 export const NOTIFICATION_CHANNEL = "svc_notification";
 
-/** Notification for an app's users (packages, Notifications). Times are ISO 8601. */
+/** Notification for an app's users (section "Notifications" of the package documentation). Times are ISO 8601. */
 export interface Notification {
   id: number;
   appId: number;
@@ -53,7 +53,10 @@ const toNotification = ({ orderAt, publishedAt, createdAt, updatedAt, ...row }: 
   updatedAt: updatedAt.toISOString(),
 });
 
-/** Selects notifications of the app that match `where` (table `notification`). $1 is the app, $2 the reader; further values follow. */
+/**
+ * Selects notifications of the app that match `where` (table `notification`). $1 is the app, $2 the reader; further
+ * values follow.
+ */
 export async function readNotifications(
   executor: Executor,
   {
@@ -86,7 +89,7 @@ export async function newestPublished(
   return rows(executor, sql, [appId, reader, limit]);
 }
 
-/** Selects published notifications after a position, in order. */
+/** Selects up to 500 published notifications with a higher cursor than `after`, in order. */
 export async function publishedAfter(
   executor: Executor,
   appId: number,
@@ -103,7 +106,7 @@ export async function publishedAfter(
   });
 }
 
-/** Returns the last position before a time. */
+/** Returns the cursor of the last notification that was published before `moment`; 0 if there is none. */
 export async function positionBefore(executor: Executor, appId: number, moment: Date): Promise<number> {
   const sql = "SELECT coalesce(max(cursor), 0) AS cursor FROM notification WHERE app_id = $1 AND published_at < $2";
   return (await rows<{ cursor: number }>(executor, sql, [appId, moment]))[0]!.cursor;
@@ -146,8 +149,9 @@ export async function writeNotification(executor: Executor, id: number, fields: 
 }
 
 /**
- * Publishes a notification. $1 is the app, $2 the notification, $3 its required status. The row of the position is locked until the commit,
- * so that positions become visible in their order: a reader of one position has seen all positions before it.
+ * Publishes a notification. $1 is the app, $2 the notification, $3 its required status. The row in `notification_place`
+ * is locked until the commit, so that cursors become visible in ascending order: a reader of one cursor has seen all
+ * lower ones.
  */
 const PUBLISH_DUE_NOTIFICATIONS = `
   WITH place AS (
@@ -174,7 +178,7 @@ export async function publishNotification(
   return (await rows(executor, PUBLISH_DUE_NOTIFICATIONS, [appId, id, from, now])).length > 0;
 }
 
-/** Withdraws a published notification. Devices that have not received it yet will not receive it. */
+/** Withdraws a published notification. Devices that have not received the notification yet will not receive it. */
 export async function withdrawNotification(
   executor: Executor,
   id: number,

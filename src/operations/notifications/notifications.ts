@@ -1,6 +1,6 @@
 /**
  * Operations on an app's notifications. Back ends write and schedule them; users read them. Each write has an audit
- * entry, and each publication a position at which streams resume.
+ * entry. Each published notification has a cursor from which streams can resume.
  */
 
 import type { DataSource, EntityManager } from "typeorm";
@@ -37,7 +37,7 @@ import {
 } from "./notification-rows.js";
 import type { NotificationReader, ReaderOf } from "./reader.js";
 
-/** Maximum number of notifications, the newest ones, that are compared with an app user's scope. */
+/** Only this many of the newest notifications are checked for an app user. */
 const OWN_MAX = 1_000;
 /** Number of notifications that are published in one batch. */
 const NOTIFICATIONS_PER_PASS = 100;
@@ -55,7 +55,7 @@ const MARK_ALL = `
   SELECT $1, $2, coalesce(max(cursor), 0) FROM notification WHERE app_id = $1
   ON CONFLICT (app_id, reader) DO UPDATE SET cursor = excluded.cursor, read_at = now()`;
 
-/** The notification to change, and the versions on which the change may be based. */
+/** The notification to change, and the ETags that the request accepts (`If-Match`). */
 export interface NotificationTarget {
   appId: number;
   id: number;
@@ -113,7 +113,7 @@ export function createNotificationsService(options: {
   }
 
   /** Changes a draft to the requested status. @throws ActionError REQUEST_INVALID */
-  async function toStatus(
+  async function applyStatus(
     manager: EntityManager,
     appId: number,
     id: number,
@@ -128,14 +128,14 @@ export function createNotificationsService(options: {
   }
 
   async function insert(manager: EntityManager, appId: number, fields: NotificationFields): Promise<number> {
-    const { data = {}, extendData = {}, scope = null, orderAt = null, push: isPushed = null } = fields;
+    const { data = {}, extendData = {}, scope = null, orderAt = null, push = null } = fields;
     const id = await insertNotification(manager, appId, {
       data: { ...data, ...extendData },
       scope,
       orderAt,
-      push: isPushed,
+      push,
     });
-    await toStatus(manager, appId, id, fields.status ?? "draft", orderAt);
+    await applyStatus(manager, appId, id, fields.status ?? "draft", orderAt);
     return id;
   }
 
@@ -179,7 +179,7 @@ export function createNotificationsService(options: {
     return reader;
   }
 
-  /** Returns the notifications with these IDs, in pages of limited size. */
+  /** Returns the first of the notifications with these IDs, as many as `reserve` has memory for. */
   async function pageOfReader(
     appId: number,
     { key }: NotificationReader,
@@ -210,7 +210,7 @@ export function createNotificationsService(options: {
     /** Inserts all notifications of a request, or none if one is invalid. @throws as `insert` */
     async insertAll(caller: Caller, appId: number, body: unknown): Promise<Notification[]> {
       if (!Array.isArray(body) || body.length === 0 || body.length > NOTIFICATIONS_PER_BATCH) {
-        const message = `the batch must be an array of 1 to ${NOTIFICATIONS_PER_BATCH} (got ${describeValue(body)})`;
+        const message = `the batch must be an array of 1 to ${NOTIFICATIONS_PER_BATCH} notifications (got ${describeValue(body)})`;
         throw new ActionError("REQUEST_INVALID", message);
       }
       return insertAll(caller, appId, body, (index) => `[${index}]`);
@@ -232,17 +232,17 @@ export function createNotificationsService(options: {
         if (Buffer.byteLength(JSON.stringify(data)) > EVENT_MAX_BYTES) {
           throw new ActionError(
             "REQUEST_INVALID",
-            `data must be at most ${EVENT_MAX_BYTES} bytes of JSON with extendData`,
+            `data and extendData together must be at most ${EVENT_MAX_BYTES} bytes of JSON`,
           );
         }
         const scope = fields.scope === undefined ? before.scope : fields.scope;
-        const isPushed = fields.push === undefined ? before.pushNotification : fields.push;
+        const push = fields.push === undefined ? before.pushNotification : fields.push;
         const { status = before.status } = fields;
-        // A published notification keeps its position. Any other becomes a draft again.
+        // A notification that stays published keeps its cursor. Any other notification first becomes a draft.
         const staysPublished = status === "published" && before.status === status;
         if (!staysPublished) await withdrawNotification(manager, id, "draft");
-        await writeNotification(manager, id, { data, scope, orderAt: orderAt || null, push: isPushed });
-        if (!staysPublished) await toStatus(manager, appId, id, status, orderAt || null);
+        await writeNotification(manager, id, { data, scope, orderAt: orderAt || null, push });
+        if (!staysPublished) await applyStatus(manager, appId, id, status, orderAt || null);
         await recordChange(manager, caller, {
           appId,
           type: "app.notification.update",
@@ -264,7 +264,8 @@ export function createNotificationsService(options: {
     },
 
     /**
-     * Lists notifications, the newest first: all of them for the app's backend, those with a matching scope for an app user.
+     * Lists notifications, the newest first: all of them for the app's backend, those with a matching scope for an app
+     * user.
      * @throws ActionError REQUEST_INVALID
      */
     async list(
@@ -276,7 +277,7 @@ export function createNotificationsService(options: {
       const { limit, offset } = createPage(query);
       const { status = null } = query;
       if (status !== null && !NOTIFICATION_STATUSES.some((allowed) => allowed === status)) {
-        refuseField("status", NOTIFICATION_STATUSES.join(", "), status);
+        refuseField("status", `one of ${NOTIFICATION_STATUSES.join(", ")}`, status);
       }
       const reader = await enterReader(caller, appId);
       if (!reader.seesAll) {
@@ -294,7 +295,10 @@ export function createNotificationsService(options: {
       return { entries, pagination: paginationOf(count!.total, offset + entries.length) };
     },
 
-    /** Marks the listed notifications as read, or all published ones. @throws ActionError REQUEST_INVALID, RATE_LIMIT_EXCEEDED */
+    /**
+     * Marks the listed notifications as read, or all published ones.
+     * @throws ActionError REQUEST_INVALID, RATE_LIMIT_EXCEEDED
+     */
     async mark(caller: Caller, appId: number, body: unknown): Promise<{ count: number }> {
       const ids = parseMarked(body);
       const reader = await enterReader(caller, appId);

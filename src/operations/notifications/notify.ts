@@ -53,9 +53,12 @@ export function createNotify(options: {
     devices: pushSubscriptions,
     push: createPushSender({ db, keysOf, connections, subject, holder, now, log }),
 
-    /** Moves the devices and subscriptions of a page to its new user, or removes them at a sign-out. */
+    /**
+     * Assigns the devices and subscriptions of a page to its current user. Call this method after a sign-in or
+     * sign-out.
+     */
     async userChanged(caller: Caller, appId: number): Promise<void> {
-      await pushSubscriptions.follow(caller, appId);
+      await pushSubscriptions.assignToCurrentUser(caller, appId);
       await announceReader(db, appId, caller.credentialId);
     },
   };

@@ -1,7 +1,7 @@
 /**
  * Sends notifications by Web Push. A published notification becomes one delivery row for each device. The sender leases
  * a row and deletes it when the push message has been sent. After a crash, the message is sent again, because it is
- * unknown whether it was sent; topic and tag make the device show it once.
+ * unknown whether it was sent; because of its topic and tag, the device shows it only once.
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -14,7 +14,10 @@ import { usersOf } from "./reader.js";
 import type { VapidKeysOf } from "./vapid-keys.js";
 
 const PUSH_SLOTS = 50;
-/** Maximum number of push messages of one app that are sent at once, so that push services that never respond do not block other apps. */
+/**
+ * Maximum number of push messages of one app that are sent at once, so that push services that never respond do not
+ * block other apps.
+ */
 const DELIVERIES_PER_APP = 10;
 const DEVICES_PER_STATEMENT = 1_000;
 const ATTEMPTS = 5;
@@ -31,7 +34,10 @@ const SELECT_DEVICES = `
 const INSERT_DELIVERIES = `
   INSERT INTO push_delivery (notification_id, subscription_id, due_at) SELECT $1, id, $3 FROM unnest($2::bigint[]) AS wanted (id)`;
 
-/* Claims deliveries. $1 is the time, $2 the limit, $3 are apps and $4 their numbers in progress, $5 is the holder. */
+/**
+ * Claims deliveries. $1 is the time, $2 the limit, $3 are apps, $4 their numbers of deliveries in progress, $5 is the
+ * holder.
+ */
 const CLAIM_DELIVERIES = `
   WITH first AS (
     SELECT delivery.id, subscription.app_id, delivery.due_at
@@ -56,8 +62,9 @@ const CLAIM_DELIVERIES = `
 const DELETE_DELIVERY = "DELETE FROM push_delivery WHERE id = $1 AND holder = $2";
 const POSTPONE_DELIVERY = "UPDATE push_delivery SET holder = NULL, due_at = $3 WHERE id = $1 AND holder = $2";
 /**
- * Releases deliveries. $1 is the holder, $2 are the deliveries that it knows, because the response to a claim may have
- * been lost. $3 is true if processes with an expired lease are dead. Deletes deliveries that had too many attempts.
+ * Releases deliveries that the holder $1 has claimed but does not know, because the response to the claim was lost. $2
+ * are the deliveries that the holder is sending. $3 is true if processes with an expired lease are dead. Deletes
+ * deliveries that had too many attempts.
  */
 const RELEASE_DELIVERIES = `
   WITH lost AS (
@@ -100,7 +107,7 @@ export function createPushSender(options: {
   const deliveries = createRunningDeliveries(PUSH_SLOTS);
 
   /** Creates the deliveries of one due notification. Returns false if none is due. */
-  async function spreadNotification(): Promise<boolean> {
+  async function createDeliveries(): Promise<boolean> {
     return db.transaction(async (manager) => {
       const moment = new Date(now());
       const [wish] = await rows<{ id: number; appId: number; scope: Scope | null }>(manager, NEXT_WISH, [moment]);
@@ -157,7 +164,7 @@ export function createPushSender(options: {
   }
 
   function startPush(delivery: PushDelivery): void {
-    // The lease then expires, and the delivery is released.
+    // If the outcome cannot be stored, the delivery is released when the lease expires.
     const logUnsettled = (err: unknown) => log.warn({ err }, "the outcome of a push message could not be stored");
     deliveries.trackDelivery(delivery, sendPush(delivery).catch(logUnsettled));
   }
@@ -167,7 +174,7 @@ export function createPushSender(options: {
 
     /** Sends due push messages. Returns the Unix time in milliseconds of the next one, or null. */
     async sendDue(): Promise<number | null> {
-      while (await spreadNotification());
+      while (await createDeliveries());
       for (let freeSlots = deliveries.free(); freeSlots > 0; freeSlots = deliveries.free()) {
         const claimedDeliveries = await rows<PushDelivery>(db, CLAIM_DELIVERIES, [
           new Date(now()),
@@ -184,8 +191,8 @@ export function createPushSender(options: {
     },
 
     /**
-     * Releases deliveries that this process has claimed without receiving them. With `mayDeclareDead`, also releases
-     * those of dead processes.
+     * Releases deliveries that this process has claimed but does not know. With `mayDeclareDead`, also releases the
+     * deliveries of dead processes.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
       const releasedDeliveries = await rows(db, RELEASE_DELIVERIES, [holder, deliveries.ids(), mayDeclareDead]);

@@ -37,7 +37,7 @@ export function createPushSubscriptions(options: {
   readerOf: ReaderOf;
   keysOf: VapidKeysOf;
   intake: IntakeLimiter;
-  /** True if pushes to an address are allowed. */
+  /** Returns true if the service may connect to this IP address. */
   mayReach: (address: string) => boolean;
   allowHttp: boolean;
 }) {
@@ -63,7 +63,7 @@ export function createPushSubscriptions(options: {
       const host = new URL(endpoint).hostname.replace(/^\[|\]$/g, "");
       // The host name is resolved and checked when a push message is sent.
       if (isIP(host) !== 0 && !mayReach(host)) {
-        throw new ActionError("REQUEST_INVALID", "endpoint must be an address of a public host");
+        throw new ActionError("REQUEST_INVALID", "endpoint must be the URL of a public host");
       }
       refuseUnknownFields(body, PUSH_TARGET_SHAPE);
       intake.takeRows(caller, appId, endpoint.length);
@@ -76,8 +76,11 @@ export function createPushSubscriptions(options: {
       });
     },
 
-    /** Assigns the devices of a page to its current user, so that a device never shows the notifications of a user who has signed out. */
-    async follow(caller: Caller, appId: number): Promise<void> {
+    /**
+     * Assigns the devices of a page to its current user, so that a device never shows the notifications of a user who
+     * has signed out.
+     */
+    async assignToCurrentUser(caller: Caller, appId: number): Promise<void> {
       const { key } = await readerOf(caller, appId);
       const sql = "UPDATE push_subscription SET reader = $3 WHERE app_id = $1 AND credential_id = $2 AND reader <> $3";
       await rows(db, sql, [appId, caller.credentialId, key]);

@@ -1,4 +1,4 @@
-/** Finds the app user who reads notifications on a page, also after a sign-in or sign-out. */
+/** Finds the app user who is signed in to a page and reads notifications there. */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
@@ -12,7 +12,7 @@ export interface NotificationReader {
   /** Key under which the reader's devices and read notifications are stored. */
   key: string;
   user: ScopeUser;
-  /** True if the reader reads all notifications of the app, as its backend and its authors do. */
+  /** True for back ends and editors of the app, which can read all notifications. */
   seesAll: boolean;
 }
 
@@ -50,7 +50,7 @@ interface Entry {
   data: Record<string, unknown>;
 }
 
-/** Returns the current users of the readers. Readers without a user are left out. */
+/** Returns the current user of each reader, by the reader's key. Readers without a user are left out. */
 export async function usersOf(
   executor: Executor,
   appId: number,

@@ -1,4 +1,7 @@
-/** Creates and stores the key pair of each app, by which push services identify the app. It is stored encrypted. */
+/**
+ * Creates and stores a VAPID key pair for each app, by which push services identify the app. The private key is
+ * encrypted.
+ */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { newVapidKeys, type VapidKeys } from "../../engine/push-message.js";

@@ -1,4 +1,7 @@
-/** Registers programs that want access (RFC 7591). Any program can register, which gives it no right until a person authorizes it. */
+/**
+ * Registers programs that want access (RFC 7591). Any program can register, which gives it no right until a person
+ * authorizes it.
+ */
 import { randomBytes } from "node:crypto";
 import type { DataSource } from "typeorm";
 import { z } from "zod";
@@ -37,7 +40,10 @@ const REGISTRATION_SCHEMA = z.object({
   token_endpoint_auth_method: z.string().max(100).default("none"),
 });
 
-/** True for a URL that may receive a code: an https URL, one of this machine, or one with a program's own scheme. */
+/**
+ * True for a URL that may receive a code: an https URL, an http URL of this machine, or a URL with a program's own
+ * scheme.
+ */
 export function isAllowedRedirect(text: string): boolean {
   const url = URL.parse(text);
   if (url?.hash !== "" || text.includes("#") || url.username !== "" || url.password !== "") return false;
@@ -59,7 +65,10 @@ export function isRegisteredRedirect(uri: string, { redirectUris }: OauthClient)
   return wantedUri !== null && redirectUris.some((redirectUri) => withoutPort(redirectUri) === wantedUri);
 }
 
-/** Keeps letters, digits and harmless marks of a program's name, so that it cannot imitate text of the page. */
+/**
+ * Replaces control characters and line breaks in a program's name, so that the name cannot imitate other text of the
+ * consent page.
+ */
 const plainName = (name: string): string => name.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, " ").trim() || "A program";
 
 export class OauthClients {
@@ -91,14 +100,15 @@ export class OauthClients {
     }
     const knownGrantTypes = data.grant_types.filter((type) => (GRANT_TYPES as readonly string[]).includes(type));
     if (knownGrantTypes.length === 0)
-      throw new OauthFailure("invalid_client_metadata", "grant_types has none that is supported");
+      throw new OauthFailure("invalid_client_metadata", `grant_types must contain one of ${GRANT_TYPES.join(", ")}`);
     const refusedUri = data.redirect_uris.find((uri) => !isAllowedRedirect(uri));
     if (refusedUri !== undefined) {
-      const problem = "must be https, http to this machine, or a scheme of the program, without a fragment";
-      throw new OauthFailure("invalid_redirect_uri", `redirect_uris ${problem}`);
+      const problem =
+        "must be https URLs, http URLs of this machine, or URLs with the program's own scheme, without a fragment";
+      throw new OauthFailure("invalid_redirect_uri", `redirect_uris ${problem} (got ${refusedUri})`);
     }
     if (knownGrantTypes.includes("authorization_code") && data.redirect_uris.length === 0) {
-      throw new OauthFailure("invalid_redirect_uri", "redirect_uris must name at least one address");
+      throw new OauthFailure("invalid_redirect_uri", "redirect_uris must contain at least one URL");
     }
     const retryAfter = this.#registrations.takeTokens(addressBlock(address ?? ""));
     if (retryAfter > 0) throw rateLimitError("too many registrations from this address", retryAfter);
@@ -118,7 +128,9 @@ export class OauthClients {
     return client;
   }
 
-  /** Removes some old programs that no person has authorized, at each registration, so that their number stays limited. */
+  /**
+   * Removes some old programs that no person has authorized, at each registration, so that their number stays limited.
+   */
   async #removeUnused(): Promise<void> {
     await rows(
       this.#db,

@@ -1,11 +1,17 @@
-/** Device codes (RFC 8628): a program without a browser shows a short code, and its person confirms it on another device. */
+/**
+ * Device codes (RFC 8628): a program without a browser shows a short code, and its person confirms it on another
+ * device.
+ */
 import { randomInt } from "node:crypto";
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { hashToken, newSecret } from "../access/tokens.js";
 import { OauthFailure } from "./oauth-failure.js";
 
-/** Letters of a code: only consonants, which spell no words and cannot be confused with digits (RFC 8628, section 6.1). */
+/**
+ * Letters of a user code: only consonants, which form no words and are not confused with digits (RFC 8628, section
+ * 6.1).
+ */
 const CODE_ALPHABET = "BCDFGHJKLMNPQRSTVWXZ";
 const CODE_CHARACTERS = 8;
 const LIFETIME_SECONDS = 600;
@@ -54,7 +60,10 @@ export class OauthDevices {
     return { deviceCode, userCode: shownCode, expiresIn: LIFETIME_SECONDS, interval: POLL_SECONDS };
   }
 
-  /** Finds a device code that waits for a decision. Returns null if it is unknown, expired or already decided. */
+  /**
+   * Returns the request of the program that shows this code; null if the code is unknown or expired, or the person has
+   * decided.
+   */
   async find(userCode: string): Promise<DeviceRequest | null> {
     const [device] = await rows<DeviceRequest>(
       this.#db,
@@ -89,7 +98,7 @@ export class OauthDevices {
     );
     if (!device) throw new OauthFailure("invalid_grant", "the device code is unknown or was used");
     if (device.isExpired) throw new OauthFailure("expired_token", "the device code has expired");
-    if (device.isDenied) throw new OauthFailure("access_denied", "the person refused");
+    if (device.isDenied) throw new OauthFailure("access_denied", "the person denied access");
     if (device.isFast) throw new OauthFailure("slow_down", `poll every ${POLL_SECONDS} seconds`);
     if (device.grantId === null) throw new OauthFailure("authorization_pending", "the person has not decided yet");
     const takenRows = await rows(this.#db, "DELETE FROM oauth_device WHERE hash = $1 RETURNING 1 AS matched", [

@@ -1,4 +1,7 @@
-/** Grants: with a grant, a person authorizes a program for one app and some scopes. Stores codes and tokens of a grant as hashes. */
+/**
+ * Stores OAuth grants, with which people authorize programs for one app and some scopes. Stores codes and tokens of a
+ * grant as hashes.
+ */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -30,8 +33,8 @@ export interface GrantSummary {
 export interface GrantDecision {
   personId: number;
   /**
-   * ID of the token with which the person decided: the grant ends with it. Null if the person used a session, after
-   * which the grant stays valid.
+   * ID of the token with which the person decided; the grant ends with this token. Null if the person used a session;
+   * the grant stays valid after the session.
    */
   makerId: number | null;
   appId: number;
@@ -80,7 +83,7 @@ export class OauthGrants {
     this.#credentials = credentials;
   }
 
-  /** Lists apps on which the person has a role, each with the highest one. */
+  /** Lists the apps on which the person has a role, each with the person's highest role. */
   async grantableApps(personId: number): Promise<GrantableApp[]> {
     const appRows = await rows<{ id: number; name: string; role: Role }>(
       this.#db,
@@ -135,7 +138,10 @@ export class OauthGrants {
     );
   }
 
-  /** Finds a code or refresh token. If it was used before, its grant ends, because a second program must have got the token. */
+  /**
+   * Finds a code or refresh token. If the secret was used before, this ends its grant, because another program may have
+   * stolen the secret.
+   */
   async findSecret(kind: "code" | "refresh", secret: string): Promise<SecretRow | null> {
     const [row] = await rows<OAuthGrant & Omit<SecretRow, "grant">>(
       this.#db,

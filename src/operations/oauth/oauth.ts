@@ -1,4 +1,7 @@
-/** Sign-in of programs by OAuth 2.1: authorization code with PKCE, device code, refresh with rotation, revocation (RFC 7009). */
+/**
+ * Sign-in of programs by OAuth 2.1: authorization code with PKCE, device code, refresh with rotation, revocation (RFC
+ * 7009).
+ */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { DataSource } from "typeorm";
 import { ActionError } from "../../errors.js";
@@ -34,11 +37,12 @@ export interface TokenAnswer {
 
 type Parameters = Readonly<Record<string, string | undefined>>;
 
-/** Parses scopes. Without any, returns all scopes. @throws OauthFailure for a scope that does not exist */
+/** Parses scopes. Returns all scopes if `text` names none. @throws OauthFailure for a scope that does not exist */
 function readScopes(text: string | undefined): Scope[] {
   const namedScopes = [...new Set((text ?? "").split(" ").filter(Boolean))];
   const unknownScope = namedScopes.find((name) => !(SCOPES as readonly string[]).includes(name));
-  if (unknownScope !== undefined) throw new OauthFailure("invalid_scope", `scope must be of ${SCOPES.join(" ")}`);
+  if (unknownScope !== undefined)
+    throw new OauthFailure("invalid_scope", `scope may only contain ${SCOPES.join(", ")} (got ${unknownScope})`);
   return namedScopes.length === 0 ? [...SCOPES] : (namedScopes as Scope[]);
 }
 
@@ -79,7 +83,7 @@ export class OAuthServer {
 
   async #client(id: string | undefined): Promise<OauthClient> {
     const client = id === undefined ? null : await this.clients.find(id);
-    if (!client) throw new OauthFailure("invalid_client", "client_id is unknown; register first");
+    if (!client) throw new OauthFailure("invalid_client", "client_id is not registered; register the program first");
     return client;
   }
 
@@ -102,7 +106,7 @@ export class OAuthServer {
     }
     const state = input["state"] ?? null;
     if (state !== null && state.length > STATE_MAX_CHARACTERS)
-      throw new OauthFailure("invalid_request", "state is too long");
+      throw new OauthFailure("invalid_request", `state must be at most ${STATE_MAX_CHARACTERS} characters`);
     return { client, redirectUri, scopes: readScopes(input["scope"]), state, codeChallenge };
   }
 
@@ -129,7 +133,7 @@ export class OAuthServer {
 
   async #grant(client: OauthClient, requested: readonly string[], decision: GrantDecision): Promise<OAuthGrant> {
     if (decision.scopes.some((scope) => !requested.includes(scope))) {
-      throw new ActionError("REQUEST_INVALID", "scopes must be among those that the program asked for");
+      throw new ActionError("REQUEST_INVALID", "scopes must be among the scopes that the program requested");
     }
     return this.grants.create(decision, client.id);
   }
@@ -143,7 +147,7 @@ export class OAuthServer {
       );
     const app = input["app"];
     if (app !== undefined && !/^[1-9]\d{0,14}$/.test(app))
-      throw new OauthFailure("invalid_request", "app must be an ID");
+      throw new OauthFailure("invalid_request", "app must be the ID of an app");
     return this.devices.start(client.id, readScopes(input["scope"]), app === undefined ? null : Number(app));
   }
 
@@ -167,7 +171,7 @@ export class OAuthServer {
       const isKnown = ["authorization_code", "refresh_token", DEVICE_GRANT].includes(type);
       throw new OauthFailure(
         isKnown ? "unauthorized_client" : "unsupported_grant_type",
-        "grant_type is not registered",
+        isKnown ? "the program is not registered for this grant_type" : "grant_type is not supported",
       );
     }
     if (type === DEVICE_GRANT) return this.#byDevice(client, input);
@@ -184,7 +188,10 @@ export class OAuthServer {
       storedCode.expiresAt.getTime() > Date.now() &&
       isChallengeOf(input["code_verifier"] ?? "", storedCode.codeChallenge ?? "");
     if (!isRight || !(await this.grants.spendSecret(code)))
-      throw new OauthFailure("invalid_grant", "the code is not valid");
+      throw new OauthFailure(
+        "invalid_grant",
+        "the code is expired, used or of another request (client_id, redirect_uri and code_verifier must match)",
+      );
     return this.#issue(client, storedCode.grant);
   }
 
@@ -202,7 +209,7 @@ export class OAuthServer {
   async #byDevice(client: OauthClient, input: Parameters): Promise<TokenAnswer> {
     const grantId = await this.devices.redeem(input["device_code"] ?? "", client.id);
     const grant = await this.grants.find(grantId);
-    if (!grant) throw new OauthFailure("invalid_grant", "the access was revoked");
+    if (!grant) throw new OauthFailure("invalid_grant", "the person has revoked the program's access");
     return this.#issue(client, grant);
   }
 

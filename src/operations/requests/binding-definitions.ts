@@ -1,4 +1,4 @@
-/** Reads and replaces the rows of secret bindings, with their sealed keys. Does not access values of settings. */
+/** Reads and replaces an app's secret bindings and the list of its sealed keys. Does not access values of settings. */
 import type { EntityManager } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
@@ -35,7 +35,10 @@ export type BindingDefinitions = ReturnType<typeof createBindingDefinitions>;
 export function createBindingDefinitions(options: { settings: Settings; allowPrivateNetwork: boolean }) {
   const { settings, allowPrivateNetwork } = options;
   return {
-    /** Validates bindings and returns them in normal form. @throws ActionError REQUEST_INVALID that names the field by its path */
+    /**
+     * Validates bindings and returns them in normal form.
+     * @throws ActionError REQUEST_INVALID that names the field by its path
+     */
     read: (bindings: unknown): SecretBinding[] => readSecretBindings({ bindings }, allowPrivateNetwork),
 
     sealedKeys: (executor: Executor, appId: number): Promise<string[]> =>

@@ -1,6 +1,6 @@
 /**
- * Tests a secret binding: sends one request with its credential, as an action would, and returns the result. Also finds the actions that
- * use each binding.
+ * Tests a secret binding: sends one request with its credential, as an action would, and returns the result. Also finds
+ * the actions that use each binding.
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -39,7 +39,7 @@ const PATH_MAX_CHARACTERS = 2_000;
 const BODY_SHOWN_CHARACTERS = 4_000;
 const USES_MAX = 1_000;
 
-/* Selects actions whose code contains the key. The plain text search runs first, and for most code makes the expression unnecessary. */
+/* Selects actions whose code contains the key. `strpos` runs first, because it is faster and excludes most code. */
 const SELECT_KEY_USES = `
   SELECT binding.key, binding.origin, action.id, action.name
     FROM unnest($2::text[], $3::text[], $4::text[]) AS binding (key, origin, literal)
@@ -57,7 +57,7 @@ interface Trial {
   url: string;
 }
 
-/** @throws REQUEST_INVALID, naming the field */
+/** @throws REQUEST_INVALID that names the invalid field */
 function readTrial(body: unknown): Trial {
   if (!isObject(body)) throw invalidRequest(`the body must be a JSON object (got ${describeValue(body)})`);
   const { key, origin } = body;
@@ -124,7 +124,7 @@ export function createBindingTrials(options: {
         environment: "server",
         origins: [origin],
         findInUrl,
-        findInOwnUrl: findInUrl,
+        findInRequestUrl: findInUrl,
         onSecretsRead: () => undefined,
         onFailure: () => undefined,
         print: () => undefined,

@@ -1,4 +1,7 @@
-/** Adds a binding's secret to a request: as a header, query parameter, basic credentials, AWS Signature Version 4, or OAuth 2 token. */
+/**
+ * Adds a binding's secret to a request: as a header, query parameter, basic credentials, AWS Signature Version 4, or
+ * OAuth 2 token.
+ */
 import { createHash, createHmac } from "node:crypto";
 import { SignatureV4 } from "@smithy/signature-v4";
 import { OutgoingError, type OutgoingHop } from "../../engine/outgoing.js";
@@ -11,7 +14,7 @@ const VALUE_PLACEHOLDER = "{value}";
 /** Matches `[bucket.]service.region.amazonaws.com`. */
 const AWS_HOST = /(?:^|\.)([a-z0-9-]+)\.([a-z]{2}-[a-z0-9-]+-\d)\.amazonaws\.com$/;
 
-/** SHA-256 with the interface of the signing library; with a key, HMAC. */
+/** SHA-256, or HMAC-SHA-256 if a key is passed, with the interface that the AWS signing library requires. */
 class Sha256 {
   private readonly hash;
 
@@ -59,8 +62,11 @@ function addCredentialQuery(hop: OutgoingHop, binding: SecretBinding, text: stri
   return { ...hop, url };
 }
 
-/** Returns `user:password` for basic credentials. The setting's value is both, or only one of them; the binding then names the user. */
-function basicOf({ name }: SecretBinding, text: string): string {
+/**
+ * Returns the Authorization header for basic credentials. If the binding has a `name`, it is the user and the setting
+ * is the password. Otherwise the setting is `user:password`, or only the user.
+ */
+function basicAuthorization({ name }: SecretBinding, text: string): string {
   const userAndPassword = name !== null ? `${name}:${text}` : text.includes(":") ? text : `${text}:`;
   return `Basic ${Buffer.from(userAndPassword).toString("base64")}`;
 }
@@ -103,18 +109,18 @@ async function signHop(hop: OutgoingHop, binding: SecretBinding, value: unknown)
   return { ...hop, headers: Object.fromEntries(lowerCaseHeaders) };
 }
 
-/** @param token returns an access token for an `oauth2` binding, other than the passed token if possible */
+/** @param getToken returns an access token for an `oauth2` binding, if possible not the rejected one */
 export function createCredential(
   binding: SecretBinding,
   value: unknown,
-  token: (rejectedToken: string | null) => Promise<string>,
+  getToken: (rejectedToken: string | null) => Promise<string>,
 ): RequestCredential {
   let usedToken: string | null = null;
   return {
     async replace() {
       if (usedToken === null) return false;
       const rejectedToken = usedToken;
-      return (await token(rejectedToken)) !== rejectedToken;
+      return (await getToken(rejectedToken)) !== rejectedToken;
     },
 
     async authorize(hop) {
@@ -129,11 +135,16 @@ export function createCredential(
         case "query":
           return addCredentialQuery(hop, binding, textOf(binding, value));
         case "basic":
-          return addCredentialHeader(hop, binding, "authorization", basicOf(binding, textOf(binding, value)));
+          return addCredentialHeader(
+            hop,
+            binding,
+            "authorization",
+            basicAuthorization(binding, textOf(binding, value)),
+          );
         case "aws-sigv4":
           return signHop(hop, binding, value);
         case "oauth2":
-          usedToken = await token(null);
+          usedToken = await getToken(null);
           return addCredentialHeader(hop, binding, "authorization", `Bearer ${usedToken}`);
       }
     },

@@ -14,19 +14,20 @@ import type { Settings } from "../settings/settings.js";
 
 /** Time before its expiry at which a token is renewed. */
 const RENEWED_BEFORE_MS = 30_000;
-/** Assumed validity of a token if its endpoint states none. */
+/** Assumed lifetime of a token if the token endpoint states none. */
 const LIFETIME_MS = 300_000;
 const LIFETIME_MAX_MS = 24 * 3_600_000;
 const FETCH_LIMIT_MS = 10_000;
 /** Maximum number of concurrent fetches, because each holds a database connection while it waits for its endpoint. */
 const FETCHES_AT_ONCE = 2;
-/** Milliseconds for which a token that replaced a rejected one is not replaced, because an origin may reject every token. */
+/** Minimum time between two replacements of a token, because an origin may reject every token. */
 const REPLACED_EVERY_MS = 10_000;
+/** Maximum number of cached tokens. */
 const KNOWN_MAX = 10_000;
 
 interface Token {
   accessToken: string;
-  /** Refresh token, if the endpoint replaced it. */
+  /** Refresh token that the endpoint returned; null if it returned none. */
   refreshToken: string | null;
   /** Time of expiry, as Unix time in milliseconds. */
   expiresAt: number;
@@ -114,7 +115,7 @@ export function createOauthTokens(options: {
     Token & { appId: number; key: string; basis: string; replacedAt: number | null }
   >();
   const pendingFetches = new Map<string, Promise<string>>();
-  const line = new FairSemaphore(FETCHES_AT_ONCE, 1);
+  const fetchSemaphore = new FairSemaphore(FETCHES_AT_ONCE, 1);
   let generation = 0;
 
   const isFresh = (token: Token): boolean => token.expiresAt - RENEWED_BEFORE_MS > now();
@@ -153,7 +154,7 @@ export function createOauthTokens(options: {
     const problem = response.status === 200 ? "no access token" : `the status ${response.status}`;
     throw new OutgoingError(
       "TRANSPORT",
-      `the token endpoint ${origin} of ${binding.key} answered with ${problem}`,
+      `the token endpoint ${origin} for the setting ${binding.key} answered with ${problem}`,
       origin,
     );
   }
@@ -194,7 +195,12 @@ export function createOauthTokens(options: {
 
   return {
     /** Returns a valid access token, other than `rejected` if possible. @throws OutgoingError */
-    async of(appId: number, binding: SecretBinding, value: unknown, rejected: string | null = null): Promise<string> {
+    async accessTokenFor(
+      appId: number,
+      binding: SecretBinding,
+      value: unknown,
+      rejected: string | null = null,
+    ): Promise<string> {
       const id = `${appId} ${nameOf(binding)}`;
       const basis = tokenFingerprint(binding, value);
       const hit = cachedTokens.get(id);
@@ -205,7 +211,7 @@ export function createOauthTokens(options: {
       const pendingFetch = pendingFetches.get(id);
       if (pendingFetch) return pendingFetch;
       const tokenPromise = (async () => {
-        const leaveQueue = await line.enter(appId);
+        const leaveQueue = await fetchSemaphore.enter(appId);
         try {
           const token = await renewToken(appId, binding, value, { basis, rejected });
           if (cachedTokens.size >= KNOWN_MAX) cachedTokens.clear();
@@ -228,7 +234,7 @@ export function createOauthTokens(options: {
     },
 
     /** Returns the app's tokens, so that they can be masked in responses. Each has the key of its binding. */
-    known(appId: number): [key: string, token: string][] {
+    knownTokens(appId: number): [key: string, token: string][] {
       const appTokens = [...cachedTokens.values()].filter((token) => token.appId === appId);
       return appTokens.flatMap(({ key, accessToken, refreshToken }) => [
         [key, accessToken] as [string, string],
@@ -236,7 +242,7 @@ export function createOauthTokens(options: {
       ]);
     },
 
-    /** Returns a number that changes when the list of known tokens changes. */
+    /** Returns a number that changes whenever a token was added or replaced, for the cache of scans. */
     generation: (_appId: number): number => generation,
   };
 }

@@ -38,7 +38,10 @@ const ZSTD_MAGIC = 0xfd2fb528;
 /** Upper 28 bits of the magic numbers of skippable frames, which a stream of zstd may begin with. */
 const ZSTD_SKIPPABLE_MAGIC = 0x184d2a5;
 
-/** A decoder costs a turn of a thread, also if it rejects the first byte. Most bodies are tried by the two formats without a magic number. */
+/**
+ * `canBegin` is checked first, because each decoder occupies a thread even if it rejects the first byte. Only the two
+ * formats without a magic number decode every body.
+ */
 const COMPRESSED_FORMATS: readonly CompressedFormat[] = [
   formatOf(gunzip, (body) => body.readUInt16BE(0) === GZIP_MAGIC),
   // RFC 1950: the first two bytes are a multiple of 31.
@@ -74,7 +77,10 @@ function wideReadings(bytes: Buffer): string[] {
   return [evenBytes.toString("utf16le"), Buffer.from(evenBytes).swap16().toString("utf16le")];
 }
 
-/** Returns different texts that code could decode from the bytes in other charsets. The readings of ASCII text in one-byte charsets are the same. */
+/**
+ * Returns the texts that code could decode from the bytes in other charsets, without duplicates: ASCII text is the same
+ * in all one-byte charsets.
+ */
 const decodedTexts = (body: Buffer): Set<string> =>
   new Set([
     ...plainReadings(body),
@@ -83,12 +89,12 @@ const decodedTexts = (body: Buffer): Set<string> =>
     body.toString("latin1").replaceAll("\0", ""),
   ]);
 
-/** Returns different texts that code could decode from a compressed body without Content-Encoding. */
+/** Returns the texts that code could get by decompressing a body without Content-Encoding. */
 async function decompressedTexts(body: Buffer): Promise<Set<string>> {
   const readings = new Set<string>();
   if (body.length < COMPRESSED_MIN_BYTES) return readings;
   for (const { decompress } of COMPRESSED_FORMATS.filter(({ canBegin }) => canBegin(body))) {
-    // The body is not compressed in this way.
+    // The decoder rejects a body that does not have its format.
     const decompressedBody = await decompress(body, { maxOutputLength: RESPONSE_MAX_BYTES }).catch(() => null);
     if (decompressedBody === null || decompressedBody.length === 0) continue;
     for (const reading of plainReadings(decompressedBody)) readings.add(reading);
@@ -105,7 +111,10 @@ async function findInTexts(scan: ResponseScan, texts: Iterable<string>): Promise
   return null;
 }
 
-/** Returns the bytes of a masked text in the encoding in which `text` has exactly the bytes of the body; null if there is none. */
+/**
+ * Returns the bytes of a masked text in the encoding in which `text` has exactly the bytes of the body; null if there
+ * is none.
+ */
 function bytesOfMasked(maskedText: string, text: string, body: Buffer): Buffer | null {
   const encoding = EXACT_ENCODINGS.find((name) => Buffer.from(text, name).equals(body));
   return encoding === undefined ? null : Buffer.from(maskedText, encoding);
@@ -122,11 +131,11 @@ async function findInBody(
   if (key === null || texts === null) return key;
   const maskedBytes = bytesOfMasked(texts.maskedText, texts.text, body);
   if (maskedBytes === null) return key;
-  // A body can contain a secret in several forms, and only one of them is the text's.
+  // Masking the text has removed only one form of the secret. The body may contain other forms.
   return findInTexts(scan, [...decodedTexts(maskedBytes), ...(await decompressedTexts(maskedBytes)), ...decompressed]);
 }
 
-/** Returns the keys of the settings whose values were masked. A mask that the text already had does not count. */
+/** Returns the keys of the settings whose values were masked. Returns none if masking has not changed the text. */
 function keysIn(maskedText: string, before: string): string[] {
   return maskedText === before ? [] : [...maskedText.matchAll(MASK_TEXT)].map(([, key]) => key!);
 }

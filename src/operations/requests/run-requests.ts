@@ -22,7 +22,7 @@ import {
 } from "../../rules/request-options.js";
 import { maskResponse, textOfResponse } from "./responses.js";
 
-/** Data about one request, which the page of the run shows. */
+/** Data about one request, which Studio shows on the page of the run. */
 export interface RequestRecord extends Omit<ExchangeFacts, "origin"> {
   /** `host:port` of the request. */
   host: string;
@@ -42,9 +42,12 @@ export interface RequestingRun {
   origins: readonly string[];
   /** Returns the key of a setting whose value the URL contains, or null. */
   findInUrl(url: string): Promise<string | null>;
-  /** Like `findInUrl`, for a URL that code of the run has built. */
-  findInOwnUrl(url: string): Promise<string | null>;
-  /** Called before code receives a response, with the version number of the app's secrets that was read after the response had arrived. */
+  /** Like `findInUrl`, for a URL that the run's code passes to `Svc.App.V3.Actions.request`. */
+  findInRequestUrl(url: string): Promise<string | null>;
+  /**
+   * Called before code receives a response, with the version number of the app's secrets that was read after the
+   * response had arrived.
+   */
   onSecretsRead(version: number): void;
   /** Called before code receives the error of a failed request, which the other server may have caused. */
   onFailure(): void;
@@ -57,7 +60,7 @@ export interface RequestingRun {
 export interface SecretBindings {
   /** @throws OutgoingError POLICY if the app has no such binding for that origin */
   credentialFor(appId: number, key: string, origin: string): Promise<RequestCredential>;
-  /** Reads the current bindings for the scan of a response. */
+  /** Returns the scan for a response, by the app's current bindings. */
   scanFor(appId: number): Promise<BoundScan>;
 }
 
@@ -90,9 +93,9 @@ function failureAnswer(options: unknown, code: string, message: string): Outgoin
 
 export function createRequests({ sender, bindings }: { sender: OutgoingSender; bindings: SecretBindings }) {
   /** @throws OutgoingError POLICY if a setting was found in the URL of a request */
-  function refuseKey(key: string | null, origin: string): void {
+  function refuseSecretInUrl(key: string | null, origin: string): void {
     if (key === null) return;
-    const message = `the URL of a request to ${origin} holds the value of the setting ${key}: use a header or the body`;
+    const message = `the URL of a request to ${origin} holds the value of the setting ${key}; send the value in a header or in the body`;
     throw new OutgoingError("POLICY", message, origin);
   }
 
@@ -130,7 +133,7 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
       const message = `${origin} is not allowed for this action: add it to the action's integrationOrigins`;
       throw new OutgoingError("POLICY", message, origin);
     }
-    refuseKey(await run.findInOwnUrl(url.href), origin);
+    refuseSecretInUrl(await run.findInRequestUrl(url.href), origin);
     const credential = auth === null ? null : await bindings.credentialFor(run.appId, auth, origin);
     const sendOnce = () =>
       sender.send(
@@ -140,8 +143,8 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
           pool: String(run.appId),
           mayUse: (requested) => run.origins.includes(requested),
           originOf: normalOrigin,
-          // The response with this URL may contain a later secret.
-          checkRedirect: async (next) => refuseKey(await run.findInUrl(next.href), origin),
+          // The server that sent this URL may know a secret that was set after the run's start.
+          checkRedirect: async (next) => refuseSecretInUrl(await run.findInUrl(next.href), origin),
           ...(credential && { authorize: credential.authorize }),
           hasCredential: credential !== null || headers["authorization"] !== undefined,
         },

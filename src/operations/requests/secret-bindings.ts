@@ -68,7 +68,7 @@ export function createSecretBindings(options: {
     const sealedKeys = await settings.secretValues.sealedKeys(appId, manager);
     const key = keyWithoutValue(bindingsBefore.bindings, sealedKeys, input);
     if (key !== null) {
-      const message = `${key} is sealed: unsealing it, or a new destination, requires its value in "value"`;
+      const message = `the setting ${key} is sealed; to unseal it or to change its destination, send its value in "value"`;
       throw new ActionError("FORBIDDEN", message);
     }
     await definitions.write(manager, caller, appId, input);
@@ -87,14 +87,14 @@ export function createSecretBindings(options: {
     const boundKeys = new Set(bindings.map(({ key }) => key));
     const values = boundKeys.size === 0 ? null : await settings.secretValues.read(appId);
     const entries = values?.underscore.filter(([key]) => boundKeys.has(key)) ?? [];
-    // The version was read first. After a change in between, the next request reads everything again.
+    // The version was read before the values, so that a change in between makes the next request read all values again.
     const preparedNow = { version, bindings, values: new Map(entries) };
     preparedByApp.set(appId, preparedNow);
     return preparedNow;
   }
 
   function scanOf(appId: number, { version, values }: PreparedBindings): Scan | null {
-    const secrets = [...values, ...tokens.known(appId)].flatMap(([key, value]) => secretsOfSetting(key, value));
+    const secrets = [...values, ...tokens.knownTokens(appId)].flatMap(([key, value]) => secretsOfSetting(key, value));
     if (secrets.length === 0) return null;
     const forms = secrets.flatMap(({ name, value, whole }) =>
       whole ? [] : echoForms(value).map((form) => ({ name, value: form, whole: false })),
@@ -110,7 +110,7 @@ export function createSecretBindings(options: {
       if (!binding) throw bindingError(`the app has no secret binding ${key} for ${origin}`);
       const value = values.get(key);
       if (value === undefined) throw bindingError(`the setting ${key}, which is bound to ${origin}, is not set`);
-      return createCredential(binding, value, (rejected) => tokens.of(appId, binding, value, rejected));
+      return createCredential(binding, value, (rejected) => tokens.accessTokenFor(appId, binding, value, rejected));
     },
     async scanFor(appId) {
       const state = await currentBindings(appId);
@@ -125,7 +125,8 @@ export function createSecretBindings(options: {
 
     /**
      * Replaces the app's bindings.
-     * @throws REQUEST_INVALID; FORBIDDEN for a change of a sealed key without its value; RESOURCE_CHANGED; SETTINGS_INVALID for a value
+     * @throws REQUEST_INVALID; FORBIDDEN for a change of a sealed key without its value; RESOURCE_CHANGED;
+     *   SETTINGS_INVALID for an invalid value
      */
     async set(
       caller: Caller,

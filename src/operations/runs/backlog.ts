@@ -23,7 +23,9 @@ export interface Backlog {
   oldestAt: string | null;
 }
 
-/** Number of cancelled runs. `more` is true if the time was over before all were cancelled. */
+/**
+ * Number of cancelled runs. `more` is true if queued runs are left, because the time limit of the request was reached.
+ */
 export interface CancelledBacklog {
   cancelled: number;
   more: boolean;
@@ -38,7 +40,8 @@ interface QueuedRow {
 }
 
 /**
- * Selects queued runs. $1 is the app, $2 the last ID of the previous batch, $3 an action or null. Runs that are being claimed are skipped.
+ * Selects queued runs. $1 is the app, $2 the last ID of the previous batch, $3 an action or null. Runs that are being
+ * claimed are skipped.
  */
 const SELECT_QUEUED_RUNS = `
   SELECT id, action_id AS "actionId", trigger, replay_of AS "replayOf",
@@ -66,8 +69,8 @@ export class Backlogs {
   }
 
   /**
-   * Cancels the queued runs of the app, or of one action. Each run gets its own log entry. If the app has secrets, the entries have no payload:
-   * to search all payloads for secrets would take too long.
+   * Cancels the queued runs of the app, or of one action. Each run gets its own log entry. If the app has secrets, the
+   * entries have no payload: to search all payloads for secrets would take too long.
    * @throws REQUEST_INVALID
    */
   async cancel(caller: Caller, appId: number, input: { actionId?: unknown }): Promise<CancelledBacklog> {
@@ -89,7 +92,7 @@ export class Backlogs {
   }
 }
 
-/** Values of fields of a run that its cancellation does not use. */
+/** Placeholders for the fields of a run that a cancellation does not read. */
 const UNUSED_FACTS = { copy: "master", personId: null, credentialId: null, versionId: null, startedAt: null } as const;
 
 async function cancelBatch(

@@ -1,7 +1,8 @@
 /**
- * Admits, skips and cancels queued runs by the `concurrency` of their action. Runs with the same key (the action, and a
- * value of the payload) are limited together. A key is checked in its own transaction when one of its runs is queued or
- * ends, so that transactions cannot deadlock. `Debouncer.releaseDue` checks keys that become due for other reasons.
+ * Admits, skips and cancels queued runs by the `concurrency` of their action. A limit applies to all runs with the same
+ * key (the action, and optionally a value of the payload). A key is checked in its own transaction when one of its runs
+ * is queued or ends, so that transactions cannot deadlock. `Debouncer.releaseDue` checks keys that become due for other
+ * reasons.
  */
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -14,17 +15,22 @@ import { cancelledEnding } from "./outcomes.js";
 import type { RunRepository } from "./run-repository.js";
 import { AWAITED_CHANNEL, cancelNotice } from "./run-types.js";
 
-/** Notification channel: a message means that a run was queued or has ended, so that other runs with its key may be admitted. */
+/**
+ * Notification channel: a message means that a run was queued or has ended, so that other runs with its key may be
+ * admitted.
+ */
 export const LIMITS_CHANNEL = "svc_limits";
 
 /** Maximum number of keys in one round. */
 const KEYS_MAX = 100;
 /** Number of runs of a key that are checked at once, in addition to the number that may be admitted. */
 const RUNS_MAX = 100;
-/** Time after which runs that must be cancelled for other runs are checked again, because a notification can be lost. */
+/**
+ * Time after which runs that must be cancelled for other runs are checked again, because a notification can be lost.
+ */
 const RECHECK_AFTER = "interval '1 second'";
 /** Reason of a skipped run. It is stored, so it contains no value of the payload. */
-const SKIP_REASON = "concurrency: as many runs as the action's limit allows were under way";
+const SKIP_REASON = "concurrency: the action's limit of concurrent runs was reached";
 
 interface Key {
   actionId: number;
@@ -38,12 +44,15 @@ const DUE_KEYS = `
 
 const KEY_OF_RUN = `SELECT action_id AS "actionId", encode(key, 'hex') AS key FROM run_concurrency WHERE run_id = $1`;
 
-/* Takes the lock in a separate statement, so that the next one sees everything that the transaction with the lock has committed. */
+/**
+ * Locks a key in a separate statement, so that the next statement sees all that the previous lock holder has committed.
+ */
 const LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('svc_concurrency:' || $1::bigint || ':' || $2, 0))";
 
 /**
- * Deletes the due rows and reads the runs in one snapshot, so that a later change is due again. The condition on `admitted` is a range of
- * one value, and the order is that of the index run_concurrency_key, so that only the rows are read that are checked.
+ * Deletes the due rows of a key and reads its runs in one snapshot: a change after the snapshot makes the key due
+ * again. `BETWEEN true AND true` and the order match the index run_concurrency_key, so that PostgreSQL reads only the
+ * rows that are checked.
  */
 const SELECT_CONCURRENCY_STATE = `
   WITH seen AS (DELETE FROM concurrency_due WHERE action_id = $1 AND key = decode($2, 'hex') RETURNING 1),
@@ -96,7 +105,7 @@ export class ConcurrencyLimiter {
     if (key) await this.checkKey(key);
   }
 
-  /** Checks the keys that are due. Returns their number. */
+  /** Checks the keys that are due. Returns the number of checked keys. */
   async checkDueKeys(): Promise<number> {
     const keys = await rows<Key>(this.db, DUE_KEYS);
     for (const key of keys) await this.checkKey(key);
@@ -130,7 +139,7 @@ export class ConcurrencyLimiter {
     const { admit, skip, cancel } = decideRuns(limit ?? Number.MAX_SAFE_INTEGER, runs);
     const isAll = runs.filter(({ admitted }) => !admitted).length < RUNS_MAX + (limit ?? 0);
     let isMore = !isAll && (limit === null || skip.length + cancel.length > 0);
-    // If more runs wait than were read, those to admit may have to be cancelled as well.
+    // If more runs wait than were read, the newer ones may replace the runs to admit, so nothing is admitted yet.
     if (admit.length > 0 && (isAll || cancel.length === 0)) {
       const [admitted] = await rows<{ count: number }>(manager, ADMIT_RUN, [admit]);
       isMore ||= admitted!.count < admit.length;

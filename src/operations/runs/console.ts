@@ -11,11 +11,14 @@ import { createAbortableGenerator } from "../records/leavable.js";
 /** Notification channel with the run's ID: a message means that the run has printed lines. */
 export const CONSOLE_CHANNEL = "svc_console";
 
-/** Interval in which lines are stored. */
+/** Interval at which new lines are stored. */
 const FLUSH_MS = 200;
-/** Interval in which a follower reads without a notification. A notification can be lost, and a removed run sends none. */
+/**
+ * Interval at which a live stream reads new lines without a notification. A notification can be lost, and a deleted run
+ * sends none.
+ */
 const POLL_MS = 500;
-/** Maximum number of lines in one read, which limits the memory of a slow follower. */
+/** Maximum number of lines in one read, which limits the memory that a slow reader needs. */
 const READ_MAX = 500;
 
 /** One line; `at` is ISO 8601, `seq` counts from 0 within the run. */
@@ -128,7 +131,7 @@ export class RunConsole {
     runId: number,
     readerLeft: AbortSignal,
   ): AsyncGenerator<PrintedLine[], void, void> {
-    // This checks that the run belongs to the app, because lines are read only by the run's ID.
+    // Throws unless the run belongs to the app. The query of the lines does not check this.
     await this.hasEnded(appId, runId);
     for (let last = -1, isOver = false; ; ) {
       const lines = await this.read(runId, last, READ_MAX);

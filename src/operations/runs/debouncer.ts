@@ -38,7 +38,7 @@ export class Debouncer {
 
   /**
    * Releases debounced runs and checks concurrency keys, until none is due. Returns the Unix time in milliseconds at
-   * which the next one is due, or null.
+   * which the next run or key is due, or null.
    */
   readonly releaseDue = async (): Promise<number | null> => {
     for (;;) {

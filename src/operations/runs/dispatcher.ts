@@ -41,7 +41,7 @@ interface DispatcherOptions {
   executor: Pick<RunExecutor, "execute">;
   /** ID under which this process holds runs. */
   holder: string;
-  /** Maximum number of concurrent runs while few apps run; 0 if this process is not a runner. */
+  /** RUNNER_CONCURRENCY, from which `Slots` computes its limits; 0 if this process is not a runner. */
   concurrency: number;
 }
 
@@ -53,9 +53,12 @@ export class Dispatcher {
   private readonly awaitedRuns = new Set<number>();
   /** Callers in this process that wait for the start of a queued run. */
   private readonly startListeners = new Map<number, Set<(done: Promise<RunOutcome>) => void>>();
-  /** Set when this process stops claiming queued runs. When the signal aborts, the active runs end. */
+  /** Set when this process stops claiming queued runs. The active runs are ended when the signal aborts. */
   private stopping: AbortSignal | null = null;
-  /** True if queued runs may exist without a further notification: when it arrived, no slot was free or the app had its share. */
+  /**
+   * True if queued runs may exist whose notification was not used: when it arrived, no slot was free or the app had
+   * used its share.
+   */
   private mustCheckQueue = false;
   /** Apps whose runs were queued during the current claim, which may have missed them. */
   private readonly queuedDuringClaim = new Set<number>();
@@ -86,7 +89,10 @@ export class Dispatcher {
     return done;
   }
 
-  /** Calls `listener` with a promise for the outcome when this process starts the run. The returned function unsubscribes. */
+  /**
+   * Calls `listener` with a promise for the outcome when this process starts the run. The returned function
+   * unsubscribes.
+   */
   onStart(runId: number, listener: (done: Promise<RunOutcome>) => void): () => void {
     const active = this.active.get(runId);
     if (active) listener(active.done);
@@ -99,7 +105,7 @@ export class Dispatcher {
   }
 
   private claimIfBehind(): void {
-    // If the claim fails, the next `claimQueued` finds the runs.
+    // If the claim fails, the next call of `claimQueued` claims the runs.
     if (this.mustCheckQueue) this.claimAll().catch(() => undefined);
   }
 
@@ -139,8 +145,8 @@ export class Dispatcher {
   }
 
   /**
-   * Claims runs until none is left. Claims run one at a time, so that each counts the slot of the previous one. A request during a claim
-   * causes another claim.
+   * Claims runs until none is left. Claims run one at a time, so that each counts the slot of the previous one. A
+   * request during a claim causes another claim.
    */
   private claimAll(): Promise<void> {
     const all = async () => {
@@ -184,7 +190,10 @@ export class Dispatcher {
     );
   }
 
-  /** Returns a slot in which a run of the app can start now: a free one, or a nested one if the active run `parent` waits for the run. */
+  /**
+   * Returns a slot in which a run of the app can start now: a free one, or a nested one if the active run `parent`
+   * waits for the run.
+   */
   tryAcquireSlot(appId: number, parentId: number | null): Slot | null {
     if (this.stopping?.aborted) return null;
     const parent = parentId === null ? undefined : this.active.get(parentId);
@@ -193,8 +202,8 @@ export class Dispatcher {
   }
 
   /**
-   * Handles a run of the app that was queued here or by another process. Claims it now if the app has a free slot, otherwise when one
-   * becomes free.
+   * Handles a run of the app that was queued here or by another process. Claims it now if the app has a free slot,
+   * otherwise when one becomes free.
    */
   onRunQueued(appId: number): void {
     this.mustCheckQueue = true;
@@ -229,13 +238,16 @@ export class Dispatcher {
   async claimQueued(): Promise<number> {
     if (this.stopping) return 0;
     await this.claimAll();
-    if (this.slots.free() === 0) return 0;
+    if (this.slots.freeCount() === 0) return 0;
     return this.options.repository.longestWait(this.slots.perApp(), this.slots.currentShare());
   }
 
-  /** Returns the slots of this process, the free ones, and the number of callers of this process that wait for a queued run. */
+  /**
+   * Returns the slots of this process, the free ones, and the number of callers of this process that wait for a queued
+   * run.
+   */
   usage(): { total: number; free: number; waiting: number } {
-    return { total: this.slots.total, free: this.slots.free(), waiting: this.startListeners.size };
+    return { total: this.slots.total, free: this.slots.freeCount(), waiting: this.startListeners.size };
   }
 
   /** Finds queued runs for which active runs may wait and whose notification was lost. Call it at intervals. */
@@ -253,16 +265,16 @@ export class Dispatcher {
       this.active.get(id)?.controller.abort("lost");
   }
 
-  /** Claims no more runs and waits until the active ones end. When `impatience` aborts, it ends them. */
-  async drain(impatience: AbortSignal): Promise<void> {
-    this.stopping = impatience;
+  /** Claims no more runs and waits until the active ones end. When `forceStop` aborts, it ends them. */
+  async drain(forceStop: AbortSignal): Promise<void> {
+    this.stopping = forceStop;
     const abortAll = () => {
       for (const { controller } of this.active.values()) controller.abort("shutdown");
     };
-    impatience.addEventListener("abort", abortAll);
-    if (impatience.aborted) abortAll();
+    forceStop.addEventListener("abort", abortAll);
+    if (forceStop.aborted) abortAll();
     // Counts slots instead of active runs, because a run may be claimed and not active yet.
     await this.slots.whenEmpty();
-    impatience.removeEventListener("abort", abortAll);
+    forceStop.removeEventListener("abort", abortAll);
   }
 }

@@ -19,14 +19,16 @@ import type { RunTraces } from "./run-traces.js";
 import { AWAITED_CHANNEL, type NewRun, type RunRecord } from "./run-types.js";
 import type { Slot } from "./slots.js";
 
-/** Maximum number of concurrent inserts of queued rows, in total and per app. A burst from one app delays only that app. */
+/**
+ * Maximum number of concurrent inserts of queued rows, in total and per app. A burst from one app delays only that app.
+ */
 const INSERTS_AT_ONCE = 8;
 const INSERTS_PER_APP = 2;
 
 /** Run whose row was written. */
 export interface EnqueuedRun {
   id: number;
-  /** True if an earlier request with the same key has written the row. */
+  /** True if an earlier request with the same idempotency key has written the row. */
   isRepeated: boolean;
   /** Promise for the outcome; present if this process executes the run. */
   done?: Promise<RunOutcome>;
@@ -40,7 +42,10 @@ interface InsertedRow {
   waitsFor: RunWait | null;
 }
 
-/** Writes the row as running under `holder`, or as queued if `holder` is null. Returns null if the run must be queued first. */
+/**
+ * Writes the row as running under `holder`, or as queued if `holder` is null. Returns null if the run must be queued
+ * first.
+ */
 type InsertRun = (holder: string | null, executor?: Executor) => Promise<InsertedRow | null>;
 
 interface EnqueuerOptions {
@@ -55,16 +60,18 @@ interface EnqueuerOptions {
 
 /** Check of a call that names its action. */
 interface CallCheck {
-  /** Throws if the call cannot run, so that it uses no part of the queue. */
+  /** Throws if the action cannot run, so that such a call takes no space in the queue. */
   check(): Promise<void>;
-  /** True if the call could run a moment ago. It is then checked only by the statement that writes its row. */
+  /**
+   * True if a lookup has just found that the action can run. Then only the statement that writes the row checks again.
+   */
   isRunnable: boolean;
 }
 
 const isOverloaded = (error: unknown): boolean => error instanceof ActionError && error.status === "OVERLOADED";
 
 const skippedError = (runId: number, reason: string) =>
-  new ActionError("RUN_SKIPPED", `the run did not start, ${reason}`, { runId });
+  new ActionError("RUN_SKIPPED", `the run did not start: ${reason}`, { runId });
 
 export class Enqueuer {
   private readonly inserts = new FairSemaphore(INSERTS_AT_ONCE, INSERTS_PER_APP);
@@ -99,7 +106,7 @@ export class Enqueuer {
     });
   }
 
-  /** Enqueues a run of an action that was found before. @throws OVERLOADED, RUN_SKIPPED */
+  /** Enqueues a run of an action whose ID is known. @throws OVERLOADED, RUN_SKIPPED */
   enqueueKnown(run: NewRun): Promise<EnqueuedRun> {
     const { repository, traces } = this.options;
     const { waitsFor = null } = run;
@@ -126,7 +133,7 @@ export class Enqueuer {
     try {
       return await this.queue(run, insert, awaitedBy);
     } catch (error) {
-      // A call that cannot run any more fails for this reason, and not because the queue is full.
+      // If the action can no longer run, the caller gets this reason instead of OVERLOADED.
       if (call?.isRunnable && isOverloaded(error)) await call.check();
       throw error;
     }
@@ -184,7 +191,8 @@ export class Enqueuer {
   }
 
   /**
-   * Applies the action's `concurrency` to a queued run. Ends the run if it would wait for the run that waits for it.
+   * Applies the action's `concurrency` to a queued run. Ends the run if a deadlock exists: the run would wait for the
+   * run that waits for it.
    * @throws ActionError RUN_SKIPPED
    */
   private async checkConcurrency(id: number, awaitedBy: number | null): Promise<void> {

@@ -1,4 +1,4 @@
-/** Executes a run that this process holds: loads the code, evaluates it in a page, searches the outcome for secrets, and writes the end. */
+/** Executes a run that this process holds: evaluates the code, scans the outcome for secrets, writes the end. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -31,9 +31,9 @@ import { mapPositions } from "./source-positions.js";
 
 const LOAD_ACTION = `SELECT name, code, environment, dependencies, assets, timeout_ms AS "timeoutMs",
           integration_origins AS "integrationOrigins", source->>'map' AS map FROM action WHERE id = $1`;
-/* Selects a version as text. JavaScript parses it, because PostgreSQL's ->> refuses JSON that contains \u0000 anywhere. */
+/* Selects a version as text, because PostgreSQL's ->> refuses JSON that contains \u0000. JavaScript parses the text. */
 const LOAD_VERSION = "SELECT data FROM action_version WHERE id = $1";
-/* The end of a run stores its requests too. This statement stores those of a run that another process has ended, or may end. */
+/* Stores the requests of a run whose end another process has written, or may write. */
 const STORE_REQUESTS = "UPDATE run SET requests = $2 WHERE id = $1";
 
 /** Maximum number of scans of one outcome. If secrets changed during each scan, the run fails. */
@@ -42,12 +42,12 @@ const SCANS_MAX = 20;
 const RETRY_MS = 500;
 /** Maximum number of console lines about blocked requests, because a run can make hundreds in a second. */
 const BLOCKED_LINES_MAX = 100;
-/** Length of a result above which its scan can take long. */
+/** Results up to this length are scanned quickly. A longer scan may outlive this process. */
 const SHORT_RESULT_MAX_CHARACTERS = 64 * 1024;
 
 /** Reason of a signal that ends a run early. */
 export class Cancellation {
-  /** @param displacedBy ID of the run that replaces it; null if a person cancelled it */
+  /** @param displacedBy ID of the run that replaces the cancelled run; null if a person cancelled it */
   constructor(readonly displacedBy: number | null) {}
 }
 
@@ -64,7 +64,7 @@ interface RunDetails {
   requests: readonly RequestRecord[];
 }
 
-/** Outcome of an evaluation. `secrets` is null if the outcome contains no text of the author's code, so that it need not be scanned. */
+/** Result of an evaluation. If `secrets` is null, the outcome has no text of the author's code and is not scanned. */
 interface Evaluation {
   outcome: RunOutcome;
   /** True if the error's text was cut at its end. */
@@ -77,7 +77,10 @@ const unscannedEvaluation = (outcome: RunOutcome): Evaluation => ({ outcome, isC
 const isLongResult = (outcome: RunOutcome): boolean =>
   outcome.ok && outcome.data !== undefined && outcome.data.length > SHORT_RESULT_MAX_CHARACTERS;
 
-/** Repeats `work` while the database is away, so that an outage delays the run and does not fail it. @throws other errors, and any once `signal` has aborted */
+/**
+ * Repeats `work` while the database is away, so that an outage delays the run and does not fail it.
+ * @throws other errors, and any once `signal` has aborted
+ */
 async function retryInOutage<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
@@ -90,7 +93,10 @@ async function retryInOutage<T>(signal: AbortSignal, work: () => Promise<T>): Pr
   }
 }
 
-/** Returns a function that rejects requests whose URL contains a secret, with a console line that names the key (contract, section 6). */
+/**
+ * Returns a function that rejects requests whose URL contains a secret, with a console line that names the key
+ * (contract, section 6).
+ */
 function createUrlCheck(
   secrets: RunSecrets,
   { print }: ConsoleWriter,
@@ -108,7 +114,10 @@ function createUrlCheck(
   };
 }
 
-/** Converts the outcome of a page to that of a run. A result `{mark: options}` comes from `Svc.App.V3.Actions.response`. */
+/**
+ * Converts the outcome of a page to the outcome of a run. A result `{mark: options}` comes from
+ * `Svc.App.V3.Actions.response`.
+ */
 async function outcomeOf(page: PageOutcome, { reason }: AbortSignal, mark: string | null): Promise<RunOutcome> {
   if (!page.ok) {
     if (page.cause === "cancelled")
@@ -146,7 +155,8 @@ export class RunExecutor {
 
   /**
    * Executes a run that `holder` holds, and ends it. Failures of the code are outcomes.
-   * @throws if the end cannot be written and the run was lost or the service stops: another process ends the run when the lease is over
+   * @throws if the end cannot be written and the run was lost or the service stops: another process ends the run when
+   *   the lease has expired
    */
   async execute(run: RunRecord, holder: string, signal: AbortSignal): Promise<RunOutcome> {
     const trace = await this.options.traces.beginTrace(run);
@@ -270,7 +280,7 @@ export class RunExecutor {
       environment,
       origins: integrationOrigins,
       findInUrl: (url) => secrets.findInUrl(url),
-      findInOwnUrl: (url) => secrets.findInOwnUrl(url),
+      findInRequestUrl: (url) => secrets.findInRequestUrl(url),
       onSecretsRead: (version) => secrets.onRead(version),
       onFailure: () => secrets.onContact(),
       print: writer.print,
@@ -308,12 +318,15 @@ export class RunExecutor {
   private failureOf(run: RunRecord, error: unknown): RunOutcome {
     if (error instanceof ActionError) return failedOutcome("Error", error.message);
     this.options.log.error({ err: error, runId: run.id }, "a run could not be executed");
-    return failedOutcome("InternalError", "the service could not run this action");
+    return failedOutcome(
+      "InternalError",
+      "the service could not run this action; an operator finds the cause in the service's log",
+    );
   }
 
   /**
-   * Scans the outcome for secrets and writes the end. Returns the written outcome; null if secrets have changed
-   * meanwhile, so that another scan is needed.
+   * Scans the outcome for secrets and writes the end. Returns the written outcome; null if secrets have changed since
+   * the scan, so that another scan is needed.
    */
   private async scanAndFinish(
     run: RunRecord,
@@ -331,11 +344,17 @@ export class RunExecutor {
     if (await this.options.repository.finish(run.id, holder, { ...ending, ...facts })) return scanned;
     if (exit && (await secrets?.isOutdated(exit))) return null;
     await this.storeRequests(run, details);
-    this.options.log.warn({ runId: run.id }, "a run ended after another process had ended it");
+    this.options.log.warn(
+      { runId: run.id },
+      "the outcome of a run was discarded, because another process had already ended the run",
+    );
     return scanned;
   }
 
-  /** Writes the end of a run, and repeats this while the database is unavailable. An end that the database refuses becomes a failure. */
+  /**
+   * Writes the end of a run, and repeats this while the database is unavailable. An end that the database refuses
+   * becomes a failure.
+   */
   private async finish(
     run: RunRecord,
     holder: string,
@@ -362,7 +381,7 @@ export class RunExecutor {
         if (isRefusedData(error) && next.outcome !== UNSTORABLE_OUTCOME) {
           next = unscannedEvaluation(UNSTORABLE_OUTCOME);
           details.payload = EMPTY_PAYLOAD;
-          // It is unknown which of the values was refused.
+          // The database does not report which value it refused.
           details.requests = [];
         } else await delay(RETRY_MS);
       }

@@ -8,7 +8,7 @@ import { type EntityReference, referenceParameters } from "../../rules/reference
 import type { RunAccess } from "./run-access.js";
 import type { RunCode } from "./run-types.js";
 
-/** Kinds of triggers by which a request runs an action. */
+/** Triggers with which a request runs an action: a call of the API (`manual`), or an HTTP trigger. */
 export type OnDemandTrigger = "manual" | "http";
 
 /** The draft or live version that a call names. */
@@ -32,14 +32,14 @@ export type RunnableFacts = Pick<
 
 /**
  * SQL that selects the action. Its arguments are the texts of parameters: app, version (draft or live), a name or an ID
- * (`referenceParameters`), and `needsApp`, which is true if an unpublished app pauses the run. The ID of a draft also finds its live
- * version, and vice versa.
+ * (`referenceParameters`), and `needsPublishedApp`, which is true if an unpublished app pauses the run. The ID of a
+ * draft also finds its live version, and vice versa.
  */
-export const FIND_ACTION = (app: string, copy: string, name: string, id: string, needsApp: string) => `
+export const FIND_ACTION = (app: string, copy: string, name: string, id: string, needsPublishedApp: string) => `
   SELECT id, name, active, code, dependencies, assets, environment, action_version AS "actionVersion", triggers,
          timeout_ms AS "timeoutMs", integration_origins AS "integrationOrigins", source->>'map' AS map, access::text AS access,
          CASE WHEN (debounce->>'manual')::boolean THEN 'debounce' WHEN concurrency IS NOT NULL THEN 'concurrency' END AS "waitsFor",
-         ${needsApp}::boolean AND (SELECT published_at IS NULL FROM app WHERE app.id = action.app_id) AS "isPaused"
+         ${needsPublishedApp}::boolean AND (SELECT published_at IS NULL FROM app WHERE app.id = action.app_id) AS "isPaused"
     FROM action
    WHERE id = coalesce(
      (SELECT CASE WHEN ${copy}::text = 'master' THEN family.id
@@ -72,7 +72,8 @@ export async function grantAccess(action: RunnableFacts | undefined, access: Run
 
 /**
  * Checks that the action can run. Call `grantAccess` first.
- * @throws ActionError ACTION_NOT_FOUND, APP_NOT_PUBLISHED, ACTION_NOT_V3, CLIENT_ACTION_NOT_RUNNABLE, ACTION_INACTIVE, TRIGGER_NOT_ALLOWED
+ * @throws ActionError ACTION_NOT_FOUND, APP_NOT_PUBLISHED, ACTION_NOT_V3, CLIENT_ACTION_NOT_RUNNABLE, ACTION_INACTIVE,
+ *   TRIGGER_NOT_ALLOWED
  */
 export function checkRunnable<Named extends RunnableFacts>(action: Named | undefined, trigger: OnDemandTrigger): Named {
   if (!action) throw new ActionError("ACTION_NOT_FOUND");
@@ -83,7 +84,7 @@ export function checkRunnable<Named extends RunnableFacts>(action: Named | undef
   if (action.triggers.some((entry) => entry.trigger === trigger)) return action;
   throw new ActionError(
     "TRIGGER_NOT_ALLOWED",
-    `${action.name} has no ${trigger} trigger, so it does not run on demand`,
+    `the action ${action.name} has no "${trigger}" trigger, so a request cannot run it`,
   );
 }
 

@@ -1,4 +1,7 @@
-/** The lease by which this process holds its runs, and the rule when it may end runs of other processes. */
+/**
+ * Renews the lease of this process, and decides when this process may end the runs of processes whose lease has
+ * expired.
+ */
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -55,20 +58,28 @@ interface LeaseOptions {
   isOnlyProcess: boolean;
   /** Called after each renewal. With `mayDeclareDead`, processes whose lease has ended count as dead. */
   onRenewal: (mayDeclareDead: boolean) => Promise<void>;
-  /** Called after a renewal that came after the lease had ended, because another process may have ended runs of this process. */
+  /**
+   * Called after a renewal that came after the lease had ended, because another process may have ended runs of this
+   * process.
+   */
   onLateRenewal: () => Promise<void>;
   onDatabaseReached: () => void;
   log: Logger;
 }
 
-/** Lease of this process. A failed renewal ends no run, because in an outage of the database no other process can end the runs either. */
+/**
+ * Lease of this process. A failed renewal ends no run, because in an outage of the database no other process can end
+ * the runs either.
+ */
 export class Lease {
   /** ID of this process. Every write to a run that this process holds checks it. */
   readonly holder = randomUUID();
   private readonly contact = new DatabaseContact(LEASE_MS);
   private timer: NodeJS.Timeout | undefined;
   private renewal: Promise<void> = Promise.resolve();
-  /** The current `onRenewal` call. It runs beside the renewals, because a slow statement must not let the lease expire. */
+  /**
+   * The current `onRenewal` call. It runs beside the renewals, because a slow statement must not let the lease expire.
+   */
   private work: Promise<void> | null = null;
   private isStopped = false;
   private renewedAt = 0;
@@ -93,7 +104,10 @@ export class Lease {
       this.isLate = false;
       await this.options.onRenewal(this.options.isOnlyProcess || this.contact.isSteady());
     } catch (error) {
-      this.options.log.warn({ err: error }, "the work after a renewal of the lease failed");
+      this.options.log.warn(
+        { err: error },
+        "the work that follows a lease renewal failed; the next renewal repeats it",
+      );
     } finally {
       this.work = null;
     }
@@ -115,13 +129,16 @@ export class Lease {
     }, nextMs);
   }
 
-  /** Logs once that requests come through a proxy whose `X-Forwarded-For` is ignored, and stores it for `npm run doctor`. */
+  /**
+   * Logs once that requests come through a proxy whose `X-Forwarded-For` is ignored, and stores it for `npm run
+   * doctor`.
+   */
   readonly reportIgnoredProxy = (address: string): void => {
     if (this.ignoredProxy !== null) return;
     this.ignoredProxy = address;
     this.options.log.warn(
       { proxy: address },
-      "X-Forwarded-For of a proxy is ignored: all visitors behind it share the limits of one address; set TRUST_PROXY",
+      "X-Forwarded-For of a proxy is ignored, so that all visitors behind the proxy share the limits of one address; set TRUST_PROXY",
     );
   };
 

@@ -7,7 +7,7 @@ import { lostEnding } from "./outcomes.js";
 import type { RunRepository } from "./run-repository.js";
 import type { RunRecord } from "./run-types.js";
 
-/** Numbers of settled runs. */
+/** Numbers of runs that were ended as lost or queued again. */
 export interface SettledCounts {
   lost: number;
   queuedAgain: number;
@@ -16,7 +16,10 @@ export interface SettledCounts {
 export class LostClaims {
   /** Statements in progress that may assign a run to this process. */
   private readonly claims = new Set<object>();
-  /** Runs that the last check found, each with the statements in progress then, because one of these may still return the run. */
+  /**
+   * Runs that the previous check found, each with the claim statements that were in progress. Such a statement may
+   * still return the run.
+   */
   private candidates = new Map<number, readonly object[]>();
   /** Runs that were executed here and whose end could not be written. */
   private readonly unwrittenEnds = new Set<number>();
@@ -28,7 +31,10 @@ export class LostClaims {
     private readonly active: ReadonlyMap<number, unknown>,
   ) {}
 
-  /** Awaits a statement that may assign a run to this process, and passes the result to `use`, which starts the run before it returns. */
+  /**
+   * Awaits a statement that may assign a run to this process, and passes the result to `use`, which starts the run
+   * before it returns.
+   */
   async track<T, R>(answer: Promise<T>, use: (answer: T) => R): Promise<R> {
     const claim = {};
     this.claims.add(claim);
@@ -44,7 +50,9 @@ export class LostClaims {
     this.unwrittenEnds.add(id);
   }
 
-  /** Settles runs that the last check also found and that no statement in progress can return. Call it at intervals. */
+  /**
+   * Settles runs that the previous check also found and that no statement in progress can return. Call it at intervals.
+   */
   async settle(): Promise<SettledCounts> {
     const unwrittenBefore = [...this.unwrittenEnds];
     const unknownRuns = await this.repository.findUnknownHeld(this.holder, [...this.active.keys()]);

@@ -1,6 +1,6 @@
 /**
- * SQL that selects the routes of HTTP triggers whose addresses match a request, and the condition that they have not changed. The statement
- * that writes a run checks this condition, so that a request can use routes that an earlier request has found.
+ * SQL that selects the routes of HTTP triggers whose addresses match a request, and the condition that they have not
+ * changed. The statement that writes a run checks this condition, so that a request can use cached routes.
  */
 
 /** Address of a request and the routes that matched it. */
@@ -13,7 +13,7 @@ export interface RouteMatch {
   rowTexts: readonly string[];
 }
 
-/** The routes of a request have changed since they were found, so that the request must be matched again. */
+/** Thrown if the routes have changed since the request was matched. The request must be matched again. */
 export class RoutesChangedError extends Error {
   constructor() {
     super("the routes of the request have changed");
@@ -22,7 +22,10 @@ export class RoutesChangedError extends Error {
 
 const IS_SECRET = `settings->'auth'->>'type' = 'secret'`;
 
-/** Selects the routes. The arguments are the texts of parameters: app, true for drafts, and the shapes of a `RouteMatch`. */
+/**
+ * Selects the routes. The arguments are the texts of parameters: app, true for drafts, and the shapes of a
+ * `RouteMatch`.
+ */
 const MATCHING_ROUTES = (app: string, isDraft: string, shapes: string, shapesBeforeSecret: string) => `
   SELECT route.action_id AS "actionId", coalesce(action.master_id, action.id) AS "masterId", route.settings AS "where", secret.sealed,
          CASE WHEN route.settings->'auth'->>'setting' IS NULL THEN 0 ELSE app.secrets_version END AS "secretsVersion",
@@ -34,7 +37,10 @@ const MATCHING_ROUTES = (app: string, isDraft: string, shapes: string, shapesBef
      AND (route.shape = ANY (${shapes}::text[]) AND (${isDraft} OR (route.${IS_SECRET}) IS NOT TRUE)
           OR route.shape = ANY (${shapesBeforeSecret}::text[]) AND route.${IS_SECRET})`;
 
-/** Selects routes with their rows as text. $1 is the app, $2 is true for drafts, $3 and $4 are the shapes of a `RouteMatch`. */
+/**
+ * Selects routes with their rows as text. $1 is the app, $2 is true for drafts, $3 and $4 are the shapes of a
+ * `RouteMatch`.
+ */
 export const SELECT_ROUTES = `
   SELECT found.*, found::text AS "rowText" FROM (${MATCHING_ROUTES("$1", "$2::boolean", "$3", "$4")}) AS found`;
 

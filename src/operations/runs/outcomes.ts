@@ -1,4 +1,7 @@
-/** Converts outcomes of runs to the endings that are stored: for code on the server, for browsers, and for runs that never started. */
+/**
+ * Converts outcomes of runs to the endings that are stored: for code on the server, for browsers, and for runs that
+ * never started.
+ */
 import type { TriggerType } from "../../data/action-types.js";
 import type { EndState, RunErrorName } from "../../data/run.js";
 import { createThreads } from "../../engine/threads.js";
@@ -16,8 +19,8 @@ export function failedOutcome(name: RunErrorName, message: string): RunOutcome {
 }
 
 /**
- * Maximum length of a result that is checked on the main thread. A longer one is checked in a thread, because two
- * million `{}` take a tenth of a second.
+ * Maximum length of a result that is checked on the main thread. A longer result is checked in a worker thread, because
+ * a text of two million `{}` takes a tenth of a second.
  */
 const READ_HERE_MAX_CHARACTERS = 256 * 1024;
 const resultFaults = createThreads<string | Buffer, ReturnType<typeof resultFault>>({
@@ -31,12 +34,12 @@ async function faultOf(data: string | Buffer): Promise<ReturnType<typeof resultF
   if (typeof data === "string" && data.length <= READ_HERE_MAX_CHARACTERS) return resultFault(data);
   const called = await resultFaults.call(data);
   if (called.ok) return called.value;
-  throw new Error(`a result could not be read within its limit of ${called.limit}`);
+  throw new Error(`the check of a run's result exceeded its limit of ${called.limit}`);
 }
 
 /**
- * Outcome of code that returned `data`: a failure if PostgreSQL could not store it. The text is checked here, because
- * the page is not trusted.
+ * Returns the outcome of code that returned `data`: a failure if PostgreSQL could not store the text. The service
+ * checks the text itself, because it does not trust the page.
  */
 export async function completedOutcome(data: string | Buffer | undefined): Promise<RunOutcome> {
   const fault = data === undefined ? null : await faultOf(data);
@@ -50,21 +53,27 @@ export const STOPPED_OUTCOME = failedOutcome("ShutdownError", "the service was s
 const LOST_OUTCOME = failedOutcome("RunLostError", "the process that ran this action died before the action ended");
 const DEADLOCK_OUTCOME = failedOutcome(
   "ConcurrencyError",
-  "deadlock: by its action's concurrency setting, this run waited for the run that waits for it",
+  'deadlock: the action\'s "concurrency" setting made this run wait for the run that waits for its result',
 );
 
 /** Outcomes of cancelled runs. They are marked by identity, because code can throw an error with the same name. */
 const cancelledOutcomes = new WeakSet<RunOutcome>();
 
-/** @param displacedBy the run that replaces it, by the concurrency of the action */
+/**
+ * @param displacedBy ID of the run that replaces the cancelled run, by the action's `concurrency`; null if a person
+ *   cancelled it
+ */
 export function cancelledOutcome(displacedBy: number | null): RunOutcome {
-  const reason = displacedBy === null ? "" : `: by its action's concurrency it made way for run ${displacedBy}`;
+  const reason = displacedBy === null ? "" : `: the action's "concurrency" setting replaced it by run ${displacedBy}`;
   const outcome = failedOutcome("CancelledError", `the run was cancelled${reason}`);
   cancelledOutcomes.add(outcome);
   return outcome;
 }
 
-/** True if a person, another run or a stop of the service has ended the run, so that the outcome contains no text of the author's code. */
+/**
+ * True if a person, another run or a stop of the service has ended the run, so that the outcome contains no text of the
+ * author's code.
+ */
 export const isCancelled = (outcome: RunOutcome): boolean =>
   outcome === STOPPED_OUTCOME || cancelledOutcomes.has(outcome);
 
@@ -97,7 +106,10 @@ function endingOf(
   };
 }
 
-/** Ending of a run on the server. `payload` replaces the run's own in the log entry; an empty one is shorter than a reference to it. */
+/**
+ * Ending of a run on the server. `payload` is the payload text of the log entry; if it is null, the entry refers to the
+ * run's payload. By default only an empty payload is copied, because it is shorter than the reference.
+ */
 export const serverEnding = (
   run: RunRecord,
   outcome: RunOutcome,
@@ -111,15 +123,23 @@ const msSinceStart = ({ startedAt }: RunRecord): number => (startedAt ? Date.now
 export const lostEnding = (run: RunRecord, payload: string | null): RunEnd =>
   serverEnding(run, LOST_OUTCOME, msSinceStart(run), payload);
 
-/** Ending of a run that was cancelled while it was queued, by a person or for the run `displacedBy`. `payload` as in `serverEnding`. */
+/**
+ * Ending of a run that was cancelled while it was queued, by a person or for the run `displacedBy`. `payload` as in
+ * `serverEnding`.
+ */
 export const cancelledEnding = (run: RunRecord, payload: string | null, displacedBy: number | null = null): RunEnd =>
   serverEnding(run, cancelledOutcome(displacedBy), 0, payload);
 
-/** Ending of a queued run that can never start, because it waits for a run that waits for it. `payload` as in `serverEnding`. */
+/**
+ * Ending of a queued run that can never start, because it waits for a run that waits for it. `payload` as in
+ * `serverEnding`.
+ */
 export const deadlockEnding = (run: RunRecord, payload: string | null): RunEnd =>
   serverEnding(run, DEADLOCK_OUTCOME, 0, payload);
 
-/** Milliseconds after the time limit in which a browser's report still counts, because timers of hidden pages are late. */
+/**
+ * Milliseconds after the time limit in which a browser's report still counts, because timers of hidden pages are late.
+ */
 export const CLIENT_LATE_MS = 5_000;
 
 /** Ending of a run that a browser executed. */
@@ -129,14 +149,14 @@ export const browserEnding = (
   durationMs: number,
 ): RunEnd => endingOf(run, outcome, "client", durationMs, null);
 
-export const timedOut = (message: string): RunOutcome => failedOutcome("TimeoutError", message);
+export const timeoutOutcome = (message: string): RunOutcome => failedOutcome("TimeoutError", message);
 
 /** Ending of a cancelled run in a browser. The page goes on, but its later report has no effect. */
-export const cancelledInBrowser = (run: RunRecord): RunEnd =>
+export const cancelledBrowserEnding = (run: RunRecord): RunEnd =>
   browserEnding(run, cancelledOutcome(null), msSinceStart(run));
 
 /** Ending of a run in a browser that has not reported its end in time. */
 export function overdueEnding(run: RunRecord, timeoutMs: number): RunEnd {
-  const message = `the page reported no end within the limit of ${timeoutMs / 1000} seconds; it was closed, or the code still runs`;
-  return browserEnding(run, timedOut(message), msSinceStart(run));
+  const message = `the page did not report the end of the run within ${timeoutMs / 1000} seconds; the page was closed, or the code still runs`;
+  return browserEnding(run, timeoutOutcome(message), msSinceStart(run));
 }

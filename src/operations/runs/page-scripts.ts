@@ -37,9 +37,9 @@ const SESSION_PACKAGE = "svc-session";
 /** Time for which the token is valid after the run's time limit, so that the last request can end. */
 const TOKEN_SLACK_MS = 10_000;
 
-/** Matches a direct call of eval. It reads the scope around it, which differs in a trial. */
+/** Matches a direct call of eval. Such code can read local variables around the call, which differ in a trial. */
 const DIRECT_EVAL = /\beval\s*\(/;
-/** Cached results for texts. */
+/** Maximum number of cached results of `callsEval`. */
 const CACHED_MAX = 1_000;
 
 type SourceScript = Extract<PageScript, { source: string }>;
@@ -51,11 +51,13 @@ export interface PreparedScripts {
   packages: PageScript[];
   /** True if the scripts hold a task token, with which the run can read settings. */
   hasToken: boolean;
-  /** True if the scripts contain data that was read after the run's start, or a token with which the run can read data. */
+  /**
+   * True if the scripts contain data that was read after the run's start, or a token with which the run can read data.
+   */
   readsLater: boolean;
   /**
    * Random property that marks the result of `Svc.App.V3.Actions.response`. A payload cannot contain it, because each
-   * run has another one.
+   * run has a different one.
    */
   responseMark: string | null;
   /** True if the scripts may send requests to other services. */
@@ -75,7 +77,7 @@ interface PageScriptsOptions {
 
 export class PageScripts {
   private readonly files = new Map<string, Promise<SourceScript>>();
-  /** By the hash of the text. */
+  /** Results of `callsEval`, by the hash of the script. */
   private readonly evalCalls = new LRUCache<string, boolean>({ max: CACHED_MAX });
 
   constructor(private readonly options: PageScriptsOptions) {}
@@ -156,7 +158,10 @@ export class PageScripts {
     return needsLibrary(code, mayUseIt, this.options.catalogue);
   }
 
-  /** Returns the scripts of `Svc.App.V3.Actions.response`. If the page has the client library, they come after it. */
+  /**
+   * Returns the scripts of `Svc.App.V3.Actions.response`. If the page has the client library, these scripts are
+   * evaluated after it.
+   */
   private async responseScripts(mark: string): Promise<SourceScript[]> {
     const library = await this.readBuilt(RESPONSE_LIBRARY, "svc-response.js");
     const source = `__svcResponse(${JSON.stringify(mark)});`;
@@ -166,11 +171,14 @@ export class PageScripts {
     ];
   }
 
-  /** @throws DEPENDENCY_UNRESOLVED with the name of the package that cannot be loaded */
+  /**
+   * Returns the scripts of a run, and issues its task token if the code may use the client library.
+   * @throws DEPENDENCY_UNRESOLVED with the name of the package that cannot be loaded
+   */
   async prepare(run: RunRecord, listing: CodeListing, timeoutMs: number): Promise<PreparedScripts> {
     const isResponding = listing.code.includes("Svc") && RESPONSE_WORD.test(listing.code);
     const responseMark = isResponding ? `response ${randomUUID()}` : null;
-    // Without those calls, because they need neither the library nor a document.
+    // Removes calls of `response` before the code is examined, because they need neither the library nor a document.
     const action = isResponding ? { ...listing, code: listing.code.replaceAll(RESPONSE_CALL, "") } : listing;
     const { code } = action;
     const dependencies = [...new Set(action.dependencies)];

@@ -1,4 +1,7 @@
-/** Runs the payload of a past run again, unchanged or changed, with the draft, the live version or an older version of the action. */
+/**
+ * Runs the payload of a past run again, unchanged or changed, with the draft, the live version or an older version of
+ * the action.
+ */
 import type { DataSource } from "typeorm";
 import type { Copy, Environment } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
@@ -11,7 +14,10 @@ import { optionalCopy } from "./run-filter.js";
 import { payloadText } from "./run-texts.js";
 import type { Runs } from "./runs.js";
 
-/** Selects the version that the replay runs: draft ("master"), live version, or an older version, which belongs to the draft. */
+/**
+ * Selects the version that the replay runs: draft ("master"), live version, or an older version, which belongs to the
+ * draft.
+ */
 const SELECT_REPLAYED = `
   SELECT svc_run_payload(run.payload, run.event_id) AS payload, run.copy, target.id AS "actionId", target.active, target.environment,
          CASE WHEN target.concurrency IS NOT NULL THEN 'concurrency' END AS "waitsFor", version.id AS "versionId", version.data AS version
@@ -27,7 +33,7 @@ interface ReplayedRow {
   copy: Copy;
   actionId: number | null;
   active: boolean;
-  /** Never `debounce`: a replay is a single call, so nothing is to be debounced. */
+  /** Never `debounce`: a replay is a single call and starts at once. */
   waitsFor: "concurrency" | null;
   environment: Environment;
   versionId: number | null;
@@ -35,7 +41,9 @@ interface ReplayedRow {
   version: { environment: Environment } | null;
 }
 
-/** Options of a replay. At most one of `copy` and `versionId` is set. `payload` replaces that of the past run. */
+/**
+ * Options of a replay. `versionId` excludes a `copy` of "production". `payload` replaces the payload of the past run.
+ */
 interface ReplayOptions {
   copy?: unknown;
   versionId?: unknown;
@@ -72,10 +80,10 @@ export class Replay {
   }
 
   /**
-   * Runs the payload of a past run again, or another one: with the draft or live version that ran, or with the named one. The code of a
-   * version runs like a draft, without being published.
-   * @throws RUN_NOT_FOUND, ACTION_NOT_FOUND, VERSION_NOT_FOUND, CLIENT_ACTION_NOT_RUNNABLE, ACTION_INACTIVE, REQUEST_INVALID,
-   * PAYLOAD_INVALID
+   * Runs the payload of a past run again, or `payload` if it is set. Uses the draft or live version that ran, unless
+   * `copy` or `versionId` is set. An older version runs like a draft and is not published.
+   * @throws RUN_NOT_FOUND, ACTION_NOT_FOUND, VERSION_NOT_FOUND, CLIENT_ACTION_NOT_RUNNABLE, ACTION_INACTIVE,
+   *   REQUEST_INVALID, PAYLOAD_INVALID
    */
   async replay(caller: Caller, appId: number, runId: number, input: unknown): Promise<{ runId: number }> {
     const options = replayOptions(input);

@@ -1,4 +1,7 @@
-/** Decides which actions one caller may run, by their `access` rules. Read this file to see to which credentials the rules apply. */
+/**
+ * Decides which actions one caller may run, by their `access` rules. Read this file to see to which credentials the
+ * rules apply.
+ */
 import type { ActionAccess } from "../../data/action-types.js";
 import { type Caller, isVisitor } from "../../rules/access.js";
 import { admitsVisitor } from "../../rules/action-access.js";
@@ -8,7 +11,7 @@ import type { UserData } from "../../rules/caller-rules.js";
 export interface RunAccess {
   /** `access` rules that the caller fulfils, as JSON texts; null if rules do not apply to the caller. */
   granted: Set<string> | null;
-  /** The app user whose data was compared; null if no rule needed it. */
+  /** `<data source ID>/<entry ID>` of the app user whose data a rule has read; null if no rule has read user data. */
   user: string | null;
   /** Returns true if the caller fulfils this `access` rule. */
   isGranted(access: string): Promise<boolean>;
@@ -44,8 +47,8 @@ export function runAccessOf(caller: Caller, userOf: UserOf): RunAccess {
 
 /**
  * Returns the idempotency key under which a run is stored. It includes the app user, because the next user of a page
- * has the same credential and must not get this user's result. Keys of callers contain no space, so they cannot equal
- * it.
+ * has the same credential and must not get this user's result. Keys of callers contain no space, so none can equal such
+ * a key.
  */
 export const keyOfUser = ({ user }: RunAccess, key: string | null): string | null =>
   user === null || key === null ? key : `user ${user} ${key}`;

@@ -32,7 +32,7 @@ const COPY_NAMES = { draft: "master", live: "production", master: "master", prod
 const SEARCH_MIN = 2;
 const SEARCH_MAX = 200;
 const WORDS_MAX = 5;
-/** IDs and times have the same order, except within this interval, because transactions overlap. */
+/** Runs have the same order by ID as by time, except within this interval, because transactions overlap. */
 const OUT_OF_ORDER = "interval '1 minute'";
 /** Rare run states, for which there is a separate index. */
 const INDEXED_STATES: readonly RunState[] = ["failed", "skipped", "cancelled"];
@@ -68,7 +68,7 @@ function searchOf(value: unknown): string | null {
   const text = typeof value === "string" ? value.trim() : "";
   const isFit = text.length >= SEARCH_MIN && text.length <= SEARCH_MAX && text.split(/\s+/).length <= WORDS_MAX;
   if (isFit && !text.includes("\0") && text.isWellFormed()) return text;
-  const expected = `up to ${WORDS_MAX} words of ${SEARCH_MIN} to ${SEARCH_MAX} characters together`;
+  const expected = `a text of ${SEARCH_MIN} to ${SEARCH_MAX} characters with at most ${WORDS_MAX} words`;
   refuseField("search", expected, value);
 }
 

@@ -30,21 +30,24 @@ export type NamedRun = Omit<NewRun, "actionId" | "code" | "trigger" | "replayOf"
   /** Routes that led the request to a live HTTP trigger. If they have changed, no row is written. */
   routeMatch?: RouteMatch | null;
   /** True if this caller's runs are paused while the app is unpublished. */
-  needsApp: boolean;
+  needsPublishedApp: boolean;
   access: RunAccess;
-  /** False if this process claims the queued run itself, so that the notification of other runners comes later. */
+  /** False if this process tries to claim the queued run itself before it notifies other runners. */
   isAnnounced?: boolean;
 };
 
 export interface InsertedRun {
   id: number;
-  /** True if nothing was written, because an earlier request with the same key has written the run. */
+  /** True if an earlier request with the same idempotency key has written the run, so that this one wrote nothing. */
   isRepeated: boolean;
   /** Reason why the first run of the key was skipped. */
   skipped?: string;
 }
 
-/** Result of an insert. `id` is null if nothing was written, because the run must be queued or debounced first. */
+/**
+ * Result of an insert. `id` is null if no row was written, because the run cannot start at once: it must be queued or
+ * debounced.
+ */
 export interface InsertedNamedRun extends Omit<InsertedRun, "id"> {
   id: number | null;
   action: NamedAction;
@@ -112,9 +115,10 @@ const insertKnown = (kind: KeyKind | null) => `
   SELECT id, ${notifyQueued("true")} FROM inserted`;
 
 /*
- * $9 name, $10 the same as an id or null, $11 true if an unpublished app pauses the run, $12 the access values that the caller has, $13 the
- * trigger, $14 true if the runners are notified. Writes nothing if the run cannot start at once and $7 is set. A debounced run is inserted
- * by the id of its action, because its payload may become that of another run. For a live HTTP trigger, $15 to $17 are the `RouteMatch`.
+ * $9 is the name of the action or null, $10 its ID or null, $11 true if an unpublished app pauses the run, $12 the
+ * access values that the caller has, $13 the trigger, $14 true if the runners are notified. Writes nothing if the run
+ * cannot start at once and $7 is set. Writes no debounced run: `insertDebouncedRun` does this, because the call may
+ * only replace the payload of a queued run. For a live HTTP trigger, $15 to $17 are the `RouteMatch`.
  */
 const insertNamed = (kind: KeyKind | null, areRoutesCurrent: string | null) => `
   WITH target AS (
@@ -170,7 +174,10 @@ function keyKindOf({ eventKey, routeMatch, credentialId, idempotencyKey }: Keyed
   return credentialId !== null && idempotencyKey !== null ? "run_key" : "none";
 }
 
-/** Returns the first run of the key. Null means that the key had expired and was deleted, so that the row can be written now. */
+/**
+ * Returns the first run of the key. Null means that the key had expired and was deleted, so that the row can be written
+ * now.
+ */
 async function findFirstRun(executor: Executor, actionId: number, run: KeyedRun): Promise<InsertedRun | null> {
   const kind = run.eventKey ? "http_event" : "run_key";
   const key = run.eventKey ? [actionId, run.eventKey] : [actionId, run.credentialId, run.idempotencyKey];
@@ -208,8 +215,8 @@ export async function insertKnownRun(executor: Executor, run: NewRun, holder: st
 }
 
 /**
- * Writes the row of a debounced run, or replaces the payload of the one that is queued. Such a run needs no idempotency
- * key, because a repeated call changes nothing. Call it in a transaction.
+ * Writes the row of a debounced run, or replaces the payload of the queued one. A debounced run needs no idempotency
+ * key, because a repeated call starts no second run. Call it in a transaction.
  */
 export async function insertDebouncedRun(manager: Executor, run: NewRun): Promise<InsertedRun> {
   const { actionId, personId, credentialId, trigger } = run;
@@ -229,8 +236,8 @@ const CHECK_NAMED = `
  * @throws as `insertNamedRun`
  */
 export async function checkNamedRun(executor: Executor, named: NamedRun): Promise<void> {
-  const { appId, copy, ref, needsApp, access, trigger } = named;
-  const values = [appId, copy, ...referenceParameters(ref), needsApp];
+  const { appId, copy, ref, needsPublishedApp, access, trigger } = named;
+  const values = [appId, copy, ...referenceParameters(ref), needsPublishedApp];
   const [action] = await preparedRows<RunnableFacts>(executor, "check-named-run", CHECK_NAMED, values);
   await grantAccess(action, access);
   checkRunnable(action, trigger);
@@ -247,12 +254,18 @@ export async function insertNamedRun(
   named: NamedRun,
   holder: string | null,
 ): Promise<InsertedNamedRun> {
-  const { access, ref, needsApp, trigger, eventKey = null, routeMatch = null, isAnnounced = true } = named;
+  const { access, ref, needsPublishedApp, trigger, eventKey = null, routeMatch = null, isAnnounced = true } = named;
   const kind = keyKindOf(named);
   const matchParameters = routeMatch ? [routeMatch.shapes, routeMatch.shapesBeforeSecret, routeMatch.rowTexts] : [];
   for (;;) {
     const run = { ...named, idempotencyKey: keyOfUser(access, named.idempotencyKey) };
-    const actionParameters = [...referenceParameters(ref), needsApp, grantedParameter(access), trigger, isAnnounced];
+    const actionParameters = [
+      ...referenceParameters(ref),
+      needsPublishedApp,
+      grantedParameter(access),
+      trigger,
+      isAnnounced,
+    ];
     const values = [
       ...commonValues(run, holder),
       ...actionParameters,

@@ -1,4 +1,4 @@
-/** Lists runs by filters, and reads single runs, runs that a run has caused, and unfinished runs. */
+/** Lists runs by filters, and reads single runs, runs that another run has started, and unfinished runs. */
 import type { DataSource } from "typeorm";
 import type { Copy, RunWait, TriggerType } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
@@ -17,7 +17,7 @@ export interface RunSummary {
   actionId: number;
   /** Name of the action; null if it was deleted. */
   actionName: string | null;
-  /** Id of the action's draft. */
+  /** ID of the action's draft. */
   masterId: number | null;
   copy: Copy;
   trigger: TriggerType;
@@ -50,7 +50,10 @@ export interface RunSummary {
   person: { firstName: string; lastName: string } | null;
   /** `host:port` of each contacted host. */
   hosts: string[];
-  /** Mode of the evaluation on the server: `isolate`, `network-isolate` or `document`; null if there was none, or in old runs. */
+  /**
+   * Mode of the evaluation on the server: `isolate`, `network-isolate` or `document`; null if there was none, or in old
+   * runs.
+   */
   sandbox: string | null;
 }
 
@@ -143,14 +146,17 @@ export class RunQueries {
     return summaryRows.map((row) => toSummary(row, isPersonCaller(caller)));
   }
 
-  /** Replaces the searched words by the IDs of runs that contain them. `further` is an ID below which there may be more such runs. */
+  /**
+   * Replaces the searched words by the IDs of the newest runs that contain them. If there may be more such runs,
+   * `further` is the lowest of these IDs.
+   */
   private async withWords(
     appId: number,
     conditions: RunConditions,
   ): Promise<{ conditions: RunConditions; further: number | null }> {
     const { search, before, indexed, parameters } = conditions;
     if (search === null) return { conditions, further: null };
-    // A run that has just ended must be found too.
+    // Indexes the words of runs that have just ended, so that the search also finds these runs.
     await this.runWords.catchUp();
     const ids = await this.runWords.find(appId, search, { before, limit: FOUND_MAX });
     const hasWords = `run.id = ANY ($${parameters.length + 1}::bigint[])`;
@@ -226,7 +232,10 @@ export class RunQueries {
     return this.summaries(caller, from, [chainId ?? id, id]);
   }
 
-  /** Returns the app's queued and running runs, the newest first, and the number of each up to 10,000. */
+  /**
+   * Returns the app's queued and running runs, the newest first, and the number of runs in each state, counted up to
+   * 10,000.
+   */
   async unfinished(caller: Caller, appId: number): Promise<{ runs: RunSummary[]; queued: number; running: number }> {
     const count = (state: "queued" | "running") =>
       `(SELECT count(*) FROM (SELECT FROM run WHERE app_id = $1 AND state = '${state}' AND finished_at IS NULL

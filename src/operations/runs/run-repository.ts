@@ -14,7 +14,10 @@ const RUN_RECORD = `id, app_id AS "appId", action_id AS "actionId", copy, trigge
   person_id AS "personId", credential_id AS "credentialId", replay_of AS "replayOf", version_id AS "versionId",
   started_at AS "startedAt"`;
 
-/** SQL of a claimed run with its action's code and the version number of the app's secrets, so that no further statement is needed. */
+/**
+ * SQL of a claimed run with its action's code and the version number of the app's secrets, so that no further statement
+ * is needed.
+ */
 const SELECT_CLAIMED = `
   SELECT claimed.*, action.name, action.code, action.environment, action.dependencies, action.assets, action.timeout_ms AS "timeoutMs",
          action.integration_origins AS "integrationOrigins", action.source->>'map' AS map, app.secrets_version AS "secretsVersion"`;
@@ -38,9 +41,15 @@ const IS_LATE = `trigger = 'schedule' AND queued_at < now() - ${LATE_AFTER}`;
 /** SQL condition for queued runs that wait only for a slot. */
 const IS_READY = `${startStateSql("claim")} AND waits_for IS NULL`;
 
-/** Milliseconds for which the lowest unfinished ID is cached. It only rises, and an old value costs reads of a few more partitions. */
+/**
+ * Milliseconds for which the lowest unfinished ID is cached. This ID only rises, so an old value is still correct and
+ * only makes a query read a few more partitions.
+ */
 const FLOOR_CACHED_MS = 1_000;
-/** Maximum distance of IDs of uncommitted transactions below the newest ID. */
+/**
+ * The lowest unfinished ID is assumed to be at least this far below the newest ID, because transactions may not be
+ * committed yet.
+ */
 const UNCOMMITTED_IDS = 100_000;
 
 /** SQL of the first unfinished run in a state. The condition on one state makes the planner use the index run_live. */
@@ -100,7 +109,10 @@ const CLAIM_BY_ID = `
     RETURNING ${RUN_RECORD})
   ${SELECT_CLAIMED} ${FROM_CLAIMED}`;
 
-/* Selects the longest wait of a run that CLAIM could claim. $1 and $2 are the slots of each app, $3 the share, $4 the floor. */
+/**
+ * Selects the longest wait of a run that CLAIM could claim. $1 and $2 are the slots of each app, $3 the share, $4 the
+ * floor.
+ */
 const LONGEST_WAIT = `
   WITH RECURSIVE ${appsWithQueued("$4::bigint")}
   SELECT coalesce(max(extract(epoch FROM now() - first.since)) * 1000, 0)::float8 AS ms
@@ -134,8 +146,8 @@ const OTHER_RUNNER = `
   SELECT FROM instance WHERE id <> $1 AND 'runner' = ANY (roles) AND lease_until >= now() LIMIT 1`;
 
 /**
- * Holder of all runs that browsers execute. Its row in `instance` has no roles and a lease without end, so that processes of the release
- * before do not end its runs as lost.
+ * Holder of all runs that browsers execute. Its row in `instance` has no roles and a lease without end, so that
+ * processes of the previous release do not end its runs as lost.
  */
 export const BROWSER_HOLDER = "00000000-0000-4000-8000-0000000c11e7";
 
@@ -169,7 +181,10 @@ export class RunRepository {
   /** Lower bound of the IDs of unfinished runs, so that partitions of earlier days are not read. */
   private floor = { id: Promise.resolve(Number.MIN_SAFE_INTEGER), readAt: Number.NEGATIVE_INFINITY };
 
-  /** @param maskedPayload payload in the log entry of a run that was not executed to its end; null if it is the run's own */
+  /**
+   * @param maskedPayload returns the payload text for the log entry of a run that was not executed to its end; null if
+   *   the entry refers to the run's payload
+   */
   constructor(
     private readonly db: DataSource,
     readonly maskedPayload: (run: RunRecord) => Promise<string | null> = async () => EMPTY_PAYLOAD,
@@ -190,12 +205,15 @@ export class RunRepository {
     return this.floor.id;
   }
 
-  /** Writes a run of a known action, as running under `holder` or as queued if that is null. */
+  /** Writes a run of a known action: as running under `holder`, or as queued if `holder` is null. */
   insert(run: NewRun, holder: string | null, executor: Executor = this.db) {
     return insertKnownRun(executor, run, holder);
   }
 
-  /** Stores a run like `insert`; the statement finds its action. @throws as `insertNamedRun` */
+  /**
+   * Like `insert`, for an action that the caller names: the same statement finds the action.
+   * @throws as `insertNamedRun`
+   */
   insertNamed(run: NamedRun, holder: string | null, executor: Executor = this.db) {
     return insertNamedRun(executor, run, holder);
   }
@@ -223,7 +241,7 @@ export class RunRepository {
     return row ? claimedRun(row) : null;
   }
 
-  /** Claims a certain run. Returns null if it is not queued, or waits for more than a slot. */
+  /** Claims the run with this ID. Returns null if it is not queued, or waits for more than a slot. */
   async claimById(holder: string, id: number): Promise<RunRecord | null> {
     const [row] = await preparedRows<ClaimedRow>(this.db, "claim-by-id", CLAIM_BY_ID, [holder, id]);
     return row ? claimedRun(row) : null;
@@ -286,12 +304,14 @@ export class RunRepository {
     return rows(this.db, UNKNOWN_HELD_RUNS, [holder, knownIds]);
   }
 
-  /** Returns those of the runs that `holder` does not hold any more. */
+  /** Returns those of the known runs that `holder` no longer holds. */
   async findNoLongerHeld(holder: string, knownIds: readonly number[]): Promise<number[]> {
     return (await rows<{ id: number }>(this.db, RUNS_NOT_HELD, [holder, knownIds])).map(({ id }) => id);
   }
 
-  /** Queues a run again that `holder` has claimed and not started. Returns false if `holder` does not hold it any more. */
+  /**
+   * Queues a run again that `holder` has claimed and not started. Returns false if `holder` does not hold it any more.
+   */
   async returnClaim(id: number, holder: string): Promise<boolean> {
     return (await rows(this.db, RETURN_CLAIM, [id, holder])).length > 0;
   }

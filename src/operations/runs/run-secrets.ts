@@ -15,7 +15,7 @@ import type { Settings } from "../settings/settings.js";
 import { EMPTY_PAYLOAD, failedOutcome } from "./outcomes.js";
 
 export const CHANGED_TOO_OFTEN =
-  "private settings changed too often during the run, so it is unknown which values it could read";
+  "private settings changed too often during the run, so it is unknown which values the run could read";
 
 function leakFailure(where: string, key: string): RunOutcome {
   return failedOutcome(
@@ -24,7 +24,9 @@ function leakFailure(where: string, key: string): RunOutcome {
   );
 }
 
-/** Secrets of an app at the start of a run. All runs that start between two changes of the app's settings share them. */
+/**
+ * Secrets of an app at the start of a run. All runs that start between two changes of the app's settings share them.
+ */
 interface StartSecrets {
   version: number;
   entries: SecretValues["entries"];
@@ -38,9 +40,15 @@ interface StartSecrets {
 const CACHED_MAX = 16 * 1024 * 1024;
 const ENTRY_OVERHEAD = 256;
 
-/** Searches and masks everything that is stored at the end of a run, by the secrets that were known when the scan was made. */
+/**
+ * Searches and masks everything that is stored at the end of a run, by the secrets that were known when the scan was
+ * made.
+ */
 export class OutcomeScan {
-  /** @param version version number of the app's secrets that the scan includes; null if the run cannot have read later ones */
+  /**
+   * @param version version number of the app's secrets that the scan includes; null if the run cannot have read later
+   *   ones
+   */
   constructor(
     private readonly scan: Scan,
     readonly version: number | null,
@@ -89,14 +97,17 @@ export class RunSecrets {
     ({ scan: this.scan, version: this.version, hasSecrets: this.hasSecrets } = start);
   }
 
-  /** JSON text of `context.settings` (specification, Execution context). @throws EXECUTION_FAILED over 100 KB */
+  /**
+   * JSON text of `context.settings` (specification, Execution context).
+   * @throws EXECUTION_FAILED if they are longer than 100 KB
+   */
   contextSettings(environment: Environment): string {
     if (environment !== "server") return "{}";
     checkUnderscoreSize(this.start.context);
     return this.start.context;
   }
 
-  /** Call it if the run has no network: later changes of secrets do not concern the run then. */
+  /** Marks the run as having no network. Such a run cannot read settings, so later changes of secrets are ignored. */
   disconnect(): void {
     this.canRead = false;
   }
@@ -107,10 +118,13 @@ export class RunSecrets {
     if (read) ({ scan: this.scan, version: this.version, hasSecrets: this.hasSecrets } = read);
   }
 
-  /** Returns the scan after an update that begins after this call, because an update in progress may miss the last change. */
+  /**
+   * Returns the scan after an update that begins after this call, because an update in progress may miss the last
+   * change.
+   */
   private async currentScan(): Promise<Scan> {
     if (!this.canRead) return this.scan;
-    // Its own caller receives the failure.
+    // The caller that started this update receives its failure.
     while (this.updating) await this.updating.catch(() => undefined);
     this.updating = this.update();
     try {
@@ -130,21 +144,27 @@ export class RunSecrets {
     return (await this.currentScan()).findInUrl(url);
   }
 
-  /** Call it before the run receives data by another way than a response to `Svc.App.V3.Actions.request`, such as the error of a request. */
+  /**
+   * Call this method before the run receives data by another way than a response to `Svc.App.V3.Actions.request`, such
+   * as the error of a request.
+   */
   onContact(): void {
     this.hasContact = true;
   }
 
-  /** Call it with the version number that was read after a response had arrived, before code receives the response. */
+  /**
+   * Call this method with the version number that was read after a response had arrived, before code receives the
+   * response.
+   */
   onRead(version: number): void {
     this.readVersion = Math.max(this.readVersion, version);
   }
 
   /**
-   * Like `findInUrl`, for the URL of a request that code sends. Reads no version number if the run can have received only secrets that the
-   * scan includes.
+   * Like `findInUrl`, for a URL of `Svc.App.V3.Actions.request`. Does not query for newer secrets if the run can have
+   * received only secrets that the scan includes.
    */
-  async findInOwnUrl(url: string): Promise<string | null> {
+  async findInRequestUrl(url: string): Promise<string | null> {
     const isCurrent = !this.hasContact && this.readVersion <= this.version;
     return (isCurrent ? this.scan : await this.currentScan()).findInUrl(url);
   }
@@ -162,8 +182,7 @@ export class RunSecrets {
     return new OutcomeScan(scan, this.canRead ? this.version : null, maskPayload);
   }
 
-  /**
-   * Reads secrets that were set meanwhile.
+  /*     * Reads secrets that were set after the scan was made.
    * @returns true if the scan did not include all of them
    * @throws EXECUTION_FAILED if they changed too often
    */
@@ -245,7 +264,10 @@ export class SecretStore {
     }
   }
 
-  /** Reads the secrets of the start and those that were set since; null if none was set after `version`. @throws EXECUTION_FAILED */
+  /**
+   * Reads the secrets of the start and those that were set since; null if none was set after `version`.
+   * @throws EXECUTION_FAILED
+   */
   async readSince(appId: number, start: StartSecrets, version: number) {
     const { secretValues } = this.settings;
     if ((await secretValues.version(appId)) === version) return null;

@@ -1,4 +1,7 @@
-/** Counts an app's runs and their durations per hour or day. The range of time and the number of counted runs are limited. */
+/**
+ * Counts an app's runs and their durations per hour or day. The range of time and the number of counted runs are
+ * limited.
+ */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -41,11 +44,11 @@ export type PeriodLength = (typeof PERIOD_LENGTHS)[number];
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** Maximum and default length of the range in days. */
-const DAYS_BY_PERIOD: Record<PeriodLength, { most: number; usual: number }> = {
-  hour: { most: 14, usual: 2 },
-  day: { most: 100, usual: 30 },
+const DAYS_BY_PERIOD: Record<PeriodLength, { maxDays: number; defaultDays: number }> = {
+  hour: { maxDays: 14, defaultDays: 2 },
+  day: { maxDays: 100, defaultDays: 30 },
 };
-/** Maximum number of runs that are counted; the newest ones. Counting them takes a tenth of a second. */
+/** Only this many of the newest runs are counted. Counting them takes a tenth of a second. */
 const RUNS_COUNTED = 100_000;
 
 /** SQL of the statistics. `period` and `zone` are texts of parameters: hour or day, and the time zone of its start. */
@@ -70,11 +73,11 @@ type PeriodRow = Omit<Period, "start"> & { start: Date; countedFrom: Date | null
 function rangeOf(options: StatisticsOptions, now: number): { by: PeriodLength; from: Date; to: Date } {
   const by = optionalChoice(options.by, "by", PERIOD_LENGTHS) ?? "hour";
   const to = optionalMoment(options.to, "to") ?? new Date(now);
-  const from = optionalMoment(options.from, "from") ?? new Date(to.getTime() - DAYS_BY_PERIOD[by].usual * DAY_MS);
+  const from = optionalMoment(options.from, "from") ?? new Date(to.getTime() - DAYS_BY_PERIOD[by].defaultDays * DAY_MS);
   if (from >= to) throw new ActionError("REQUEST_INVALID", "from must be before to");
-  const { most } = DAYS_BY_PERIOD[by];
-  if (to.getTime() - from.getTime() > most * DAY_MS) {
-    throw new ActionError("REQUEST_INVALID", `from and to must be at most ${most} days apart, counted by the ${by}`);
+  const { maxDays } = DAYS_BY_PERIOD[by];
+  if (to.getTime() - from.getTime() > maxDays * DAY_MS) {
+    throw new ActionError("REQUEST_INVALID", `from and to must be at most ${maxDays} days apart if by is "${by}"`);
   }
   return { by, from, to };
 }

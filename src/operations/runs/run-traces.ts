@@ -137,7 +137,7 @@ export class RunTraces {
     });
   }
 
-  /** Starts the span of a run. Never rejects, so that a run cannot fail by its trace. */
+  /** Starts the span of a run. Never rejects, because a tracing failure must not fail the run. */
   async beginTrace(run: RunRecord): Promise<RunTrace> {
     if (!this.tracing.isOn) return NO_TRACE;
     try {
@@ -147,7 +147,7 @@ export class RunTraces {
       const span = this.tracing.beginSpan("run", "internal", stored?.traceparent ?? null, values);
       return new TracedRun(this.tracing, span, this.serviceOrigin);
     } catch {
-      // The trace is lost, the run is not.
+      // The run continues without a trace.
       return NO_TRACE;
     }
   }

@@ -1,14 +1,19 @@
-/** Types of a run from its call to its execution, and the notification channels for single runs. */
+/**
+ * TypeScript types that describe a run from the call to the execution, and the PostgreSQL notification channels that
+ * name one run.
+ */
 import type { ActionRow } from "../../data/action.js";
 import type { Copy, RunWait, TriggerType } from "../../data/action-types.js";
 
 /** Notification channel: a message tells the process that executes the run to cancel it. */
 export const CANCEL_CHANNEL = "svc_cancel";
 
-/** Notification channel: `parent:child` means that the run `parent`, in any process, waits for the queued run `child`. */
+/**
+ * Notification channel: `parent:child` means that the run `parent`, in any process, waits for the queued run `child`.
+ */
 export const AWAITED_CHANNEL = "svc_awaited";
 
-/** Builds the notification: `run`, or `run:other` if the run `other` replaces it. */
+/** Builds the notification that cancels a run: `run`, or `run:other` if the run `other` replaces it. */
 export const cancelNotice = (runId: number, displacedBy: number | null): [channel: string, notice: string] => [
   CANCEL_CHANNEL,
   displacedBy === null ? String(runId) : `${runId}:${displacedBy}`,
@@ -23,7 +28,7 @@ export type RunCode = Pick<ActionRow, "name" | "code" | "environment" | "depende
   integrationOrigins?: string[];
 };
 
-/** Data of a run that is known when it is called. `payload` is JSON text. */
+/** Fields of a run that are known when its action is called. `payload` is JSON text. */
 interface RunBase {
   appId: number;
   actionId: number;
@@ -43,7 +48,7 @@ export interface NewRun extends RunBase {
   idempotencyKey: string | null;
   /** True if a repeated idempotency key may start another run after this one has failed or was cancelled. */
   retryFailed?: boolean;
-  /** Condition, by the action's settings, for which the run waits. */
+  /** Condition that a queued run waits for before it can be claimed, by the action's `debounce` or `concurrency`. */
   waitsFor?: RunWait | null;
   /** ID of the run whose task token called this run. */
   causeRunId?: number | null;

@@ -1,4 +1,7 @@
-/** Operations on runs for callers: run, runWithResult, cancel. They check the caller's access, enqueue the run and wait for its outcome. */
+/**
+ * Operations on runs for callers: run, runWithResult, cancel. They check the caller's access, enqueue the run and wait
+ * for its outcome.
+ */
 import { setMaxListeners } from "node:events";
 import type { DataSource } from "typeorm";
 import { runInBackground } from "../../background.js";
@@ -16,7 +19,7 @@ import type { Dispatcher } from "./dispatcher.js";
 import type { EnqueuedRun, Enqueuer } from "./enqueue.js";
 import { Cancellation } from "./executor.js";
 import { explainMissing } from "./find-action.js";
-import { cancelledEnding, cancelledInBrowser } from "./outcomes.js";
+import { cancelledBrowserEnding, cancelledEnding } from "./outcomes.js";
 import { runAccessOf, type UserOf } from "./run-access.js";
 import type { NamedRun } from "./run-inserts.js";
 import { BROWSER_HOLDER, type RunRepository } from "./run-repository.js";
@@ -95,7 +98,7 @@ export class Runs {
   }
 
   /**
-   * Runs and returns exactly what `execute` returned (specification, `runWithResult`).
+   * Runs the action, waits for the end, and returns exactly what `execute` returned (specification, `runWithResult`).
    * @throws EXECUTION_FAILED with the message of the code's error, and as `run`
    */
   async runWithResult(caller: Caller, request: RunRequest): Promise<{ runId: number; result: JsonText | undefined }> {
@@ -120,7 +123,7 @@ export class Runs {
     return { id, isRepeated, outcome: () => this.outcomeOf(enqueued, run, gone) };
   }
 
-  /** Enqueues a run of an action that was found before, without checking access. */
+  /** Enqueues a run of an action whose ID is known. The caller of this method must have checked access. */
   async submit(run: NewRun): Promise<{ runId: number }> {
     return { runId: (await this.options.enqueuer.enqueueKnown(run)).id };
   }
@@ -140,19 +143,19 @@ export class Runs {
     }
     const { state } = (await repository.find(runId, appId)) ?? run;
     if (state !== "running") throw new ActionError("RUN_NOT_CANCELLABLE");
-    if (await repository.finish(runId, BROWSER_HOLDER, cancelledInBrowser(run))) return;
+    if (await repository.finish(runId, BROWSER_HOLDER, cancelledBrowserEnding(run))) return;
     await db.query("SELECT pg_notify($1, $2)", cancelNotice(runId, null));
     const { data } = await waitForLogEntry({ logs, notifications }, runId);
     if (errorIn(data).name !== "CancelledError") throw new ActionError("RUN_NOT_CANCELLABLE");
   }
 
   /**
-   * Starts no more runs, and waits for active ones until `impatience` aborts. Then rejects callers that wait for queued
+   * Starts no more runs, and waits for active ones until `forceStop` aborts. Then rejects callers that wait for queued
    * runs, unless another runner is alive.
    */
-  async drain(impatience: AbortSignal): Promise<void> {
+  async drain(forceStop: AbortSignal): Promise<void> {
     const { dispatcher, repository, holder } = this.options;
-    await dispatcher.drain(impatience);
+    await dispatcher.drain(forceStop);
     if (!(await repository.isOnlyRunner(holder).catch(() => true))) return;
     const retryAfter = OVERLOADED_RETRY_SECONDS;
     this.stopping.abort(new ActionError("OVERLOADED", "the service is stopping; the run stays queued", { retryAfter }));
@@ -171,13 +174,13 @@ export class Runs {
     if (runDepth >= CHAIN_DEPTH_MAX) {
       throw new ActionError(
         "EXECUTION_FAILED",
-        `recursion: a chain of runs that start each other is longer than ${CHAIN_DEPTH_MAX}`,
+        `recursion: a chain of runs that start each other has at most ${CHAIN_DEPTH_MAX} runs`,
       );
     }
-    const needsApp = caller.kind === "live";
+    const needsPublishedApp = caller.kind === "live";
     const by = { personId, credentialId, idempotencyKey, retryFailed, causeRunId };
     const access = runAccessOf(caller, userOf);
-    return { appId, ref, trigger: "manual", needsApp, access, copy, payload, ...by };
+    return { appId, ref, trigger: "manual", needsPublishedApp, access, copy, payload, ...by };
   }
 
   /**
@@ -210,7 +213,7 @@ export class Runs {
     });
     return promise.finally(() => {
       stopListening();
-      // A key can bring the caller back to the run, and a run with a cause belongs to that run.
+      // Keeps a run that the caller can find again by its key, and a run that another run has started.
       const isAbandoned = signal?.aborted && !started.signal.aborted && !isRepeatable(run) && !run.causeRunId;
       if (isAbandoned) runInBackground(this.cancelAbandoned(id));
     });

@@ -1,11 +1,14 @@
 /**
  * Slots limit how many runs a dispatcher executes at once, in total and for each app. A run that another run waits for
- * uses a nested slot, so that the two never block each other.
+ * uses a nested slot, so that the two runs never block each other.
  */
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { CHAIN_DEPTH_MAX } from "../../limits.js";
 
-/** Multiple of RUNNER_CONCURRENCY that is the total number of slots: when three apps use their limit, slots for a fourth remain. */
+/**
+ * Multiple of RUNNER_CONCURRENCY that is the total number of slots: when three apps use their limit, slots for a fourth
+ * remain.
+ */
 const TOTAL_FACTOR = 4;
 /** Slots that one app gets once RUNNER_CONCURRENCY slots are taken. */
 const BUSY_SHARE = 2;
@@ -29,20 +32,23 @@ export class Slots {
   readonly total: number;
   private readonly share: number;
   private readonly countByApp = new Map<number, number>();
-  /** One semaphore for each nesting level. A run waits only for runs of the next level, so that no chain of runs can block itself. */
+  /**
+   * One semaphore for each nesting level. A run waits only for runs of the next level, so that no chain of runs can
+   * block itself.
+   */
   private readonly nested: readonly FairSemaphore[];
   private usedCount = 0;
   private reservedCount = 0;
   private nestedCount = 0;
   private readonly emptyListeners: (() => void)[] = [];
 
-  /** @param ordinary number of runs at once while few apps have runs @param onFree called when a slot becomes free */
+  /** @param runnerConcurrency RUNNER_CONCURRENCY @param onFree called when a slot becomes free */
   constructor(
-    private readonly ordinary: number,
+    private readonly runnerConcurrency: number,
     private readonly onFree: () => void,
   ) {
-    this.total = ordinary * TOTAL_FACTOR;
-    this.share = Math.max(1, ordinary - 1);
+    this.total = runnerConcurrency * TOTAL_FACTOR;
+    this.share = Math.max(1, runnerConcurrency - 1);
     const perApp = (level: number) => (level === 0 ? this.share : 1);
     this.nested = Array.from(
       { length: CHAIN_DEPTH_MAX },
@@ -50,10 +56,13 @@ export class Slots {
     );
   }
 
-  /** Returns the number of slots that one app may use: the more slots are taken, the fewer. The last slots are for apps that have none. */
+  /**
+   * Returns the number of slots that one app may use. It falls as more slots are taken, so that the last slots are left
+   * for apps without one.
+   */
   private shareOf(usedCount: number): number {
-    if (usedCount < this.ordinary) return this.share;
-    return usedCount < this.total - this.ordinary ? Math.min(this.share, BUSY_SHARE) : 1;
+    if (usedCount < this.runnerConcurrency) return this.share;
+    return usedCount < this.total - this.runnerConcurrency ? Math.min(this.share, BUSY_SHARE) : 1;
   }
 
   private countOf(appId: number): number {
@@ -99,7 +108,7 @@ export class Slots {
 
   /** Returns a slot for a run of the app; null if none is free or the app has its share. */
   tryAcquire(appId: number): Slot | null {
-    // A reserved slot may become this app's.
+    // A reserved slot may be assigned to this app, so it counts.
     const isAtShare = this.countOf(appId) + this.reservedCount >= this.currentShare();
     return isAtShare ? null : (this.reserve()?.assign(appId) ?? null);
   }
@@ -127,7 +136,9 @@ export class Slots {
     };
   }
 
-  /** Returns a nested slot for a run that the run in `parent` waits for; null if the app has its share of that level. */
+  /**
+   * Returns a nested slot for a run that the run in `parent` waits for; null if the app has its share of that level.
+   */
   tryAcquireNested(appId: number, parent: Slot): Slot | null {
     const freeSlot = this.nested[parent.level]?.tryEnter(appId);
     return freeSlot ? this.createNestedSlot(parent.level + 1, freeSlot) : null;
@@ -143,7 +154,7 @@ export class Slots {
     return this.shareOf(this.usedCount);
   }
 
-  free(): number {
+  freeCount(): number {
     return this.total - this.usedCount;
   }
 

@@ -1,7 +1,7 @@
 /** Converts positions in the built code of an action, as stacks contain them, to positions in the author's files. */
 import { SourceMap } from "node:module";
 
-/** A position in the author's files, counted from 1; null for code that the service added. */
+/** Returns the position in the author's files, counted from 1; null for code that the service added. */
 type FindPosition = (line: number, column: number) => { file: string; line: number; column: number } | null;
 
 const FRAME = /^\s+at /;

@@ -1,6 +1,6 @@
 /**
- * Data keys encrypt the settings of one app each. A data key is created when first needed and stored encrypted under a
- * key of SETTINGS_KEY, which rotation replaces.
+ * Each app has a data key that encrypts its settings. A data key is created when first needed and stored encrypted
+ * under a master key (SETTINGS_KEY). A rotation replaces the master key.
  */
 import type { KeyObject } from "node:crypto";
 import { join } from "node:path";
@@ -44,14 +44,17 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
     return row?.dataKey ?? null;
   }
 
-  /** Returns the fingerprint of the key that encrypts new data keys. No rotation replaces it before the transaction ends. */
-  async function keyInForce(executor: Executor): Promise<string> {
+  /**
+   * Returns the fingerprint of the master key that encrypts new data keys. No rotation replaces this key before the
+   * transaction ends.
+   */
+  async function currentMasterKeyName(executor: Executor): Promise<string> {
     const [row] = await rows<{ fingerprint: string }>(executor, "SELECT fingerprint FROM settings_key FOR SHARE");
     return row!.fingerprint;
   }
 
   /** Checks that this process has every key that encrypts a data key. */
-  async function mustKnowAll(): Promise<void> {
+  async function requireAllMasterKeys(): Promise<void> {
     const usedKeys = await rows<{ name: string }>(
       db,
       `SELECT fingerprint AS name FROM settings_key
@@ -82,12 +85,12 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
   return {
     /** Records the key if the database is new, and checks that this process has the current key. */
     async start(): Promise<void> {
-      // A key is only created for a database without one.
+      // `ring.current()` creates a key file if there is none, so it is called only for a new database.
       if ((await rows(db, "SELECT FROM settings_key")).length === 0) {
         const values = [keyFingerprint(ring.current())];
         await db.query("INSERT INTO settings_key (fingerprint) VALUES ($1) ON CONFLICT DO NOTHING", values);
       }
-      masterKey(await keyInForce(db.manager));
+      masterKey(await currentMasterKeyName(db.manager));
     },
 
     /** Returns the app's data key, or null if it has none yet. */
@@ -101,7 +104,9 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
       return key;
     },
 
-    /** Returns the app's data key; if there is none, locks the app's row and creates the key. Call it in a transaction. */
+    /**
+     * Returns the app's data key; if there is none, locks the app's row and creates the key. Call it in a transaction.
+     */
     async findOrMake(appId: number, executor: Executor): Promise<KeyObject> {
       const hit = cachedKeys.get(appId);
       if (hit) return hit;
@@ -110,7 +115,7 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
         (await wrappedKey(appId, executor)) ?? (await wrappedKey(appId, executor, "FOR NO KEY UPDATE"));
       if (wrappedDataKey) return unwrapKey(appId, wrappedDataKey);
       const key = newDataKey();
-      const masterDataKey = masterKey(await keyInForce(executor));
+      const masterDataKey = masterKey(await currentMasterKeyName(executor));
       await rows(executor, "UPDATE app SET data_key = $2 WHERE id = $1", [
         appId,
         wrapDataKey(masterDataKey, key, keyLabel(appId)),
@@ -120,12 +125,14 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
 
     /**
      * Encrypts every data key under `next`, app by app, while readers and writers continue; can be repeated after a
-     * failure. Returns their number. `next` and all keys in use must be available to every process before the call.
+     * failure. Returns the number of re-encrypted data keys. `next` and all keys in use must be available to every
+     * process before the call.
      */
     async rotate(next: Buffer): Promise<number> {
-      await mustKnowAll();
+      await requireAllMasterKeys();
       const name = keyFingerprint(next);
-      // From this commit on, new data keys are encrypted under the next key: its lock waited for those in creation.
+      // From this commit on, new data keys are encrypted under `next`. The UPDATE has waited for transactions that
+      // create data keys.
       await db.query("UPDATE settings_key SET fingerprint = $1", [name]);
       const apps = await appsNotUnder(name);
       for (const id of apps) await rewrapKeys(id, next);

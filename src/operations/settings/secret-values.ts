@@ -1,6 +1,6 @@
 /**
- * Reads the values of an app's settings that count as secrets: current ones, and those replaced recently. Private
- * settings that the author has marked as not secret do not count.
+ * Reads the values of an app's settings that count as secrets: the current values, and values that were replaced
+ * recently. Private settings that the author has marked as not secret do not count.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
@@ -10,21 +10,23 @@ import { secretsFault, secretsOfSetting, sizeOfSecrets } from "../../rules/secre
 import { spokenKey, storedKey } from "../../rules/setting-key-text.js";
 import { tierOf } from "../../rules/setting-tiers.js";
 
-/** Row of a setting. Encrypted values are bound to the app and the setting's key: elsewhere they cannot be decrypted. */
+/**
+ * Row of a setting. Encrypted values are bound to the app and the setting's key: elsewhere they cannot be decrypted.
+ */
 export interface StoredSetting {
   key: string;
   value: string | null;
   sealed: Buffer | null;
 }
 
-/** The secret values, and the version number of the last change. */
+/** An app's secret values, and the version number of their last change. */
 export interface SecretValues {
   version: number;
   /** Version number up to which replaced values have been deleted. */
   forgotten: number;
   /** Current private and protected settings. */
   underscore: [string, unknown][];
-  /** The secret values among them, and values that were replaced after the requested version. */
+  /** The secret values in `underscore`, and values that were replaced after the requested version. */
   entries: [string, unknown][];
 }
 
@@ -55,7 +57,10 @@ const UNSEAL_OTHERS = "DELETE FROM sealed_setting WHERE app_id = $1 AND key <> A
 const INSERT_SEALED_SETTINGS =
   "INSERT INTO sealed_setting (app_id, key) SELECT $1, unnest($2::text[]) ON CONFLICT DO NOTHING";
 
-/** Stores which keys are sealed, in the transaction that writes the app's bindings. */
+/**
+ * Stores which settings are sealed (only bindings can use their values), in the transaction that writes the app's
+ * bindings.
+ */
 export async function sealKeys(executor: Executor, appId: number, keys: readonly string[]): Promise<void> {
   const stored = keys.map(storedKey);
   await rows(executor, UNSEAL_OTHERS, [appId, stored]);
@@ -109,7 +114,7 @@ export function createSecretValues(options: {
       return sealedRows.map(({ key }) => spokenKey(key));
     },
 
-    /** Version number of the last change of a private or protected setting. */
+    /** Returns the version number of the last change of a private or protected setting. */
     async version(appId: number): Promise<number> {
       const [app] = await preparedRows<{ version: number }>(db, "secrets-version", SECRETS_VERSION, [appId]);
       return app?.version ?? 0;

@@ -3,7 +3,9 @@ import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { checkRequestedKeys } from "../../rules/setting-tiers.js";
 
-/** Size of the private and protected settings that server actions receive, and the actions that read the requested key. */
+/**
+ * Size of the private and protected settings that server actions receive, and the actions that read the requested key.
+ */
 export interface SettingsUse {
   underscoreBytes: number;
   underscoreMaxBytes: number;
@@ -13,8 +15,8 @@ export interface SettingsUse {
 const READERS_MAX = 100;
 
 /**
- * Selects actions whose code contains the key as a word. The plain text search comes first, because for most code it
- * makes the regular expression unnecessary.
+ * Selects actions whose code contains the key as a word. `strpos` comes first, because it is faster than the regular
+ * expression and excludes most code.
  */
 const SELECT_READERS = `
   SELECT id, name FROM action
@@ -22,10 +24,13 @@ const SELECT_READERS = `
      AND code ~ ('(^|[^[:alnum:]_$])' || $3 || '($|[^[:alnum:]_$])')
    ORDER BY name LIMIT ${READERS_MAX}`;
 
-/** Returns the drafts that read the setting, by name, at most READERS_MAX. @throws SETTINGS_INVALID for an invalid key */
+/**
+ * Returns the drafts that read the setting, by name, at most READERS_MAX.
+ * @throws SETTINGS_INVALID for an invalid key
+ */
 export async function readersOf(db: DataSource, appId: number, key: string): Promise<SettingsUse["readers"]> {
   checkRequestedKeys([key]);
-  // A text column holds no NUL, so no code has it.
+  // PostgreSQL texts contain no NUL character, so no stored code contains this key.
   if (key.includes("\0")) return [];
   const escapedKey = key.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   return rows(db, SELECT_READERS, [appId, key, escapedKey]);

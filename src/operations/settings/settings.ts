@@ -1,7 +1,4 @@
-/**
- * Operations on an app's settings (specification, App settings). Private and protected values are stored encrypted, and
- * each reader gets the tiers of its role. Only this file decrypts values.
- */
+/** Operations on an app's settings (specification, App settings). Only this file decrypts their encrypted values. */
 import type { DataSource } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { openText, sealText } from "../../engine/cipher.js";
@@ -35,10 +32,10 @@ import { createSecretValues, markSecrets, type StoredSetting } from "./secret-va
 import { readStatus } from "./setting-definitions.js";
 import { readersOf, type SettingsUse } from "./setting-readers.js";
 
-/** Text that is authenticated with an encrypted value, so that it cannot be decrypted in another app or under another key. */
+/** Text that is authenticated with an encrypted value, so that only the same app and key can decrypt the value. */
 const settingLabel = (appId: number, key: string): string => `app:${appId}:${key}`;
 
-/** Settings that a response may show, with the version of all settings of the app. */
+/** Settings that a response may show, and the time of the last change of any setting of the app. */
 export interface TaggedSettings {
   settings: SettingsView;
   /** ISO 8601. */
@@ -82,7 +79,7 @@ function refuseProtected(caller: Caller, keys: readonly string[]): void {
   }
 }
 
-/** Locks the settings of an app and the data that must match them, because writers of the same keys in different orders would deadlock. */
+/** Locks an app's settings, and the data that must match them. Otherwise concurrent writers could deadlock. */
 export async function lockApp(executor: Executor, appId: number): Promise<void> {
   await rows(executor, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
 }
@@ -94,12 +91,12 @@ const TOUCH_SETTINGS = `
   UPDATE app SET settings_updated_at =
     date_trunc('milliseconds', greatest(clock_timestamp(), settings_updated_at + interval '1 millisecond')) WHERE id = $1`;
 
-/** Gives the app's settings a new version, in the transaction of a change. */
+/** Updates the time of the last change of the app's settings, in the transaction of a change. */
 export async function touchSettings(executor: Executor, appId: number): Promise<void> {
   await rows(executor, TOUCH_SETTINGS, [appId]);
 }
 
-/** The app whose settings change, and the versions on which the change may be based. */
+/** The app whose settings change, and the ETags that the request accepts (`If-Match`). */
 export interface SettingsTarget {
   appId: number;
   precondition?: ExpectedTags;
@@ -126,7 +123,7 @@ export function createSettings(options: {
     executor?: Executor,
   ): Promise<[string, unknown][]> {
     const hasSealed = storedRows.some((row) => row.sealed);
-    // Within a transaction, the key may be one that it has created.
+    // The transaction of `executor` may have just created the data key, so that only the transaction can read the key.
     const dataKey = hasSealed ? await (executor ? dataKeys.findOrMake(appId, executor) : dataKeys.find(appId)) : null;
     return storedRows.map(({ key, value, sealed }) => [
       spokenKey(key),
@@ -151,7 +148,7 @@ export function createSettings(options: {
     const [stored] = await rows<{ bytes: number }>(executor, OTHERS_BYTES, [appId, keys]);
     const total = texts.reduce((bytes, { key, text }) => bytes + Buffer.byteLength(key + text), stored!.bytes);
     if (total <= SETTINGS_MAX_BYTES) return;
-    const message = `the settings of one app may take ${SETTINGS_MAX_BYTES} bytes; with these they would take ${total}`;
+    const message = `the settings of one app must be at most ${SETTINGS_MAX_BYTES} bytes in total (got ${total} with this change)`;
     throw new ActionError("SETTINGS_INVALID", message);
   }
 
@@ -167,7 +164,7 @@ export function createSettings(options: {
     if (precondition) requireCurrent({ updatedAt: await updatedAt(appId, executor) }, precondition);
   }
 
-  /** Returns the settings that a response may show, with their version. */
+  /** Returns the settings that a response may show, and the time of their last change. */
   async function httpAt(appId: number): Promise<TaggedSettings> {
     const at = await updatedAt(appId);
     return { settings: await httpSettings(appId), updatedAt: at };
@@ -179,7 +176,7 @@ export function createSettings(options: {
       tier: tierOf(key),
       text: JSON.stringify(value),
     }));
-    // The replaced value occupies disk space for a while, and each write adds its keys to the audit log.
+    // Each key counts twice, because the audit log repeats it. The replaced value is a second row for a while.
     intake.takeRows(caller, appId, Buffer.byteLength(texts.map(({ key, text }) => key + key + text).join("")), 2);
     await checkTotal(executor, appId, texts);
     const secret = texts.some(({ tier }) => tier !== "public");
@@ -242,7 +239,7 @@ export function createSettings(options: {
     return removedKeys;
   }
 
-  /** Returns the state of each of `keys`: whether it is set, when and by which person. null selects every underscore key. */
+  /** Returns whether each of `keys` is set, when and by whom. Null selects all private and protected settings. */
   async function readSettingStatus(appId: number, keys: readonly string[] | null): Promise<SettingStatus[]> {
     if (keys) checkRequestedKeys(keys);
     const statusRows = await readStatus(db, appId, keys);
@@ -263,8 +260,8 @@ export function createSettings(options: {
     removeKeys,
     emitUpdate,
 
-    /** Returns the size of the underscore settings and, for a key, the actions whose code contains it. @throws SETTINGS_INVALID */
-    async use(appId: number, key: string | null): Promise<SettingsUse> {
+    /** Returns the size of private and protected settings, and the actions that contain `key`. @throws as `set` */
+    async usageOf(appId: number, key: string | null): Promise<SettingsUse> {
       const underscoreBytes = Buffer.byteLength(JSON.stringify(serverActionView(await readSettings(appId, "all"))));
       const readers = key === null ? [] : await readersOf(db, appId, key);
       return { underscoreBytes, underscoreMaxBytes: UNDERSCORE_SETTINGS_MAX_BYTES, readers };
@@ -322,7 +319,7 @@ export function createSettings(options: {
       if (Object.keys(values).length > 0) await emitUpdate(executor, caller, appId, Object.keys(values));
     },
 
-    /** Encrypts a secret that the service stores for the app in another table. Call it in a transaction that has locked the app. */
+    /** Encrypts a secret of the app for another table. Call it in a transaction that has locked the app. */
     async sealFor(executor: Executor, appId: number, name: string, text: string): Promise<Buffer> {
       return sealText(await dataKeys.findOrMake(appId, executor), text, `app:${appId}/${name}`);
     },
@@ -333,7 +330,8 @@ export function createSettings(options: {
     },
 
     /**
-     * Marks private settings as secret or not, also for later values; a protected one is always secret. Returns their status.
+     * Marks private settings as secret or not, also for later values; a protected one is always secret. Returns their
+     * status.
      * @throws SETTINGS_INVALID, RESOURCE_CHANGED: then nothing is written
      */
     async mark(caller: Caller, target: SettingsTarget, input: unknown): Promise<SettingStatus[]> {
@@ -365,9 +363,10 @@ export function createSettings(options: {
     },
 
     /** Validates the settings in an administrator's PUT for `write`. @throws SETTINGS_INVALID */
-    judgeIgnoringProtected: (settings: unknown): [string, unknown][] => checkSettingKeys(dropProtectedKeys(settings)),
+    validateIgnoringProtected: (settings: unknown): [string, unknown][] =>
+      checkSettingKeys(dropProtectedKeys(settings)),
 
-    /** Stores a secure AI builder field as `_aiartifact_<settingKey>`; returns that key. @throws SETTINGS_INVALID, RESOURCE_CHANGED */
+    /** Stores a secure AI builder field as `_aiartifact_<settingKey>`, and returns that key. @throws as `set` */
     async setArtifact(caller: Caller, target: SettingsTarget, settingKey: unknown, value: unknown): Promise<string> {
       const key = artifactKey(settingKey);
       if (value === undefined) throw new ActionError("SETTINGS_INVALID", "value is required");
@@ -376,10 +375,7 @@ export function createSettings(options: {
       return key;
     },
 
-    /**
-     * Removes top-level keys and ignores missing ones; returns the same as GET.
-     * @throws SETTINGS_INVALID, RESOURCE_CHANGED; FORBIDDEN as in `set`
-     */
+    /** Removes top-level keys, ignores missing ones, and returns the same as GET. @throws as `set` */
     async remove(caller: Caller, target: SettingsTarget, body: unknown): Promise<TaggedSettings> {
       const { appId } = target;
       const keys = checkDeletedKeys(body);

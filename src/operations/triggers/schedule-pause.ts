@@ -4,7 +4,7 @@ import { rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { recordChange } from "../records/audit.js";
 
-/** Pauses the schedules. If they are paused already, the earlier time stays. */
+/** Pauses the schedules if $2 is true, otherwise resumes them. A second pause keeps the time of the first. */
 const SET = `
   UPDATE app SET schedules_paused_at = CASE WHEN $2 THEN coalesce(schedules_paused_at, now()) END
    WHERE id = $1 RETURNING schedules_paused_at AS "pausedAt"`;
@@ -13,7 +13,7 @@ export type SchedulePause = ReturnType<typeof createSchedulePause>;
 
 export function createSchedulePause(db: DataSource) {
   return {
-    /** Time at which the schedules were paused; null if they are not. */
+    /** Returns the time at which the app's schedules were paused; null if they are not paused. */
     async since(appId: number): Promise<Date | null> {
       const sql = 'SELECT schedules_paused_at AS "pausedAt" FROM app WHERE id = $1';
       return (await rows<{ pausedAt: Date | null }>(db, sql, [appId]))[0]?.pausedAt ?? null;

@@ -13,7 +13,10 @@ import type { ServiceMeasures, TickFateLabel } from "../watch/measures.js";
 /** Maximum number of schedules in one transaction. */
 const BATCH = 100;
 const MINUTE_MS = 60_000;
-/** Delay before the next claim if a due tick could not be claimed: another scheduler has locked it, or the database's clock is behind. */
+/**
+ * Delay before the next claim if a due tick could not be claimed: another scheduler has locked it, or the database's
+ * clock is behind.
+ */
 const YIELD_MS = 50;
 
 const SKIP_REASONS = {
@@ -24,7 +27,7 @@ const SKIP_REASONS = {
   paused: "schedules paused",
 } as const;
 
-/** Label of a tick's outcome in metrics. Reasons without a label of their own count as missed ticks. */
+/** Label of a tick's outcome in metrics. An unknown reason gets the label `down`. */
 const labelOf = (reason: string | null): TickFateLabel => {
   if (reason === null) return "queued";
   const [label] = Object.entries(SKIP_REASONS).find(([, text]) => reason.startsWith(text)) ?? ["down"];
@@ -39,7 +42,10 @@ const DUE = `
   SELECT action_id AS "actionId", app_id AS "appId", frequency, timezone, next_tick AS "dueAt", coalesce(offset_ms, 0) AS "offsetMs"
     FROM schedule WHERE next_tick <= least($1, now()) ORDER BY next_tick LIMIT ${BATCH} FOR UPDATE SKIP LOCKED`;
 
-/** Selects what decides about the ticks, after the rows are locked, so that it includes runs that another scheduler has just written. */
+/**
+ * Selects the data that decides whether ticks are queued or skipped. Runs after the schedules are locked, so that it
+ * includes runs that another scheduler has just written.
+ */
 const SELECT_CIRCUMSTANCES = `
   SELECT (SELECT json_agg(action_id) FROM run
            WHERE action_id = ANY ($1) AND trigger = 'schedule' AND finished_at IS NULL) AS busy,
@@ -56,7 +62,7 @@ const WRITE_TICKS = `
            CASE WHEN EXISTS (SELECT FROM action WHERE action.id = t.action_id AND concurrency IS NOT NULL) THEN 'concurrency' END
       FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::int[], $5::text[])
            AS t (app_id, action_id, tick, tick_count, reason)
-     -- The writer of a schedule's ticks locks its row, so that no other process writes the same one meanwhile.
+     -- No other process can insert the same tick now, because this transaction has locked the schedule.
      WHERE NOT EXISTS (SELECT FROM run WHERE run.action_id = t.action_id AND run.tick = t.tick)
     RETURNING app_id, state, waits_for)
   SELECT count(pg_notify('${QUEUED_CHANNEL}', app_id::text)) FROM written WHERE state = 'queued' AND waits_for IS NULL`;
@@ -81,7 +87,10 @@ interface DueRow {
   offsetMs: number;
 }
 
-/** Returns the tick without its offset. A process of the previous release ignores the offset, so that `dueAt` may be the tick itself. */
+/**
+ * Returns the tick without its offset. A process of the previous release ignores the offset, so that `dueAt` may be the
+ * tick itself.
+ */
 function tickOf({ frequency, dueAt, offsetMs }: DueRow, timezone: string): Date {
   const tick = new Date(dueAt.getTime() - offsetMs);
   const justBefore = new Date(tick.getTime() - 1);
@@ -89,8 +98,11 @@ function tickOf({ frequency, dueAt, offsetMs }: DueRow, timezone: string): Date 
 }
 
 interface ActionCircumstances {
+  /** IDs of actions that have an unfinished scheduled run. */
   busy: ReadonlySet<number>;
+  /** IDs of published apps. */
   published: ReadonlySet<number>;
+  /** IDs of apps whose schedules are paused. */
   paused: ReadonlySet<number>;
   /** Start time of the oldest live scheduler; null if none has reported yet. */
   upSince: Date | null;
@@ -105,7 +117,9 @@ interface TickFate {
   reason: string | null;
 }
 
-/** Decides about the due ticks of one schedule. At most one is queued, and only if no run of the action is unfinished. */
+/**
+ * Decides about the due ticks of one schedule. At most one is queued, and only if no run of the action is unfinished.
+ */
 function decideTickFates(
   due: DueRow,
   owedTicks: OwedTicks,
@@ -153,7 +167,10 @@ export function createSchedule(options: {
     return { busy: new Set(busy), published: new Set(published), paused: new Set(paused), upSince };
   }
 
-  /** Claims up to a batch of due schedules, writes their ticks and advances them. Returns how many it claimed. */
+  /**
+   * Claims up to a batch of due schedules, writes their ticks and advances them. Returns the number of claimed
+   * schedules.
+   */
   async function claimBatch(moment: Date): Promise<number> {
     const fates: TickFate[] = [];
     const claimedSchedules = await db.transaction(async (manager) => {
@@ -205,13 +222,19 @@ export function createSchedule(options: {
       return first ? Math.max(0, now() - first.getTime()) : 0;
     },
 
-    /** Number of ticks that fall due within the next minute or are due already. Skipped ticks of unpublished or paused apps do not count. */
+    /**
+     * Number of ticks that fall due within the next minute or are due already. Skipped ticks of unpublished or paused
+     * apps do not count.
+     */
     async ticksDue(): Promise<number> {
       const [row] = await rows<{ ticks: number }>(db, TICKS_DUE, [new Date(now() + MINUTE_MS)]);
       return row!.ticks;
     },
 
-    /** Returns the next ticks of a frequency, for authors. @throws FREQUENCY_INVALID, FREQUENCY_TOO_FREQUENT, TIMEZONE_INVALID */
+    /**
+     * Returns the next ticks of a frequency, for authors.
+     * @throws FREQUENCY_INVALID, FREQUENCY_TOO_FREQUENT, TIMEZONE_INVALID
+     */
     preview(frequency: unknown, zone: unknown, count: number): SchedulePreview {
       checkFrequency(frequency);
       const timezone = zone ?? defaultTimezone;

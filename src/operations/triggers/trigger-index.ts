@@ -1,16 +1,16 @@
 /**
- * Maintains the tables in which ticks and log events find the actions to start. They contain active live versions, and
- * change in the transaction that publishes an action.
+ * Maintains the tables `schedule` and `log_trigger`, which say which actions a tick or a log event starts. The tables
+ * contain active live versions only. They change in the transaction that publishes an action.
  */
 import type { ActionRow } from "../../data/action.js";
 import type { RunWait } from "../../data/action-types.js";
 import { type Executor, rows } from "../../data/database.js";
 import { jitterOffset, nextTick } from "../../rules/ticks.js";
 
-/** Notification channel: schedules have changed. */
+/** PostgreSQL notification channel: a message means that schedules have changed. */
 export const SCHEDULE_CHANNEL = "svc_schedule";
 
-/** Inserts or updates a schedule. A tick that is already due stays, so that the scheduler still writes its run. */
+/** Inserts or updates a schedule. A tick that is already due is kept, so that the scheduler still writes its run. */
 const UPSERT_SCHEDULE = `
   INSERT INTO schedule AS stored (action_id, app_id, frequency, timezone, next_tick, offset_ms) VALUES ($1, $2, $3, $4, $5, $7)
   ON CONFLICT (action_id) DO UPDATE
@@ -40,11 +40,13 @@ type IndexedAction = Pick<
   | "jitterSeconds"
 >;
 
-/** True for active live versions on the server. Only these start without a caller (specification, "Which version runs"). */
+/**
+ * True for active live versions on the server. Only these start without a caller (specification, "Which version runs").
+ */
 const startsWithoutCaller = ({ masterId, active, environment, actionVersion }: IndexedAction): boolean =>
   masterId !== null && active && environment !== "client" && actionVersion === "v3";
 
-/** Returns the condition for which runs that log events start must wait. */
+/** Returns the condition that a run waits for after a log event has started it; null if there is none. */
 const runWaitOf = ({ concurrency, debounce }: IndexedAction): RunWait | null => {
   if (debounce) return "debounce";
   return concurrency ? "concurrency" : null;
@@ -53,9 +55,9 @@ const runWaitOf = ({ concurrency, debounce }: IndexedAction): RunWait | null => 
 export function createTriggerIndex(options: { now: () => number; defaultTimezone: string }) {
   const { now, defaultTimezone } = options;
 
-  async function applySchedule(executor: Executor, copy: IndexedAction): Promise<void> {
-    const { id, appId, frequency, timezone, triggers, jitterSeconds } = copy;
-    if (!startsWithoutCaller(copy) || frequency === null || !triggers.some(({ trigger }) => trigger === "schedule")) {
+  async function applySchedule(executor: Executor, action: IndexedAction): Promise<void> {
+    const { id, appId, frequency, timezone, triggers, jitterSeconds } = action;
+    if (!startsWithoutCaller(action) || frequency === null || !triggers.some(({ trigger }) => trigger === "schedule")) {
       await rows(executor, "DELETE FROM schedule WHERE action_id = $1", [id]);
       return;
     }
@@ -67,22 +69,25 @@ export function createTriggerIndex(options: { now: () => number; defaultTimezone
     await rows(executor, `SELECT pg_notify('${SCHEDULE_CHANNEL}', '')`);
   }
 
-  async function applyLogTriggers(executor: Executor, copy: IndexedAction): Promise<void> {
-    const { id, appId, triggers } = copy;
+  async function applyLogTriggers(executor: Executor, action: IndexedAction): Promise<void> {
+    const { id, appId, triggers } = action;
     await rows(executor, "DELETE FROM log_trigger WHERE action_id = $1", [id]);
-    if (!startsWithoutCaller(copy)) return;
+    if (!startsWithoutCaller(action)) return;
     const logConditions = triggers.filter((trigger) => trigger.trigger === "log").map(({ where }) => where);
     if (logConditions.length === 0) return;
     const types = logConditions.map(({ type }) => type);
     const sources = logConditions.map(({ dataSourceId }) => dataSourceId ?? 0);
-    await rows(executor, INSERT_LOG_TRIGGERS, [appId, id, types, sources, runWaitOf(copy)]);
+    await rows(executor, INSERT_LOG_TRIGGERS, [appId, id, types, sources, runWaitOf(action)]);
   }
 
   return {
-    /** Updates the rows of a live version, in the transaction that changes it. Rows of a deleted action are deleted with it. */
-    async apply(executor: Executor, copy: IndexedAction): Promise<void> {
-      await applySchedule(executor, copy);
-      await applyLogTriggers(executor, copy);
+    /**
+     * Updates the rows of a live version, in the transaction that changes it. Rows of a deleted action are deleted with
+     * it.
+     */
+    async apply(executor: Executor, action: IndexedAction): Promise<void> {
+      await applySchedule(executor, action);
+      await applyLogTriggers(executor, action);
     },
   };
 }

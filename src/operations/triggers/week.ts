@@ -1,4 +1,6 @@
-/** Reads two weeks of an app's schedules: the ticks of the next week, and the skipped and failed ticks of the last week. */
+/**
+ * Reads two weeks of an app's schedules: the ticks of the next week, and the skipped and failed ticks of the last week.
+ */
 import { availableParallelism } from "node:os";
 import { setImmediate as breathe } from "node:timers/promises";
 import type { DataSource } from "typeorm";
@@ -9,7 +11,7 @@ import { describeFrequency } from "../../rules/schedule-text.js";
 
 /** Next ticks of one action; times are ISO 8601. */
 export interface ScheduledAction {
-  /** Id of the live version. */
+  /** ID of the live version. */
   actionId: number;
   masterId: number;
   name: string;
@@ -28,17 +30,17 @@ export interface MissedTicks {
   actionId: number;
   name: string | null;
   state: "skipped" | "failed";
-  /** Reason for which they were skipped; null for failed runs. */
+  /** Reason for which the ticks were skipped; null for failed runs. */
   reason: string | null;
   /** Times of the first and the last tick. */
   from: string;
   to: string;
   count: number;
-  /** Id of the last run. */
+  /** ID of the last run. */
   runId: number;
 }
 
-/** A time at which more scheduled runs of all apps start than runners can start before they are late. */
+/** Time at which so many scheduled runs of all apps start that some of them will be late. */
 export interface CrowdedTick {
   /** ISO 8601. */
   tick: string;
@@ -49,7 +51,7 @@ export interface CrowdedTick {
 export interface Week {
   from: string;
   to: string;
-  /** Next ticks of the app's actions that are crowded, earliest first. */
+  /** Crowded ticks of the app's actions, earliest first. */
   crowded: CrowdedTick[];
   /** Scheduled actions, ordered by their next tick. */
   scheduled: ScheduledAction[];
@@ -62,14 +64,14 @@ export interface Week {
 const WEEK_MS = 7 * 24 * 60 * 60 * 1000;
 const ACTIONS_LISTED = 200;
 /**
- * Maximum number of ticks that are computed in total and for each action, because a tick takes 50 µs. Each action gets
- * at least one for each day.
+ * TICKS_MAX limits the ticks that are computed in total, because each takes 50 µs. TICKS_EACH limits the ticks of one
+ * action: at least one for each day.
  */
 const TICKS_MAX = 4_000;
 const TICKS_EACH = { min: 8, max: 170 };
 const MISSED_LISTED = 200;
 const CROWDED_LISTED = 10;
-/** Maximum number of missed runs that are read before they are grouped; the newest ones. */
+/** Only this many of the newest missed runs are read and grouped. */
 const MISSED_READ = 5_000;
 
 const SELECT_SCHEDULED_ACTIONS = `

@@ -8,14 +8,20 @@ import { STATUS } from "../../errors.js";
 /** Maximum number of apps with their own label, in the order of their first run; all others share one. */
 const APPS_MAX = 100;
 const OTHER_APPS = "other";
-/** Upper bounds of the duration histogram in seconds. A warm run takes some milliseconds, the longest run two minutes. */
+/**
+ * Upper bounds of the duration histogram in seconds. A warm run takes some milliseconds, the longest run two minutes.
+ */
 const DURATION_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
 
-/** Where a run was evaluated: in an isolate or a document of the server's browser, in a user's browser, or not at all. */
+/**
+ * Where a run was evaluated: in an isolate or a document of the server's browser, in a user's browser, or not at all.
+ */
 export type RunMode = "isolate" | "network-isolate" | "document" | "client" | "none";
 const RUN_OUTCOMES = ["completed", "failed", "timeout", "cancelled"] as const;
 export type RunOutcomeLabel = (typeof RUN_OUTCOMES)[number];
-/** Outcome of a tick: a queued run, or the reason why there is none; `late` and `concurrency` can follow a queued run. */
+/**
+ * Outcome of a tick: a queued run, or the reason why there is none; `late` and `concurrency` can follow a queued run.
+ */
 export const TICK_FATES = ["queued", "running", "down", "late", "unpublished", "paused", "concurrency"] as const;
 export type TickFateLabel = (typeof TICK_FATES)[number];
 
@@ -34,7 +40,7 @@ export interface RequestFacts {
   durationMs: number;
 }
 
-/** Returns the label of an app: its id, for the first `max` apps. */
+/** Creates a function that returns the label of an app: the ID for the first `max` apps, `other` for all others. */
 export function createAppLabels(max = APPS_MAX): (appId: number) => string {
   const knownApps = new Set<number>();
   return (appId) => {
@@ -80,7 +86,7 @@ export function createMeasures() {
     labelNames: ["app", "trigger", "mode", "outcome"],
     registers,
   });
-  const requestSeconds = new Histogram({
+  const runSeconds = new Histogram({
     name: "svc_run_seconds",
     help: "Duration of runs, from start to end.",
     labelNames: ["trigger", "mode", "outcome"],
@@ -116,8 +122,8 @@ export function createMeasures() {
     registers,
   });
 
-  // `increase()` of a counter that first appears with a value is 0, so each known label value starts at 0. Those of
-  // apps start with an app's first run.
+  // Each known label value starts at 0, because Prometheus does not count the first value of a new series as an
+  // increase. The series of an app start with its first run.
   for (const fate of TICK_FATES) tickCounter.inc({ fate }, 0);
   for (const status of Object.keys(STATUS)) refusalCounter.inc({ status }, 0);
   lossCounter.inc({ kind: "browser" }, 0);
@@ -130,7 +136,7 @@ export function createMeasures() {
       const app = labelOf(appId);
       for (const runOutcome of RUN_OUTCOMES)
         runs.inc({ app, trigger, mode, outcome: runOutcome }, runOutcome === outcome ? 1 : 0);
-      requestSeconds.observe({ trigger, mode, outcome }, durationMs / 1e3);
+      runSeconds.observe({ trigger, mode, outcome }, durationMs / 1e3);
     },
     requestEnded: createRequestCounter(register),
     runsLost: (count: number): void => lostRunsCounter.inc(count),

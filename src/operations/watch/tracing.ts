@@ -10,7 +10,7 @@ export type SpanKind = "server" | "client" | "internal";
 export type SpanValues = Record<string, string | number | boolean>;
 
 export interface TraceSpan {
-  /** W3C trace context that requests made within this span carry on; null if tracing is off. */
+  /** W3C trace context for requests that are made within this span; null if tracing is off. */
   readonly traceparent: string | null;
   set(values: SpanValues): void;
   /** Ends the span once. @param failed true if the work has failed */
@@ -25,7 +25,7 @@ export interface RequestTracing {
   within<T>(span: TraceSpan, work: () => T): T;
   /** The traceparent of the current span; null without one. */
   current(): string | null;
-  /** Sends the remaining spans within a few seconds. */
+  /** Sends the remaining spans, and gives up after a few seconds. */
   stop(): Promise<void>;
 }
 
@@ -50,10 +50,10 @@ function traceparentOf(span: OtelSpan): string {
   return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, "0")}`;
 }
 
-/** Result that an exporter reports for a batch of spans; code 0 means success. */
+/** Minimum time between two log lines about spans that the collector did not accept. */
 const LINE_EVERY_MS = 60_000;
 
-/** What an exporter reports of one batch; code 0 is success. */
+/** Result that an exporter reports for one batch of spans; code 0 means success. */
 interface ExportResult {
   code: number;
   error?: Error;
