@@ -10,8 +10,8 @@ import { type CronFields, firesEveryDay, parseCron } from "./cron-grammar.js";
 export function describeFrequency(frequency: string): string {
   const fields = parseCron(frequency);
   if ("fault" in fields) throw new Error(`frequency ${fields.fault}`);
-  const minutes = stepText(fields.minutes, 60) ?? listText(fields.minutes, 60);
-  const everyFewHours = fields.minutes.size === 1 ? stepText(fields.hours, 24) : null;
+  const minutes = stepText(fields.minutes, 60, 2) ?? listText(fields.minutes, 60);
+  const everyFewHours = fields.minutes.size === 1 ? stepText(fields.hours, 24, 3) : null;
   const time = `${minutes} ${everyFewHours ?? listText(fields.hours, 24)}`;
   const sentence = describeCron(`${time} * * *`);
   const partText = (days: string) => describeCron(`${time} ${days}`).slice(sentence.length);
@@ -30,11 +30,14 @@ function dayText(fields: CronFields, partText: (days: string) => string): string
 const describeCron = (expression: string) =>
   cronstrue.toString(expression, { use24HourTimeFormat: true, verbose: false });
 
-/** Returns `*\/n` if the values are all that n selects in the field, up to its end; otherwise null. */
-function stepText(values: ReadonlySet<number>, size: number): string | null {
+/**
+ * Returns `*\/n` if the values are all that n selects in the field, up to its end; otherwise null.
+ * @param countMin minimum number of values; fewer are described as a list
+ */
+function stepText(values: ReadonlySet<number>, size: number, countMin: number): string | null {
   const step = size / values.size;
   const isEven =
-    values.size > 2 && step > 1 && Number.isInteger(step) && [...values].every((value) => value % step === 0);
+    values.size >= countMin && step > 1 && Number.isInteger(step) && [...values].every((value) => value % step === 0);
   return isEven ? `*/${step}` : null;
 }
 

@@ -14,6 +14,8 @@ describe("the description of a schedule", () => {
     ["0 9 15 * */1", "At 09:00"],
     ["0 9 15 * 1", "At 09:00, on day 15 of the month, or on Monday"],
     ["*/15 * * * *", "Every 15 minutes"],
+    ["*/30 * * * *", "Every 30 minutes"],
+    ["0 */12 * * *", "At 00:00 and 12:00"],
     ["0 */6 * * *", "On the hour, every 6 hours"],
     ["0 0 1 */3 *", "At 00:00, on day 1 of the month, only in January, April, July, and October"],
     ["*/7 9 * * *", "At 0, 7, 14, 21, 28, 35, 42, 49, and 56 minutes past the hour, at 09:00"],

@@ -158,7 +158,7 @@ describe("accounts in Studio", () => {
     await page.click('button[aria-label="Remove First passkey"]');
     await studio.button("Remove", "//dialog");
     await page.waitForFunction('/only way to sign in/.test(document.querySelector(".account > .fault").textContent)');
-    await studio.replace('input[aria-label="New passphrase"]', PASSPHRASE);
+    await studio.replace('input[autocomplete="new-password"]', PASSPHRASE);
     await studio.button("Change the passphrase");
     await page.waitForFunction('/Changed/.test(document.querySelector(".account form [role=status]").textContent)');
     await page.click('button[aria-label="Remove First passkey"]');

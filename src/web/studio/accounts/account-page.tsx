@@ -49,14 +49,12 @@ function NameSection({ account: { user }, change, busy }: PartProps) {
     void change(() => requestAuth("PUT", "account", names));
   };
   return (
-    <form className="row" onSubmit={submit}>
+    <form className="row labelled" onSubmit={submit}>
       {(["firstName", "lastName"] as const).map((name) => (
-        <input
-          key={name}
-          aria-label={name === "firstName" ? "First name" : "Last name"}
-          value={names[name]}
-          onChange={(event) => setNames({ ...names, [name]: event.target.value })}
-        />
+        <label key={name}>
+          <span>{name === "firstName" ? "First name" : "Last name"}</span>
+          <input value={names[name]} onChange={(event) => setNames({ ...names, [name]: event.target.value })} />
+        </label>
       ))}
       <button type="submit" disabled={busy || isSame}>
         Save the name
@@ -80,28 +78,32 @@ function PassphraseSection({ change, busy }: PartProps) {
     setPassphrase("");
   };
   return (
-    <form className="row" onSubmit={(event) => void submit(event)}>
-      <input
-        type="password"
-        autoComplete="current-password"
-        aria-label="Current passphrase"
-        placeholder="current passphrase"
-        value={currentPassphrase}
-        onChange={(event) => setCurrent(event.target.value)}
-      />
-      <input
-        type="password"
-        autoComplete="new-password"
-        aria-label="New passphrase"
-        placeholder="new, at least 12 characters"
-        value={passphrase}
-        onChange={(event) => setPassphrase(event.target.value)}
-      />
+    <form className="row labelled" onSubmit={(event) => void submit(event)}>
+      <label>
+        <span>Current passphrase</span>
+        <input
+          type="password"
+          autoComplete="current-password"
+          placeholder="empty if you have none"
+          value={currentPassphrase}
+          onChange={(event) => setCurrent(event.target.value)}
+        />
+      </label>
+      <label>
+        <span>New passphrase</span>
+        <input
+          type="password"
+          autoComplete="new-password"
+          placeholder="at least 12 characters"
+          value={passphrase}
+          onChange={(event) => setPassphrase(event.target.value)}
+        />
+      </label>
       <button type="submit" disabled={busy || !isPassphraseLongEnough(passphrase)}>
         Change the passphrase
       </button>
       <span className="hint" role="status">
-        {isChanged ? "Changed. Your other sessions have ended." : "Leave the current one empty if you have none."}
+        {isChanged && "Changed. Your other sessions have ended."}
       </span>
     </form>
   );

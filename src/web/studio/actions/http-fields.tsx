@@ -37,14 +37,17 @@ interface TextProps {
 
 function TextField({ label, value, placeholder, onText }: TextProps) {
   return (
-    <input
-      aria-label={label}
-      className="mono"
-      spellCheck={false}
-      placeholder={placeholder}
-      value={value}
-      onChange={(event) => onText(event.target.value)}
-    />
+    <label className="http-field">
+      {label}
+      <input
+        aria-label={label}
+        className="mono"
+        spellCheck={false}
+        placeholder={placeholder}
+        value={value}
+        onChange={(event) => onText(event.target.value)}
+      />
+    </label>
   );
 }
 
@@ -57,13 +60,16 @@ interface ChoiceProps<Value extends string> {
 
 function ChoiceField<Value extends string>({ label, value, options, choose }: ChoiceProps<Value>) {
   return (
-    <select aria-label={label} value={value} onChange={(event) => choose(event.target.value as Value)}>
-      {options.map(([option, text]) => (
-        <option key={option} value={option}>
-          {text}
-        </option>
-      ))}
-    </select>
+    <label className="http-field">
+      {label}
+      <select aria-label={label} value={value} onChange={(event) => choose(event.target.value as Value)}>
+        {options.map(([option, text]) => (
+          <option key={option} value={option}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
   );
 }
 
@@ -92,13 +98,13 @@ function HmacFields({ http, change }: HttpFieldsProps) {
       </div>
       <TextField
         label="Text before the signature"
-        placeholder="prefix, as sha256="
+        placeholder="sha256="
         value={http.prefix}
         onText={(prefix) => change({ prefix })}
       />
       <TextField
         label="Header with the signed time"
-        placeholder="header with the time, if one is signed"
+        placeholder="none"
         value={http.timestampHeader}
         onText={(timestampHeader) => change({ timestampHeader })}
       />
@@ -111,7 +117,12 @@ function CredentialFields({ http, change }: HttpFieldsProps) {
   const isSignature = authType === "signature";
   return (
     <>
-      <ChoiceField label="Proof" value={authType} options={AUTH_TYPES} choose={(type) => change({ authType: type })} />
+      <ChoiceField
+        label="Credential of the caller"
+        value={authType}
+        options={AUTH_TYPES}
+        choose={(type) => change({ authType: type })}
+      />
       {isSignature && (
         <ChoiceField
           label="Scheme of the signature"
@@ -123,7 +134,7 @@ function CredentialFields({ http, change }: HttpFieldsProps) {
       {(isSignature || authType === "basic") && (
         <TextField
           label="Setting with the secret"
-          placeholder={authType === "basic" ? "__login, holds user:password" : "__stripe"}
+          placeholder={authType === "basic" ? "__login, as user:password" : "__stripe"}
           value={setting}
           onText={(text) => change({ setting: text })}
         />
@@ -131,8 +142,8 @@ function CredentialFields({ http, change }: HttpFieldsProps) {
       {isSignature && scheme === "hmac" && <HmacFields http={http} change={change} />}
       {isSignature && (
         <TextField
-          label="Tolerance in seconds"
-          placeholder="300 seconds from the signed time"
+          label="Maximum age of the signature, in seconds"
+          placeholder="300"
           value={toleranceSeconds}
           onText={(text) => change({ toleranceSeconds: text })}
         />
@@ -148,30 +159,30 @@ export function HttpFields({ http, change }: HttpFieldsProps) {
         <ChoiceField
           label="Method"
           value={http.method}
-          options={["", ...HTTP_METHODS].map((method) => [method, method || "all methods"] as const)}
+          options={["", ...HTTP_METHODS].map((method) => [method, method || "All methods"] as const)}
           choose={(method) => change({ method })}
         />
         <TextField label="Path" placeholder="orders/:id" value={http.path} onText={(path) => change({ path })} />
       </div>
       <CredentialFields http={http} change={change} />
       <ChoiceField
-        label="Answer"
+        label="Response"
         value={http.respond}
         options={[
-          ["", "Answers with the result"],
-          ["immediately", "Answers at once, with 202"],
+          ["", "The result of the run"],
+          ["immediately", "202 at once, before the run ends"],
         ]}
         choose={(respond) => change({ respond })}
       />
       <TextField
-        label="Origins of pages that may read the answer"
-        placeholder="pages that may read it: https://shop.example"
+        label="Origins of pages that may read the response"
+        placeholder="https://shop.example"
         value={http.origins}
         onText={(origins) => change({ origins })}
       />
       <TextField
-        label="Header with the ID of the event"
-        placeholder="header with the event's ID, to run each event once"
+        label="Header with the event's ID, to run each event once"
+        placeholder="none"
         value={http.idempotencyHeader}
         onText={(idempotencyHeader) => change({ idempotencyHeader })}
       />

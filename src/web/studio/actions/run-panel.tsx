@@ -127,7 +127,7 @@ export function RunPanel(props: RunPanelProps) {
             </button>
           )}
           <span className="hint">
-            the draft, <kbd>Ctrl</kbd> <kbd>Enter</kbd>
+            runs the draft <kbd>Ctrl Enter</kbd>
           </span>
         </div>
       </div>

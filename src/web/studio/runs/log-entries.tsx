@@ -9,7 +9,7 @@ import { formatColumnTime, formatDuration, formatExactTime, formatJson } from ".
 import type { LogEntry } from "../shared/model.js";
 import { useNarrow } from "../shared/use-narrow.js";
 import { isCancelled, isFailed } from "./log-entry.js";
-import { VersionChip } from "./run-words.js";
+import { TRIGGER_WORDS, VersionChip } from "./run-words.js";
 import { Stack, type StackProps } from "./stack.js";
 import type { LogState } from "./use-log.js";
 
@@ -94,7 +94,7 @@ const EntryItem = memo(function EntryItem(props: EntryProps) {
         </time>
         <b>{name ?? `action ${taskId}`}</b>
         <VersionChip copy={isLive ? "production" : "master"} />
-        <span className="mode">{mode}</span>
+        <span className="mode">{mode === "on-demand" ? TRIGGER_WORDS.manual : mode}</span>
         <span className="took">{formatDuration(duration)}</span>
         <span className="gist">{entryExcerpt(entry)}</span>
       </button>

@@ -61,7 +61,7 @@ export function NewSetting({ settings, confirm, onDirty }: NewSettingProps) {
           onChange={(event) => setKey(event.target.value)}
         />
         <span className="hint" data-tier={key === "" ? undefined : tier}>
-          {key === "" ? "The underscores decide who can read it." : TIER_TEXTS[tier]}
+          {key === "" ? "Underscores set who can read it." : TIER_TEXTS[tier]}
         </span>
       </div>
       <div>
