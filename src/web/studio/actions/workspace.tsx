@@ -76,7 +76,8 @@ export function Workspace(props: WorkspaceProps) {
   const [failure, setFailure] = useState<CodeProblem | null>(null);
   const markedProblems = useMemo(() => (failure ? [...problems, failure] : problems), [problems, failure]);
   const [removeFault, setRemoveFault] = useState<string | null>(null);
-  useEffect(() => setDirty(dirty), [dirty, setDirty]);
+  // Before the screen is drawn: a click then never acts on an earlier state than the page shows.
+  useLayoutEffect(() => setDirty(dirty), [dirty, setDirty]);
   useEffect(() => {
     if (id === "new") document.querySelector<HTMLElement>('[data-field="name"] input')?.focus({ preventScroll: true });
   }, [id]);

@@ -1,5 +1,5 @@
 /** Editor of one alert: its condition, its recipients, its current state, and the messages that it has sent. */
-import { type ReactNode, useEffect, useId, useState } from "react";
+import { type ReactNode, useId, useLayoutEffect, useState } from "react";
 import { ReadAlertDeliveries } from "../documents.js";
 import { asApiError } from "../shared/api.js";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
@@ -227,7 +227,8 @@ interface EditorProps {
 export function AlertEditor({ appId, alert, actions, confirm, save, test, remove, back, setDirty }: EditorProps) {
   const field = useFieldDraft(alertToDraft(alert));
   const { draft, setDraft, isDirty } = field;
-  useEffect(() => setDirty(isDirty), [setDirty, isDirty]);
+  // Before the screen is drawn: a click then never acts on an earlier state than the page shows.
+  useLayoutEffect(() => setDirty(isDirty), [setDirty, isDirty]);
   const [fault, setFault] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
   const change = (part: Partial<AlertDraft>) => {

@@ -1,5 +1,5 @@
 /** Git repository of the app: the connection, its webhook, and pulls of the branch after a review. */
-import { type FormEvent, useEffect, useState } from "react";
+import { type FormEvent, useLayoutEffect, useState } from "react";
 import { ConnectGit, DisconnectGit, PullGit, ReadGit } from "../documents.js";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
@@ -238,7 +238,8 @@ export function GitPage(props: PageProps) {
   const [draft, setDraft] = useState<ConnectionDraft | null>(null);
   const plan = reviewed?.plan;
   const { setDirty } = props;
-  useEffect(() => setDirty(draft !== null), [draft, setDirty]);
+  // Before the screen is drawn: a click then never acts on an earlier state than the page shows.
+  useLayoutEffect(() => setDirty(draft !== null), [draft, setDirty]);
   return (
     <>
       <p className="hint">

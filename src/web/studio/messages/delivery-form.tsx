@@ -2,7 +2,7 @@
  * Form for the e-mail server or the SMS provider of an app, with a test. Studio cannot read the stored values, so a save replaces all of
  * them.
  */
-import { type ChangeEvent, type FormEvent, useEffect, useId, useState } from "react";
+import { type ChangeEvent, type FormEvent, useId, useLayoutEffect, useState } from "react";
 import { useSettings } from "../settings/use-settings.js";
 import { formatAge } from "../shared/format.js";
 import type { PageProps } from "../shell/page-props.js";
@@ -69,7 +69,8 @@ function useDeliveryDraft({ api, appId, setDirty }: DeliveryProps, channel: Chan
   const [faults, setFaults] = useState<Record<string, string>>({});
   const [refusal, setRefusal] = useState<string | null>(null);
   const isDirty = Object.values(draft).some((text) => text !== "");
-  useEffect(() => setDirty(isDirty), [setDirty, isDirty]);
+  // Before the screen is drawn: a click then never acts on an earlier state than the page shows.
+  useLayoutEffect(() => setDirty(isDirty), [setDirty, isDirty]);
   const changeField = (name: string, value: string) => {
     setDraft((old) => ({ ...old, [name]: value }));
     setFaults(({ [name]: _, ...others }) => others);

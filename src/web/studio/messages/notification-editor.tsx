@@ -1,5 +1,5 @@
 /** Editor of one notification with a preview. The person publishes it immediately or at a given time. */
-import { useEffect, useId, useState } from "react";
+import { useId, useLayoutEffect, useState } from "react";
 import { asApiError } from "../shared/api.js";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
 import type { Confirm } from "../shared/confirm.js";
@@ -114,7 +114,8 @@ function NotificationPreview({ title, message, scope }: NotificationDraft) {
 export function NotificationEditor({ notification, isDeleted, confirm, save, remove, back, setDirty }: EditorProps) {
   const field = useFieldDraft(notificationToDraft(notification));
   const { draft, setDraft, isDirty } = field;
-  useEffect(() => setDirty(isDirty), [setDirty, isDirty]);
+  // Before the screen is drawn: a click then never acts on an earlier state than the page shows.
+  useLayoutEffect(() => setDirty(isDirty), [setDirty, isDirty]);
   const [fault, setFault] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
   const [areRecipientsFaulty, setRecipientsFaulty] = useState(false);
