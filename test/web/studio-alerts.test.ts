@@ -34,7 +34,7 @@ describe("alerts in Studio", function () {
     await studio.replace(field("Name"), "nightly");
     await studio.replace(field("Failures"), "2");
     await studio.replace(field("Of the last runs"), "5");
-    await studio.replace(field("Addresses"), "nobody");
+    await studio.replace(field("Addresses"), "ann@example");
     await studio.button("Create");
     await page.waitForSelector("::-p-xpath(//*[@role='alert'][contains(., 'to[0] must be an e-mail address')])");
     await studio.replace(field("Addresses"), "ann@example.com, bob@example.com");

@@ -239,6 +239,7 @@ describe("Studio's page of data sources", () => {
     await studio.replace("#accessRules", '[{"type": ["select"], "allow": "all"}]');
     await studio.button("Save access rules");
     await page.waitForSelector('[data-field="accessRules"] button:disabled');
+    await page.waitForFunction('(document.querySelector("#accessRules-fault")?.textContent ?? "") === ""');
     const body = {};
     const read = await service.rest("POST", `/v1/apps/${service.appId}/data-sources/Seats/query`, { as: "live", body });
     expect(read.body.entries).to.have.length(3);

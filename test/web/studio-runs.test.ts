@@ -266,6 +266,13 @@ describe("runs in Studio", () => {
       await page.waitForSelector("::-p-text(for others of its action to end)");
       await open("runs");
       await page.waitForSelector('[aria-label="Backlog"] ::-p-text(1 run queued)');
+      await page.waitForSelector(".run-row.queued");
+      // Nothing above the list covers its first row.
+      const edges = (await page.evaluate(`[".backlog", ".runs-count", ".run-heads", ".run-row"].flatMap((selector) => {
+        const { top, bottom } = document.querySelector(selector).getBoundingClientRect();
+        return [Math.round(top), Math.round(bottom)];
+      })`)) as number[];
+      expect(edges).to.deep.equal(edges.toSorted((a, b) => a - b));
       await studio.button("Cancel all queued runs");
       await page.waitForSelector("dialog[open]");
       await studio.button("Cancel them");
