@@ -88,7 +88,7 @@ async function announceFirst(
     log.info({ file: join(dataDir, "credentials.json") }, "created the first app; its credentials are in the file");
   }
   const needsLink = roles.has("api") && !(await accounts.hasAdministrator());
-  return { firstCredentials, setupLink: needsLink ? (await accounts.setupLink()).link : null };
+  return { firstCredentials, setupLink: needsLink ? (await accounts.createSetupLink()).link : null };
 }
 
 /** Starts the parts in order. @throws errors of the parts, or the reason of `unwanted` */

@@ -4,7 +4,7 @@ import multipart, { type MultipartFile, type MultipartValue } from "@fastify/mul
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import { FILES_PER_UPLOAD } from "../limits.js";
-import { reportDeferred } from "../operations/access/gate.js";
+import { throwDeferred } from "../operations/access/gate.js";
 import type { MediaContents } from "../operations/media/contents.js";
 import type { Upload } from "../operations/media/uploads.js";
 import { contentsForm, folderIdIn } from "../rules/media-fields.js";
@@ -119,7 +119,7 @@ async function contentsOf(
   const form = q.check(() => contentsForm(input)) ?? { kind: "whole" };
   const contents = await media.contents(context, q.id("appId"), q.id("id"), form, link);
   // A signed link needs no right.
-  reportDeferred(context);
+  throwDeferred(context);
   reply.headers(headersOf(contents, download !== undefined));
   try {
     return await sendContents(request, reply, contents);

@@ -25,7 +25,7 @@ function addressOf({ publicUrl, dataDir, host, port }: Config): string {
 async function setupLink({ db, credentials }: CommandDatabase, baseUrl: string): Promise<string> {
   const people = createPeople({ db });
   const { accounts } = createPeopleAccounts({ db, credentials, people, baseUrl });
-  return (await accounts.setupLink()).link;
+  return (await accounts.createSetupLink()).link;
 }
 
 await runCommand(async () => {

@@ -45,7 +45,7 @@ describe("accounts of people", () => {
   let people = 0;
   async function setup(extra: object = {}): Promise<Answer & { email: string }> {
     people += 1;
-    const token = "token" in extra ? extra.token : (await made.accounts.setupLink()).token;
+    const token = "token" in extra ? extra.token : (await made.accounts.createSetupLink()).token;
     const email = `person${people}@example.com`;
     const body = { token, email, firstName: "Ada", lastName: "Lovelace", passphrase: PASSPHRASE, ...extra };
     return { ...(await post("setup", body)), email };
@@ -54,7 +54,7 @@ describe("accounts of people", () => {
     service.rest(method, `/v1/auth/${path}`, { as: token, body });
 
   it("a set-up link makes an administrator once, with a session in an HttpOnly cookie", async () => {
-    const { token, link } = await made.accounts.setupLink();
+    const { token, link } = await made.accounts.createSetupLink();
     expect(link).to.equal(`${service.url.replace("127.0.0.1", "localhost")}/studio/setup#token=${token}`);
     const body = { token, email: "First@example.com", firstName: "Ada", lastName: "Lovelace", passphrase: PASSPHRASE };
     const first = await post("setup", body);
@@ -70,8 +70,8 @@ describe("accounts of people", () => {
   });
 
   it("rejects a link that was replaced, is of another kind, too old or invented (410)", async () => {
-    const revoked = await made.accounts.setupLink();
-    await made.accounts.setupLink();
+    const revoked = await made.accounts.createSetupLink();
+    await made.accounts.createSetupLink();
     const old = await made.links.issue({ kind: "setup", lifetimeMs: -1 });
     const other = await made.links.issue({ kind: "invitation", lifetimeMs: 60_000 });
     for (const token of [revoked.token, old.token, other.token, "made-up"]) {
@@ -81,7 +81,7 @@ describe("accounts of people", () => {
   });
 
   it("a set-up that fails leaves the link valid", async () => {
-    const { token } = await made.accounts.setupLink();
+    const { token } = await made.accounts.createSetupLink();
     expect((await setup({ token, passphrase: "short" })).body.status).to.equal("PASSPHRASE_TOO_WEAK");
     expect((await setup({ token, email: "first@EXAMPLE.com" })).body.status).to.equal("EMAIL_IN_USE");
     expect((await setup({ token, nickname: "x" })).body.status).to.equal("REQUEST_INVALID");
@@ -234,7 +234,7 @@ describe("accounts of people", () => {
     const { email } = account;
     const asked = [await post("reset", { email }), await post("reset", { email: "nobody@example.com" })];
     for (const { http, body } of asked) expect([http, body]).to.deep.equal([202, asked[0]!.body]);
-    const { token } = await made.accounts.resetLink(account.body.user.id, null, async () => undefined);
+    const { token } = await made.accounts.createResetLink(account.body.user.id, null, async () => undefined);
     expect((await post("reset/confirm", { token, passphrase: "weak" })).body.status).to.equal("PASSPHRASE_TOO_WEAK");
     const next = "a different long passphrase";
     expect((await post("reset/confirm", { token, passphrase: next })).http).to.equal(200);
@@ -249,7 +249,7 @@ describe("accounts of people", () => {
     const { body } = await service.rest("POST", "/v1/admin/users", { as: "admin", body: person });
     const mine = () => service.rest("GET", "/v1/apps", { as: body.token });
     expect((await mine()).http).to.equal(200);
-    const { token } = await made.accounts.resetLink(body.user.id, null, async () => undefined);
+    const { token } = await made.accounts.createResetLink(body.user.id, null, async () => undefined);
     expect((await post("reset/confirm", { token, passphrase: PASSPHRASE })).http).to.equal(200);
     await until(async () => (await mine()).http === 401);
     expect((await post("sign-in", { email: person.email, passphrase: PASSPHRASE })).http).to.equal(200);
@@ -260,7 +260,7 @@ describe("accounts of people", () => {
     const [account, other] = [await setup(), await setup()];
     const [ended, kept] = [await signedIn(["read"], cookieOf(account)), await signedIn(["read"], cookieOf(other))];
     expect([await may(ended.tokens.access_token), await may(kept.tokens.access_token)]).to.deep.equal([200, 200]);
-    const { token } = await made.accounts.resetLink(account.body.user.id, null, async () => undefined);
+    const { token } = await made.accounts.createResetLink(account.body.user.id, null, async () => undefined);
     expect((await post("reset/confirm", { token, passphrase: "a different long passphrase" })).http).to.equal(200);
     await until(async () => (await may(ended.tokens.access_token)) === 401);
     expect((await refresh(ended.clientId, ended.tokens.refresh_token)).body.error).to.equal("invalid_grant");
@@ -311,7 +311,7 @@ describe("accounts of people", () => {
     await post("sign-in", { email, passphrase: PASSPHRASE }, from("203.0.113.5"));
     const next = { passphrase: "a different long passphrase", currentPassphrase: PASSPHRASE };
     await as(cookieOf(account), "account", "PUT", next);
-    const { token } = await made.accounts.resetLink(id, null, async () => undefined);
+    const { token } = await made.accounts.createResetLink(id, null, async () => undefined);
     await post("reset/confirm", { token, passphrase: PASSPHRASE });
     const events = await rows<{ type: string; address: string; text: string }>(
       service.db,

@@ -45,7 +45,7 @@ export async function prepareSamples(service: TestService): Promise<Ids> {
   const { files } = (await upload.json()) as { files: { id: number }[] };
   const notification = await ask("POST", "/v1/apps/1/notifications", { data: { title: "a" } });
   const { alert } = await ask("POST", "/v1/apps/1/alerts", { ...ALERT, name: "sample" });
-  const link = await createAccounts(service).accounts.setupLink();
+  const link = await createAccounts(service).accounts.createSetupLink();
   const person = { firstName: "A", lastName: "B", email: "setup@example.com", passphrase: PASSPHRASE };
   const setup = await service.rest("POST", "/v1/auth/setup", { as: null, body: { token: link.token, ...person } });
   const { accounts } = createAccounts(service);
@@ -57,8 +57,8 @@ export async function prepareSamples(service: TestService): Promise<Ids> {
   return {
     session,
     ...{
-      setupToken: (await accounts.setupLink()).token,
-      resetToken: (await accounts.resetLink(user.id, null, async () => undefined)).token,
+      setupToken: (await accounts.createSetupLink()).token,
+      resetToken: (await accounts.createResetLink(user.id, null, async () => undefined)).token,
     },
     ...{ invitationToken: String(invited.link).split("#token=")[1]!, stage: stage.id },
     ...{ appId: 1, actionId: action.id, nameOrId: action.id, action: action.id, client: client.id, runId },

@@ -25,7 +25,7 @@ let made = 0;
 /** Creates an administrator with an account. Returns the person, and the token of a session. */
 export async function signedInPerson(service: Pick<TestService, "db" | "databaseUrl" | "url">) {
   const { accounts } = createAccounts(service);
-  const { token } = await accounts.setupLink();
+  const { token } = await accounts.createSetupLink();
   made += 1;
   const email = `account${made}@example.com`;
   const body = { token, email, firstName: "Ada", lastName: "Lovelace", passphrase: PASSPHRASE };

@@ -75,10 +75,10 @@ describe("a backlog", () => {
     await wait(1, 3);
     await db.query("UPDATE run SET queued_at = '2026-01-02T03:04:05Z' WHERE id = 2");
     const backlogs = new Backlogs(db, new QueueLimits(db, BOUNDS), async () => false);
-    expect(await backlogs.of(1)).to.deep.equal({ runs: 3, bytes: 21, oldestAt: "2026-01-02T03:04:05.000Z" });
-    expect(await backlogs.of(2)).to.deep.equal({ runs: 0, bytes: 0, oldestAt: null });
+    expect(await backlogs.read(1)).to.deep.equal({ runs: 3, bytes: 21, oldestAt: "2026-01-02T03:04:05.000Z" });
+    expect(await backlogs.read(2)).to.deep.equal({ runs: 0, bytes: 0, oldestAt: null });
     await wait(1, 1);
-    expect((await backlogs.of(1)).runs).to.equal(4);
+    expect((await backlogs.read(1)).runs).to.equal(4);
   });
 
   it("is limited in bytes, for one app to a tenth, and leaves every app its minimum", async () => {

@@ -39,7 +39,7 @@ describe("runs that have ended", () => {
     }) as DataSource;
     const vitals = createVitals({
       db: watched,
-      schedule: { lag: async () => 0, ticksDue: async () => 0 },
+      schedule: { lagMs: async () => 0, ticksDue: async () => 0 },
       depths: async () => [],
     });
     expect((await vitals.read()).running).to.equal(1);

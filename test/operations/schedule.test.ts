@@ -69,7 +69,7 @@ describe("schedules", () => {
     expect(offset).to.be.within(1, 300_000);
     time = NOON + offset - 1;
     expect(await schedule.claimDue()).to.equal(NOON + offset);
-    expect([await ticks(), await schedule.lag(), await schedule.ticksDue()]).to.deep.equal([[], 0, 1]);
+    expect([await ticks(), await schedule.lagMs(), await schedule.ticksDue()]).to.deep.equal([[], 0, 1]);
     time = NOON + offset;
     expect(await schedule.claimDue()).to.equal(NOON + 2 * MINUTE + offset);
     expect(await ticks()).to.deep.equal([["12:00", "queued"]]);
@@ -210,12 +210,12 @@ describe("schedules", () => {
     await publish(SCHEDULED);
     const pause = createSchedulePause(db);
     const editor = { personId: null, credentialId: null } as unknown as Caller;
-    const since = await pause.set(editor, appId, true);
-    expect(await pause.set(editor, appId, true)).to.deep.equal(since);
+    const since = await pause.setPaused(editor, appId, true);
+    expect(await pause.setPaused(editor, appId, true)).to.deep.equal(since);
     time = NOON;
     await schedule.claimDue();
-    expect(await pause.set(editor, appId, false)).to.equal(null);
-    expect(await pause.since(appId)).to.equal(null);
+    expect(await pause.setPaused(editor, appId, false)).to.equal(null);
+    expect(await pause.pausedSince(appId)).to.equal(null);
     time = NOON + 2 * MINUTE;
     await schedule.claimDue();
     expect(await ticks()).to.deep.equal([
@@ -240,7 +240,7 @@ describe("schedules", () => {
   it("have each pause and each resumption in the audit log", async () => {
     const pause = createSchedulePause(db);
     const editor = { personId: null, credentialId: null } as unknown as Caller;
-    for (const isPaused of [true, false]) await pause.set(editor, appId, isPaused);
+    for (const isPaused of [true, false]) await pause.setPaused(editor, appId, isPaused);
     const entries = await db.query("SELECT app_id AS app, type FROM audit_entry ORDER BY id");
     expect(entries).to.deep.equal([
       { app: appId, type: "app.schedules.pause" },
@@ -271,7 +271,7 @@ describe("schedules", () => {
       "SELECT count(*), count(DISTINCT action_id) AS distinct FROM run WHERE state = 'queued'",
     );
     expect([count, distinct]).to.deep.equal([1_000, 1_000]);
-    expect(await schedule.lag()).to.equal(0);
+    expect(await schedule.lagMs()).to.equal(0);
   });
 
   it("are counted if they are due within the next minute, unless the app is unpublished or paused", async () => {
@@ -291,7 +291,7 @@ describe("schedules", () => {
     const [copy] = await publish(SCHEDULED);
     time = NOON + 1_000;
     await createTriggerIndex({ now, defaultTimezone: "UTC" }).apply(db, { ...copy!, frequency: "0 * * * *" });
-    expect(await schedule.lag()).to.equal(1_000);
+    expect(await schedule.lagMs()).to.equal(1_000);
     expect(await schedule.claimDue()).to.equal(NOON + 60 * MINUTE);
     expect(await ticks()).to.deep.equal([["12:00", "queued"]]);
   });

@@ -83,7 +83,7 @@ describe("accounts in Studio", () => {
   const waitForForm = () => page.waitForSelector('form[aria-busy="false"]');
   let personCount = 0;
   async function openSetupLink(): Promise<string> {
-    const { link } = await accounts.accounts.setupLink();
+    const { link } = await accounts.accounts.createSetupLink();
     await page.goto(link);
     await waitForForm();
     personCount += 1;
@@ -131,7 +131,7 @@ describe("accounts in Studio", () => {
   });
 
   longTest("a link that was used shows a message about it", async () => {
-    const { link, token } = await accounts.accounts.setupLink();
+    const { link, token } = await accounts.accounts.createSetupLink();
     await accounts.links.redeem(token, "setup");
     await page.goto(link);
     await waitForForm();
@@ -233,7 +233,7 @@ describe("accounts in Studio", () => {
 
   longTest("a reset link from an administrator changes the passphrase", async () => {
     const { user, email } = await signedInPerson(service);
-    const { link } = await accounts.accounts.resetLink(user.id, null, async () => undefined);
+    const { link } = await accounts.accounts.createResetLink(user.id, null, async () => undefined);
     await page.goto(link.replace(service.url, base));
     await waitForForm();
     await fillField("passphrase", "another long passphrase");

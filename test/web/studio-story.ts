@@ -42,7 +42,7 @@ const readAction = async ({ rest, appId }: TestService) =>
   (await rest("GET", `/v3/apps/${appId}/actions`)).body.actions[0];
 
 async function makeAccount({ service, page, studio }: StoryWindow): Promise<void> {
-  const { link } = await createAccounts(service).accounts.setupLink();
+  const { link } = await createAccounts(service).accounts.createSetupLink();
   await page.goto(link);
   await page.waitForSelector('form[aria-busy="false"]');
   const fields = { firstName: "Ada", lastName: "Lovelace", email: "ada@example.com", passphrase: PASSPHRASE };

@@ -218,7 +218,7 @@ export function walkStudio({ width, theme }: WalkOptions): void {
     }
 
     it("has no accessibility error of axe on the page that finishes an account", async () => {
-      const { token } = await createAccounts(service).accounts.setupLink();
+      const { token } = await createAccounts(service).accounts.createSetupLink();
       const body = { token, firstName: "Grace", lastName: "Hopper", email: "grace@example.com" };
       await page.evaluate(sendJson("POST", "/v1/auth/setup", body));
       await page.goto(`${service.url}/studio`);

@@ -78,7 +78,7 @@ export class ClientResolver {
     @Arg("id", () => Int, { description: "ID of the draft or live version." }) id: number,
   ): Promise<CompiledScript> {
     const caller = await this.gate.enter(context, "compileAction", appId);
-    return this.clientActions.compiled(caller, appId, id);
+    return this.clientActions.readCompiled(caller, appId, id);
   }
 
   @Mutation(() => ReportedRunType, {

@@ -180,7 +180,7 @@ export class MemberResolver {
     const { members, people } = this.service;
     const { caller } = await this.ofOrganization(context, "manageOrganization", organizationId);
     await members.mustBelong(organizationId, userId);
-    const { link, expiresAt } = await people.accounts.resetLink(userId, caller.personId, (manager) =>
+    const { link, expiresAt } = await people.accounts.createResetLink(userId, caller.personId, (manager) =>
       members.mustOutrank(manager, caller, userId),
     );
     return { link, expiresAt };

@@ -68,7 +68,7 @@ export class NotificationResolver {
   })
   async unreadNotifications(@Ctx() context: RequestContext, @AppId() appId: number): Promise<MarkedNotificationsType> {
     const caller = await this.gate.enter(context, "readNotifications", appId);
-    return this.notify.service.unread(caller, appId);
+    return this.notify.service.countUnread(caller, appId);
   }
 
   @Mutation(() => NotificationType, { description: "Creates a notification." })
@@ -132,7 +132,7 @@ export class NotificationResolver {
     ids?: unknown,
   ): Promise<MarkedNotificationsType> {
     const caller = await this.gate.enter(context, "markNotifications", appId);
-    return this.notify.service.mark(caller, appId, ids ?? EVERY_ONE);
+    return this.notify.service.markRead(caller, appId, ids ?? EVERY_ONE);
   }
 
   @Query(() => PushSubscriptionsType, {

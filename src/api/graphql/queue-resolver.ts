@@ -40,7 +40,7 @@ export class QueueResolver {
   })
   async backlog(@Ctx() context: RequestContext, @AppId() appId: number): Promise<Backlog> {
     await this.gate.enter(context, "listRuns", appId);
-    return this.service.of(appId);
+    return this.service.read(appId);
   }
 
   @Mutation(() => CancelledBacklogType, { description: "Cancels all queued runs of the app or of one action." })

@@ -27,7 +27,7 @@ export class SchedulePauseResolver {
   @Query(() => SchedulePauseType, { description: "Returns whether the app's schedules are paused." })
   async schedulePause(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SchedulePauseType> {
     await this.gate.enter(context, "listRuns", appId);
-    return toPause(await this.service.since(appId));
+    return toPause(await this.service.pausedSince(appId));
   }
 
   @Mutation(() => SchedulePauseType, {
@@ -35,12 +35,12 @@ export class SchedulePauseResolver {
   })
   async pauseSchedules(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SchedulePauseType> {
     const caller = await this.gate.enter(context, "pauseSchedules", appId);
-    return toPause(await this.service.set(caller, appId, true));
+    return toPause(await this.service.setPaused(caller, appId, true));
   }
 
   @Mutation(() => SchedulePauseType, { description: "Resumes the app's schedules; skipped ticks do not run." })
   async resumeSchedules(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SchedulePauseType> {
     const caller = await this.gate.enter(context, "pauseSchedules", appId);
-    return toPause(await this.service.set(caller, appId, false));
+    return toPause(await this.service.setPaused(caller, appId, false));
   }
 }

@@ -1,7 +1,7 @@
 /** An app's tokens over GraphQL: create, list without their secrets, revoke. */
 import { Arg, Ctx, Field, InputType, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { CredentialKind } from "../../data/credential.js";
-import type { AppTokens, StatedToken } from "../../operations/access/app-tokens.js";
+import type { AppTokens, TaggedToken } from "../../operations/access/app-tokens.js";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { Scope } from "../../rules/access.js";
 import type { RequestContext } from "../context.js";
@@ -57,7 +57,7 @@ export class TokenResolver {
   ) {}
 
   @Query(() => [TokenType], { description: "Lists the valid tokens of the app without their secrets, newest first." })
-  async tokens(@Ctx() context: RequestContext, @AppId() appId: number): Promise<StatedToken[]> {
+  async tokens(@Ctx() context: RequestContext, @AppId() appId: number): Promise<TaggedToken[]> {
     await this.gate.enter(context, "manageTokens", appId);
     return this.service.list(appId);
   }

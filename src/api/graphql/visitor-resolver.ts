@@ -25,7 +25,7 @@ export class VisitorResolver {
   @Query(() => [String], { description: "Lists the origins whose pages can start sessions of visitors." })
   async appOrigins(@Ctx() context: RequestContext, @AppId() appId: number): Promise<string[]> {
     await this.gate.enter(context, "readOrigins", appId);
-    return toOrigins(context, await this.service.origins(appId));
+    return toOrigins(context, await this.service.listOrigins(appId));
   }
 
   @Mutation(() => [String], {

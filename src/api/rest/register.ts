@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import type { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../../errors.js";
-import { reportDeferred } from "../../operations/access/gate.js";
+import { throwDeferred } from "../../operations/access/gate.js";
 import type { RequestTracing } from "../../operations/watch/tracing.js";
 import { jsonParts } from "../../rules/json-text.js";
 import { entityTag, isKnownTag } from "../../rules/precondition.js";
@@ -63,7 +63,7 @@ export function registerRest(
         const body = await traceRequest(tracing, context, () =>
           context.answer!.part(() => answer(resolvers, restInput)),
         );
-        reportDeferred(context);
+        throwDeferred(context);
         // For operations that only read and do not report it themselves.
         reportUnknownField(context);
         if (body instanceof Lines) {

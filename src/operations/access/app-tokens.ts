@@ -42,10 +42,10 @@ type TokenRow = Omit<TokenSummary, "createdAt" | "expiresAt" | "lastUsedAt"> & {
 };
 
 /** A token of an app, with the `updatedAt` from which its ETag is computed. */
-export type StatedToken = TokenSummary & StatedTag;
+export type TaggedToken = TokenSummary & StatedTag;
 
 /** Adds `updatedAt` for the ETag. It equals `createdAt`, because a token can be revoked but not changed. */
-const addTokenState = (token: TokenSummary): StatedToken => ({ ...token, updatedAt: token.createdAt });
+const addTokenState = (token: TokenSummary): TaggedToken => ({ ...token, updatedAt: token.createdAt });
 
 const IS_VALID_TOKEN =
   "kind <> 'task' AND NOT page_session AND grant_id IS NULL AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())";
@@ -122,7 +122,7 @@ export function createAppTokens(options: { db: DataSource; credentials: Credenti
   const { db, credentials, people, log } = options;
   return {
     /** Lists the app's valid tokens, the newest first. */
-    async list(appId: number): Promise<StatedToken[]> {
+    async list(appId: number): Promise<TaggedToken[]> {
       return (await listWhere(db, "app_id = $1", appId)).map(addTokenState);
     },
 

@@ -77,7 +77,7 @@ interface CredentialRow {
  * SQL condition that is true if the OAuth grant `g` is valid. A grant that was created with a token ends with that
  * token.
  */
-export const GRANT_HOLDS = `(g.revoked_at IS NULL AND (g.maker_id IS NULL OR EXISTS (
+export const IS_GRANT_VALID = `(g.revoked_at IS NULL AND (g.maker_id IS NULL OR EXISTS (
   SELECT FROM credential m WHERE m.id = g.maker_id AND m.revoked_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > now()))))`;
 
 /**
@@ -106,7 +106,7 @@ const SELECT_CREDENTIAL = `
          LEFT JOIN person_session session ON session.credential_id = c.id
          LEFT JOIN person ON person.id = session.person_id
    WHERE c.hash = $1 AND c.revoked_at IS NULL AND (c.expires_at IS NULL OR c.expires_at > now())
-     AND (c.grant_id IS NULL OR EXISTS (SELECT FROM oauth_grant g WHERE g.id = c.grant_id AND ${GRANT_HOLDS}))
+     AND (c.grant_id IS NULL OR EXISTS (SELECT FROM oauth_grant g WHERE g.id = c.grant_id AND ${IS_GRANT_VALID}))
      AND (NOT c.page_session OR CASE c.kind WHEN 'live'
        THEN EXISTS (SELECT FROM app WHERE id = c.app_id AND published_at IS NOT NULL)
        ELSE EXISTS (SELECT FROM credential p
@@ -180,7 +180,7 @@ const cacheKeyOf = (token: string): string => hash("sha256", token, "base64");
 /** Creates the cache of unknown tokens, which saves queries, and the limit of unknown tokens per network address. */
 function createUnknownTokens() {
   const recentlyUnknown = new LRUCache<string, true>({ max: CACHE_MAX, ttl: CACHE_MS });
-  /** Tokens that were valid in this process before. They are never blocked by unknown tokens from the same address. */
+  /** Tokens that were valid in this process before. Unknown tokens from the same address never block them. */
   const onceValid = new LRUCache<string, true>({ max: CACHE_MAX });
   const unknownTokenBucket = createTokenBucket({ limit: UNKNOWN_TOKENS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
   return {
@@ -277,7 +277,7 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
      * a malformed token, or for one that was unknown a moment ago.
      * @param address network address of the sender, by which unknown tokens are counted
      * @throws ActionError RATE_LIMIT_EXCEEDED for a token that was never valid in this process, from an address that
-     *   sent too many unknown ones
+     *   sent too many unknown tokens
      */
     async resolve(token: string, address?: string): Promise<Caller | null> {
       if (!isWellFormedToken(token)) return null;
@@ -301,8 +301,8 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       // Nothing waits for this write. It is lost if the database rejects writes.
       if (row.isUseDue) rows(db, MARK_CREDENTIAL_USED, [row.id, address ?? null]).catch(() => undefined);
       const caller = toCaller(row);
-      // A run's token ends with the run, and only the process that issued it learns of that at once, so others do not
-      // cache it.
+      // A run's token ends with the run. Only the process that issued the token removes it from its cache then, so
+      // other processes do not cache the token.
       const isCacheable = row.kind !== "task" || runTokenKeys.has(row.id);
       // The result is not cached if rights changed while the database answered.
       if (epochBefore !== epoch || !isCacheable) return caller;
@@ -322,7 +322,8 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
     },
 
     /**
-     * Ends a credential at once, in every process. With `appId` null it may belong to any app (for the command line).
+     * Ends a credential at once, in every process. If `appId` is null, the credential may belong to any app (for the
+     * command line).
      * @throws ActionError NOT_FOUND
      */
     async revoke(id: number, appId: number | null): Promise<void> {

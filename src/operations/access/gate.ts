@@ -39,7 +39,7 @@ export interface Visitor {
 }
 
 /** Throws the fault of the request that was deferred until access was checked. Does nothing if there is none. */
-export function reportDeferred({ deferred }: Pick<Visitor, "deferred">): void {
+export function throwDeferred({ deferred }: Pick<Visitor, "deferred">): void {
   if (deferred) throw deferred;
 }
 
@@ -79,9 +79,9 @@ export interface AccessGate {
    * @throws FORBIDDEN, APP_NOT_FOUND, OVERLOADED
    */
   admit(visitor: Visitor, operation: Operation, appId: number): Promise<AdmittedRequest>;
-  /** Checks the right that `enter` has checked again, without counting a request. @throws FORBIDDEN */
+  /** Repeats the permission check of `enter` for an admitted caller. Counts no request. @throws FORBIDDEN */
   recheck(caller: Caller, operation: Operation, appId: number): void;
-  /** Checks the right that `admit` has checked again, without counting a request. @throws FORBIDDEN */
+  /** Repeats the permission check of `admit` for an admitted caller. Counts no request. @throws FORBIDDEN */
   readmit(caller: Caller, operation: Operation, appId: number): void;
   /** Counts one message of an admitted request in the app's rate limit for messages. @throws RATE_LIMIT_EXCEEDED */
   countMessages(appId: number, sender: Pick<Caller, "kind">): Promise<void>;
@@ -238,7 +238,7 @@ export function createGate(options: {
       if (caller.kind === "admin" && !(await appExists(appId))) throw new ActionError("APP_NOT_FOUND");
       const rateClass = rateClassOf(operation);
       if (rateClass) await countRequest(visitor, caller, rateClass, appId);
-      reportDeferred(visitor);
+      throwDeferred(visitor);
       if (diskSpace.level() !== "enough") refuseIfDiskIsFull(operation, diskSpace.level());
       return callerOf(caller, visitor);
     },
@@ -280,7 +280,7 @@ export function createGate(options: {
       const { caller } = visitor;
       if (!caller) throw new ActionError("UNAUTHORIZED");
       if (!mayEnterService(caller, operation)) throw new ActionError("FORBIDDEN");
-      reportDeferred(visitor);
+      throwDeferred(visitor);
       return callerOf(caller, visitor);
     },
 
@@ -294,11 +294,11 @@ export function createGate(options: {
       if (caller.kind === "admin") {
         const [organization] = await rows<{ id: number }>(db, FIND_ORGANIZATION, [id]);
         if (!organization) throw new ActionError("NOT_FOUND", "there is no organization with this ID");
-        reportDeferred(visitor);
+        throwDeferred(visitor);
         return { caller: callerOf(caller, visitor), organizationId: organization.id };
       }
       if (id === null || !mayEnterOrganization(caller, operation, id)) throw new ActionError("FORBIDDEN");
-      reportDeferred(visitor);
+      throwDeferred(visitor);
       return { caller: callerOf(caller, visitor), organizationId: id };
     },
   };

@@ -28,7 +28,8 @@ export function createMessageRate(
   return {
     /**
      * Counts one message for its socket, and for each key in `senderKeys` (the credential and the network address).
-     * @returns null if it can be handled now, else a promise that resolves when it can, or when the socket has closed
+     * @returns null if the message can be handled now, otherwise a promise that resolves when this is so or the socket
+     *   has closed
      */
     takeMessage(socket: string, senderKeys: readonly string[], isOpen: () => boolean): Promise<void> | null {
       const counts = [[sockets, socket] as const, ...senderKeys.map((sender) => [senders, sender] as const)];

@@ -1,6 +1,6 @@
 /**
- * Delays the rejection of requests without a valid credential. The first few for a network address are sent at once,
- * later ones after a delay, so that guessing is slow.
+ * Delays the rejection of requests without a valid credential. The first rejections for a network address are sent at
+ * once, later rejections after a delay, so that guessing credentials is slow.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { createTokenBucket } from "../../engine/token-bucket.js";

@@ -126,7 +126,7 @@ export function createAccounts(options: {
     hasAdministrator: async (): Promise<boolean> => (await rows(db, HAS_ADMINISTRATOR)).length > 0,
 
     /** Creates the link with which the first administrator sets up an account; revokes an unused earlier link. */
-    async setupLink(): Promise<IssuedLink> {
+    async createSetupLink(): Promise<IssuedLink> {
       return db.transaction(async (manager) => {
         await links.revokeAll("setup", null, manager);
         return links.issue({ kind: "setup", lifetimeMs: SETUP_LINK_MS }, manager);
@@ -205,7 +205,7 @@ export function createAccounts(options: {
     },
 
     /**
-     * Starts a session for a person who has proven their identity. Pass the executor of a transaction to include it.
+     * Starts a session for a person who has proven their identity, in the transaction of `executor` if it is set.
      */
     async beginSession(
       request: SignInRequest,
@@ -222,7 +222,7 @@ export function createAccounts(options: {
       return { user, session };
     },
 
-    /** Ends the caller's session, if it belongs to a person's sign-in. */
+    /** Ends the caller's session. Does nothing for a token that no sign-in has created. */
     async signOut({ caller, address }: SignInRequest): Promise<void> {
       if (!caller?.session || caller.personId === null) return;
       const { personId } = caller;
@@ -231,7 +231,8 @@ export function createAccounts(options: {
     },
 
     /**
-     * Sends a reset link if the account exists. Returns before it checks this, so that the duration reveals nothing.
+     * Sends a reset link if the account exists. Returns before it looks for the account, so that the duration does not
+     * reveal whether the account exists.
      * @throws ActionError REQUEST_INVALID; RATE_LIMIT_EXCEEDED for an address with too many requests
      */
     requestReset({ address }: SignInRequest, body: Record<string, unknown>): void {
@@ -243,10 +244,10 @@ export function createAccounts(options: {
     },
 
     /**
-     * Creates a reset link for an administrator to hand over.
-     * @param check throws unless the administrator may create it; it runs in the same transaction
+     * Creates a reset link that an administrator passes on to the person.
+     * @param check throws unless the administrator may create the link; runs in the same transaction
      */
-    async resetLink(
+    async createResetLink(
       personId: number,
       createdBy: number | null,
       check: (manager: EntityManager) => Promise<void>,

@@ -1,7 +1,7 @@
 /**
  * One-time links of a set-up, an invitation or a reset. The token is stored as a hash, can be used once, and can be
- * revoked. It is in the link's fragment, which browsers do not send, and is exchanged by POST. Read this file before
- * you add a kind of link.
+ * revoked. The token is in the link's fragment, which browsers do not send to servers; a page exchanges it by POST.
+ * Read this file before you add a kind of link.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";

@@ -1,5 +1,6 @@
 /**
- * Creates all services for people's accounts (sign-in, sessions, passkeys, OpenID, links). Read this file to find them.
+ * Creates all services for people's accounts (sign-in, sessions, passkeys, OpenID, links). Read this file to find these
+ * services.
  */
 import type { DataSource } from "typeorm";
 import type { OpenIdProvider } from "../../config/open-id.js";

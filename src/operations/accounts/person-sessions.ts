@@ -69,7 +69,7 @@ const LIST = `
    WHERE s.person_id = $1 AND c.revoked_at IS NULL AND c.expires_at > now()
    ORDER BY s.last_used_at DESC, c.id DESC LIMIT 1000`;
 
-/* Ends sessions, together with the tokens of pages that were opened in them. */
+/* Ends sessions, together with the tokens of pages that were opened in these sessions. */
 const END = `
   WITH ended AS (
     UPDATE credential SET revoked_at = now()

@@ -9,8 +9,8 @@ const SELECT_HAS_SIGN_IN_METHOD = `
     FROM person WHERE id = $1`;
 
 /**
- * Locks a person's sign-in methods until the transaction ends, so that two concurrent removals cannot remove both of
- * two methods.
+ * Locks a person's sign-in methods until the transaction ends, so that two concurrent removals cannot remove a person's
+ * last two methods.
  */
 export async function lockSignInMethods(executor: Executor, personId: number): Promise<void> {
   await rows(executor, LOCK_PERSON, [personId]);

@@ -80,7 +80,7 @@ function expectedTokens(options: AiOptions): number {
   return inputTokens(options) + (options.call === "completions" ? (options.maxTokens ?? ANSWER_TOKENS) : 0);
 }
 
-/** The run that sends a request, and the provider. */
+/** Request to a language model: the run that sends it, the app's provider setting, and the model. */
 interface ModelRequest {
   appId: number;
   runId: number;
@@ -212,7 +212,7 @@ export function createAi(options: {
   ): Promise<AiAnswer> {
     const runId = await runOf(caller, appId);
     const requested = readAiOptions(call, input);
-    const setting = readAiSetting((await settings.backend(appId)).get(AI_SETTING), allowHttp);
+    const setting = readAiSetting((await settings.readAll(appId)).get(AI_SETTING), allowHttp);
     const model = modelOf(setting, requested.model);
     const expected = expectedTokens(requested);
     const settle = await usage.reserve(appId, expected, setting);

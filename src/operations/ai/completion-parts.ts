@@ -56,7 +56,8 @@ export class CompletionParts {
   }
 
   /**
-   * Characters that the provider has sent as text and as arguments of tools; null if it has not answered with success.
+   * Characters that the provider has sent as text and as arguments of tools; null if the provider has sent no
+   * successful response.
    */
   get characters(): number | null {
     return this.hasStarted ? this.stream.characters() : null;

@@ -1,4 +1,7 @@
-/** Counts an app's requests to language models for the current day in the database, so that its daily limits hold across processes. */
+/**
+ * Counts an app's requests to language models for the current day in the database, so that its daily limits hold across
+ * processes.
+ */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { AiError } from "../../rules/ai/failure.js";
@@ -8,9 +11,9 @@ const UTC_DATE_SQL = "(now() AT TIME ZONE 'UTC')::date";
 const DAYS_KEPT = 31;
 
 /**
- * Counts a call. $1 is the app, $2 the tokens that the call may use, $3 and $4 the maximum requests and tokens a day, or null. It is one
- * statement, so that concurrent calls are counted one after the other. It returns no row if a limit is reached. The day's first call
- * removes old days.
+ * Counts a call. $1 is the app, $2 the tokens that the call may use, $3 and $4 the maximum requests and tokens a day,
+ * or null. It is one statement, so that concurrent calls are counted one after the other. It returns no row if a limit
+ * is reached. The day's first call removes old days.
  */
 const RESERVE_TOKENS = `
   WITH old AS (DELETE FROM ai_usage WHERE app_id = $1 AND day < ${UTC_DATE_SQL} - ${DAYS_KEPT})
@@ -25,7 +28,11 @@ const SETTLE_TOKENS =
 
 export function createAiUsage({ db }: { db: DataSource }) {
   return {
-    /** Counts a call before it is sent. Returns a function that replaces the estimated tokens by the used ones. @throws AiError LIMIT */
+    /**
+     * Counts a call before it is sent. Returns a function that replaces the estimated number of tokens by the number of
+     * used tokens.
+     * @throws AiError LIMIT
+     */
     async reserve(appId: number, expected: number, limits: Pick<AiSetting, "dailyRequests" | "dailyTokens">) {
       const { dailyRequests, dailyTokens } = limits;
       const [counted] = await rows<{ day: string }>(db, RESERVE_TOKENS, [appId, expected, dailyRequests, dailyTokens]);

@@ -76,7 +76,7 @@ export function createAlertDelivery(options: {
    * missing part
    */
   async function readDestination(appId: number, setting: string, channel: AlertChannel): Promise<AlertDestination> {
-    const value = (await settings.backend(appId)).get(setting);
+    const value = (await settings.readAll(appId)).get(setting);
     return alertDestination(setting, value, channel, { allowHttp });
   }
 
@@ -140,7 +140,7 @@ export function createAlertDelivery(options: {
 
     whenFree: deliveries.whenFree,
 
-    /** Starts due deliveries while slots are free. Returns null, because the time of the next one is unknown. */
+    /** Starts due deliveries while slots are free. Returns null, because the time of the next delivery is unknown. */
     async deliverDue(): Promise<null> {
       for (let freeSlots = deliveries.free(); freeSlots > 0; freeSlots = deliveries.free()) {
         const claimedDeliveries = await rows<ClaimedDelivery>(db, CLAIM_DELIVERIES, [freeSlots, ...deliveries.byApp()]);

@@ -24,7 +24,7 @@ export interface AlertDelivery {
   status: DeliveryStatus;
   /** Text of the message. */
   text: string;
-  /** Description of the last attempt, such as its status. */
+  /** Result of the last attempt, such as `HTTP 500`. */
   detail: string | null;
   attempts: number;
   createdAt: string;
@@ -117,8 +117,8 @@ export async function readDeliveries(executor: Executor, ruleId: number, limit: 
 }
 
 /**
- * Reads every enabled rule and locks it until the transaction ends. A change of a rule locks the rule before its
- * states, so it waits for the check; in another order they would deadlock.
+ * Reads every enabled rule and locks it until the transaction ends. A change of a rule also locks the rule before the
+ * rule's states, so that the check and the change cannot deadlock.
  */
 export async function watchedRules(executor: Executor): Promise<WatchedRule[]> {
   const sql = `SELECT ${RULE_COLUMNS}, app.name AS "appName", rule.since, rule.told_at AS "reportedAt"

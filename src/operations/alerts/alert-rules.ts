@@ -84,7 +84,7 @@ export function createAlertRules(options: {
   }
 
   return {
-    /** Lists the app's rules by name, each with the states for which it fires now. */
+    /** Lists the app's rules ordered by name, each with the actions for which it fires now. */
     list: (appId: number): Promise<AlertRule[]> => readRules(db, appId),
 
     /** @throws NOT_FOUND */

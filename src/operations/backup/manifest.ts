@@ -80,7 +80,7 @@ function parsePart({ name, content }: TapePart): Record<string, unknown> {
     const value: unknown = JSON.parse(content.toString());
     if (isObject(value)) return value;
   } catch {
-    // A part that is not JSON gets the same error as any other file.
+    // A part that is not JSON gets the same error as JSON that is not an object.
   }
   throw new ArchiveError(`the file is not a backup of this service: its ${name} cannot be read`);
 }

@@ -41,7 +41,7 @@ interface ClientRow {
   actionVersion: string;
   triggers: Trigger[];
   assets: StoredAsset[];
-  /** True for a live version whose app is unpublished, so that it cannot run. */
+  /** True for a live version whose app is unpublished, so that the action cannot run. */
   isPaused: boolean;
   /** Access rule of the action as JSON text; null if everyone may run it. */
   access: string | null;
@@ -126,7 +126,7 @@ export function createClientActions(options: { db: DataSource; addressed: Addres
   }
 
   return {
-    /** Returns all actions that a client of that version can start on events, by ID. */
+    /** Returns all actions that a client of that version can start on events, ordered by ID. */
     async list(appId: number, copy: Copy): Promise<ClientAction[]> {
       const sql = `SELECT ${COLUMNS} FROM action WHERE ${IS_RUNNABLE} ORDER BY id`;
       const clientRows = await rows<ClientRow>(db, sql, [appId, copy]);
@@ -152,7 +152,7 @@ export function createClientActions(options: { db: DataSource; addressed: Addres
      * clients only if they can run the action.
      * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_ACCESS_DENIED
      */
-    async compiled(caller: Caller, appId: number, id: number): Promise<CompiledScript> {
+    async readCompiled(caller: Caller, appId: number, id: number): Promise<CompiledScript> {
       const row = await rowOf(db, appId, id);
       const isDebugging = isPersonCaller(caller) || caller.debugs === id;
       if (!isDebugging && !isOfClient(row, caller.copy)) throw new ActionError("ACTION_NOT_FOUND");

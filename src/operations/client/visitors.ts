@@ -27,7 +27,7 @@ export interface VisitorRequest {
   /** `Origin` of the page; undefined if no browser sent one. */
   origin: string | undefined;
   address: string;
-  /** Current session of the page with its token. The request renews it. */
+  /** Current session of the page with its token. The request extends this session. */
   current: { caller: Caller; token: string } | null;
 }
 
@@ -41,7 +41,7 @@ const SELECT_LISTED_ORIGIN = "SELECT 1 FROM app WHERE origins @> ARRAY[$1::text]
 const REMOVED_AT_ONCE = 100;
 /**
  * One of this many new sessions checks the number of the app's sessions, because the check reads an index entry for
- * each of them.
+ * each session.
  */
 const APP_CHECKED_EVERY = 100;
 
@@ -140,7 +140,7 @@ export function createVisitors(options: {
     },
 
     /** Returns the origins that the app lists, with the app's `updatedAt`. */
-    async origins(appId: number): Promise<ListedOrigins> {
+    async listOrigins(appId: number): Promise<ListedOrigins> {
       const [app] = await rows<StoredOrigins>(db, SELECT_ORIGINS, [appId]);
       return toListedOrigins(app!);
     },

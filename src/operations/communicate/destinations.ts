@@ -46,7 +46,7 @@ export function createDestinations(options: { settings: Settings; scans: SecretS
   const { settings, scans, operator } = options;
 
   async function readSetting(appId: number, key: "__smtp" | "__sms"): Promise<unknown> {
-    return (await settings.backend(appId)).get(key);
+    return (await settings.readAll(appId)).get(key);
   }
 
   function secretsIn(key: string, value: unknown): { name: string; value: string; whole: boolean }[] {
@@ -83,7 +83,7 @@ export function createDestinations(options: { settings: Settings; scans: SecretS
 
     /** Returns a server's reply with the values of the destination's settings masked. */
     async maskSecrets(appId: number, text: string): Promise<string> {
-      const all = await settings.backend(appId);
+      const all = await settings.readAll(appId);
       const secrets = [
         ...secretsIn("__smtp", all.get("__smtp")),
         ...secretsIn("__sms", all.get("__sms")),

@@ -1,5 +1,5 @@
 /**
- * The outbox: each message is a row before it is sent, and ends with one status. Each operation is one statement that
+ * The outbox stores each message as a row before the message is sent. Each operation is one statement that
  * checks which process holds the message. A message whose sending has started is never claimed again.
  */
 import type { DataSource } from "typeorm";
@@ -189,7 +189,8 @@ export function createOutbox(db: DataSource) {
     },
 
     /**
-     * Marks the message as being sent. Returns false if another process holds it; then this process must not send it.
+     * Marks the message as being sent. Returns false if another process holds the message, so that this process must
+     * not send it.
      */
     async markSending(holder: string, id: number): Promise<boolean> {
       return (await rows(db, HAND_OVER, [id, holder])).length > 0;

@@ -15,7 +15,7 @@ import type { ReserveBytes } from "../../rules/page.js";
 import type { ExpectedTags } from "../../rules/precondition.js";
 import type { EntityReference } from "../../rules/reference.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
-import { type AdmittedRequest, reportDeferred } from "../access/gate.js";
+import { type AdmittedRequest, throwDeferred } from "../access/gate.js";
 import type { LiveSource } from "../records/live-source.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import { type Entry, entryView, type StoredEntry } from "./entry.js";
@@ -83,7 +83,7 @@ export function createEntries(options: {
       throw rights.caller.trusted || !(error instanceof ActionError) ? error : rights.accessError();
     });
     if (!verbs.some((verb) => rights.may(source, verb))) for (const verb of verbs) rights.grant(source, verb);
-    reportDeferred(visit);
+    throwDeferred(visit);
     return { rights, source };
   }
 

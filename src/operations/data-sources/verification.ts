@@ -67,7 +67,7 @@ export function createVerification(options: {
   sources: DataSourceRows;
   appUsers: AppUsers;
   attempts: SignInAttempts;
-  settings: Pick<Settings, "backend">;
+  settings: Pick<Settings, "readAll">;
   acceptance: MessageAcceptance;
   /** Called after a user has signed in to a page. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
@@ -75,7 +75,7 @@ export function createVerification(options: {
   const { db, sources, appUsers, attempts, settings, acceptance, userChanged } = options;
   const codes = createVerificationCodes({ db });
 
-  const rulesOf = async (appId: number) => verificationRules((await settings.backend(appId)).get(VERIFY_SETTING));
+  const rulesOf = async (appId: number) => verificationRules((await settings.readAll(appId)).get(VERIFY_SETTING));
 
   async function subjectOfAddress(
     source: StoredDataSource,

@@ -109,7 +109,7 @@ export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; b
     },
 
     /** Returns true if the URL segment is the trigger's secret. Compares in constant time. */
-    async mayOpen({ masterId, sealed: sealedSecret }: Route, appId: number, segment: string): Promise<boolean> {
+    async isSecretSegment({ masterId, sealed: sealedSecret }: Route, appId: number, segment: string): Promise<boolean> {
       const secret = sealedSecret && (await openSecret(appId, masterId, sealedSecret));
       if (!secret) return false;
       const [expected, input] = [Buffer.from(secret), Buffer.from(segment)];

@@ -140,7 +140,7 @@ function payloadOf(route: Route, address: Address, request: TriggerRequest, body
   return JSON.stringify({ trigger: "http", request: described });
 }
 
-/** Returns the hash of the event that the request names; null if it names none. */
+/** Returns the hash of the ID of the event in the request; null if the request contains no event ID. */
 function eventKeyOf({ where }: Route, request: TriggerRequest, body: unknown): Buffer | null {
   const id = eventIdOf(request, where, body);
   return id === null
@@ -223,7 +223,9 @@ export function createHttpTriggers(options: {
 
     /** Finds the triggers of a URL for all HTTP methods. */
     async find(address: Address): Promise<MatchedTriggers> {
-      const found = await findRoutes(db, address, (route, segment) => endpoints.mayOpen(route, address.appId, segment));
+      const found = await findRoutes(db, address, (route, segment) =>
+        endpoints.isSecretSegment(route, address.appId, segment),
+      );
       const { routes, match } = found;
       // Triggers with CORS are not cached, because every response must have their current CORS headers.
       const isCacheable = match !== null && routes.length > 0 && routes.every(({ where }) => !where.cors);

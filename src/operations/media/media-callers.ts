@@ -8,7 +8,7 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import type { UserData } from "../../rules/caller-rules.js";
 import { grantsRight, MEDIA_RIGHTS, type MediaRight, type MediaRule } from "../../rules/media-access.js";
-import { type AdmittedRequest, reportDeferred } from "../access/gate.js";
+import { type AdmittedRequest, throwDeferred } from "../access/gate.js";
 import type { Emitter } from "../records/log-events.js";
 
 export type MediaRules = readonly MediaRule[] | null;
@@ -69,7 +69,7 @@ export function createMediaCallers({ db, appUserOf }: { db: DataSource; appUserO
         refusal: accessError,
         need(rules, right) {
           if (!has(rules, right)) throw accessError();
-          reportDeferred(admission);
+          throwDeferred(admission);
         },
         needNoMore(after, before) {
           // The target itself checks `create`.

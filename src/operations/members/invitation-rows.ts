@@ -1,6 +1,6 @@
 /**
  * Reads rows of invitations. Each belongs to a one-time link, whose state decides whether the invitation is pending.
- * Read it with invitations.ts.
+ * Read this file together with invitations.ts.
  */
 import { type Executor, rows } from "../../data/database.js";
 import type { Role, RoleScope } from "../../rules/roles.js";

@@ -76,16 +76,16 @@ export function createInvitations(options: {
   ) {
     const scope = { organizationId, appId };
     await db.transaction(async (manager) => {
-      await members.lock(manager, scope);
+      await members.lockOrganization(manager, scope);
       await links.redeem(body["token"], "invitation", manager);
       const before = await members.roleAt(manager, scope, user.id);
       if (isRoleAbove(role, before)) {
         if (before === null) await members.refuseTooMany(manager, scope);
-        await members.write(manager, scope, user.id, role);
+        await members.writeRole(manager, scope, user.id, role);
       }
       refuseUnknownFields(body, ACCEPT_FIELDS);
       const actor = { personId: user.id, credentialId: request.caller!.credentialId, address: request.address };
-      await members.record(manager, actor, scope, {
+      await members.recordRoleChange(manager, actor, scope, {
         type: "invitation.accept",
         subjectId: user.id,
         data: { role, before },
@@ -117,7 +117,7 @@ export function createInvitations(options: {
         throw rateLimitError("the organization has created too many invitations; try again later", retryAfter);
       const { personId, address } = caller;
       const issuedInvitation = await db.transaction(async (manager) => {
-        await members.lock(manager, scope);
+        await members.lockOrganization(manager, scope);
         const callerRank = await members.rankOf(manager, caller, scope);
         if (isRoleAbove(role, callerRank))
           throw new ActionError("FORBIDDEN", "permission denied: the role is above your own");
@@ -191,14 +191,14 @@ export function createInvitations(options: {
       }
       const joinedPerson = accounts.join(request, body, { email, organizationId }, async (user, manager) => {
         const scope = { organizationId, appId };
-        await members.lock(manager, scope);
+        await members.lockOrganization(manager, scope);
         await links.redeem(body["token"], "invitation", manager);
         await members.refuseTooMany(manager, scope);
-        await members.write(manager, scope, user.id, role);
+        await members.writeRole(manager, scope, user.id, role);
         refuseUnknownFields(body, ACCEPT_FIELDS);
         const actor = { personId: user.id, credentialId: null, address: request.address };
         const data = { role, before: null };
-        await members.record(manager, actor, scope, { type: "invitation.accept", subjectId: user.id, data });
+        await members.recordRoleChange(manager, actor, scope, { type: "invitation.accept", subjectId: user.id, data });
       });
       const signedIn = await joinedPerson.catch(async (error: unknown) => {
         // A concurrent request may have created the account with this link. Then `peek` throws LINK_EXPIRED.

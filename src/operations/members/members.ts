@@ -91,7 +91,7 @@ const SET_ORGANIZATION = `
 const SET_APP = "INSERT INTO app_member (app_id, person_id, role, updated_at) VALUES ($1, $2, $3, $4)";
 const SET_EDITOR = "INSERT INTO app_editor (app_id, person_id, updated_at) VALUES ($1, $2, $3)";
 
-/** Revokes tokens that name the person: those of the app, or of all apps of the organization. */
+/** Revokes tokens that act for the person: tokens of the app $2, or of all apps of the organization if $2 is null. */
 const END_TOKENS = `
   UPDATE credential SET revoked_at = now() FROM app
    WHERE app.id = app_id AND app.organization_id = $1 AND ($2::bigint IS NULL OR app.id = $2)
@@ -232,9 +232,9 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
   return {
     roleAt,
     rankOf,
-    lock: lockOrganization,
-    write: writeRole,
-    record: recordRoleChange,
+    lockOrganization,
+    writeRole,
+    recordRoleChange,
     refuseTooMany,
 
     /** Lists the members of an organization or app. Members of an app are the people with a role on the app itself. */

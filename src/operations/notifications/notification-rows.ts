@@ -22,7 +22,7 @@ export interface Notification {
   publishedAt: string | null;
   /** Position among the app's published notifications; null until it is published. */
   cursor: number | null;
-  /** True if the reader has read it. */
+  /** True if the reader has read the notification. */
   readStatus: boolean;
   createdAt: string;
   updatedAt: string;
@@ -167,7 +167,7 @@ const PUBLISH_DUE_NOTIFICATIONS = `
     RETURNING notification.app_id)
   SELECT pg_notify('${NOTIFICATION_CHANNEL}', app_id::text) FROM published`;
 
-/** Publishes a notification. Returns false if it has another status. */
+/** Publishes a notification. Returns false if its status is not `from`. */
 export async function publishNotification(
   executor: Executor,
   appId: number,

@@ -299,7 +299,7 @@ export function createNotificationsService(options: {
      * Marks the listed notifications as read, or all published ones.
      * @throws ActionError REQUEST_INVALID, RATE_LIMIT_EXCEEDED
      */
-    async mark(caller: Caller, appId: number, body: unknown): Promise<{ count: number }> {
+    async markRead(caller: Caller, appId: number, body: unknown): Promise<{ count: number }> {
       const ids = parseMarked(body);
       const reader = await enterReader(caller, appId);
       const byId = new Map(
@@ -317,12 +317,12 @@ export function createNotificationsService(options: {
     },
 
     /** Returns the number of unread notifications among the caller's newest 1,000. */
-    async unread(caller: Caller, appId: number): Promise<{ count: number }> {
+    async countUnread(caller: Caller, appId: number): Promise<{ count: number }> {
       const all = await listNotifications(appId, await enterReader(caller, appId));
       return { count: all.filter(({ readStatus }) => !readStatus).length };
     },
 
-    /** Publishes due notifications. Returns the Unix time in milliseconds of the next one, or null. */
+    /** Publishes due notifications. Returns the Unix time in milliseconds of the next due notification, or null. */
     async publishDue(): Promise<number | null> {
       const moment = new Date(now());
       const dueRows = await rows<{ id: number; appId: number }>(db, DUE, [moment]);

@@ -172,7 +172,7 @@ export function createPushSender(options: {
   return {
     whenFree: deliveries.whenFree,
 
-    /** Sends due push messages. Returns the Unix time in milliseconds of the next one, or null. */
+    /** Sends due push messages. Returns the Unix time in milliseconds of the next due message, or null. */
     async sendDue(): Promise<number | null> {
       while (await createDeliveries());
       for (let freeSlots = deliveries.free(); freeSlots > 0; freeSlots = deliveries.free()) {

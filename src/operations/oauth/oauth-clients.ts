@@ -1,6 +1,6 @@
 /**
- * Registers programs that want access (RFC 7591). Any program can register, which gives it no right until a person
- * authorizes it.
+ * Registers programs that want access (RFC 7591). Any program can register, but a registered program has no rights
+ * until a person authorizes it.
  */
 import { randomBytes } from "node:crypto";
 import type { DataSource } from "typeorm";

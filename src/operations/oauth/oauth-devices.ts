@@ -1,5 +1,5 @@
 /**
- * Device codes (RFC 8628): a program without a browser shows a short code, and its person confirms it on another
+ * Device codes (RFC 8628): a program without a browser shows a short code, and a person confirms the code on another
  * device.
  */
 import { randomInt } from "node:crypto";
@@ -31,7 +31,7 @@ export interface StartedDevice {
   interval: number;
 }
 
-/** Returns the stored form of a code, because people type it with or without a dash, in any case. */
+/** Returns the stored form of a user code. People type the code with or without a dash, in upper or lower case. */
 const normalizeCode = (code: string): string => code.toUpperCase().replaceAll(/[^A-Z]/g, "");
 
 function newUserCode(): string {

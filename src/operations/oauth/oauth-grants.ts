@@ -7,7 +7,7 @@ import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { SCOPES, type Scope } from "../../rules/access.js";
 import type { Role } from "../../rules/roles.js";
-import { type Credentials, GRANT_HOLDS } from "../access/credentials.js";
+import { type Credentials, IS_GRANT_VALID } from "../access/credentials.js";
 import { hashToken } from "../access/tokens.js";
 import { recordChange } from "../records/audit.js";
 
@@ -118,7 +118,7 @@ export class OauthGrants {
   async find(id: number): Promise<OAuthGrant | null> {
     const [appRows] = await rows<OAuthGrant>(
       this.#db,
-      `SELECT ${GRANT_COLUMNS} FROM oauth_grant g WHERE g.id = $1 AND ${GRANT_HOLDS}`,
+      `SELECT ${GRANT_COLUMNS} FROM oauth_grant g WHERE g.id = $1 AND ${IS_GRANT_VALID}`,
       [id],
     );
     return appRows ?? null;
@@ -146,7 +146,7 @@ export class OauthGrants {
     const [row] = await rows<OAuthGrant & Omit<SecretRow, "grant">>(
       this.#db,
       `SELECT ${GRANT_COLUMNS}, s.redirect_uri AS "redirectUri", s.code_challenge AS "codeChallenge", s.expires_at AS "expiresAt",
-              s.used_at IS NOT NULL AS "isUsed", NOT ${GRANT_HOLDS} AS "isRevoked"
+              s.used_at IS NOT NULL AS "isUsed", NOT ${IS_GRANT_VALID} AS "isRevoked"
          FROM oauth_secret s JOIN oauth_grant g ON g.id = s.grant_id WHERE s.hash = $1 AND s.kind = $2`,
       [hashToken(secret), kind],
     );
@@ -172,7 +172,7 @@ export class OauthGrants {
   /**
    * Stores an access token: an API token of the app that belongs to the grant. It expires no later than the token with
    * which the person decided.
-   * @returns its lifetime in seconds
+   * @returns the token's lifetime in seconds
    */
   async addAccessToken(token: string, grant: OAuthGrant, clientName: string, lifetimeMs: number): Promise<number> {
     const [added] = await rows<{ seconds: number }>(
@@ -196,7 +196,7 @@ export class OauthGrants {
       this.#db,
       `SELECT g.id, c.name AS client, g.app_id AS "appId", g.scopes, g.created_at AS "createdAt", g.last_used_at AS "lastUsedAt"
          FROM oauth_grant g JOIN oauth_client c ON c.id = g.client_id
-        WHERE g.person_id = $1 AND ${GRANT_HOLDS} ORDER BY g.id DESC LIMIT 500`,
+        WHERE g.person_id = $1 AND ${IS_GRANT_VALID} ORDER BY g.id DESC LIMIT 500`,
       [personId],
     );
     return grantRows.map((row) => ({

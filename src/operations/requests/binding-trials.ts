@@ -26,7 +26,7 @@ export interface BindingTrial {
   error: string | null;
 }
 
-/** A binding and the drafts that use it: they list its origin, and their code contains its key. */
+/** A binding, and the drafts that use it: drafts that list the origin and whose code contains the key. */
 export interface BindingUse {
   key: string;
   origin: string;

@@ -172,7 +172,10 @@ export function createOauthTokens(options: {
     return JSON.parse(await settings.unsealFor(appId, nameOf(binding), row.sealed)) as Token;
   }
 
-  /** Renews a token. Only one process fetches it, under the row's lock; the others read the stored token. */
+  /**
+   * Renews a token. Only one process fetches the token, under the row's lock. Other processes wait, and read the stored
+   * token.
+   */
   async function renewToken(
     appId: number,
     binding: SecretBinding,
@@ -233,7 +236,7 @@ export function createOauthTokens(options: {
       return tokenPromise;
     },
 
-    /** Returns the app's tokens, so that they can be masked in responses. Each has the key of its binding. */
+    /** Returns the app's tokens, each with the key of its binding, so that the tokens can be masked in responses. */
     knownTokens(appId: number): [key: string, token: string][] {
       const appTokens = [...cachedTokens.values()].filter((token) => token.appId === appId);
       return appTokens.flatMap(({ key, accessToken, refreshToken }) => [

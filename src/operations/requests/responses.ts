@@ -56,7 +56,7 @@ const COMPRESSED_FORMATS: readonly CompressedFormat[] = [
 
 const UTF8 = "utf-8";
 const UTF8_DECODER = new TextDecoder(UTF8);
-/** Encodings whose bytes can be restored from the text, unless the body was not valid in them. */
+/** Encodings that convert a decoded text back to the same bytes, if the body was valid in the encoding. */
 const EXACT_ENCODINGS = ["utf8", "utf16le", "latin1"] as const;
 
 /** Returns the body as text, by the charset of its Content-Type. @throws OutgoingError UNSUPPORTED */
@@ -112,8 +112,8 @@ async function findInTexts(scan: ResponseScan, texts: Iterable<string>): Promise
 }
 
 /**
- * Returns the bytes of a masked text in the encoding in which `text` has exactly the bytes of the body; null if there
- * is none.
+ * Encodes a masked text like the body: in the encoding that converts `text` to the bytes of `body`. Returns null if
+ * there is no such encoding.
  */
 function bytesOfMasked(maskedText: string, text: string, body: Buffer): Buffer | null {
   const encoding = EXACT_ENCODINGS.find((name) => Buffer.from(text, name).equals(body));

@@ -59,7 +59,7 @@ export class Backlogs {
   ) {}
 
   /** Returns the backlog. It is counted at most once a second, and less often if counting takes long. */
-  async of(appId: number): Promise<Backlog> {
+  async read(appId: number): Promise<Backlog> {
     const depth = (await this.queueLimits.depths()).find((other) => other.appId === appId);
     return {
       runs: depth?.runs ?? 0,

@@ -60,7 +60,7 @@ export class Dispatcher {
    * used its share.
    */
   private mustCheckQueue = false;
-  /** Apps whose runs were queued during the current claim, which may have missed them. */
+  /** Apps whose runs were queued during the current claim. The claim may have missed these runs. */
   private readonly queuedDuringClaim = new Set<number>();
   private claiming: Promise<void> | null = null;
   private isClaimRequested = false;
@@ -109,7 +109,7 @@ export class Dispatcher {
     if (this.mustCheckQueue) this.claimAll().catch(() => undefined);
   }
 
-  /** Claims and starts the next queued run. Returns true if another one can be claimed. */
+  /** Claims and starts the next queued run. Returns true if another run can be claimed. */
   private async claimNext(): Promise<boolean> {
     this.queuedDuringClaim.clear();
     if (this.stopping) return false;
@@ -145,8 +145,8 @@ export class Dispatcher {
   }
 
   /**
-   * Claims runs until none is left. Claims run one at a time, so that each counts the slot of the previous one. A
-   * request during a claim causes another claim.
+   * Claims runs until none is left. Claims run one at a time, so that each claim counts the slot of the previous claim.
+   * A request during a claim causes another claim.
    */
   private claimAll(): Promise<void> {
     const all = async () => {
@@ -191,7 +191,7 @@ export class Dispatcher {
   }
 
   /**
-   * Returns a slot in which a run of the app can start now: a free one, or a nested one if the active run `parent`
+   * Returns a slot in which a run of the app can start now: a free slot, or a nested slot if the active run `parentId`
    * waits for the run.
    */
   tryAcquireSlot(appId: number, parentId: number | null): Slot | null {
@@ -202,8 +202,8 @@ export class Dispatcher {
   }
 
   /**
-   * Handles a run of the app that was queued here or by another process. Claims it now if the app has a free slot,
-   * otherwise when one becomes free.
+   * Handles a run of the app that was queued here or by another process. Claims the run now if the app can get a slot,
+   * otherwise when a slot becomes free.
    */
   onRunQueued(appId: number): void {
     this.mustCheckQueue = true;
@@ -265,7 +265,7 @@ export class Dispatcher {
       this.active.get(id)?.controller.abort("lost");
   }
 
-  /** Claims no more runs and waits until the active ones end. When `forceStop` aborts, it ends them. */
+  /** Claims no more runs, and waits until the active runs end. When `forceStop` aborts, ends the active runs. */
   async drain(forceStop: AbortSignal): Promise<void> {
     this.stopping = forceStop;
     const abortAll = () => {

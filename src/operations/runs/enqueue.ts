@@ -80,7 +80,7 @@ export class Enqueuer {
 
   /**
    * Enqueues a run of an action that the caller names.
-   * @param awaitedBy run that waits for this one
+   * @param awaitedBy ID of the run that waits for the new run
    * @throws ActionError OVERLOADED, RUN_SKIPPED, and as `insertNamedRun`
    */
   enqueueNamed(named: NamedRun, awaitedBy: number | null = null): Promise<EnqueuedRun> {

@@ -79,7 +79,7 @@ const isLongResult = (outcome: RunOutcome): boolean =>
 
 /**
  * Repeats `work` while the database is away, so that an outage delays the run and does not fail it.
- * @throws other errors, and any once `signal` has aborted
+ * @throws other errors, and every error after `signal` has aborted
  */
 async function retryInOutage<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   for (;;) {
@@ -87,7 +87,7 @@ async function retryInOutage<T>(signal: AbortSignal, work: () => Promise<T>): Pr
       return await work();
     } catch (error) {
       if (signal.aborted || !isDatabaseAway(error)) throw error;
-      // An abort ends the wait; the next attempt reports it.
+      // An abort ends the wait. Then the next attempt reports the outage.
       await delay(RETRY_MS, undefined, { signal }).catch(() => undefined);
     }
   }
@@ -335,14 +335,14 @@ export class RunExecutor {
     details: RunDetails,
     durationMs: number,
   ): Promise<RunOutcome | null> {
-    const exit = secrets?.outcomeScan() ?? null;
-    const scanned = exit ? await exit.scanOutcome(outcome, isCut) : outcome;
-    if (exit) details.payload = await maskedPayload(run, exit);
+    const scan = secrets?.outcomeScan() ?? null;
+    const scanned = scan ? await scan.scanOutcome(outcome, isCut) : outcome;
+    if (scan) details.payload = await maskedPayload(run, scan);
     const ending = serverEnding(run, scanned, durationMs, details.payload ?? undefined);
     const requests = details.requests.length === 0 ? null : JSON.stringify(details.requests);
-    const facts = { hosts: [...details.hosts], secretsVersion: exit?.version ?? null, sandbox: details.mode, requests };
+    const facts = { hosts: [...details.hosts], secretsVersion: scan?.version ?? null, sandbox: details.mode, requests };
     if (await this.options.repository.finish(run.id, holder, { ...ending, ...facts })) return scanned;
-    if (exit && (await secrets?.isOutdated(exit))) return null;
+    if (scan && (await secrets?.isOutdated(scan))) return null;
     await this.storeRequests(run, details);
     this.options.log.warn(
       { runId: run.id },
@@ -390,7 +390,7 @@ export class RunExecutor {
 }
 
 /** Returns the JSON text of the payload with secrets masked, for the log entry; null if it equals the run's payload. */
-async function maskedPayload({ payload }: RunRecord, exit: OutcomeScan): Promise<string | null> {
-  const masked = await exit.maskPayload(payload);
+async function maskedPayload({ payload }: RunRecord, scan: OutcomeScan): Promise<string | null> {
+  const masked = await scan.maskPayload(payload);
   return masked === payload ? null : masked;
 }

@@ -20,7 +20,10 @@ export interface RunEnd {
   requests?: string | null;
   /** Mode in which its code was evaluated on the server; null if it was not. */
   sandbox?: Mode | null;
-  /** Version number of the app's secrets. The end is written only if it has not changed since the scan. Null: the end is written anyway. */
+  /**
+   * Version number of the app's secrets. The end is written only if this version is still current. Null: the end is
+   * always written.
+   */
   secretsVersion?: number | null;
 }
 
@@ -30,10 +33,10 @@ export interface EndedRun extends RunEnd {
   holder: string | null;
 }
 
-/** Maximum number of ended runs that one statement stores, and of concurrent statements. */
+/** Maximum number of ended runs in one statement (BATCH_MAX), and of concurrent statements (STATEMENTS_AT_ONCE). */
 const BATCH_MAX = 8;
 const STATEMENTS_AT_ONCE = 2;
-/** Length above which an entry has a separate statement, so that it delays no other end. */
+/** A longer log entry is written in a separate statement, so that it does not delay the ends of other runs. */
 const BATCHED_MAX_CHARACTERS = 64 * 1024;
 
 const NEXT_ENTRY_ID = "nextval('execution_log_id_seq')";
@@ -46,8 +49,8 @@ const insertEntry = (type: string, data: string, payloadAt: string) => `
   SELECT run_id AS "runId", pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id) FROM entry`;
 
 /**
- * Writes one end. $1 is the ID, $2 the holder, $3 the state, $4 the type, $5 the data, $6 payload_at, $7 hosts, $8 the secrets version, $9
- * the sandbox, $10 the requests.
+ * Writes one end. $1 is the ID, $2 the holder, $3 the state, $4 the type, $5 the data, $6 payload_at, $7 hosts, $8 the
+ * secrets version, $9 the sandbox, $10 the requests.
  */
 const FINISH_ONE = `
   WITH ended AS (
@@ -60,8 +63,8 @@ const FINISH_ONE = `
   ${insertEntry("$4", "$5", "$6")}`;
 
 /**
- * Writes many ends, with one array per parameter; hosts are array literals. Actions are locked in the order of their IDs, so that two such
- * statements cannot deadlock.
+ * Writes many ends, with one array per parameter; hosts are array literals. Actions are locked in the order of their
+ * IDs, so that two such statements cannot deadlock.
  */
 const FINISH_MANY = `
   WITH ending AS (
@@ -89,8 +92,8 @@ function valuesOf(run: EndedRun) {
 }
 
 /**
- * Ends all of the runs, or throws and ends none. Returns for each run whether this call ended it: false if the run had already ended, or if
- * its holder or secrets changed.
+ * Ends all of the runs, or throws and ends none. Returns for each run whether this call ended it: false if the run had
+ * already ended, or if its holder or secrets changed.
  */
 export async function finishRuns(executor: Executor, runs: readonly EndedRun[]): Promise<boolean[]> {
   const rows = runs.map(valuesOf);
@@ -121,15 +124,18 @@ export class RunFinisher {
     });
   }
 
-  /** Ends one run: in the transaction of `executor` if passed, otherwise in one statement with other runs that end at this moment. */
+  /**
+   * Ends one run: in the transaction of `executor` if passed, otherwise in one statement with other runs that end at
+   * this moment.
+   */
   async finish(run: EndedRun, executor?: Executor): Promise<boolean> {
     const { text } = run.data;
     if (!executor && text.length <= BATCHED_MAX_CHARACTERS) return this.batches.add(run);
     try {
       return (await finishRuns(executor ?? this.db, [run]))[0]!;
     } finally {
-      // Frees megabytes at once. Otherwise they would remain until a full garbage collection, and cause it.
-      // A small buffer may share its memory with others.
+      // Frees the memory of a large result at once, because otherwise the memory stays in use until a full garbage
+      // collection. A small buffer may share its memory with others.
       if (Buffer.isBuffer(text) && text.byteLength === text.buffer.byteLength) (text.buffer as ArrayBuffer).transfer(0);
     }
   }

@@ -72,7 +72,7 @@ interface LeaseOptions {
  * the runs either.
  */
 export class Lease {
-  /** ID of this process. Every write to a run that this process holds checks it. */
+  /** ID of this process. Every write to a run that this process holds checks this ID. */
   readonly holder = randomUUID();
   private readonly contact = new DatabaseContact(LEASE_MS);
   private timer: NodeJS.Timeout | undefined;
@@ -130,8 +130,8 @@ export class Lease {
   }
 
   /**
-   * Logs once that requests come through a proxy whose `X-Forwarded-For` is ignored, and stores it for `npm run
-   * doctor`.
+   * Logs once that requests come through a proxy whose `X-Forwarded-For` is ignored, and stores the proxy's address for
+   * `npm run doctor`.
    */
   readonly reportIgnoredProxy = (address: string): void => {
     if (this.ignoredProxy !== null) return;

@@ -44,7 +44,9 @@ const MATCHING_ROUTES = (app: string, isDraft: string, shapes: string, shapesBef
 export const SELECT_ROUTES = `
   SELECT found.*, found::text AS "rowText" FROM (${MATCHING_ROUTES("$1", "$2::boolean", "$3", "$4")}) AS found`;
 
-/** SQL condition that the live routes of a match are the same as before. Its arguments are the texts of parameters. */
+/**
+ * SQL condition that is true if the live routes of a match have not changed. Its arguments are the texts of parameters.
+ */
 export const ARE_ROUTES_CURRENT = (app: string, shapes: string, shapesBeforeSecret: string, rowTexts: string) => `
   ARRAY(SELECT found::text FROM (${MATCHING_ROUTES(app, "false", shapes, shapesBeforeSecret)}) AS found
          ORDER BY found::text COLLATE "C") = ${rowTexts}::text[]`;

@@ -78,7 +78,7 @@ export interface RunConditions {
   actionId: number | null;
   search: string | null;
   before: number | null;
-  /** Conditions that an index serves. */
+  /** Conditions for which PostgreSQL can use an index. */
   indexed: string;
   /** Conditions that are checked for each row; null if there are none. */
   unindexed: string | null;
@@ -100,7 +100,7 @@ export function runConditions(appId: number, filter: RunFilter): RunConditions {
   addTimes(optionalMoment(filter.from, "from"), optionalMoment(filter.to, "to"), indexed, bind);
 
   const state = optionalChoice(filter.state, "state", RUN_STATES);
-  // Literals, so that the planner sees that the condition of the partial index holds.
+  // The state is a literal in the SQL text, so that the planner can use the partial index.
   if (state !== null) (INDEXED_STATES.includes(state) ? indexed : unindexed).push(`run.state = '${state}'`);
   if (state !== null && INDEXED_STATES.includes(state)) {
     indexed.push("run.state IN ('failed', 'skipped', 'cancelled')");

@@ -27,7 +27,7 @@ export type NamedRun = Omit<NewRun, "actionId" | "code" | "trigger" | "replayOf"
   trigger: OnDemandTrigger;
   /** Hash of the event that an HTTP trigger received. A repeated event returns the first run. */
   eventKey?: Buffer | null;
-  /** Routes that led the request to a live HTTP trigger. If they have changed, no row is written. */
+  /** Routes that matched the request to a live HTTP trigger. If these routes have changed, no row is written. */
   routeMatch?: RouteMatch | null;
   /** True if this caller's runs are paused while the app is unpublished. */
   needsPublishedApp: boolean;
@@ -184,7 +184,7 @@ async function findFirstRun(executor: Executor, actionId: number, run: KeyedRun)
   await executor.query(DELETE_OLD_KEYS[kind], kind === "run_key" ? [...key, run.retryFailed ?? false] : key);
   const [first] = await rows<{ id: number; skipped: string | null }>(executor, SELECT_FIRST_RUN[kind], key);
   if (!first) return null;
-  // An HTTP trigger reads the outcome of an event's first run itself.
+  // Not reported for events, because the HTTP trigger reads the outcome of the first run itself.
   const isReported = kind === "run_key" && first.skipped !== null;
   return { id: first.id, isRepeated: true, ...(isReported && { skipped: first.skipped! }) };
 }
@@ -246,7 +246,7 @@ export async function checkNamedRun(executor: Executor, named: NamedRun): Promis
 type NamedRow = NamedAction & { runId: number | null; secretsVersion: number; areRoutesCurrent: boolean };
 
 /**
- * Finds the action and writes the row in one statement, so that the action cannot change between the two.
+ * Finds the action and writes the row in one statement, so that the action cannot change in between.
  * @throws RoutesChangedError, ACTION_ACCESS_DENIED, and as `checkRunnable`
  */
 export async function insertNamedRun(

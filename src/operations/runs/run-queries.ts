@@ -73,7 +73,7 @@ type SummaryRow = Omit<RunSummary, DateField | "failure" | "resultPreview" | "pe
 
 /** Maximum number of runs that one request checks row by row. The next page continues after them. */
 const CHECKED_MAX = 10_000;
-/** Maximum number of runs that a search finds; the newest ones. */
+/** Maximum number of runs that a search finds. It finds the newest runs. */
 const FOUND_MAX = 1_000;
 const TOTAL_MAX = 10_000;
 /** Maximum characters of an error or a result in a list. */

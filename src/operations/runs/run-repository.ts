@@ -63,7 +63,7 @@ const SELECT_FIRST_UNFINISHED_ID = `
 
 /**
  * SQL that selects each app with queued runs, by one index lookup for each app. Its order is that of the index
- * run_ready, and an app is a range of one value; otherwise the planner may choose an index that also contains ended
+ * run_ready, and an app is a range of one value; otherwise the planner might use an index that also contains ended
  * runs.
  */
 const appsWithQueued = (floor: string) => `
@@ -82,7 +82,7 @@ const firstOfApp = (columns: string, floor: string, limit: number) => `
 /**
  * Claims the oldest queued run of the app that has the fewest slots in this process, among the apps below their share
  * $4. $2 and $3 are the slots of each app, $5 the lowest unfinished ID. Reads 8 runs of each app, because other
- * processes may be claiming the first ones.
+ * processes may be claiming the first runs.
  */
 const CLAIM = `
   WITH RECURSIVE ${appsWithQueued("$5::bigint")},
@@ -263,7 +263,7 @@ export class RunRepository {
     return (await rows(this.db, OTHER_RUNNER, [holder])).length === 0;
   }
 
-  /** Returns the queued runs that these runs have caused. */
+  /** Returns the queued runs that the runs `ids` have started. */
   queuedByCause(ids: readonly number[]): Promise<{ id: number; causeRunId: number }[]> {
     return rows(this.db, QUEUED_BY_CAUSE, [ids]);
   }

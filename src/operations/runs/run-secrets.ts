@@ -118,10 +118,7 @@ export class RunSecrets {
     if (read) ({ scan: this.scan, version: this.version, hasSecrets: this.hasSecrets } = read);
   }
 
-  /**
-   * Returns the scan after an update that begins after this call, because an update in progress may miss the last
-   * change.
-   */
+  /** Returns the scan after a new update. An update in progress is not enough, because it may miss the last change. */
   private async currentScan(): Promise<Scan> {
     if (!this.canRead) return this.scan;
     // The caller that started this update receives its failure.
@@ -184,12 +181,12 @@ export class RunSecrets {
 
   /*     * Reads secrets that were set after the scan was made.
    * @returns true if the scan did not include all of them
-   * @throws EXECUTION_FAILED if they changed too often
+   * @throws EXECUTION_FAILED if the app's secrets changed too often
    */
-  async isOutdated(exit: OutcomeScan): Promise<boolean> {
-    if (exit.version === null) return false;
+  async isOutdated(scan: OutcomeScan): Promise<boolean> {
+    if (scan.version === null) return false;
     await this.currentScan();
-    return this.version !== exit.version;
+    return this.version !== scan.version;
   }
 }
 
@@ -265,7 +262,8 @@ export class SecretStore {
   }
 
   /**
-   * Reads the secrets of the start and those that were set since; null if none was set after `version`.
+   * Reads the secrets that were set since the start, and adds them to `start`. Returns null if none was set after
+   * `version`.
    * @throws EXECUTION_FAILED
    */
   async readSince(appId: number, start: StartSecrets, version: number) {

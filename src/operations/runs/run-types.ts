@@ -46,7 +46,7 @@ interface RunBase {
 /** A run before its row is written. */
 export interface NewRun extends RunBase {
   idempotencyKey: string | null;
-  /** True if a repeated idempotency key may start another run after this one has failed or was cancelled. */
+  /** True if a repeated idempotency key may start another run after this run has failed or was cancelled. */
   retryFailed?: boolean;
   /** Condition that a queued run waits for before it can be claimed, by the action's `debounce` or `concurrency`. */
   waitsFor?: RunWait | null;

@@ -63,7 +63,7 @@ interface RunsOptions {
   isRunner: boolean;
 }
 
-/** True if a later request may be a repeat of this one, because it has an idempotency key or an event. */
+/** True if a later request may repeat this request, because it has an idempotency key or an event. */
 const isRepeatable = ({ idempotencyKey, eventKey = null }: NamedRun): boolean =>
   idempotencyKey !== null || eventKey !== null;
 

@@ -10,11 +10,11 @@ import { CHAIN_DEPTH_MAX } from "../../limits.js";
  * remain.
  */
 const TOTAL_FACTOR = 4;
-/** Slots that one app gets once RUNNER_CONCURRENCY slots are taken. */
+/** Maximum number of slots of one app after RUNNER_CONCURRENCY slots are taken. */
 const BUSY_SHARE = 2;
 
 export interface Slot {
-  /** Nesting level: 0 for ordinary runs, and one more than the run that waits for this one. */
+  /** Nesting level: 0 for ordinary runs; for a nested run, one more than the level of the run that waits for it. */
   readonly level: number;
   /** Frees the slot. A second call has no effect. */
   free(): void;

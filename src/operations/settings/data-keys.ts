@@ -22,7 +22,7 @@ const KNOWN_MAX = 100_000;
 export type DataKeys = ReturnType<typeof createDataKeys>;
 
 export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) {
-  /** Cached data keys. A committed data key never changes; only the key that encrypts it does. */
+  /** Cached data keys. A committed data key never changes. A rotation only changes the master key that encrypts it. */
   const cachedKeys = new LRUCache<number, KeyObject>({ max: KNOWN_MAX });
 
   function masterKey(name: string): Buffer {
@@ -63,7 +63,7 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
     for (const { name } of usedKeys) masterKey(name);
   }
 
-  /** Returns the apps whose data key is encrypted under another key than the one with this fingerprint. */
+  /** Returns the apps whose data key is not encrypted under the master key with this fingerprint. */
   async function appsNotUnder(name: string): Promise<number[]> {
     const appRows = await rows<{ id: number }>(
       db,

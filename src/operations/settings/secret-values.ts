@@ -88,7 +88,10 @@ export function createSecretValues(options: {
 }) {
   const { db, openSettings } = options;
 
-  /** Reads the secrets. @param since version after which replaced values are included; without it, none are */
+  /**
+   * Reads the secrets.
+   * @param since version after which replaced values are included; without `since`, no replaced value is included
+   */
   async function readSecretValues(appId: number, since?: number, executor?: Executor): Promise<SecretValues> {
     const sinceVersion = since ?? Number.MAX_SAFE_INTEGER;
     const secretRows = await preparedRows<SecretRow>(executor ?? db, "secret-values", SECRET_VALUES, [
@@ -132,7 +135,7 @@ export function createSecretValues(options: {
       const describedKeys = keys.map(describeValue).slice(0, 5).join(", ");
       throw new ActionError(
         "SETTINGS_INVALID",
-        `${secretFault}; ${describedKeys} holds ${settingSize.count} of these secrets with ${settingSize.bytes}`,
+        `${secretFault}; of these secrets, ${describedKeys} contains ${settingSize.count} with ${settingSize.bytes}`,
       );
     },
   };

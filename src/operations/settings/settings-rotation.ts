@@ -6,8 +6,8 @@ import { StartError } from "../../errors.js";
 import { createDataKeys } from "./data-keys.js";
 
 /**
- * Key of the lock for rotations, an arbitrary number that nothing else uses. A second rotation waits; otherwise it
- * would delete the first one's key.
+ * Key of the lock for rotations, an arbitrary number that nothing else uses. A second rotation waits, because it would
+ * delete the key of the first rotation.
  */
 const ROTATION_LOCK = 7_203_114_285_022;
 

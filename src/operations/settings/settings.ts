@@ -307,7 +307,7 @@ export function createSettings(options: {
     },
 
     /** Returns all settings, for code inside the service (specification, App settings, rule 3). */
-    async backend(appId: number): Promise<Map<string, unknown>> {
+    async readAll(appId: number): Promise<Map<string, unknown>> {
       return new Map(await readSettings(appId, "all"));
     },
 

@@ -14,13 +14,13 @@ export type SchedulePause = ReturnType<typeof createSchedulePause>;
 export function createSchedulePause(db: DataSource) {
   return {
     /** Returns the time at which the app's schedules were paused; null if they are not paused. */
-    async since(appId: number): Promise<Date | null> {
+    async pausedSince(appId: number): Promise<Date | null> {
       const sql = 'SELECT schedules_paused_at AS "pausedAt" FROM app WHERE id = $1';
       return (await rows<{ pausedAt: Date | null }>(db, sql, [appId]))[0]?.pausedAt ?? null;
     },
 
-    /** Pauses or resumes the schedules. Runs that are queued already are executed. */
-    async set(caller: Caller, appId: number, isPaused: boolean): Promise<Date | null> {
+    /** Pauses or resumes the schedules. Queued runs are still executed. Returns the time of the pause, or null. */
+    async setPaused(caller: Caller, appId: number, isPaused: boolean): Promise<Date | null> {
       return db.transaction(async (manager) => {
         const [app] = await rows<{ pausedAt: Date | null }>(manager, SET, [appId, isPaused]);
         const type = isPaused ? "app.schedules.pause" : "app.schedules.resume";

@@ -217,7 +217,7 @@ export function createSchedule(options: {
     },
 
     /** Returns how long the oldest due tick has waited, in milliseconds; 0 if none is due. */
-    async lag(): Promise<number> {
+    async lagMs(): Promise<number> {
       const first = await firstTick();
       return first ? Math.max(0, now() - first.getTime()) : 0;
     },

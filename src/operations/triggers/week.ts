@@ -36,7 +36,7 @@ export interface MissedTicks {
   from: string;
   to: string;
   count: number;
-  /** ID of the last run. */
+  /** ID of the last of these runs. */
   runId: number;
 }
 
@@ -44,7 +44,7 @@ export interface MissedTicks {
 export interface CrowdedTick {
   /** ISO 8601. */
   tick: string;
-  /** Scheduled actions of all apps that start then. */
+  /** Number of scheduled actions of all apps that start at this time. */
   count: number;
 }
 

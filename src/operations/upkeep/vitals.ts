@@ -33,7 +33,7 @@ export type ReadVitals = () => Promise<VitalSigns>;
 
 export function createVitals(options: {
   db: DataSource;
-  schedule: Pick<Schedule, "lag" | "ticksDue">;
+  schedule: Pick<Schedule, "lagMs" | "ticksDue">;
   depths: QueueLimits["depths"];
 }) {
   const { db, schedule, depths } = options;
@@ -42,7 +42,7 @@ export function createVitals(options: {
     const [[counts], waitingByApp, scheduleLagMs, ticksDue] = await Promise.all([
       rows<Pick<VitalSigns, "schedules" | "running" | "instances">>(db, SELECT_VITAL_COUNTS),
       depths(),
-      schedule.lag(),
+      schedule.lagMs(),
       schedule.ticksDue(),
     ]);
     const queues = waitingByApp.map(({ appId, runs, oldestMs }) => ({ appId, queued: runs, oldestMs }));

@@ -5,7 +5,7 @@
 import { Counter, Histogram, Registry } from "prom-client";
 import { STATUS } from "../../errors.js";
 
-/** Maximum number of apps with their own label, in the order of their first run; all others share one. */
+/** Maximum number of apps with their own label, in the order of their first run. All other apps share one label. */
 const APPS_MAX = 100;
 const OTHER_APPS = "other";
 /**

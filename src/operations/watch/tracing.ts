@@ -23,7 +23,7 @@ export interface RequestTracing {
   beginSpan(name: string, kind: SpanKind, parent: string | null, values?: SpanValues): TraceSpan;
   /** Runs the work with `span` as the current span, including everything that it awaits. */
   within<T>(span: TraceSpan, work: () => T): T;
-  /** The traceparent of the current span; null without one. */
+  /** Returns the traceparent of the current span; null if there is no span. */
   current(): string | null;
   /** Sends the remaining spans, and gives up after a few seconds. */
   stop(): Promise<void>;
