@@ -19,11 +19,11 @@ describe("a call while no slot is free", () => {
         },
       },
       queueLimits: {
-        async takeBytes() {
+        async reserve() {
           steps.push("queue");
           return false;
         },
-        giveBack: () => undefined,
+        release: () => undefined,
       },
       traces: { current: () => null },
     };

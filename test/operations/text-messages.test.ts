@@ -229,7 +229,7 @@ describe("text messages and reports", () => {
       logEvents: { emit: async () => undefined } as never,
       destinations: {
         reportSecret: async () => SECRET,
-        async masked(_appId: number, text: string) {
+        async maskSecrets(_appId: number, text: string) {
           const sql = "SELECT FROM message WHERE id = $1 FOR UPDATE SKIP LOCKED";
           held.push((await rows(service.db, sql, [body.id])).length === 0);
           return text;
