@@ -1,6 +1,6 @@
 /** Creates one instance of each resolver over the operations. */
 
-import { createAppTypes } from "../operations/manifest/app-types.js";
+import { createAppTypesGenerator } from "../operations/manifest/app-types.js";
 import type { Operations } from "../operations/operations.js";
 import { readClientDeclarations } from "./client-declarations.js";
 import { ActionResolver } from "./graphql/action-resolver.js";
@@ -74,7 +74,7 @@ export function createResolvers(operations: Operations): Resolvers {
     manifests: new ManifestResolver(
       gate,
       operations.manifests,
-      createAppTypes({
+      createAppTypesGenerator({
         manifests: operations.manifests,
         scripts: operations.packages.scripts,
         readClient: readClientDeclarations,

@@ -47,7 +47,7 @@ export async function startMessages(
   releases.add("mail", () => communicate.stop());
   const { sender } = communicate;
   const isScheduler = config.roles.has("scheduler");
-  const sendIfNoScheduler = async () => ((await vitals.living("scheduler")) ? null : sender.sendDue());
+  const sendIfNoScheduler = async () => ((await vitals.isRoleRunning("scheduler")) ? null : sender.sendDue());
   const tickerOptions = isScheduler ? {} : { sleepMaxMs: ALERTS_EVERY_MS };
   const ticker = createTicker({
     work: isScheduler ? sender.sendDue : sendIfNoScheduler,
@@ -100,7 +100,7 @@ export async function startGitPulls({ config, clock, log, releases, impatience }
   if (!config.roles.has("api")) return;
   const { webhooks } = git;
   const ticker = createTicker({ work: webhooks.deliverDue, msUntil: clock.msUntil, sleepMaxMs: GIT_EVERY_MS, log });
-  webhooks.whenWaiting(ticker.wake);
+  webhooks.onPullsWaiting(ticker.wake);
   await ticker.start();
   releases.add("git pulls", () => ticker.stop().then(() => webhooks.drain(impatience)));
 }

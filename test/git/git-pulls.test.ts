@@ -30,7 +30,7 @@ function createPulls(parts: {
     log: pino({ level: "silent" }),
   } as unknown as GitPullParts);
   const input = { ref: undefined, commit: undefined };
-  return (appId: number) => pull(CALLER, input, { appId, isPlan: false, may: () => undefined });
+  return (appId: number) => pull(CALLER, input, { appId, isPlan: false, checkPermission: () => undefined });
 }
 
 const statusOf = (work: Promise<unknown>) =>
@@ -188,6 +188,8 @@ describe("webhooks of git servers", () => {
   it("are logged with app and ref when they are given up", async () => {
     const { webhooks, events } = createWebhooks(() => Promise.reject(new Error("unused")));
     await webhooks.recover(true);
-    expect(events).to.deep.equal([[7, "refs/heads/main", "gave up a webhook of a git server after three attempts"]]);
+    expect(events).to.deep.equal([
+      [7, "refs/heads/main", "the pull after a Git webhook was interrupted in every attempt; it is not repeated"],
+    ]);
   });
 });

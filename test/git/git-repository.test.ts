@@ -244,7 +244,7 @@ describe("git repositories", () => {
     const repository = createGitRepository({ outgoing, packages: { readRepository: async () => ({}) } });
     for (const token of ["token", null])
       expect(await faultOf(repository.find(1, input, token, "refs/heads/main"))).to.equal(
-        "the server redirects to https://other.example, but a pull sends requests to https://git.example only",
+        "the Git server redirects to https://other.example, but a pull sends requests only to https://git.example; connect the URL to which it redirects",
       );
   });
 

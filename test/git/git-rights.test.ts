@@ -66,7 +66,7 @@ describe("rights and input of git connections", () => {
     await rows(service.db, reset, [user.id]);
     await webhook(connected.body.webhookSecret, pushed("refs/heads/main"));
     const ended = await until(async () => ((await lastPull()).error === error ? null : lastPull()));
-    expect(ended.error).to.match(/a new passphrase; connect it again$/);
+    expect(ended.error).to.match(/a new passphrase; connect the repository again$/);
   });
 
   it("explains a repository that cannot be read, and keeps what the app has", async () => {

@@ -88,7 +88,7 @@ describe("git connections", () => {
     const elsewhere = await connect({ ...fields(), url: `${server.url}x` });
     expect([elsewhere.http, elsewhere.body.error]).to.deep.equal([
       400,
-      "token is required with another url: pass it, or null for none",
+      '"token" is required when "url" changes; send the token of the new repository, or null if it needs none',
     ]);
     const stored = await rows<{ token: Buffer }>(service.db, "SELECT sealed_token AS token FROM app_git");
     expect(stored[0]!.token.includes(Buffer.from(TOKEN))).to.equal(false);
@@ -326,7 +326,9 @@ describe("git connections", () => {
       return found?.error?.includes("interrupted") ? found : null;
     });
     expect(last).to.deep.include({ ref: "refs/heads/main", commit: null, published: [] });
-    expect(last.error).to.equal("the pull was interrupted in every attempt, and is not tried again");
+    expect(last.error).to.equal(
+      "every attempt of this pull was interrupted, so it is not repeated; start a pull by hand",
+    );
     expect(last.at).to.equal(new Date(last.at).toISOString());
     expect(await rows(service.db, "SELECT FROM git_webhook")).to.have.length(0);
   });

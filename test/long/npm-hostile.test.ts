@@ -65,7 +65,7 @@ describe("a malicious package that takes long", () => {
     registry.publish({ name: "evil", version: "1.0.0", files: { "index.js": "module.exports = 1" } });
     const { http, error } = await saves.save();
     expect(http).to.equal(400);
-    expect(error).to.match(/"evil" does not fit.*256 MB/);
+    expect(error).to.match(/"evil" is too large.*256 MB/);
   });
 
   it("with endless dependencies is rejected", async () => {

@@ -101,7 +101,7 @@ describe("dependencies in Studio", () => {
     await add("not-there");
     await page.waitForSelector(`${FIELD} input[aria-invalid="true"]`);
     expect(await studio.textOf(`${FIELD} .fault`)).to.match(
-      /"not-there" is no package of the registry.*DEPENDENCY_UNRESOLVED/,
+      /"not-there" does not exist in the registry.*DEPENDENCY_UNRESOLVED/,
     );
     expect(await studio.textOf(`${FIELD} .became`)).to.match(/^1\.2\.3/);
   });

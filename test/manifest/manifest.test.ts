@@ -190,10 +190,10 @@ describe("the manifest", () => {
     for (const [document, path, error] of errorsOf) {
       const { body } = await put(app, typeof document === "string" ? JSON.stringify(document) : document);
       expect(body.faults, JSON.stringify(document)).to.deep.equal([{ path, status: "REQUEST_INVALID", error }]);
-      expect(body.error).to.equal(`the manifest has a fault: ${error}`);
+      expect(body.error).to.equal(`the manifest is invalid: ${error}`);
     }
     const nameless = await put(app, { version: 1, actions: [{ name: "", code: CODE }] });
-    expect(nameless.body.error).to.equal("the manifest has a fault: actions[0].name: name must not be empty");
+    expect(nameless.body.error).to.equal("the manifest is invalid: actions[0].name: name must not be empty");
     const { body } = await put(app, { version: 1, action: [] });
     expect([body.faults[0].path, body.error.includes('"actions"')]).to.deep.equal(["action", true]);
   });

@@ -278,12 +278,12 @@ describe("media: access", () => {
     const { url, expiresAt } = await links.create({} as Parameters<MediaLinks["create"]>[0], 1, 2, 60);
     const { searchParams } = new URL(url);
     const claim = { expires: searchParams.get("expires")!, signature: searchParams.get("signature")! };
-    expect(links.holds(1, 2, claim)).to.equal(true);
-    expect([links.holds(1, 3, claim), links.holds(2, 2, claim)]).to.deep.equal([false, false]);
+    expect(links.isValid(1, 2, claim)).to.equal(true);
+    expect([links.isValid(1, 3, claim), links.isValid(2, 2, claim)]).to.deep.equal([false, false]);
     const now = Date.now;
     const held = [-1, 0].map((ms) => {
       Date.now = () => new Date(expiresAt).getTime() + ms;
-      return links.holds(1, 2, claim);
+      return links.isValid(1, 2, claim);
     });
     Date.now = now;
     expect(held).to.deep.equal([true, false]);

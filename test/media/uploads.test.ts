@@ -180,7 +180,7 @@ describe("media: failing uploads", () => {
     const { pino } = await import("pino");
     const blobs = createBlobs({ db: service.db, quotaBytes: 0, log: pino({ level: "silent" }) });
     const removed: string[] = [];
-    await blobs.drop(row!.key, async (key) => void removed.push(key));
+    await blobs.removeUnlessUsed(row!.key, async (key) => void removed.push(key));
     expect(removed).to.deep.equal([]);
     expect(String(await media.bytes(file.id))).to.equal("kept");
   });

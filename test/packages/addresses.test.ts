@@ -169,7 +169,9 @@ describe("scripts at addresses of other hosts", () => {
     for (status of [429, 500, 503]) {
       const { http, body, headers } = await create(address);
       expect({ http, status: body.status }).to.deep.equal({ http: 503, status: "DEPENDENCY_UNRESOLVED" });
-      expect(body.error).to.include(`${JSON.stringify(address)} cannot be fetched: its host answers ${status}`);
+      expect(body.error).to.include(
+        `${JSON.stringify(address)} cannot be fetched: its host responded with status ${status}`,
+      );
       expect(headers.get("retry-after")).to.match(/^\d+$/);
       expect((await service.rest("GET", `${actions()}?search=a-${count}`)).body.actions).to.deep.equal([]);
     }
@@ -255,7 +257,9 @@ describe("scripts at addresses of other hosts", () => {
           http: status === 404 ? 400 : 503,
           status: "DEPENDENCY_UNRESOLVED",
         });
-        expect(body.error).to.include(`${dependencies[0]}" cannot be fetched: its host answers ${status}`);
+        expect(body.error).to.include(
+          `${dependencies[0]}" cannot be fetched: its host responded with status ${status}`,
+        );
       };
       for (status of [404, 503]) {
         await refused(publish);

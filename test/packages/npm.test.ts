@@ -7,7 +7,7 @@ import type { CheckedConnections } from "../../src/engine/checked-connections.js
 import { type ActionError, httpOf } from "../../src/errors.js";
 import { DECLARATIONS_PER_APP } from "../../src/limits.js";
 import { createStoredScripts } from "../../src/operations/packages/kept-scripts.js";
-import { bundlingRefused } from "../../src/operations/packages/packages.js";
+import { toBundlingError } from "../../src/operations/packages/packages.js";
 import { createRegistry } from "../../src/operations/packages/registry.js";
 import { type PublishedPackage, startRegistry, type TestRegistry } from "../harness/npm-registry.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -40,14 +40,14 @@ describe("the registry's description of a package", () => {
     const refusal = await registry.choose(asking, "busy-day", Buffer.from("{}"), "").catch((error: unknown) => error);
     const { status, message, details } = refusal as ActionError;
     expect(status).to.equal("DEPENDENCY_UNRESOLVED");
-    expect(message).to.match(/"busy-day" cannot be chosen now/);
+    expect(message).to.match(/"busy-day" cannot be fetched now/);
     expect(details.retryAfter).to.equal(30);
   });
 });
 
 describe("a package that the service cannot bundle", () => {
   it("is rejected with 503, its name and advice for the operator", () => {
-    const refusal = bundlingRefused("lodash@4", new UncontainedError()) as ActionError;
+    const refusal = toBundlingError("lodash@4", new UncontainedError()) as ActionError;
     expect([refusal.status, httpOf(refusal)]).to.deep.equal(["DEPENDENCY_UNRESOLVED", 503]);
     expect(refusal.message).to.match(/"lodash@4" cannot be bundled now: .*user namespaces.*operator.*NPM_SANDBOX=off/);
   });
@@ -243,7 +243,7 @@ describe("packages from npm", () => {
 
   describe("are rejected with an explanation, and nothing is written:", () => {
     const REFUSED: [what: string, dependency: string, words: RegExp, published?: PublishedPackage][] = [
-      ["a name that does not exist", "not-there", /"not-there" is no package of the registry/],
+      ["a name that does not exist", "not-there", /"not-there" does not exist in the registry/],
       ["a version that does not exist", "add-things@9", /has no version 9/],
       [
         "a need that does not exist",

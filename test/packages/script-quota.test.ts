@@ -19,7 +19,7 @@ describe("the size of the scripts of one app's actions", () => {
   async function refused(dependencies: string[], dependency: string) {
     const { http, body } = await save(dependencies, fullApp);
     expect({ http, status: body.status }, body.error).to.deep.equal({ http: 400, status: "DEPENDENCY_UNRESOLVED" });
-    expect(body.error).to.match(new RegExp(`"${dependency}" does not fit: .* may take 256 MB`));
+    expect(body.error).to.match(new RegExp(`"${dependency}" is too large: .* can use at most 256 MB`));
   }
 
   before(async () => {

@@ -66,7 +66,7 @@ describe("Studio's media page", () => {
     await page.keyboard.type("Invoices");
     await page.keyboard.press("Enter");
     await page.waitForSelector('.media-head input[aria-invalid="true"]');
-    expect(await studio.textOf(".media-head .fault")).to.contain("name must be unique in the parent folder");
+    expect(await studio.textOf(".media-head .fault")).to.contain("the parent folder already contains a folder named");
     await page.keyboard.press("Escape");
   });
 

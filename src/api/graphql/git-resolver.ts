@@ -166,6 +166,6 @@ export class GitResolver {
   ): Promise<GitPull> {
     const caller = await this.gate.enter(context, "pullGit", appId);
     const may = (operation: Parameters<AccessGate["recheck"]>[1]) => this.gate.recheck(caller, operation, appId);
-    return this.service.pulls.pull(caller, { ref, commit }, { appId, isPlan: plan, may });
+    return this.service.pulls.pull(caller, { ref, commit }, { appId, isPlan: plan, checkPermission: may });
   }
 }

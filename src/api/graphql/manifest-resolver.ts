@@ -3,7 +3,7 @@ import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
 import type { AccessGate } from "../../operations/access/gate.js";
-import type { AppTypes } from "../../operations/manifest/app-types.js";
+import type { AppTypesGenerator } from "../../operations/manifest/app-types.js";
 import type { ManifestItem, ManifestPlan, ManifestResult, Manifests } from "../../operations/manifest/manifests.js";
 import { dropAbsent, type ManifestKind } from "../../rules/manifest.js";
 import type { RequestContext } from "../context.js";
@@ -61,7 +61,7 @@ export class ManifestResolver {
   constructor(
     private readonly gate: AccessGate,
     private readonly manifests: Manifests,
-    private readonly types: AppTypes,
+    private readonly types: AppTypesGenerator,
   ) {}
 
   @Query(() => ManifestType, {
@@ -119,7 +119,7 @@ export class ManifestResolver {
     return this.manifests.apply(caller, document, {
       ...{ appId, prune, keepsData: false, isPlan: plan },
       precondition: ifMatch ?? undefined,
-      may: (operation) => this.gate.recheck(caller, operation, appId),
+      checkPermission: (operation) => this.gate.recheck(caller, operation, appId),
     });
   }
 }

@@ -281,6 +281,6 @@ export class MediaResolver {
     form: ContentsForm,
     link: LinkClaim | null,
   ): Promise<MediaContents> {
-    return this.media.contents.of(await this.gate.admit(context, "readMedia", appId), appId, id, form, link);
+    return this.media.contents.openContents(await this.gate.admit(context, "readMedia", appId), appId, id, form, link);
   }
 }

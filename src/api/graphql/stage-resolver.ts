@@ -132,7 +132,11 @@ export class StageResolver {
     const caller = await this.gate.enter(context, "promote", appId);
     const may = (operation: Parameters<AccessGate["recheck"]>[1], id: number) =>
       this.gate.recheck(caller, operation, id);
-    return this.ofStages.promote(caller, appId, fromAppId, { isPlan: plan, may, precondition: ifMatch ?? undefined });
+    return this.ofStages.promote(caller, appId, fromAppId, {
+      isPlan: plan,
+      checkPermission: may,
+      precondition: ifMatch ?? undefined,
+    });
   }
 
   @Mutation(() => PromotionResultType, {

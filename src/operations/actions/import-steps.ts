@@ -115,7 +115,7 @@ export function createImportSteps(options: {
         const [name] = namesOf([data]);
         const where = { appId: author.appId, name: name ?? "", masterId: IsNull(), actionVersion: "v3" };
         const row = name === undefined ? null : await db.getRepository(ActionRow).findOneBy(where);
-        const promisedAssets = await packages.promised(isObject(data) ? data["assets"] : undefined);
+        const promisedAssets = await packages.readPromisedAssets(isObject(data) ? data["assets"] : undefined);
         entries.push({ data, resolved: await judgement.prepare(author, data, row, promisedAssets) });
       }
       return entries;

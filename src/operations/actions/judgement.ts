@@ -101,7 +101,7 @@ export function createActionValidation(options: {
     resolved: ResolvedPackages,
   ): ValidatedAction => ({
     input,
-    assets: packages.settle(input.dependencies, knownAssets, resolved),
+    assets: packages.collectAssets(input.dependencies, knownAssets, resolved),
   });
 
   /**
@@ -159,7 +159,7 @@ export function createActionValidation(options: {
       try {
         const hasSource = isObject(propertyOf(data, "source")) && propertyOf(data, "dependencies") !== undefined;
         const resolvedEarly = hasSource ? await resolvedOfSource(author, data, current, promisedAssets) : NO_PACKAGES;
-        const builtSource = await sources.codeOf(author.appId, data, current, resolvedEarly);
+        const builtSource = await sources.withBuiltCode(author.appId, data, current, resolvedEarly);
         if (hasSource) {
           const { data: wholeSnapshot } = builtSource;
           const code = propertyOf(wholeSnapshot, "code");
@@ -170,7 +170,7 @@ export function createActionValidation(options: {
         // Without `dependencies` in the data, the action keeps its scripts, also if an address now returns another
         // file. A dependency without a script gets one if possible.
         if (current && propertyOf(data, "dependencies") === undefined)
-          return { ...(await packages.caughtUp(author, input.dependencies, current.assets)), fault: null };
+          return { ...(await packages.resolveMissing(author, input.dependencies, current.assets)), fault: null };
         return await packages.resolve(author, input.dependencies, current?.assets ?? [], promisedAssets);
       } catch (error) {
         if (error instanceof ActionError) return NO_PACKAGES;
@@ -193,7 +193,7 @@ export function createActionValidation(options: {
       return withFreeNameAndPaths(manager, { appId, exceptId: null, rewritten }, data, async () =>
         withoutUnknown(
           data,
-          withAssets(await createdInput(appId, await sources.codeOf(appId, data, null, resolved)), [], resolved),
+          withAssets(await createdInput(appId, await sources.withBuiltCode(appId, data, null, resolved)), [], resolved),
         ),
       );
     },
@@ -214,7 +214,7 @@ export function createActionValidation(options: {
         withoutUnknown(
           data,
           withAssets(
-            await updatedInput(current, await sources.codeOf(current.appId, data, current, resolved)),
+            await updatedInput(current, await sources.withBuiltCode(current.appId, data, current, resolved)),
             current.assets,
             resolved,
           ),
@@ -233,7 +233,7 @@ export function createActionValidation(options: {
     ): Promise<ResolvedPackages> {
       const { code, dependencies, assets } = snapshot;
       if (isText(code)) await codeReadings.read(author.appId, code);
-      return { ...(await packages.caughtUp(author, dependencies, [...assets, ...current.assets])), fault: null };
+      return { ...(await packages.resolveMissing(author, dependencies, [...assets, ...current.assets])), fault: null };
     },
 
     /**
@@ -260,7 +260,7 @@ export function createActionValidation(options: {
 
     /** Resolves the dependencies without a script of an action that will be published. */
     preparePublish: (author: ScriptAuthor, { dependencies, assets }: ActionRow): Promise<ResolvedPackages> =>
-      packages.caughtUp(author, dependencies, assets),
+      packages.resolveMissing(author, dependencies, assets),
 
     /**
      * Returns the fields and scripts of an action that will be published. @throws DEPENDENCY_UNRESOLVED if a script is

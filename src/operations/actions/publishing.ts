@@ -1,4 +1,4 @@
-/** Publishes and unpublishes drafts: creates, updates and removes live versions (specification, States and transitions). */
+/** Publishes and unpublishes drafts: creates, updates and removes live versions. */
 import type { Logger } from "pino";
 import type { DataSource, EntityManager } from "typeorm";
 import { ActionRow } from "../../data/action.js";
@@ -27,8 +27,9 @@ import type { ActionValidation } from "./judgement.js";
 import { type Masters, scriptsAdded } from "./masters.js";
 import { markPublished, wasPublished } from "./versions.js";
 
-/** Draft to publish. `tested` is true if the caller states that its tests have passed. */
+/** The draft to publish. */
 export interface Publication extends DraftTarget {
+  /** True if the caller states that the tests of the action have passed. */
   tested: boolean;
 }
 
@@ -37,15 +38,17 @@ const LOCK_PUBLISHING_APP = `SELECT requires_tests AS "requiresTests", published
 type PublishingApp = { requiresTests: boolean; isPublished: boolean };
 
 /**
- * Locks the app until the transaction ends, because an app must not be unpublished while one of its actions is
- * published. Call it before the action is locked, in the order of changes to a whole app.
+ * Locks the app until the transaction ends, so that the app cannot be unpublished while one of its actions is
+ * published. Call it before the action is locked: operations on the whole app lock in this order too, so that they
+ * cannot deadlock.
  */
 async function lockPublishingApp(manager: EntityManager, appId: number): Promise<PublishingApp | undefined> {
   return (await rows<PublishingApp>(manager, LOCK_PUBLISHING_APP, [appId]))[0];
 }
 
 /**
- * Checks that an action can be published. A rollback to a state that was live before needs no tests.
+ * Checks that an action can be published. If the app requires tests, a state that was live before can be published
+ * without them.
  * @throws ActionError APP_NOT_PUBLISHED, TESTS_REQUIRED
  */
 async function requirePublishable(
@@ -64,7 +67,10 @@ function overwriteLiveVersion(liveVersion: ActionRow | null, master: ActionRow):
   return Object.assign(assignInput(liveVersion ?? new ActionRow(), inputOf(master)), link);
 }
 
-/** @throws TRIGGERS_INVALID if the live version of another action has one of the addresses */
+/**
+ * Stores the URL paths of a live version. @throws TRIGGERS_INVALID if the live version of another action has one of the
+ * paths
+ */
 async function publishRoutes(manager: EntityManager, liveVersion: ActionRow): Promise<void> {
   const { appId, id, triggers } = liveVersion;
   const addressFault = await addressTakenFault(manager, { appId, isDraft: false, except: [id] }, triggers);
@@ -95,14 +101,18 @@ export function createPublishing(options: {
     const app = await lockPublishingApp(manager, appId);
     const master = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
     await requirePublishable(manager, app, target.tested, master);
-    // If the draft is older than the current catalogue, a package may be missing, and no run could succeed.
+    // A package may have become unavailable since the draft was saved. This throws then, because no run could succeed.
     const publishedAction = judgement.validatePublish(master, resolved);
-    // Draft and live version share one script, which the history contains.
+    // If the draft gets new scripts, it is saved with a new version first, because the draft and the live version use
+    // the same scripts.
     if (scriptsAdded(publishedAction, master.assets).length > 0)
       await masters.replace(manager, caller, master, publishedAction);
     const liveVersion = overwriteLiveVersion(await productionOf(manager, id), master);
     const { name } = master;
-    const refusal = new ActionError("NAME_ALREADY_EXISTS", `another action is published under the name ${name}`);
+    const refusal = new ActionError(
+      "NAME_ALREADY_EXISTS",
+      `another published action of this app has the name ${JSON.stringify(name)}; rename one of them`,
+    );
     await withUniqueName(writeRow(manager, liveVersion), refusal);
     await publishRoutes(manager, liveVersion);
     await markPublished(manager, master);
@@ -112,7 +122,7 @@ export function createPublishing(options: {
     return show(liveVersion);
   }
 
-  async function publishAhead(caller: Caller, target: Publication): Promise<Action> {
+  async function prepareAndPublish(caller: Caller, target: Publication): Promise<Action> {
     const stored = await readMaster(db, target);
     const author = { caller, appId: target.appId };
     const resolved = stored ? await judgement.preparePublish(author, stored) : NO_PACKAGES;
@@ -131,17 +141,18 @@ export function createPublishing(options: {
 
   return {
     /**
-     * Creates the live version, or updates it to the draft's state; it keeps its id when it is published again.
+     * Creates the live version of a draft, or updates it to the state of the draft. The ID of the live version does not
+     * change.
      * @returns the live version
-     * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION for a production copy's id, APP_NOT_PUBLISHED,
-     *   TESTS_REQUIRED, ACTION_CHANGED, NAME_ALREADY_EXISTS when another master was published under that name, DEPENDENCY_UNRESOLVED,
-     *   PUBLISH_FAILED
+     * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION for the ID of a live version,
+     *   APP_NOT_PUBLISHED, TESTS_REQUIRED, ACTION_CHANGED, NAME_ALREADY_EXISTS if another live version has this name,
+     *   DEPENDENCY_UNRESOLVED, PUBLISH_FAILED
      */
     publish: (caller: Caller, target: Publication): Promise<Action> =>
-      rethrowAs("PUBLISH_FAILED", log, publishAhead(caller, target)),
+      rethrowAs("PUBLISH_FAILED", log, prepareAndPublish(caller, target)),
 
     /**
-     * Checks in the transaction that changes drafts whether they can be published afterwards without tests.
+     * Checks that drafts can be published without tests. Call it in the transaction that changes the drafts.
      * @throws APP_NOT_PUBLISHED, TESTS_REQUIRED
      */
     async checkPublishable(manager: EntityManager, appId: number, ids: readonly number[]): Promise<void> {
@@ -151,7 +162,10 @@ export function createPublishing(options: {
         await requirePublishable(manager, app, false, await manager.findOneByOrFail(ActionRow, { id }));
     },
 
-    /** @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION, ACTION_CHANGED, ACTION_NOT_PUBLISHED */
+    /**
+     * Removes the live version of a draft. @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION,
+     * ACTION_CHANGED, ACTION_NOT_PUBLISHED
+     */
     unpublish: (caller: Caller, target: DraftTarget): Promise<void> =>
       db.transaction((manager) => unpublish(manager, caller, target)),
   };

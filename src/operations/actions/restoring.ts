@@ -1,4 +1,4 @@
-/** Restores a draft from one of its snapshots (specification, Action version history). */
+/** Restores a draft from one of its versions. */
 import type { Logger } from "pino";
 import type { DataSource, EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
@@ -22,7 +22,10 @@ import { findVersion, recordVersion, type StoredVersion } from "./versions.js";
 export interface RestoredAction {
   action: Action & { isPublished: boolean };
   restoredFromVersionId: number;
-  /** ID of the snapshot from before the restore, which undoes it. Null if no snapshot could be taken. */
+  /**
+   * ID of the version from before the restore. Restoring this version undoes the restore. Null if the version could not
+   * be stored.
+   */
   preRestoreVersionId: number | null;
 }
 
@@ -39,8 +42,8 @@ export function createRestoring(options: {
   const { db, judgement, masters, log, show, lockMaster } = options;
 
   /**
-   * Validates the snapshot by the current rules. If a package has left the catalogue since, the error names it, because
-   * the request itself is valid.
+   * Validates the version with the current rules. The request itself is valid, so the error says which fault the
+   * version has, for example a package that is no longer available.
    */
   async function validateVersion(
     manager: EntityManager,
@@ -76,7 +79,7 @@ export function createRestoring(options: {
     return { action: { ...show(row), isPublished }, ...ids };
   }
 
-  async function restoreReadAhead(caller: Caller, target: DraftTarget, versionId: number) {
+  async function prepareAndRestore(caller: Caller, target: DraftTarget, versionId: number) {
     const { appId, id } = target;
     const resolvePackages = async () => {
       const row = await readMaster(db, target);
@@ -84,18 +87,18 @@ export function createRestoring(options: {
       const { data } = await findVersion(db.manager, id, versionId);
       return judgement.prepareRestore({ caller, appId }, data, row);
     };
-    // The restore reports the faults of the request or of the code.
+    // An error is ignored here, because `restore` finds the same fault and reports it.
     const resolved = await resolvePackages().catch(() => NO_PACKAGES);
     return db.transaction((manager) => restore(manager, caller, target, versionId, resolved));
   }
 
   return {
     /**
-     * Restores the snapshot's configuration with exactly its scripts. The link between draft and live version stays.
-     * @throws ActionError ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_RESTORE_PRODUCTION, ACTION_CHANGED, VERSION_NOT_FOUND,
-     * NAME_ALREADY_EXISTS; RESTORE_FAILED, also for a snapshot that the current rules reject
+     * Restores the configuration and the scripts of a version to the draft. The live version does not change.
+     * @throws ActionError ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_RESTORE_PRODUCTION, ACTION_CHANGED,
+     *   VERSION_NOT_FOUND, NAME_ALREADY_EXISTS; RESTORE_FAILED, also for a version that the current rules reject
      */
     restore: (caller: Caller, target: DraftTarget, versionId: number): Promise<RestoredAction> =>
-      rethrowAs("RESTORE_FAILED", log, restoreReadAhead(caller, target, versionId)),
+      rethrowAs("RESTORE_FAILED", log, prepareAndRestore(caller, target, versionId)),
   };
 }

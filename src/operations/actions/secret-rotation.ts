@@ -1,4 +1,4 @@
-/** Replaces the secret in the URLs of an action's HTTP triggers. */
+/** Replaces the secret in the URL paths of an action's HTTP triggers. */
 import type { DataSource } from "typeorm";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
@@ -12,15 +12,18 @@ export function createSecretRotation(options: { db: DataSource; endpoints: Endpo
   const { db, endpoints, lockMaster } = options;
 
   /**
-   * Replaces the secret of the draft and its live version; the old secret stops working at once.
-   * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION for a live version's id, TRIGGER_NOT_ALLOWED
-   *   without such a trigger
+   * Replaces the secret that a draft and its live version share. The old secret stops working at once.
+   * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION for the ID of a live version, TRIGGER_NOT_ALLOWED
+   *   if the action has no HTTP trigger with a secret
    */
   return (caller: Caller, target: DraftTarget): Promise<void> =>
     db.transaction(async (manager) => {
       const { id, appId, name, triggers } = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
       if (!(await endpoints.replaceSecret(manager, appId, id, triggers))) {
-        throw new ActionError("TRIGGER_NOT_ALLOWED", `${name} has no http trigger with a secret in its path`);
+        throw new ActionError(
+          "TRIGGER_NOT_ALLOWED",
+          `the action ${JSON.stringify(name)} has no http trigger with a secret in its path`,
+        );
       }
       await recordChange(manager, caller, { appId, type: "appAction.v3.rotateSecret", actionId: id, data: { name } });
     });

@@ -1,4 +1,7 @@
-/** Builds the `source` of actions to code before the rules check it, and caches results. Stores nothing. */
+/**
+ * Builds the source files of actions (field `source`) to code, and caches the results in memory. The code is validated
+ * afterwards.
+ */
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { LRUCache } from "lru-cache";
@@ -12,18 +15,22 @@ import { ENTRY_FILES, shownSource, sourceFault, storedSource } from "../../rules
 import { isObject } from "../../rules/described.js";
 import type { Packages, ResolvedPackages } from "../packages/packages.js";
 
+/** Maximum number of concurrent builds. Each app has at most one. */
 const BUILDS_AT_ONCE = 3;
-const REMEMBERED_BYTES = 32 * 1024 * 1024;
+/** Maximum size of the cached builds. */
+const CACHE_MAX_BYTES = 32 * 1024 * 1024;
+/** Maximum size of built code. */
 const CODE_MAX_BYTES = 2 * 1024 * 1024;
+/** Seconds after which a client should repeat a request that the busy bundler rejected. */
 const RETRY_SECONDS = 5;
 
-/** Code that stands for a source which cannot be built, so that the rules can check everything else. */
+/** Valid code that replaces the code of a source which cannot be built. So the other fields can still be validated. */
 const NO_CODE = "async function execute() {}";
 
-/** Data of an action whose code is built from its source. */
+/** Data of an action. If it has a source, `code` is built from the source. */
 export interface BuiltSource {
   data: unknown;
-  /** Reason why the source cannot be built; null if it was built or there is none. */
+  /** Reason why the source cannot be built; null if it was built, or if the action has no source. */
   fault: string | null;
 }
 
@@ -37,12 +44,12 @@ function dependenciesIn(data: Record<string, unknown>, current: ActionRow | null
   return Array.isArray(input) ? input.filter((element): element is string => typeof element === "string") : [];
 }
 
-/** Returns the source to build; undefined if the data change neither code nor source. */
-function sourceIn(data: Record<string, unknown>, current: ActionRow | null): unknown {
+/** Returns the source to build. Returns null if the data removes the source, and undefined if nothing must be built. */
+function sourceToBuild(data: Record<string, unknown>, current: ActionRow | null): unknown {
   const input = propertyOf(data, "source");
   if (input !== undefined) return input;
   if (isCode(data)) return null;
-  // The list of dependencies is part of the build.
+  // The built code depends on the dependencies, so a new list requires a new build.
   return current?.source && propertyOf(data, "dependencies") !== undefined ? current.source : undefined;
 }
 
@@ -57,9 +64,9 @@ function isUnchanged(source: ActionSource, dependencies: readonly string[], curr
 export type SourceBuilds = ReturnType<typeof createSourceBuilds>;
 
 export function createSourceBuilds({ packages }: { packages: Packages }) {
-  const line = new FairSemaphore(BUILDS_AT_ONCE, 1);
+  const buildSlots = new FairSemaphore(BUILDS_AT_ONCE, 1);
   const buildsByKey = new LRUCache<string, { build: SourceBuild }>({
-    maxSize: REMEMBERED_BYTES,
+    maxSize: CACHE_MAX_BYTES,
     sizeCalculation: ({ build }) => 100 + ("code" in build ? build.code.length + build.map.length : build.fault.length),
   });
 
@@ -73,14 +80,14 @@ export function createSourceBuilds({ packages }: { packages: Packages }) {
     const key = createHash("sha256").update(JSON.stringify(job)).digest("base64");
     const cachedBuild = buildsByKey.get(key);
     if (cachedBuild) return cachedBuild.build;
-    const leaveQueue = await line.enter(appId);
+    const leaveQueue = await buildSlots.enter(appId);
     try {
       const build = buildsByKey.get(key)?.build ?? (await packages.bundleSource(job));
       buildsByKey.set(key, { build });
       return build;
     } catch (error) {
       if (error instanceof BundlerBusyError || error instanceof UncontainedError)
-        throw new ActionError("OVERLOADED", `the source cannot be built now: ${error.message}`, {
+        throw new ActionError("OVERLOADED", `the service cannot build "source" now: ${error.message}`, {
           retryAfter: RETRY_SECONDS,
         });
       if (!(error instanceof PackageFault)) throw error;
@@ -94,18 +101,19 @@ export function createSourceBuilds({ packages }: { packages: Packages }) {
 
   return {
     /**
-     * @param current the action that the data changes, null for a new one
+     * Returns the data with the code that is built from its source.
+     * @param current the draft that the data changes; null for a new action
      * @param resolved resolved dependencies
-     * @throws OVERLOADED if the service cannot build now
+     * @throws OVERLOADED if the bundler is busy or unavailable
      */
-    async codeOf(
+    async withBuiltCode(
       appId: number,
       data: unknown,
       current: ActionRow | null,
       resolved: ResolvedPackages,
     ): Promise<BuiltSource> {
       if (!isObject(data)) return { data, fault: null };
-      const source = sourceIn(data, current);
+      const source = sourceToBuild(data, current);
       if (source === undefined) return { data, fault: null };
       if (source === null) return { data: { ...data, source: null }, fault: null };
       if (sourceFault(source) !== null) return { data: { ...data, code: NO_CODE, source }, fault: null };

@@ -1,4 +1,7 @@
-/** Exports an app's actions as one document and imports it. The document contains names instead of IDs, so that any app can import it. */
+/**
+ * Exports an app's actions as one document, and imports such a document. The document contains names instead of IDs, so
+ * that any app can import it.
+ */
 
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -20,24 +23,28 @@ import {
   stringNameOf,
 } from "./import-steps.js";
 
-/** Version of the document; an incompatible format gets a new number. */
+/** Name and version of the document format. The version increases when the format becomes incompatible. */
 export const TRANSFER_FORMAT = "svc-app-actions/1";
 
+/** Maximum number of actions in an imported document. */
 const ACTIONS_MAX = 1_000;
-/** Fields of the document. The fields of its actions are checked with each action. */
+/** Allowed fields of the document. The fields of each action are validated with the action. */
 const DOCUMENT_SHAPE = flatShape(["format", "actions"]);
 
 const EXPORTED_BYTES = `
   SELECT coalesce(sum(octet_length(code) + octet_length(triggers::text) + coalesce(octet_length(source::text), 0)), 0)::bigint AS bytes FROM action
    WHERE app_id = $1 AND master_id IS NULL AND action_version = 'v3'`;
 
-/** The exported document: author's fields of the actions, sorted by name, without IDs, times and settings. */
+/**
+ * The exported document. The actions are sorted by name. They contain the fields that authors write, without IDs and
+ * times.
+ */
 export interface TransferDocument {
   format: typeof TRANSFER_FORMAT;
   actions: ExportedAction[];
 }
 
-/** Result of an import or of a dry run. `faults` is empty unless it is a dry run. */
+/** Result of an import or of a dry run. Only a dry run can report `faults`. */
 export interface ImportReport {
   dryRun: boolean;
   created: string[];
@@ -51,8 +58,8 @@ interface ImportPlan {
   faults: ImportFault[];
 }
 
-/** @throws REQUEST_INVALID */
-function entriesOf(document: unknown): unknown[] {
+/** Returns the actions of a document. @throws REQUEST_INVALID if it is not a document of this format */
+function actionsIn(document: unknown): unknown[] {
   const { format, actions } = isObject(document) ? document : {};
   if (format !== TRANSFER_FORMAT) {
     refuseField("format", `"${TRANSFER_FORMAT}"`, format);
@@ -78,10 +85,12 @@ function reportOf({ steps, faults }: ImportPlan, dryRun: boolean): ImportReport 
   };
 }
 
-function refusalOf({ steps, faults }: ImportPlan): ActionError {
+function importError({ steps, faults }: ImportPlan): ActionError {
   const all = steps.length + faults.length;
   const [{ name, error }] = faults as [ImportFault];
-  const message = `nothing was imported: ${faults.length} of ${all} actions cannot be, ${name ?? "one"} first: ${error}`;
+  const message =
+    `nothing was imported, because ${faults.length} of ${all} actions are invalid; ` +
+    `the first is ${name === null ? "an action without a name" : JSON.stringify(name)}: ${error}`;
   return new ActionError("REQUEST_INVALID", message, { faults });
 }
 
@@ -98,7 +107,10 @@ export function createTransfer({ db, steps }: { db: DataSource; steps: ImportSte
       const name = stringNameOf(entry.data);
       try {
         if (name !== null && seenNames.has(name)) {
-          throw new ActionError("NAME_ALREADY_EXISTS", `name must be unique (got ${describeValue(name)} twice)`);
+          throw new ActionError(
+            "NAME_ALREADY_EXISTS",
+            `"name" must be unique in the document (got ${describeValue(name)} twice)`,
+          );
         }
         if (name !== null) seenNames.add(name);
         const plannedStep = await steps.validate(
@@ -119,31 +131,32 @@ export function createTransfer({ db, steps }: { db: DataSource; steps: ImportSte
   }
 
   return {
-    /** @throws REQUEST_INVALID if the document would be larger than ANSWER_MAX_BYTES, and errors of `reserve` */
+    /**
+     * Exports all drafts of an app. @throws REQUEST_INVALID if the document would be larger than ANSWER_MAX_BYTES, and
+     * errors of `reserve`
+     */
     async export(appId: number, reserve: ReserveBytes = async () => undefined): Promise<TransferDocument> {
       const [{ bytes }] = (await rows<{ bytes: number }>(db, EXPORTED_BYTES, [appId])) as [{ bytes: number }];
       if (bytes > ANSWER_MAX_BYTES) {
-        const sizeMessage = `an export holds at most ${ANSWER_MAX_BYTES / 2 ** 20} MB`;
-        throw new ActionError(
-          "REQUEST_INVALID",
-          `${sizeMessage}, the app's actions are larger: list them page by page`,
-        );
+        const sizeMessage = `the app's actions exceed ${ANSWER_MAX_BYTES / 2 ** 20} MB, the maximum of an export`;
+        throw new ActionError("REQUEST_INVALID", `${sizeMessage}; list the actions page by page instead`);
       }
       await reserve(bytes);
       return { format: TRANSFER_FORMAT, actions: (await steps.listDrafts(db.manager, appId)).map(exportedAction) };
     },
 
     /**
-     * Creates actions with new names, updates existing ones (omitted properties unchanged) and does not touch others,
-     * all in one transaction. A dry run writes nothing and reports faults.
-     * @throws REQUEST_INVALID with `faults`, NAME_ALREADY_EXISTS if another request took a name meanwhile
+     * Imports a document in one transaction. Creates actions with new names, and updates drafts with the same name:
+     * fields that the document omits keep their values. Other drafts do not change. A dry run writes nothing and
+     * reports faults.
+     * @throws REQUEST_INVALID with `faults`, NAME_ALREADY_EXISTS if another request has used a name meanwhile
      */
     async import(caller: Caller, appId: number, document: unknown, dryRun: boolean): Promise<ImportReport> {
-      const entries = await steps.prepare({ caller, appId }, entriesOf(document));
+      const entries = await steps.prepare({ caller, appId }, actionsIn(document));
       return db.transaction(async (manager) => {
         const plan = await planOf(manager, appId, entries);
         if (plan.faults.length === 0) refuseUnknownFields(document, DOCUMENT_SHAPE);
-        else if (!dryRun) throw refusalOf(plan);
+        else if (!dryRun) throw importError(plan);
         if (dryRun) return reportOf(plan, true);
         await steps.apply(manager, caller, appId, plan.steps);
         return reportOf(plan, false);

@@ -1,4 +1,4 @@
-/** Takes, lists and reads snapshots of actions (specification, Version snapshot). */
+/** Stores, lists and reads versions of actions. A version is a snapshot of a draft. */
 import { createHash } from "node:crypto";
 import type { Logger } from "pino";
 import type { DataSource, EntityManager } from "typeorm";
@@ -16,22 +16,22 @@ import { createPage } from "../../rules/page.js";
 import { storedScripts } from "../packages/kept-scripts.js";
 import { findAction, inputOf, isStorableId, productionOf } from "./action-rows.js";
 
-/** The change for which a snapshot was taken. */
+/** The change after which a snapshot was taken; "pre-restore": the restore before which it was taken. */
 export type SnapshotOccasion = "create" | "update" | "pre-restore";
 
-/** Full configuration of a draft, as stored. */
+/** Complete configuration of a draft, as it is stored in a version. */
 export interface StoredSnapshot extends ActionInput {
   action: SnapshotOccasion;
   functions: [];
   assets: StoredAsset[];
   widgetInstanceIds: [];
-  /** Null, because only drafts have a history, and a draft belongs to no other draft. */
+  /** Always null, because only drafts have versions. The field is part of the API. */
   masterTaskId: number | null;
   productionTaskId: number | null;
   actionVersion: string;
 }
 
-/** Snapshot as callers see it (specification, Version snapshot: `version.data`). */
+/** Snapshot as it is returned to callers, in the field `data` of a version. */
 export type Snapshot = Omit<StoredSnapshot, "assets"> & { assets: Asset[] };
 
 interface VersionHead {
@@ -40,7 +40,7 @@ interface VersionHead {
   createdAt: string;
   userId: number | null;
   user: Person | null;
-  /** Hash of the git commit from which a pull made this version; absent if no pull made it. */
+  /** Hash of the Git commit from which a pull created this version; absent if the version has another origin. */
   commit?: string;
 }
 
@@ -51,7 +51,7 @@ export interface VersionSummary extends VersionHead {
   active: boolean;
   environment: Environment;
   frequency: string | null;
-  /** Time of the last publish of this state, ISO 8601; null if it was never live. */
+  /** Time of the last publishing of this version, ISO 8601; null if it was never live. */
   publishedAt?: string | null;
 }
 
@@ -76,7 +76,7 @@ function snapshotOf(row: ActionRow, occasion: SnapshotOccasion, productionTaskId
   return { action: occasion, ...inputOf(row), assets, actionVersion, ...links };
 }
 
-/* Inserts a snapshot and the scripts that it uses, which stay as long as the snapshot. */
+/* Inserts a snapshot, and the references to its scripts. A script is not deleted while a snapshot refers to it. */
 const INSERT_SNAPSHOT = `
   WITH version AS (
     INSERT INTO action_version (action_id, person_id, summary, data, state, commit_id) VALUES ($1, $2, $3, $4, $6, $7) RETURNING id),
@@ -84,18 +84,21 @@ const INSERT_SNAPSHOT = `
     INSERT INTO kept_script_use (sha256, action_version_id) SELECT sha256, id FROM version, unnest($5::text[]) AS sha256)
   SELECT id FROM version`;
 
-/** Returns a fingerprint of the author's fields, by which a restored draft equals its version. */
+/** Returns a hash of the fields that authors write. A restored draft has the same hash as the version. */
 const stateOf = (row: ActionRow): Buffer =>
   createHash("sha256")
     .update(JSON.stringify(inputOf(row)))
     .digest();
 
-/* Deletes all but the newest versions. Every writer holds the draft's lock, so the IDs of its versions grow in the order of the changes. */
+/*
+ * Deletes all but the newest VERSIONS_KEPT versions of a draft. The newest versions have the highest IDs, because a
+ * transaction locks the draft before it inserts a version.
+ */
 const DELETE_OLD_VERSIONS = `
   DELETE FROM action_version WHERE action_id = $1 AND id <=
     (SELECT id FROM action_version WHERE action_id = $1 ORDER BY id DESC OFFSET ${VERSIONS_KEPT} LIMIT 1)`;
 
-/** Change that caused a snapshot, and its author. */
+/** The change that caused a snapshot, and its author. */
 interface Origin extends Pick<Caller, "personId" | "commit"> {
   occasion: SnapshotOccasion;
 }
@@ -119,10 +122,10 @@ async function writeSnapshot(manager: EntityManager, row: ActionRow, { occasion,
 }
 
 /**
- * Takes a snapshot in the transaction of the change, and removes all but the newest 100. It uses a savepoint: its
- * failure is logged and never fails the change (specification, Other rules 5).
- * @param manager of a transaction that locked or created the draft
- * @returns the version's id, null if none could be taken
+ * Stores a version of a draft in the transaction of the change, and deletes old versions. Uses a savepoint: a failure
+ * is logged, and the change continues without a version.
+ * @param manager a transaction that has locked or created the draft
+ * @returns the ID of the version; null after a failure
  */
 export async function recordVersion(
   manager: EntityManager,
@@ -134,21 +137,24 @@ export async function recordVersion(
     return await manager.transaction((savepoint) => writeSnapshot(savepoint, row, origin));
   } catch (error) {
     const { occasion } = origin;
-    // The error itself is not logged, because it contains the statement's parameters with the code.
+    // The error object is not logged, because it contains the statement's parameters, which include the code.
     log.error(
       { actionId: row.id, occasion, reason: (error as Error).message },
-      "a snapshot of an action could not be stored",
+      "the version of a changed action could not be stored; the change was saved without it",
     );
     return null;
   }
 }
 
-/* Marks the version that becomes live. A publish takes no snapshot, so this is the newest version with the draft's state. */
+/*
+ * Sets the publishing time of the version that becomes live. Publishing stores no version, so the live version is the
+ * newest one with the same state as the draft.
+ */
 const MARK_PUBLISHED = `
   UPDATE action_version SET published_at = clock_timestamp() WHERE id =
     (SELECT id FROM action_version WHERE action_id = $1 AND state = $2 ORDER BY id DESC LIMIT 1)`;
 
-/** Marks the version that a publish makes live. @param manager of a transaction that holds the lock of the draft */
+/** Records that the draft's current version becomes live. @param manager a transaction that has locked the draft */
 export async function markPublished(manager: EntityManager, master: ActionRow): Promise<void> {
   await rows(manager, MARK_PUBLISHED, [master.id, stateOf(master)]);
 }
@@ -156,7 +162,10 @@ export async function markPublished(manager: EntityManager, master: ActionRow): 
 const WAS_PUBLISHED =
   "SELECT FROM action_version WHERE action_id = $1 AND state = $2 AND published_at IS NOT NULL LIMIT 1";
 
-/** True if a version with the draft's state was live. @param manager of a transaction that holds the lock of the draft */
+/**
+ * True if a version with the same state as the draft was live before. @param manager a transaction that has locked the
+ * draft
+ */
 export async function wasPublished(manager: EntityManager, master: ActionRow): Promise<boolean> {
   return (await rows(manager, WAS_PUBLISHED, [master.id, stateOf(master)])).length > 0;
 }
@@ -183,28 +192,28 @@ export async function findVersion(executor: Executor, actionId: number, versionI
     ? await rows<VersionHeadRow & { data: StoredSnapshot }>(executor, sql, [actionId, versionId])
     : [];
   if (!versionRows) throw new ActionError("VERSION_NOT_FOUND");
-  // Snapshots from before origins existed allow none.
+  // Versions from before the field `integrationOrigins` existed get an empty list.
   return {
     ...headOf(versionRows),
     data: { ...versionRows.data, integrationOrigins: versionRows.data.integrationOrigins ?? [] },
   };
 }
 
-/** SQL condition and order of the two lists of versions. */
-const ALL = ["version.action_id = $1", "version.id DESC"] as const;
-const PUBLISHED_COLUMNS = [
-  `${ALL[0]} AND version.published_at IS NOT NULL`,
+/** SQL condition and order of the list of all versions. */
+const ALL_VERSIONS = ["version.action_id = $1", "version.id DESC"] as const;
+const PUBLISHED_VERSIONS = [
+  `${ALL_VERSIONS[0]} AND version.published_at IS NOT NULL`,
   "version.published_at DESC, version.id DESC",
 ] as const;
 
 export type Versions = ReturnType<typeof createVersions>;
 
-/** Operations on versions. A live version has no history of its own: its list is empty. */
+/** Creates the operations on versions. The list of a live version is empty, because only drafts have versions. */
 export function createVersions({ db, addressed }: { db: DataSource; addressed: AddressAssets }) {
   return {
     /**
-     * Lists versions, the most recent first: 50 by default, 100 at most. With `published`, lists only versions that were live, the last
-     * published one first.
+     * Lists versions, the most recent first: 50 by default, 100 at most. With `published`, lists only versions that
+     * were live, the most recently published first.
      * @throws ActionError ACTION_NOT_FOUND, ACTION_NOT_V3, REQUEST_INVALID
      */
     async list(
@@ -214,7 +223,7 @@ export function createVersions({ db, addressed }: { db: DataSource; addressed: A
     ): Promise<{ versions: VersionSummary[]; pagination: VersionPagination }> {
       const { limit, offset } = createPage(options, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX);
       await findAction(db.manager, appId, actionId);
-      const [chosen, order] = options.published ? PUBLISHED_COLUMNS : ALL;
+      const [chosen, order] = options.published ? PUBLISHED_VERSIONS : ALL_VERSIONS;
       const [count] = await rows<{ total: number }>(
         db,
         `SELECT count(*) AS total FROM action_version version WHERE ${chosen}`,
@@ -237,7 +246,7 @@ export function createVersions({ db, addressed }: { db: DataSource; addressed: A
       };
     },
 
-    /** @throws ACTION_NOT_FOUND, ACTION_NOT_V3, VERSION_NOT_FOUND */
+    /** Returns a version with its snapshot. @throws ACTION_NOT_FOUND, ACTION_NOT_V3, VERSION_NOT_FOUND */
     async get(appId: number, actionId: number, versionId: number): Promise<Version> {
       await findAction(db.manager, appId, actionId);
       const { data, ...head } = await findVersion(db, actionId, versionId);

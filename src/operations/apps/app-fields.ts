@@ -1,4 +1,4 @@
-/** Validates and writes the fields of an app. operations/settings has its settings. */
+/** Validates and writes the fields of an app, except its settings, which are in operations/settings. */
 
 import type { EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";
@@ -10,12 +10,13 @@ import { optionalId, refuseField, requiredText } from "../../rules/fields.js";
 import { type ExpectedTags, NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 
-/** The app to change, and the versions on which the change may be based. */
+/** The app to change. The change is rejected if the app no longer has one of the expected versions. */
 export interface AppTarget {
   appId: number;
   precondition?: ExpectedTags;
 }
 
+/** Validates a value and returns it. */
 type Field = (value: unknown, name: string) => unknown;
 
 function readFlag(value: unknown, name: string): boolean {
@@ -28,16 +29,17 @@ function readStructure(value: unknown, name: string): unknown {
     refuseField(name, "an object, an array or null", value);
   }
   if (nestsDeeperThan(value, JSON_MAX_DEPTH)) {
-    throw new ActionError("REQUEST_INVALID", `${name} nests deeper than ${JSON_MAX_DEPTH} levels`);
+    throw new ActionError("REQUEST_INVALID", `${name} must not be nested deeper than ${JSON_MAX_DEPTH} levels`);
   }
-  if (holdsInfinity(value)) throw new ActionError("REQUEST_INVALID", `${name} holds a number that is too large`);
+  if (holdsInfinity(value))
+    throw new ActionError("REQUEST_INVALID", `${name} must not contain a number that is too large for JSON`);
   return value;
 }
 
 const optionalText: Field = (value, name) => (value === null ? null : requiredText(value, name));
 
-/** Fields that PUT changes (specification, Settings endpoints) and that snapshots store. */
-const FIELDS: Record<string, Field> = {
+/** Fields that editors can change, and that snapshots contain. */
+const SNAPSHOT_FIELDS: Record<string, Field> = {
   name: requiredText,
   startingPageId: optionalId,
   hooks: readStructure,
@@ -45,25 +47,27 @@ const FIELDS: Record<string, Field> = {
   dependencies: readStructure,
   icon: optionalText,
 };
-/** Fields that PUT changes and that snapshots and manifests do not contain, because they belong to one app. */
-const OWN_FIELDS: Record<string, Field> = { ...FIELDS, requiresTests: readFlag };
-const ADMIN_ONLY = ["isSystemTemplate", "isHidden"];
+/**
+ * All fields that editors can change. `requiresTests` is not in snapshots, so that restoring one does not change it.
+ */
+const EDITOR_FIELDS: Record<string, Field> = { ...SNAPSHOT_FIELDS, requiresTests: readFlag };
+const ADMIN_ONLY_FIELDS = ["isSystemTemplate", "isHidden"];
 const ADMIN_FIELDS: Record<string, Field> = {
-  ...OWN_FIELDS,
-  ...Object.fromEntries(ADMIN_ONLY.map((name) => [name, readFlag])),
+  ...EDITOR_FIELDS,
+  ...Object.fromEntries(ADMIN_ONLY_FIELDS.map((name) => [name, readFlag])),
 };
 
-/** Fields of a response that a body may repeat. Callers cannot change them. */
-const READ_ONLY = ["id", "organizationId", "isPublished", "publishedAt", "settings", "createdAt", "updatedAt"];
-const APP_SHAPE = flatShape(Object.keys(ADMIN_FIELDS), READ_ONLY);
+/** Fields of an app that a request body may contain, so that callers can send a received app back. They are ignored. */
+const READ_ONLY_FIELDS = ["id", "organizationId", "isPublished", "publishedAt", "settings", "createdAt", "updatedAt"];
+const APP_SHAPE = flatShape(Object.keys(ADMIN_FIELDS), READ_ONLY_FIELDS);
 
 export type AppChanges = Partial<AppRow>;
 
 /**
- * Returns the changes in a body. Fields that the caller cannot change are ignored.
- * @throws ActionError REQUEST_INVALID, last for an unknown field
+ * Validates a request body, and returns the fields to change. Fields that the caller cannot change are ignored.
+ * @throws ActionError REQUEST_INVALID; an unknown field is reported after all other faults
  */
-export function changesIn(body: unknown, { asAdmin }: { asAdmin: boolean }): AppChanges {
+export function parseAppChanges(body: unknown, { asAdmin }: { asAdmin: boolean }): AppChanges {
   if (!isObject(body)) refuseField("the body", "an object", body);
   const changes = changesOf(body, asAdmin);
   refuseUnknownFields(body, APP_SHAPE);
@@ -71,25 +75,25 @@ export function changesIn(body: unknown, { asAdmin }: { asAdmin: boolean }): App
 }
 
 function changesOf(body: Record<string, unknown>, asAdmin: boolean): AppChanges {
-  const input = Object.entries(asAdmin ? ADMIN_FIELDS : OWN_FIELDS).filter(([name]) => Object.hasOwn(body, name));
+  const input = Object.entries(asAdmin ? ADMIN_FIELDS : EDITOR_FIELDS).filter(([name]) => Object.hasOwn(body, name));
   return Object.fromEntries(input.map(([name, check]) => [name, check(body[name], name)]));
 }
 
-/** Returns warnings about fields of administrators that another caller tried to change: the change had no effect on them. */
+/** Returns a warning for each field in a body that was ignored because only administrators can change it. */
 export function ignoredFieldWarnings(body: Record<string, unknown>, app: object): ActionWarning[] {
   const current = app as Record<string, unknown>;
-  return ADMIN_ONLY.filter((name) => Object.hasOwn(body, name) && body[name] !== current[name]).map((name) => ({
+  return ADMIN_ONLY_FIELDS.filter((name) => Object.hasOwn(body, name) && body[name] !== current[name]).map((name) => ({
     path: name,
-    message: `${name} was not changed: only administrators can set it`,
+    message: `"${name}" was not changed, because only administrators can set it`,
   }));
 }
 
 /** Returns the fields of an app that a snapshot stores. */
 export function snapshotFields(app: object): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(app).filter(([name]) => Object.hasOwn(FIELDS, name)));
+  return Object.fromEntries(Object.entries(app).filter(([name]) => Object.hasOwn(SNAPSHOT_FIELDS, name)));
 }
 
-/** Writes the changes of these fields only. */
+/** Updates the fields in `changes`; other fields keep their values. */
 export async function applyChanges(manager: EntityManager, appId: number, changes: AppChanges): Promise<void> {
   if (Object.keys(changes).length === 0) return;
   await manager.update(AppRow, { id: appId }, { ...changes, updatedAt: () => NEXT_UPDATED_AT } as object);

@@ -1,6 +1,7 @@
 /**
- * Snapshots of an app: its fields and its public and private settings, but never protected ones (specification,
- * Versioning, 4). Encrypted values are copied unchanged; operations/settings decrypts those that are shown.
+ * Takes, lists and restores versions of an app. A version is a snapshot of the app's fields and of its public and
+ * private settings. It never contains protected settings. Encrypted values are copied without decrypting them;
+ * operations/settings decrypts the values that callers may read.
  */
 import type { DataSource, EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";
@@ -18,23 +19,23 @@ import { recordChange } from "../records/audit.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import { lockApp, type Settings, type StoredSetting, touchSettings } from "../settings/settings.js";
-import { type AppTarget, applyChanges, changesIn, snapshotFields } from "./app-fields.js";
+import { type AppTarget, applyChanges, parseAppChanges, snapshotFields } from "./app-fields.js";
 
-/** The change for which a snapshot was taken. */
+/** The operation for which a snapshot was taken. */
 export type AppVersionAction = "create" | "publish" | "pre-restore";
 
-/** A snapshot in a list. Times are ISO 8601. */
+/** A version in a list. Times are ISO 8601. */
 export interface AppVersion {
   id: number;
   createdAt: string;
   userId: number | null;
   user: Person | null;
   action: AppVersionAction;
-  /** Name of the app at that time. */
+  /** Name of the app when the snapshot was taken. */
   name: string | null;
 }
 
-/** A whole snapshot; `settings` as GET settings shows them. */
+/** A version with its snapshot. `settings` has the form in which the settings of an app are returned. */
 export interface AppVersionDetails extends AppVersion {
   data: Record<string, unknown>;
   settings: SettingsView;
@@ -51,17 +52,21 @@ interface VersionRow extends SummaryRow {
 }
 
 /**
- * Reads the name from the prefix of a snapshot's data, as `snapshotFields` writes it. Lists do not read the whole data, up to a megabyte
- * each, and ->> would fail on \u0000 in it.
+ * SQL of the app's name, as JSON text, from the first characters of a snapshot's data, where `snapshotFields` puts it.
+ * So lists do not read the whole data of up to a megabyte. The operator ->> is not used, because it fails if the data
+ * contains \u0000.
  */
-const NAME = String.raw`substring(left(v.data::text, 2048) from '^\{"name":("(?:[^"\\]|\\.)*")')`;
+const NAME_SQL = String.raw`substring(left(v.data::text, 2048) from '^\{"name":("(?:[^"\\]|\\.)*")')`;
 
 const SUMMARY_COLUMNS = `
-  v.id, v.created_at AS "createdAt", v.person_id AS "userId", v.action, ${NAME} AS name,
+  v.id, v.created_at AS "createdAt", v.person_id AS "userId", v.action, ${NAME_SQL} AS name,
   ${personJson("p")} AS "user"`;
-const OF_APP = "FROM app_version v LEFT JOIN person p ON p.id = v.person_id WHERE v.app_id = $1";
+const FROM_VERSIONS_OF_APP = "FROM app_version v LEFT JOIN person p ON p.id = v.person_id WHERE v.app_id = $1";
 
-/** SQL condition for settings that a restore uses. Older snapshots may contain protected settings, which are ignored. */
+/**
+ * SQL condition for the settings of a version that a restore uses. Old versions may contain protected settings, which
+ * are ignored.
+ */
 const IS_RESTORED_SETTING = "app_version_id = $1 AND left(key, 2) <> '__'";
 
 const DELETE_SETTINGS = `
@@ -69,7 +74,7 @@ const DELETE_SETTINGS = `
     AND NOT EXISTS (SELECT FROM app_version_setting s WHERE s.app_version_id = $1 AND s.key = setting.key)
   RETURNING key`;
 
-const BRING_BACK = `
+const RESTORE_SETTINGS = `
   INSERT INTO setting (app_id, key, value, sealed, not_secret, updated_by)
   SELECT $2, key, value, sealed, not_secret, $3 FROM app_version_setting WHERE ${IS_RESTORED_SETTING}
   ON CONFLICT (app_id, key) DO UPDATE
@@ -79,7 +84,7 @@ const BRING_BACK = `
       IS DISTINCT FROM (excluded.value, excluded.sealed, excluded.not_secret)
   RETURNING key`;
 
-/** SQL of the approximate size of a snapshot before it is taken. */
+/** Selects the approximate size of a snapshot that will be taken. $1 is the app. */
 const SELECT_SNAPSHOT_SIZE = `
   SELECT (coalesce(octet_length(hooks::text), 0) + coalesce(octet_length(dependencies::text), 0)
           + coalesce((SELECT sum(octet_length(key) + coalesce(octet_length(value), octet_length(sealed)))
@@ -94,7 +99,10 @@ function summaryOf({ id, createdAt, userId, user, action, name }: SummaryRow): A
   return { id, createdAt: createdAt.toISOString(), userId, user, action, name: name && JSON.parse(name) };
 }
 
-/** Takes a snapshot in the transaction of its change, with the app locked. Returns its id. */
+/**
+ * Takes a snapshot in the transaction of a change. The transaction must have locked the app. Returns the ID of the
+ * version.
+ */
 export async function snapshotApp(
   manager: EntityManager,
   caller: Caller,
@@ -130,26 +138,30 @@ export function createAppVersions(options: {
   const { db, settings, logEvents, intake, lock } = options;
 
   async function findVersion(appId: number, versionId: number): Promise<VersionRow> {
-    const [row] = await rows<VersionRow>(db, `SELECT ${SUMMARY_COLUMNS}, v.data ${OF_APP} AND v.id = $2`, [
-      appId,
-      versionId,
-    ]);
+    const [row] = await rows<VersionRow>(
+      db,
+      `SELECT ${SUMMARY_COLUMNS}, v.data ${FROM_VERSIONS_OF_APP} AND v.id = $2`,
+      [appId, versionId],
+    );
     if (!row) throw new ActionError("VERSION_NOT_FOUND");
     return row;
   }
 
-  /** Restores a snapshot in one transaction. */
-  async function bringBack(
+  /**
+   * Restores a version: takes a snapshot of the current state, and then writes fields and settings, the audit entry and
+   * the log event.
+   */
+  async function applyVersion(
     manager: EntityManager,
     caller: Caller,
     appId: number,
     { id, data }: VersionRow,
   ): Promise<void> {
     const preRestoreVersionId = await snapshotApp(manager, caller, appId, "pre-restore");
-    const changes = changesIn(snapshotFields(data), { asAdmin: false });
+    const changes = parseAppChanges(snapshotFields(data), { asAdmin: false });
     await applyChanges(manager, appId, changes);
     const removedSettings = await rows<StoredSetting>(manager, DELETE_SETTINGS, [id, appId]);
-    const changedSettings = await rows<StoredSetting>(manager, BRING_BACK, [id, appId, caller.personId]);
+    const changedSettings = await rows<StoredSetting>(manager, RESTORE_SETTINGS, [id, appId, caller.personId]);
     const keys = [...changedSettings, ...removedSettings].map(({ key }) => spokenKey(key));
     if (keys.length > 0) await touchSettings(manager, appId);
     await recordChange(manager, caller, {
@@ -162,7 +174,7 @@ export function createAppVersions(options: {
   }
 
   return {
-    /** Lists snapshots, the most recent first. @throws ActionError REQUEST_INVALID */
+    /** Lists the versions of an app, the most recent first. @throws ActionError REQUEST_INVALID */
     async list(
       appId: number,
       options: { limit?: unknown; offset?: unknown },
@@ -174,14 +186,14 @@ export function createAppVersions(options: {
       const [count] = await rows<{ total: number }>(db, "SELECT count(*) AS total FROM app_version WHERE app_id = $1", [
         appId,
       ]);
-      const sql = `SELECT ${SUMMARY_COLUMNS} ${OF_APP} ORDER BY v.id DESC LIMIT $2 OFFSET $3`;
+      const sql = `SELECT ${SUMMARY_COLUMNS} ${FROM_VERSIONS_OF_APP} ORDER BY v.id DESC LIMIT $2 OFFSET $3`;
       const summaryRows = await rows<SummaryRow>(db, sql, [appId, limit, offset]);
       const total = count!.total;
       const pagination = { limit, offset, total, hasMore: offset + summaryRows.length < total };
       return { versions: summaryRows.map(summaryOf), pagination };
     },
 
-    /** @throws VERSION_NOT_FOUND */
+    /** Returns a version with its snapshot. @throws VERSION_NOT_FOUND */
     async get(appId: number, versionId: number): Promise<AppVersionDetails> {
       const row = await findVersion(appId, versionId);
       const sql = `SELECT key, value, sealed FROM app_version_setting WHERE ${IS_RESTORED_SETTING} ORDER BY key`;
@@ -193,7 +205,7 @@ export function createAppVersions(options: {
       };
     },
 
-    /** Creates a snapshot on request. @throws RATE_LIMIT_EXCEEDED, OVERLOADED */
+    /** Takes a snapshot of an app when a caller requests one. @throws RATE_LIMIT_EXCEEDED, OVERLOADED */
     async create(caller: Caller, appId: number): Promise<AppVersion> {
       const [size] = await rows<{ bytes: number }>(db, SELECT_SNAPSHOT_SIZE, [appId]);
       intake.takeRows(caller, appId, size?.bytes ?? 0);
@@ -207,15 +219,15 @@ export function createAppVersions(options: {
     },
 
     /**
-     * Restores the snapshot's fields and its public and private settings. Removes other public and private settings. Protected settings
-     * stay unchanged. Stores the previous state in another snapshot.
+     * Restores the fields and the public and private settings of a version. Removes public and private settings that
+     * the version does not contain. Protected settings do not change. Takes a snapshot of the previous state first.
      * @throws ActionError VERSION_NOT_FOUND, RESOURCE_CHANGED
      */
     async restore(caller: Caller, { appId, precondition }: AppTarget, versionId: number): Promise<void> {
       const version = await findVersion(appId, versionId);
       await db.transaction(async (manager) => {
         await lock(manager, appId, precondition);
-        await bringBack(manager, caller, appId, version);
+        await applyVersion(manager, caller, appId, version);
       });
     },
   };

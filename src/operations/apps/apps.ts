@@ -1,4 +1,4 @@
-/** Apps: creates, lists, renames and publishes them. The folder operations/settings has their settings. */
+/** Creates, lists, changes, publishes and unpublishes apps. Their settings are in operations/settings. */
 import type { DataSource, EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";
 import { rows } from "../../data/database.js";
@@ -15,13 +15,16 @@ import { recordChange } from "../records/audit.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import { lockApp, type Settings } from "../settings/settings.js";
-import { type AppChanges, type AppTarget, applyChanges, changesIn } from "./app-fields.js";
+import { type AppChanges, type AppTarget, applyChanges, parseAppChanges } from "./app-fields.js";
 import { snapshotApp } from "./app-versions.js";
 
 /** An app without its settings. Times are ISO 8601. */
 export interface App {
   id: number;
-  /** ID of the organization; null for callers who only run the app's actions, as are `hooks` and `dependencies`. */
+  /**
+   * ID of the organization. Callers who can only run the app's actions receive null here, in `hooks` and in
+   * `dependencies`.
+   */
   organizationId: number | null;
   name: string;
   isPublished: boolean;
@@ -56,12 +59,12 @@ function toApp(row: AppRow): App {
   };
 }
 
-const NEW_APP = flatShape(["name", "organizationId"], ["id", "isPublished", "createdAt", "updatedAt"]);
+const NEW_APP_SHAPE = flatShape(["name", "organizationId"], ["id", "isPublished", "createdAt", "updatedAt"]);
 
-/** Returns the app as shown to callers who only run its actions. */
-const toVisitor = (app: App): App => ({ ...app, organizationId: null, hooks: null, dependencies: null });
+/** Returns the app in the form that callers receive who can only run its actions. */
+const toVisitorView = (app: App): App => ({ ...app, organizationId: null, hooks: null, dependencies: null });
 
-/** True for callers who can read the app's configuration: readers, and the app's backends. */
+/** True if the caller can read the app's configuration, as people with a role and back ends of the app can. */
 const mayReadApp = (caller: Caller, appId: number): boolean => mayEnter(caller, "readDataSources", appId);
 
 export type Apps = ReturnType<typeof createApps>;
@@ -69,7 +72,10 @@ export type Apps = ReturnType<typeof createApps>;
 export function createApps(options: {
   db: DataSource;
   credentials: Pick<Credentials, "announce">;
-  /** Returns the organization with that ID, or the first one if the ID is null. @throws ActionError REQUEST_INVALID if there is none */
+  /**
+   * Returns the ID of an organization: of the first organization if `id` is null. @throws ActionError REQUEST_INVALID
+   * if it does not exist
+   */
   organizationOf: (id: number | null) => Promise<number>;
   settings: Settings;
   logEvents: LogEvents;
@@ -83,13 +89,16 @@ export function createApps(options: {
     return row;
   }
 
-  /** Locks the app until the transaction ends. @throws RESOURCE_CHANGED */
+  /** Locks the app until the transaction ends, and checks its version. @throws RESOURCE_CHANGED */
   async function lock(manager: EntityManager, appId: number, precondition: ExpectedTags): Promise<void> {
     await lockApp(manager, appId);
     if (precondition) requireCurrent(toApp(await manager.findOneByOrFail(AppRow, { id: appId })), precondition);
   }
 
-  /** Changes fields of the app. `keys` are settings that were written before, so that one event reports both. */
+  /**
+   * Changes fields of the app. @param keys keys of settings that this transaction has already written; the log event
+   * reports them together with the fields
+   */
   async function changeApp(
     manager: EntityManager,
     caller: Caller,
@@ -98,7 +107,7 @@ export function createApps(options: {
   ): Promise<void> {
     const fields = Object.keys(changes);
     if (fields.length > 0) {
-      // The replaced version occupies disk space for a while.
+      // The change counts toward the quota, because PostgreSQL keeps the replaced row on the disk for a while.
       intake.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(changes)));
       await applyChanges(manager, appId, changes);
       await recordChange(manager, caller, { appId, type: "app.update", data: { fields } });
@@ -119,25 +128,25 @@ export function createApps(options: {
       await recordChange(manager, caller, { appId, type: published ? "app.publish" : "app.unpublish", data: {} });
       await announcePublication(manager, appId);
     });
-    // Unpublishing ends the sessions of the app's visitors.
+    // Makes all processes check credentials again, which ends the sessions of the app's visitors.
     if (!published) await credentials.announce();
     return toApp(await findApp(appId));
   }
 
   return {
-    /** @throws REQUEST_INVALID */
+    /** Creates an app. @throws REQUEST_INVALID */
     async create(data: Record<string, unknown>): Promise<App> {
       const name = requiredText(data["name"], "name");
       const organizationId = await organizationOf(optionalId(data["organizationId"], "organizationId"));
-      refuseUnknownFields(data, NEW_APP);
+      refuseUnknownFields(data, NEW_APP_SHAPE);
       const sql = "INSERT INTO app (organization_id, name) VALUES ($1, $2) RETURNING id";
       const [made] = await rows<{ id: number }>(db, sql, [organizationId, name]);
-      // Members of the organization now have a role on it.
+      // Makes all processes read credentials again, because members of the organization now have a role on the new app.
       await credentials.announce();
       return toApp(await findApp(made!.id));
     },
 
-    /** Lists the apps that the caller's credential can access. */
+    /** Lists the apps that the caller can access. */
     async list(caller: Caller): Promise<App[]> {
       const ids = caller.kind === "editor" ? [...caller.roles.keys()] : [caller.appId];
       const appRow = await db
@@ -146,18 +155,18 @@ export function createApps(options: {
         .where("(:all OR app.id = ANY (:ids))", { all: caller.kind === "admin", ids })
         .orderBy("app.id")
         .getMany();
-      return appRow.map((row) => (mayReadApp(caller, row.id) ? toApp(row) : toVisitor(toApp(row))));
+      return appRow.map((row) => (mayReadApp(caller, row.id) ? toApp(row) : toVisitorView(toApp(row))));
     },
 
-    /** Returns an app that exists. */
+    /** Returns an app. @throws APP_NOT_FOUND */
     get: async (appId: number): Promise<App> => toApp(await findApp(appId)),
 
     /**
-     * Changes the app's own fields; other properties of the body, including `settings`, are ignored.
+     * Changes the app's fields. `settings` and read-only fields in the body are ignored.
      * @throws REQUEST_INVALID, RESOURCE_CHANGED
      */
     async update(caller: Caller, { appId, precondition }: AppTarget, body: unknown): Promise<App> {
-      const changes = changesIn(body, { asAdmin: mayEnter(caller, "administrate", appId) });
+      const changes = parseAppChanges(body, { asAdmin: mayEnter(caller, "administrate", appId) });
       await db.transaction(async (manager) => {
         await lock(manager, appId, precondition);
         await changeApp(manager, caller, appId, { changes });
@@ -166,11 +175,12 @@ export function createApps(options: {
     },
 
     /**
-     * Changes the app's own fields and its settings except protected ones, in one transaction.
+     * Changes the app's fields, and its public and private settings, in one transaction. Protected settings in the body
+     * are ignored.
      * @throws REQUEST_INVALID, SETTINGS_INVALID, RESOURCE_CHANGED
      */
     async administrate(caller: Caller, { appId, precondition }: AppTarget, body: unknown): Promise<App> {
-      const changes = changesIn(body, { asAdmin: true });
+      const changes = parseAppChanges(body, { asAdmin: true });
       const input = isObject(body) && Object.hasOwn(body, "settings") ? body["settings"] : {};
       const entries = settings.validateIgnoringProtected(input);
       await db.transaction(async (manager) => {
@@ -183,7 +193,7 @@ export function createApps(options: {
 
     /** Publishes the app and takes a snapshot. @throws RESOURCE_CHANGED */
     publish: (caller: Caller, target: AppTarget) => setPublished(caller, target, true),
-    /** @throws RESOURCE_CHANGED */
+    /** Unpublishes the app. @throws RESOURCE_CHANGED */
     unpublish: (caller: Caller, target: AppTarget) => setPublished(caller, target, false),
     lock,
   };

@@ -1,4 +1,7 @@
-/** Stores the connections of apps to git repositories, with their encrypted secrets, and finds the person who connected one. */
+/**
+ * Stores the connections of apps to Git repositories, with their encrypted secrets, and determines the rights of the
+ * person who connected a repository.
+ */
 import { randomBytes } from "node:crypto";
 import type { DataSource, EntityManager } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
@@ -11,16 +14,20 @@ import type { Credentials } from "../access/credentials.js";
 import { recordChange } from "../records/audit.js";
 import { lockApp, type Settings } from "../settings/settings.js";
 
+/** Length of a webhook's secret. */
 const SECRET_BYTES = 32;
-/** Names that are authenticated with the encrypted token and webhook secret, so that one cannot replace the other. */
+/**
+ * Names that are bound to the encrypted token and to the encrypted webhook secret. So the one cannot be decrypted in
+ * place of the other.
+ */
 const [TOKEN, SECRET] = ["git token", "git webhook"];
 
-/** Outcome of the last pull. */
+/** Result of the last pull of a connection. */
 export interface LastPull {
   ref: string;
   /** Hash of the commit; null if the repository could not be read. */
   commit: string | null;
-  /** Names of the actions that a tag published. */
+  /** Names of the actions that the pull of a tag published. */
   published: string[];
   /** Error of the pull; null if it succeeded. */
   error: string | null;
@@ -28,19 +35,19 @@ export interface LastPull {
   at: string;
 }
 
-/** A connection as editors see it. */
+/** A connection as it is returned to editors. */
 export interface GitConnection extends GitFields {
   hasToken: boolean;
-  /** URL that receives the git server's webhook. */
+  /** URL to which the Git server must send its webhook. */
   webhookUrl: string;
-  /** ID of the person who connected the repository. A pull needs this person's rights. */
+  /** ID of the person who connected the repository. Pulls after a webhook run with the rights of this person. */
   userId: number | null;
   lastPull: LastPull | null;
   /** ISO 8601. */
   updatedAt: string;
 }
 
-/** A connection after a change, with the webhook's secret if it is new. */
+/** A changed connection, and the webhook's secret if the change created a new one; otherwise null. */
 export interface GitConnectionChange {
   git: GitConnection;
   webhookSecret: string | null;
@@ -51,7 +58,7 @@ export interface GitTarget {
   precondition?: ExpectedTags;
 }
 
-/** Connection as stored. */
+/** A connection as it is stored. */
 export interface GitRow extends GitFields {
   sealedToken: Buffer | null;
   sealedSecret: Buffer;
@@ -77,7 +84,10 @@ const WRITE_CONNECTION = `
     credential_id = excluded.credential_id,
     updated_at = ${NEXT_UPDATED_AT.replaceAll("updated_at", "app_git.updated_at")}`;
 
-/* Selects the rights of a connection's credential. A new passphrase of the person revokes the credential, so that pulls end. */
+/*
+ * Selects the rights of the person who connected a repository. $1 is the person, $2 the app, $3 the credential. If the
+ * person sets a new passphrase, the credential is revoked: then no row is returned, and pulls fail.
+ */
 const SELECT_CREDENTIAL_RIGHTS = `
   SELECT is_administrator AS "isAdministrator", ARRAY(
            SELECT role FROM app_role WHERE app_role.person_id = person.id AND app_role.app_id = $2) AS roles
@@ -90,7 +100,7 @@ export function createGitConnections(options: {
   settings: Pick<Settings, "sealFor" | "unsealFor">;
   credentials: Pick<Credentials, "issue">;
   baseUrl: string;
-  /** True if repositories may have http URLs (ALLOW_PRIVATE_NETWORK). */
+  /** True if repositories can have http URLs (ALLOW_PRIVATE_NETWORK). */
   allowHttp: boolean;
 }) {
   const { db, settings, credentials, baseUrl, allowHttp } = options;
@@ -116,17 +126,26 @@ export function createGitConnections(options: {
     else if (precondition) throw new ActionError("RESOURCE_CHANGED", "no repository is connected");
   }
 
-  /** Returns the token to store. The stored token is kept only for the same repository, so that no editor can send it to another server. */
-  async function tokenFor(manager: EntityManager, appId: number, input: GitInput, before: GitRow | null) {
+  /**
+   * Returns the encrypted token to store. A stored token is reused only for the same URL, so that an editor cannot make
+   * the service send it to another server.
+   */
+  async function sealedTokenFor(manager: EntityManager, appId: number, input: GitInput, before: GitRow | null) {
     if (input.token === null) return null;
     if (input.token !== undefined) return settings.sealFor(manager, appId, TOKEN, input.token);
     if (!before?.sealedToken) return null;
     if (before.url === input.url) return before.sealedToken;
-    throw new ActionError("REQUEST_INVALID", "token is required with another url: pass it, or null for none");
+    throw new ActionError(
+      "REQUEST_INVALID",
+      '"token" is required when "url" changes; send the token of the new repository, or null if it needs none',
+    );
   }
 
-  /** Creates a credential that names the connection as the author of its changes. No one can sign in with it. */
-  async function credentialFor(manager: EntityManager, { personId }: Caller): Promise<number> {
+  /**
+   * Creates a credential to which the changes of pulls are attributed. Nobody can sign in with this credential, because
+   * its secret is discarded.
+   */
+  async function createCredential(manager: EntityManager, { personId }: Caller): Promise<number> {
     return (await credentials.issue({ kind: "editor", personId, name: "git" }, manager)).id;
   }
 
@@ -135,27 +154,28 @@ export function createGitConnections(options: {
   };
 
   return {
-    /** Resolves to null if no repository is connected. */
+    /** Returns the connection of an app; null if no repository is connected. */
     async get(appId: number): Promise<GitConnection | null> {
       const row = await find(db.manager, appId);
       return row && viewOf(appId, row);
     },
 
-    row: (appId: number): Promise<GitRow | null> => find(db.manager, appId),
+    /** Returns the stored connection of an app; null if no repository is connected. */
+    findRow: (appId: number): Promise<GitRow | null> => find(db.manager, appId),
 
-    /** Connects a repository, or changes the connection. @throws REQUEST_INVALID, RESOURCE_CHANGED */
+    /** Connects a repository to an app, or changes the connection. @throws REQUEST_INVALID, RESOURCE_CHANGED */
     async connect(caller: Caller, { appId, precondition }: GitTarget, body: unknown): Promise<GitConnectionChange> {
       const input = readGitInput(body, allowHttp);
       return db.transaction(async (manager) => {
         await lockApp(manager, appId);
         const before = await find(manager, appId);
         checkState(appId, before, precondition);
-        const token = await tokenFor(manager, appId, input, before);
+        const token = await sealedTokenFor(manager, appId, input, before);
         const secret = before && !input.newSecret ? null : randomBytes(SECRET_BYTES).toString("base64url");
         const sealedSecret =
           secret === null ? before!.sealedSecret : await settings.sealFor(manager, appId, SECRET, secret);
         await revoke(manager, before?.credentialId ?? null);
-        const credentialId = await credentialFor(manager, caller);
+        const credentialId = await createCredential(manager, caller);
         const { provider, url, branch, folder, tagPattern, prune, username } = input;
         const values = [appId, provider, url, branch, folder, tagPattern, prune, username, token, sealedSecret];
         await rows(manager, WRITE_CONNECTION, [...values, caller.personId, credentialId]);
@@ -166,7 +186,7 @@ export function createGitConnections(options: {
       });
     },
 
-    /** @throws NOT_FOUND if no repository is connected, RESOURCE_CHANGED */
+    /** Removes the connection of an app. @throws NOT_FOUND if no repository is connected, RESOURCE_CHANGED */
     async disconnect(caller: Caller, { appId, precondition }: GitTarget): Promise<void> {
       await db.transaction(async (manager) => {
         await lockApp(manager, appId);
@@ -179,15 +199,17 @@ export function createGitConnections(options: {
       });
     },
 
-    /** Resolves to null for a repository without a token. */
+    /** Returns the decrypted token for the Git server; null if the connection has no token. */
     tokenOf: async (appId: number, { sealedToken }: GitRow): Promise<string | null> =>
       sealedToken && settings.unsealFor(appId, TOKEN, sealedToken),
 
+    /** Returns the decrypted secret of the webhook. */
     secretOf: (appId: number, { sealedSecret }: GitRow): Promise<string> =>
       settings.unsealFor(appId, SECRET, sealedSecret),
 
     /**
-     * Returns the person who connected the repository as a caller, with the person's current rights on this app only.
+     * Returns the person who connected the repository as a caller. The caller has the person's current rights on this
+     * app, and no rights on other apps.
      * @throws ActionError FORBIDDEN
      */
     async callerOf(appId: number, { personId, credentialId }: GitRow): Promise<Caller> {
@@ -200,7 +222,8 @@ export function createGitConnections(options: {
       if (!rights || credentialId === null || !(role || rights.isAdministrator))
         throw new ActionError(
           "FORBIDDEN",
-          "the person who connected the repository has no right on the app any more, or a new passphrase; connect it again",
+          "the person who connected the repository has lost the role on this app or has a new passphrase; " +
+            "connect the repository again",
         );
       return {
         credentialId,

@@ -1,20 +1,24 @@
 /**
- * Queue of accepted webhooks of git servers. A row exists until its pull has ended, so that another process continues after a crash. A
- * process leases the rows that it works on. An app has one pull in progress at a time, in the order of arrival.
+ * Queue of accepted webhooks of Git servers. A webhook has a row until its pull has ended, so that another process
+ * repeats the pull after a crash. A process claims the rows of the pulls that it runs. An app has one pull in progress
+ * at a time, in the order of the webhooks.
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
-import { storedPull } from "./git-pull-order.js";
+import { storedPullSql } from "./git-pull-order.js";
 
 /** Maximum number of an app's webhooks that wait for their pull. */
 export const WAITING_MAX = 20;
-/** Maximum attempts of a webhook whose pull was interrupted by a crash or by a failure of the service. */
+/** Maximum number of attempts for a webhook whose pull is interrupted by a crash or by a failure of the service. */
 const ATTEMPTS_MAX = 3;
 
-const GIVEN_UP = "the pull was interrupted in every attempt, and is not tried again";
+const GIVEN_UP_ERROR = "every attempt of this pull was interrupted, so it is not repeated; start a pull by hand";
 
-/* Adds a webhook, once for each waiting ref. $1 is the app, $2 the ref. Adds nothing if the repository was disconnected meanwhile. */
-const ADD = `
+/*
+ * Adds a webhook. $1 is the app, $2 the ref. Adds nothing if a webhook for this ref already waits, or if the repository
+ * was disconnected meanwhile.
+ */
+const ADD_WEBHOOK = `
   WITH waiting AS (SELECT ref FROM git_webhook WHERE app_id = $1 AND holder IS NULL),
   connected AS (SELECT app_id FROM app_git WHERE app_id = $1 AND (SELECT count(*) FROM waiting) < ${WAITING_MAX} FOR KEY SHARE),
   added AS (
@@ -22,7 +26,10 @@ const ADD = `
     ON CONFLICT (app_id, ref) WHERE holder IS NULL DO NOTHING)
   SELECT (SELECT count(*) FROM waiting) < ${WAITING_MAX} OR EXISTS (SELECT FROM waiting WHERE ref = $2) AS "isAccepted"`;
 
-/* Claims the oldest webhook of each app that has none in progress. $1 is the holder, $2 the limit. */
+/*
+ * Claims the oldest webhook of each app that has no pull in progress. $1 is the process that claims, $2 the maximum
+ * number of webhooks.
+ */
 const CLAIM_DELIVERY = `
   UPDATE git_webhook SET holder = $1, claimed_at = now(), attempts = attempts + 1
    WHERE id IN (
@@ -34,9 +41,14 @@ const CLAIM_DELIVERY = `
   RETURNING id, app_id AS "appId", ref`;
 
 /*
- * $1 holder, $2 the IDs that it knows: the response to a claim may have been lost. $3 true if processes with an expired lease are dead.
- * Drops webhooks that have been tried too often, and those whose ref was pushed again meanwhile. The former become the last pull of their
- * connection, unless another pull has ended since their last attempt began. Both times are those of the database's clock.
+ * Releases lost webhooks, so that their pulls are repeated:
+ * - Webhooks that this process ($1) has claimed without receiving the response. $2 are the IDs of the webhooks that it
+ *   did receive.
+ * - If $3 is true: webhooks of processes with an expired lease.
+ *
+ * Deletes lost webhooks with too many attempts, and those whose ref was pushed again meanwhile. For a webhook with too
+ * many attempts, the error becomes the last pull of the connection, unless another pull has ended since the last
+ * attempt began. Both times are of the database's clock.
  */
 const RELEASE_DELIVERY = `
   WITH lost AS (
@@ -52,7 +64,7 @@ const RELEASE_DELIVERY = `
     UPDATE git_webhook SET holder = NULL FROM lost
      WHERE git_webhook.id = lost.id AND NOT ("isGivenUp" OR "isRepeated")),
   recorded AS (
-    UPDATE app_git SET last_pull = ${storedPull(`json_build_object('ref', lost.ref, 'published', '[]'::json, 'error', '${GIVEN_UP}')`)}
+    UPDATE app_git SET last_pull = ${storedPullSql(`json_build_object('ref', lost.ref, 'published', '[]'::json, 'error', '${GIVEN_UP_ERROR}')`)}
       FROM lost WHERE app_git.app_id = lost.app_id AND "isGivenUp" AND NOT "isRepeated"
                   AND (last_pull IS NULL OR (last_pull->>'at')::timestamptz < claimed_at))
   SELECT app_id AS "appId", ref, "isGivenUp" AND NOT "isRepeated" AS "isGivenUp" FROM lost`;
@@ -64,10 +76,11 @@ export interface ClaimedWebhook {
   ref: string;
 }
 
-/** A webhook whose pull was interrupted. It is tried again unless it had too many attempts. */
+/** A webhook whose pull was interrupted. */
 export interface LostWebhook {
   appId: number;
   ref: string;
+  /** True if it had too many attempts, so that its pull is not repeated. */
   isGivenUp: boolean;
 }
 
@@ -76,12 +89,13 @@ export type GitDeliveries = ReturnType<typeof createGitDeliveries>;
 /** @param holder ID of this process's lease */
 export function createGitDeliveries({ db, holder }: { db: DataSource; holder: string }) {
   return {
-    /** Adds a webhook. Returns false if too many webhooks of the app wait. */
+    /** Adds a webhook to the queue. Returns false if too many webhooks of the app wait. */
     async add(appId: number, ref: string): Promise<boolean> {
-      const [row] = await rows<{ isAccepted: boolean }>(db, ADD, [appId, ref]);
+      const [row] = await rows<{ isAccepted: boolean }>(db, ADD_WEBHOOK, [appId, ref]);
       return row!.isAccepted;
     },
 
+    /** Claims up to `count` webhooks for this process. */
     claim: (count: number): Promise<ClaimedWebhook[]> => rows<ClaimedWebhook>(db, CLAIM_DELIVERY, [holder, count]),
 
     /** Removes a webhook whose pull has ended. */
@@ -90,13 +104,17 @@ export function createGitDeliveries({ db, holder }: { db: DataSource; holder: st
     },
 
     /**
-     * Releases webhooks that the database gave to this process without its knowledge, whose pull failed in the service and, if
-     * `mayDeclareDead`, those of dead processes.
+     * Releases webhooks that this process has claimed but does not work on: the response to the claim was lost, or the
+     * pull failed because of the service. With `mayDeclareDead`, also releases the webhooks of processes with an
+     * expired lease. @param knownIds webhooks whose pulls are in progress in this process
      */
     release: (knownIds: readonly number[], mayDeclareDead: boolean): Promise<LostWebhook[]> =>
       rows<LostWebhook>(db, RELEASE_DELIVERY, [holder, knownIds, mayDeclareDead]),
 
-    /** Does not count the attempts of pulls that an orderly stop interrupts. Their webhooks stay claimed until the lease ends. */
+    /**
+     * Subtracts the attempt from webhooks whose pull is interrupted because this process stops. They stay claimed until
+     * the lease of the process expires.
+     */
     async returnAttempts(interrupted: readonly number[]): Promise<void> {
       const sql = "UPDATE git_webhook SET attempts = attempts - 1 WHERE holder = $1 AND id = ANY ($2::bigint[])";
       await rows(db, sql, [holder, interrupted]);

@@ -1,6 +1,6 @@
 /**
- * Pulls a branch or tag of an app's git repository: applies its definitions to the drafts, all or none. A tag also
- * publishes the actions that it changes.
+ * Pulls a branch or tag of an app's Git repository: applies the manifest in the repository to the app, in one
+ * transaction. The pull of a tag then also publishes the actions that it changes.
  */
 import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
@@ -19,48 +19,55 @@ import type { GitConnections, GitRow } from "./git-connections.js";
 import type { GitPullOrder, PullTurn } from "./git-pull-order.js";
 import type { GitRepository } from "./git-repository.js";
 
-/** Maximum number of pulls that this process runs at once, each of another app. Most of their time is spent waiting for git servers. */
+/** Maximum number of concurrent pulls of this process, each of another app. A pull mostly waits for the Git server. */
 export const PULLS_AT_ONCE = 16;
-/** Maximum number of concurrent pulls of this process that unpack a commit and apply its definitions. */
+/** Maximum number of pulls of this process that unpack a commit or apply a manifest at the same time. */
 const APPLIES_AT_ONCE = 2;
-/** Attempts to apply a commit while other requests change the app. */
+/** Maximum number of attempts to apply a manifest, because other requests may change the app at the same time. */
 const APPLY_ATTEMPTS = 3;
+/** Maximum length of a stored error. */
 const ERROR_MAX_CHARACTERS = 1_000;
 
-/** Pull that was applied or planned. */
+/** Result of a pull that was applied or only planned. */
 export interface GitPull {
   ref: string;
   commit: string;
   plan: ManifestPlan;
-  /** Names of the actions that a tag published. */
+  /** Names of the actions that the pull of a tag published. */
   published: string[];
 }
 
 /**
- * A pull that waits for its turn. Its functions are called when the turn comes, because the connection and rights may
- * change until then.
+ * A pull that waits for its turn. Its functions are called when the pull starts, because the connection and the rights
+ * may change until then.
  */
 export interface PullRequest {
   appId: number;
   isPlan: boolean;
-  /** True to skip a tag that was published with the same target before, because a webhook may be delivered twice. */
+  /**
+   * True to skip a tag that was already published with the same target. Set for webhooks, because a Git server may
+   * deliver a webhook twice.
+   */
   skipsPublished: boolean;
-  /** Commit that the caller has reviewed. The pull fails if the ref has another commit. Null accepts any commit. */
+  /**
+   * Hash of the commit that the caller has reviewed. The pull fails if the branch or tag has another commit. Null
+   * accepts any commit.
+   */
   reviewedCommit: string | null;
-  /** Returns the ref to pull; null to pull nothing. */
+  /** Returns the branch or tag to pull; null to pull nothing. */
   refOf: (row: GitRow | null) => PulledRef | null;
   /** Returns the author of the changes, with the author's current rights. @throws ActionError FORBIDDEN */
   authorOf: (row: GitRow) => Promise<Caller>;
-  /** Checks a permission. @throws ActionError FORBIDDEN for an operation that the caller may not do */
-  may: (caller: Caller, operation: Operation) => void;
+  /** Checks a permission. @throws ActionError FORBIDDEN if the caller may not run the operation */
+  checkPermission: (caller: Caller, operation: Operation) => void;
   /**
-   * Aborts when the process stops. A failure after that is not stored as the outcome of the pull, because another
-   * process repeats the pull.
+   * Aborts when the process stops. A later failure is not stored as the result of the pull, because another process
+   * repeats the pull.
    */
   stopping?: AbortSignal;
 }
 
-/** Branch or tag, and the commit that the caller expects there, as callers send them. */
+/** Fields of a request that have not been validated: the branch or tag, and the commit that the caller has reviewed. */
 export interface PullInput {
   ref: unknown;
   commit: unknown;
@@ -69,18 +76,18 @@ export interface PullInput {
 export interface PullOptions {
   appId: number;
   isPlan: boolean;
-  /** Checks a permission. @throws ActionError FORBIDDEN for an operation that the caller may not do */
-  may: (operation: Operation) => void;
+  /** Checks a permission. @throws ActionError FORBIDDEN if the caller may not run the operation */
+  checkPermission: (operation: Operation) => void;
 }
 
-/** A draft that a tag publishes, with the version that was applied. */
+/** A draft that the pull of a tag publishes. `updatedAt` is its version after the manifest was applied. */
 interface PublishedDraft {
   id: number;
   name: string;
   updatedAt: string;
 }
 
-/** State of a pull that has started. */
+/** A pull in progress. */
 interface RunningPull {
   request: PullRequest;
   row: GitRow;
@@ -95,7 +102,10 @@ const namesIn = (document: unknown): Set<string> => {
   return new Set((actions ?? []).map(({ name }) => String(name)));
 };
 
-/** Returns the drafts of the manifest whose live version differs. Call it in the transaction that has applied the manifest. */
+/**
+ * Returns the drafts in the manifest that differ from their live version. Call it in the transaction that has applied
+ * the manifest.
+ */
 async function changedDrafts(manager: EntityManager, appId: number, document: unknown): Promise<PublishedDraft[]> {
   const drafts: PublishedDraft[] = [];
   for (const name of namesIn(document)) {
@@ -122,25 +132,34 @@ export function createGitPulls(options: {
   const pullSlots = new FairSemaphore(PULLS_AT_ONCE, 1);
   const applySlots = new FairSemaphore(APPLIES_AT_ONCE, 1);
 
-  /** @throws FORBIDDEN */
+  /** Returns the author of the changes, after checking the author's rights. @throws FORBIDDEN */
   async function checkedAuthor({ request, row, pulledRef }: RunningPull): Promise<Caller> {
     const author = await request.authorOf(row);
-    request.may(author, "writeManifest");
-    if (pulledRef.publishes) request.may(author, "publishAction");
+    request.checkPermission(author, "writeManifest");
+    if (pulledRef.publishes) request.checkPermission(author, "publishAction");
     return author;
   }
 
-  /** Applies the definitions in one transaction. @returns the plan, and the drafts that a tag publishes */
+  /**
+   * Applies a manifest in one transaction. @returns the drafts to publish, and the plan; the plan is null if another
+   * request has changed the app meanwhile
+   */
   async function applyOnce(pull: RunningPull, author: Caller, commit: string, document: unknown) {
     const { request, row, pulledRef, turn } = pull;
-    const { appId, isPlan, may } = request;
+    const { appId, isPlan, checkPermission } = request;
     const { ref, publishes } = pulledRef;
     const caller = { ...author, commit };
     const outcome = { plan: null as ManifestPlan | null, drafts: [] as PublishedDraft[], isOutdated: false };
     const mode = { prune: row.prune, keepsData: false, keepsLive: !publishes };
     try {
       const { plan } = await manifests.apply(caller, document, {
-        ...{ appId, isPlan, ...mode, precondition: undefined, may: (operation) => may(caller, operation) },
+        ...{
+          appId,
+          isPlan,
+          ...mode,
+          precondition: undefined,
+          checkPermission: (operation) => checkPermission(caller, operation),
+        },
         onApplied: async (manager, { plan: changes }) => {
           outcome.isOutdated = true;
           await order.check(manager, turn);
@@ -166,7 +185,10 @@ export function createGitPulls(options: {
     }
   }
 
-  /** Applies the definitions, and repeats this if another request has changed the app meanwhile. @throws ActionError MANIFEST_CHANGED */
+  /**
+   * Applies a manifest. Tries again if another request has changed the app meanwhile. @throws ActionError
+   * MANIFEST_CHANGED
+   */
   async function applyManifest(pull: RunningPull, author: Caller, commit: string, document: unknown) {
     for (let attempt = 1; attempt <= APPLY_ATTEMPTS; attempt += 1) {
       const { plan, drafts } = await applyOnce(pull, author, commit, document);
@@ -175,7 +197,10 @@ export function createGitPulls(options: {
     throw new ActionError("MANIFEST_CHANGED");
   }
 
-  /** Publishes the drafts one after the other. Checks the author's rights and the connection again before each. */
+  /**
+   * Publishes drafts one after the other. Before each draft, checks the author's rights, and that no later pull has
+   * started.
+   */
   async function publishDrafts(pull: RunningPull, commit: string, drafts: readonly PublishedDraft[]): Promise<void> {
     const { appId } = pull.request;
     for (const { id, name, updatedAt } of drafts) {
@@ -186,7 +211,7 @@ export function createGitPulls(options: {
     }
   }
 
-  /** Pulls one ref. @returns null for a tag that was published before */
+  /** Runs a pull. @returns null for a tag that was already published */
   async function runPull(pull: RunningPull): Promise<GitPull | null> {
     const { request, row, pulledRef, turn } = pull;
     const { appId, isPlan, skipsPublished } = request;
@@ -196,10 +221,13 @@ export function createGitPulls(options: {
     const remoteCommit = await repository.find(appId, row, await connections.tokenOf(appId, row), ref);
     if (publishes && skipsPublished && (await order.isPublished(turn, ref, remoteCommit.target))) return null;
     if (request.reviewedCommit !== null && remoteCommit.commit !== request.reviewedCommit)
-      throw new ActionError("MANIFEST_CHANGED", `${ref} has another commit (got ${remoteCommit.commit})`);
+      throw new ActionError(
+        "MANIFEST_CHANGED",
+        `${ref} has another commit than the reviewed one (got ${remoteCommit.commit}); review this commit and pull again`,
+      );
     pull.commit = remoteCommit.commit;
     const pack = await remoteCommit.fetch();
-    const free = await applySlots.enter(appId);
+    const releaseSlot = await applySlots.enter(appId);
     try {
       const document = await repository.read(remoteCommit.commit, row.folder, pack);
       const { plan, drafts } = await applyManifest(pull, author, remoteCommit.commit, document);
@@ -207,11 +235,14 @@ export function createGitPulls(options: {
       if (publishes && !isPlan) await order.addPublished(turn, ref, remoteCommit.target);
       return { ref, commit: remoteCommit.commit, plan, published: pull.published };
     } finally {
-      free();
+      releaseSlot();
     }
   }
 
-  /** Stores the outcome of a pull. A failure to store it does not change the outcome. */
+  /**
+   * Stores the result of a pull. If this fails, it is only logged. @param reason error of the pull; null if it
+   * succeeded
+   */
   async function recordPull({ request, pulledRef, turn, commit, published }: RunningPull, reason: string | null) {
     if (request.isPlan) return;
     const error = reason?.slice(0, ERROR_MAX_CHARACTERS).toWellFormed() ?? null;
@@ -219,16 +250,19 @@ export function createGitPulls(options: {
     try {
       await order.record(turn, lastPull);
     } catch (err) {
-      log.error({ err, appId: request.appId }, "the outcome of a pull was not stored");
+      log.error({ err, appId: request.appId }, "the result of a Git pull could not be stored");
     }
   }
 
-  /** Pulls when it is the app's turn, because an app has one pull at a time. @returns null if there was nothing to pull */
+  /**
+   * Waits until the app has no other pull in progress, and then runs the pull. @returns null if there was nothing to
+   * pull
+   */
   async function pullInTurn(request: PullRequest): Promise<GitPull | null> {
     const { appId } = request;
-    const freeSlot = await pullSlots.enter(appId);
+    const releasePullSlot = await pullSlots.enter(appId);
     try {
-      const row = await connections.row(appId);
+      const row = await connections.findRow(appId);
       const pulledRef = request.refOf(row);
       if (!row || !pulledRef) return null;
       const turn: PullTurn = { appId, credentialId: row.credentialId, publishes: pulledRef.publishes, number: null };
@@ -237,14 +271,15 @@ export function createGitPulls(options: {
       try {
         pulled = await runPull(pull);
       } catch (error) {
-        const reason = error instanceof ActionError ? error.message : "something went wrong in the service";
+        const reason =
+          error instanceof ActionError ? error.message : "the service failed unexpectedly; its log contains the error";
         if (!request.stopping?.aborted) await recordPull(pull, reason);
         throw error;
       }
       if (pulled) await recordPull(pull, null);
       return pulled;
     } finally {
-      freeSlot();
+      releasePullSlot();
     }
   }
 
@@ -252,19 +287,24 @@ export function createGitPulls(options: {
     pullInTurn,
 
     /**
-     * Pulls the branch, or the tag that `ref` names.
-     * @throws NOT_FOUND if no repository is connected; MANIFEST_CHANGED for another commit; REQUEST_INVALID, GIT_PULL_FAILED, OVERLOADED; errors of manifests and of `may`; for a
-     *   tag those of publishing
+     * Pulls the connection's branch, or the tag in `ref`.
+     * @throws NOT_FOUND if no repository is connected; MANIFEST_CHANGED if the commit is not the reviewed one;
+     *   REQUEST_INVALID, GIT_PULL_FAILED, OVERLOADED; errors of manifests and of `checkPermission`; for a tag also errors of
+     *   publishing
      */
-    async pull(caller: Caller, { ref, commit }: PullInput, { appId, isPlan, may }: PullOptions): Promise<GitPull> {
+    async pull(
+      caller: Caller,
+      { ref, commit }: PullInput,
+      { appId, isPlan, checkPermission }: PullOptions,
+    ): Promise<GitPull> {
       checkRefText(ref);
       const reviewedCommit = readReviewedCommit(commit);
       const refOf = (row: GitRow | null) => row && readPullRef(ref, row);
-      const pulledRef = refOf(await connections.row(appId));
+      const pulledRef = refOf(await connections.findRow(appId));
       reportUnknownField(caller);
       const request: PullRequest = {
         ...{ appId, isPlan, skipsPublished: false, reviewedCommit, refOf, authorOf: async () => caller },
-        may: (_, operation) => may(operation),
+        checkPermission: (_, operation) => checkPermission(operation),
       };
       const pulled = pulledRef && (await pullInTurn(request));
       if (!pulled) throw new ActionError("NOT_FOUND", "no repository is connected");

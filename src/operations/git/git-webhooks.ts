@@ -1,4 +1,7 @@
-/** Webhooks of git servers: verifies the signature before any other work, stores the webhook, and pulls the branch or tag afterwards. */
+/**
+ * Handles webhooks of Git servers: verifies the signature, stores the webhook, and pulls the branch or tag after the
+ * response.
+ */
 import type { Logger } from "pino";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, rateLimitError } from "../../errors.js";
@@ -13,7 +16,7 @@ import type { GitConnections } from "./git-connections.js";
 import { type ClaimedWebhook, type GitDeliveries, WAITING_MAX } from "./git-deliveries.js";
 import { type GitPulls, PULLS_AT_ONCE } from "./git-pulls.js";
 
-/** Maximum number of requests of one network address to the webhook of one app, per RATE_WINDOW_MS. */
+/** Maximum number of webhook requests from one network address to one app, per RATE_WINDOW_MS. */
 const REQUESTS_PER_ADDRESS_MAX = 120;
 
 export interface GitWebhookRequest extends SignedRequest {
@@ -37,8 +40,8 @@ export function createGitWebhooks(options: {
   let onAccepted: () => void = () => undefined;
 
   /**
-   * Runs the pull of a webhook. No caller waits, so a failure is stored with the connection. Rejects if the service
-   * failed or is busy, and for every failure after the grace period of a stop: another attempt is then made.
+   * Runs the pull of a webhook. A failure that repeating cannot solve is stored as the connection's last pull, because
+   * no caller waits for it. Rejects if the pull should be repeated: the service failed, is busy, or is stopping.
    */
   async function tryPull({ appId, ref }: ClaimedWebhook): Promise<void> {
     try {
@@ -46,41 +49,47 @@ export function createGitWebhooks(options: {
         ...{ appId, isPlan: false, skipsPublished: true, reviewedCommit: null },
         refOf: (row) => row && pulledRef(ref, row),
         authorOf: (row) => connections.callerOf(appId, row),
-        may: (caller, operation) => gate.recheck(caller, operation, appId),
+        checkPermission: (caller, operation) => gate.recheck(caller, operation, appId),
         stopping: runningPulls.signal,
       });
     } catch (error) {
       const isOutcome = error instanceof ActionError && error.status !== "OVERLOADED" && !runningPulls.signal.aborted;
       if (!isOutcome) throw error;
       const { status, message } = error;
-      log.warn({ appId, ref, status, reason: message }, "a pull after a webhook failed");
+      log.warn({ appId, ref, status, reason: message }, "the pull after a Git webhook failed");
     }
   }
 
   function startPull(webhook: ClaimedWebhook): void {
     const pulling = tryPull(webhook).then(() => deliveries.remove(webhook));
-    // The row stays, and is released by `recover`.
+    // The row is not deleted, so that `recover` releases it and the pull is repeated.
     const logFailure = (err: unknown) =>
-      log.warn({ err, appId: webhook.appId, ref: webhook.ref }, "a pull after a webhook failed in the service");
+      log.warn(
+        { err, appId: webhook.appId, ref: webhook.ref },
+        "the pull after a Git webhook failed because of the service; it is repeated",
+      );
     runningPulls.trackDelivery(webhook, pulling.catch(logFailure));
   }
 
   return {
-    /** Counts a request by its network address, before its body is read. @throws RATE_LIMIT_EXCEEDED */
+    /** Counts a webhook request of a network address. Call it before reading the body. @throws RATE_LIMIT_EXCEEDED */
     countAddress(address: string | undefined, appId: number): void {
       const wait = addresses.takeTokens(`${appId} ${addressBlock(address ?? "")}`);
-      if (wait > 0) throw rateLimitError("too many requests from this address", wait);
+      if (wait > 0) throw rateLimitError("too many webhook requests from this network address", wait);
     },
 
-    /** Sets the function that is called when a webhook was accepted or a pull has ended; it then calls `deliverDue`. */
-    whenWaiting(listener: () => void): void {
+    /**
+     * Sets the function that is called when a webhook was accepted or a pull has ended. It must cause a call of
+     * `deliverDue`.
+     */
+    onPullsWaiting(listener: () => void): void {
       onAccepted = listener;
       runningPulls.whenFree(listener);
     },
 
     /**
-     * Starts the pulls of accepted webhooks while slots are free. Returns null, because no time is planned: the next
-     * webhook triggers the next call.
+     * Starts the pulls of accepted webhooks while slots are free. Returns null, because the next call is not at a fixed
+     * time: the next webhook causes it.
      */
     async deliverDue(): Promise<null> {
       for (let free = runningPulls.free(); free > 0; free = runningPulls.free()) {
@@ -92,33 +101,37 @@ export function createGitWebhooks(options: {
     },
 
     /**
-     * Releases webhooks that this process has claimed without receiving them. With `mayDeclareDead`, also releases
-     * those of dead processes.
+     * Releases webhooks whose pull was interrupted, so that it is repeated. With `mayDeclareDead`, this includes
+     * webhooks of processes with an expired lease.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
       const lostDeliveries = await deliveries.release(runningPulls.ids(), mayDeclareDead);
       if (lostDeliveries.length > 0)
-        log.warn({ count: lostDeliveries.length }, "released webhooks of git servers whose pull was interrupted");
+        log.warn({ count: lostDeliveries.length }, "pulls after Git webhooks were interrupted; they are repeated");
       for (const { appId, ref } of lostDeliveries.filter(({ isGivenUp }) => isGivenUp))
-        log.error({ appId, ref }, "gave up a webhook of a git server after three attempts");
+        log.error({ appId, ref }, "the pull after a Git webhook was interrupted in every attempt; it is not repeated");
     },
 
     /**
-     * Starts no more pulls, and waits until the current ones have ended or the signal aborts. Interrupted attempts do
-     * not count; another process or the next start repeats them.
+     * Starts no more pulls, and waits until the running pulls have ended or the signal aborts. Another process, or this
+     * one after its restart, repeats interrupted pulls; their attempts do not count.
      */
-    async drain(impatience: AbortSignal): Promise<void> {
-      const aborted = new Promise((resolve) => impatience.addEventListener("abort", resolve, { once: true }));
-      const drained = runningPulls.drain(impatience);
-      if (!impatience.aborted) await Promise.race([drained, aborted]);
+    async drain(deadline: AbortSignal): Promise<void> {
+      const aborted = new Promise((resolve) => deadline.addEventListener("abort", resolve, { once: true }));
+      const drained = runningPulls.drain(deadline);
+      if (!deadline.aborted) await Promise.race([drained, aborted]);
       if (runningPulls.ids().length === 0) return;
-      const logFailure = (err: unknown) => log.warn({ err }, "the attempts of interrupted pulls count");
+      const logFailure = (err: unknown) =>
+        log.warn({ err }, "the attempts of interrupted Git pulls could not be subtracted, so they count");
       await deliveries.returnAttempts(runningPulls.ids()).catch(logFailure);
     },
 
-    /** @throws SIGNATURE_INVALID also for an app without a connection; REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED */
+    /**
+     * Verifies and stores a webhook. @throws SIGNATURE_INVALID, also if the app has no connection; REQUEST_INVALID,
+     * RATE_LIMIT_EXCEEDED, OVERLOADED
+     */
     async receive(appId: number, request: GitWebhookRequest): Promise<GitWebhookAnswer> {
-      const row = appId === 0 ? null : await connections.row(appId);
+      const row = appId === 0 ? null : await connections.findRow(appId);
       const isSigned = row && isFromGitServer(row.provider, request, await connections.secretOf(appId, row));
       if (!isSigned) throw new ActionError("SIGNATURE_INVALID");
       const ref = pushedRef(request.body, request.header("content-type"));
@@ -127,7 +140,10 @@ export function createGitWebhooks(options: {
       const { address } = request;
       await gate.enterGitWebhook({ caller: null, ...(address !== undefined && { address }) }, appId);
       if (!(await deliveries.add(appId, pushed.ref)))
-        throw rateLimitError(`${WAITING_MAX} pulls of this app wait already`, RATE_WINDOW_MS / 1_000);
+        throw rateLimitError(
+          `${WAITING_MAX} pulls of this app already wait, which is the maximum`,
+          RATE_WINDOW_MS / 1_000,
+        );
       onAccepted();
       return { status: "ACCEPTED" };
     },

@@ -1,4 +1,7 @@
-/** Reads and plans the actions of a manifest: the drafts, whose log triggers name data sources. */
+/**
+ * Plans the changes to an app's actions (drafts) that a manifest requires. In a manifest, log triggers refer to data
+ * sources by name instead of ID.
+ */
 import type { EntityManager } from "typeorm";
 import { ActionRow } from "../../data/action.js";
 import { rows } from "../../data/database.js";
@@ -15,14 +18,14 @@ import {
 } from "../actions/import-steps.js";
 import { createAddressClaims } from "../http/routes.js";
 import { recordChange } from "../records/audit.js";
-import { faultAt, type PartPlan, type PlanContext, repeatedNames } from "./part.js";
+import { type PartPlan, type PlanContext, repeatedNames, toFault } from "./part.js";
 
 type Item = NonNullable<Manifest["actions"]>[number];
 
 const FIELDS = Object.keys(ACTION_SHAPE.fields);
 
-/** Applies `change` to the `where` of each log trigger of the item. */
-function addWheres(
+/** Returns the triggers with the `where` of each log trigger replaced by the result of `change`. */
+function mapLogWheres(
   triggers: unknown,
   change: (where: Record<string, unknown>, itemPath: string) => Record<string, unknown>,
 ): unknown {
@@ -33,10 +36,10 @@ function addWheres(
   });
 }
 
-/** Returns the action as an item of the manifest. @param sources names of the app's data sources by ID */
+/** Returns a draft as an item of the manifest. @param sources names of the app's data sources by ID */
 export function actionItem(row: ActionRow, sources: ReadonlyMap<number, string>): Item {
   const action: ExportedAction = exportedAction(row);
-  const triggers = addWheres(action.triggers, ({ dataSourceId, ...where }) => {
+  const triggers = mapLogWheres(action.triggers, ({ dataSourceId, ...where }) => {
     const name = sources.get(dataSourceId as number);
     if (name !== undefined) return { ...where, dataSource: name };
     return dataSourceId === undefined ? where : { ...where, dataSourceId };
@@ -44,10 +47,13 @@ export function actionItem(row: ActionRow, sources: ReadonlyMap<number, string>)
   return { ...action, triggers } as Item;
 }
 
-/** Converts an item of the manifest to the data that the API accepts. A trigger with an unknown data source gets none. */
+/**
+ * Converts an item of the manifest to the data that the API accepts: replaces names of data sources by IDs. Calls
+ * `onFault` for an unknown name. @param ids IDs of the data sources by name
+ */
 function actionData(item: Item, ids: ReadonlyMap<string, number>, onFault: (fault: PathFault) => void): object {
   if (item.triggers === undefined) return item;
-  const triggers = addWheres(item.triggers, ({ dataSource, ...where }, itemPath) => {
+  const triggers = mapLogWheres(item.triggers, ({ dataSource, ...where }, itemPath) => {
     if (dataSource === undefined || dataSource === null) return where;
     const id = ids.get(dataSource as string);
     if (id !== undefined) return { ...where, dataSourceId: id };
@@ -59,17 +65,18 @@ function actionData(item: Item, ids: ReadonlyMap<string, number>, onFault: (faul
   return { ...item, triggers };
 }
 
-/** Action of the manifest as the API accepts it, with faults of its references. */
+/** An action of the manifest in the form that the API accepts, and the faults of its references to data sources. */
 export interface ReadyAction {
   entry: ImportEntry;
   faults: PathFault[];
 }
 
 /**
- * Reads the code and resolves the dependencies of all actions. Call it before anything is locked.
+ * Checks the code and resolves the dependencies of all actions. Call it before the transaction, so that no lock is held
+ * meanwhile.
  * @param ids IDs of the app's data sources by name
  */
-export async function readyActions(
+export async function prepareActions(
   steps: ImportSteps,
   { caller, appId }: Pick<PlanContext, "caller" | "appId">,
   items: readonly Item[],
@@ -91,11 +98,11 @@ function faultsOf(index: number, error: unknown): PathFault[] {
   const itemPath = `actions[${index}]`;
   if (error instanceof ActionInputError) {
     return error.all.map(({ field, status, error: message }) => {
-      const innerFault = faultAt(itemPath, new ActionError(status, message), FIELDS);
+      const innerFault = toFault(itemPath, new ActionError(status, message), FIELDS);
       return innerFault.path === itemPath ? { ...innerFault, path: `${itemPath}.${field}` } : innerFault;
     });
   }
-  return [faultAt(itemPath, error, FIELDS)];
+  return [toFault(itemPath, error, FIELDS)];
 }
 
 async function removeActions(
@@ -108,18 +115,18 @@ async function removeActions(
   }
 }
 
-/** Returns the IDs of the drafts that have a live version. */
-async function idsOfLive(manager: EntityManager, appId: number): Promise<Set<number>> {
+/** Returns the IDs of the drafts that are published. */
+async function publishedIds(manager: EntityManager, appId: number): Promise<Set<number>> {
   const sql = `SELECT master_id AS id FROM action WHERE app_id = $1 AND master_id IS NOT NULL`;
   return new Set((await rows<{ id: number }>(manager, sql, [appId])).map(({ id }) => Number(id)));
 }
 
 export interface ActionsPlan extends PartPlan {
-  /** Names of all actions that exist after the manifest is applied. */
+  /** Names of all actions that exist after the manifest has been applied. */
   names: ReadonlySet<string>;
 }
 
-/** @param current drafts of the app by name, locked, including legacy actions */
+/** Plans the changes of actions. @param current locked drafts of the app by name, including legacy actions */
 export async function planActions(
   steps: ImportSteps,
   context: PlanContext,
@@ -132,7 +139,7 @@ export async function planActions(
   const importSteps: ImportStep[] = [];
   const namesInManifest = new Set((items ?? []).map(({ name }) => name));
   const currentDrafts = [...current.values()].filter(({ actionVersion }) => actionVersion === "v3");
-  const liveIds = keepsLive ? await idsOfLive(manager, appId) : new Set<number>();
+  const liveIds = keepsLive ? await publishedIds(manager, appId) : new Set<number>();
   const isRemoved = ({ id, name }: ActionRow) => !namesInManifest.has(name) && !liveIds.has(id);
   const removedDrafts = items && prune ? currentDrafts.filter(isRemoved) : [];
   const rewrittenIds = currentDrafts
@@ -162,7 +169,7 @@ export async function planActions(
       ...removedDrafts.map(({ name }) => ({ kind: "action" as const, name, verb: "removed" as const })),
     ],
     faults,
-    needs: [
+    requiredOperations: [
       ...(importSteps.length > 0 ? (["importActions"] as const) : []),
       ...(removedDrafts.length > 0 ? (["removeAction"] as const) : []),
     ],

@@ -1,6 +1,6 @@
 /**
- * Reads and plans the alerts of a manifest, which name their actions. The value of an alert's setting is not checked,
- * because a manifest contains no secrets.
+ * Plans the changes to an app's alerts that a manifest requires. In a manifest, alerts refer to actions by name. The
+ * value of an alert's setting is not checked, because it is not in the manifest.
  */
 import { isDeepStrictEqual } from "node:util";
 import { type Executor, rows } from "../../data/database.js";
@@ -11,11 +11,11 @@ import { describeValue } from "../../rules/described.js";
 import { ALERT_FIELDS, type Manifest } from "../../rules/manifest.js";
 import { type AlertRule, deleteRule, insertRule, updateRule } from "../alerts/alert-rows.js";
 import { recordChange } from "../records/audit.js";
-import { faultAt, type PartPlan, type PlanContext, repeatedNames } from "./part.js";
+import { type PartPlan, type PlanContext, repeatedNames, toFault } from "./part.js";
 
 type Item = NonNullable<Manifest["alerts"]>[number];
 
-/** An alert of the app, with the name of its action. */
+/** An alert of the app, and the name of its action. */
 export interface NamedRule {
   rule: AlertRule;
   action: string | null;
@@ -26,7 +26,9 @@ export function alertItem({ rule, action }: NamedRule): Item {
   return { name, condition, action, failures, of, minutes, channel, to, setting, enabled };
 }
 
-/** Placeholder for the ID of an action, which is looked up by name when the alert is written. */
+/**
+ * Stands for the ID of an action while an alert is validated. The ID is looked up by name when the alert is written.
+ */
 const SOME_ACTION = 1;
 
 function inputOf(item: Item, actions: ReadonlySet<string>, before?: NamedRule): AlertInput {
@@ -53,14 +55,14 @@ interface AlertWrite {
   action: string | null;
 }
 
-/** @param actions names of the app's actions after the manifest is applied */
+/** Plans the changes of alerts. @param actions names of the app's actions after the manifest has been applied */
 export function planAlerts(
   { manager, caller, appId, prune }: PlanContext,
   items: readonly Item[] | undefined,
   current: readonly NamedRule[],
   actions: ReadonlySet<string>,
 ): PartPlan {
-  const plan: PartPlan = { changes: [], faults: [], needs: [], apply: async () => undefined };
+  const plan: PartPlan = { changes: [], faults: [], requiredOperations: [], apply: async () => undefined };
   if (items === undefined) return plan;
   const currentByName = new Map(current.map((namedRule) => [namedRule.rule.name, namedRule]));
   const writes: AlertWrite[] = [];
@@ -75,23 +77,23 @@ export function planAlerts(
       writes.push({ before, input, action });
       plan.changes.push({ kind: "alert", name: item.name, verb: before ? "changed" : "created" });
     } catch (error) {
-      plan.faults.push(faultAt(`alerts[${at}]`, error, ALERT_FIELDS));
+      plan.faults.push(toFault(`alerts[${at}]`, error, ALERT_FIELDS));
     }
   }
   const namesInManifest = new Set(items.map(({ name }) => name));
   const removedAlerts = prune ? current.filter(({ rule }) => !namesInManifest.has(rule.name)) : [];
   const count = current.length - removedAlerts.length + writes.filter(({ before }) => !before).length;
   if (count > ALERT_RULES_PER_APP) {
-    const error = `an app has at most ${ALERT_RULES_PER_APP} alerts (got ${count})`;
+    const error = `an app can have at most ${ALERT_RULES_PER_APP} alerts (with this manifest: ${count})`;
     plan.faults.push({ path: "alerts", status: "REQUEST_INVALID", error });
   }
   plan.changes.push(
     ...removedAlerts.map(({ rule }) => ({ kind: "alert" as const, name: rule.name, verb: "removed" as const })),
   );
-  if (writes.length > 0) plan.needs.push("manageAlerts");
-  if (removedAlerts.length > 0) plan.needs.push("removeAlerts");
+  if (writes.length > 0) plan.requiredOperations.push("manageAlerts");
+  if (removedAlerts.length > 0) plan.requiredOperations.push("removeAlerts");
   plan.apply = async () => {
-    // Alerts are locked in the same order as by the check of alerts.
+    // Alerts are locked in the order of their IDs, as by the job that checks alerts, so that the two cannot deadlock.
     await rows(manager, "SELECT FROM alert_rule WHERE app_id = $1 ORDER BY id FOR NO KEY UPDATE", [appId]);
     for (const { rule } of removedAlerts) {
       await deleteRule(manager, appId, rule.id);

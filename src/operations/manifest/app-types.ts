@@ -1,12 +1,15 @@
-/** Builds an app's types for editors and compilers, from its definitions and the declarations of the packages that its drafts import. */
+/**
+ * Generates the TypeScript declarations of an app (svc.d.ts) for editors and compilers. They describe the app's
+ * definitions, and the packages that its drafts import.
+ */
 import { importedPackages, projectTypes } from "../../rules/project-types.js";
 import type { StoredScripts } from "../packages/kept-scripts.js";
 import type { Manifests } from "./manifests.js";
 
-export type AppTypes = ReturnType<typeof createAppTypes>;
+export type AppTypesGenerator = ReturnType<typeof createAppTypesGenerator>;
 
-/** @param readClient returns the declarations of the client library */
-export function createAppTypes(options: {
+/** Returns the function that generates svc.d.ts. @param readClient returns the declarations of the client library */
+export function createAppTypesGenerator(options: {
   manifests: Pick<Manifests, "get">;
   scripts: Pick<StoredScripts, "draftDeclarations">;
   readClient: () => Promise<string>;

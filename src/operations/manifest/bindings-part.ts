@@ -1,4 +1,7 @@
-/** Reads and plans the secret bindings of a manifest: keys, origins and places. It never contains values of settings. */
+/**
+ * Plans the changes to an app's secret bindings that a manifest requires. A binding names a setting, an origin, and the
+ * part of a request into which the value is inserted. A manifest never contains values of settings.
+ */
 import { isDeepStrictEqual } from "node:util";
 import type { EntityManager } from "typeorm";
 import { ActionError, type PathFault } from "../../errors.js";
@@ -7,15 +10,15 @@ import type { Manifest } from "../../rules/manifest.js";
 import { keyWithoutValue, type SecretBinding } from "../../rules/secret-bindings.js";
 import type { BindingDefinitions } from "../requests/binding-definitions.js";
 import { readStatus } from "../settings/setting-definitions.js";
-import { faultAt, type PartPlan, type PlanContext } from "./part.js";
+import { type PartPlan, type PlanContext, toFault } from "./part.js";
 
 type Item = NonNullable<Manifest["secretBindings"]>[number];
 
-const LIST = "secretBindings";
+const LIST_FIELD = "secretBindings";
 
 const nameOf = ({ key, origin }: Pick<SecretBinding, "key" | "origin">): string => `${key} ${origin}`;
 
-/** Returns bindings in the order of their names. */
+/** Returns the bindings sorted by name. */
 export const bindingItems = (bindings: readonly SecretBinding[]): SecretBinding[] =>
   bindings.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
 
@@ -24,12 +27,12 @@ const normalNameOf = ({ key, origin }: Item): string => {
   return nameOf({ key, origin: (url && normalOrigin(url)) ?? origin });
 };
 
-/** Converts a fault to one with its path in the manifest. @throws any other error */
+/** Converts an error about bindings to a fault with its path in the manifest. @throws any other error */
 function bindingFault(error: unknown): PathFault {
   if (!(error instanceof ActionError)) throw error;
-  const message = error.message.replace(/^bindings/, LIST);
-  const { path, ...rest } = faultAt("", new ActionError(error.status, message), [LIST]);
-  return { ...rest, path: path.slice(1) || LIST };
+  const message = error.message.replace(/^bindings/, LIST_FIELD);
+  const { path, ...rest } = toFault("", new ActionError(error.status, message), [LIST_FIELD]);
+  return { ...rest, path: path.slice(1) || LIST_FIELD };
 }
 
 /** Returns the keys of private and protected settings that have a value. */
@@ -39,8 +42,8 @@ async function configuredKeys(manager: EntityManager, appId: number): Promise<Se
 }
 
 /**
- * Plans the changes of bindings. `missing` lists bindings whose setting has no value, and bindings whose sealed setting needs its value
- * again because it would get a new destination. Applying the latter is refused.
+ * Plans the changes of bindings. `missing` of the plan lists bindings whose setting has no value. It also lists changed
+ * bindings whose sealed setting would get a new destination: these cannot be applied before the value is written again.
  */
 export async function planBindings(
   definitions: BindingDefinitions,
@@ -48,11 +51,11 @@ export async function planBindings(
   items: readonly Item[] | undefined,
   before: readonly SecretBinding[],
 ): Promise<PartPlan> {
-  const plan: PartPlan = { changes: [], faults: [], needs: [], apply: async () => undefined };
+  const plan: PartPlan = { changes: [], faults: [], requiredOperations: [], apply: async () => undefined };
   if (items === undefined) return plan;
   const currentByName = new Map(before.map((binding) => [nameOf(binding), binding]));
   const namesInManifest = new Set(items.map(normalNameOf));
-  // A promotion keeps bindings that only its target has, as it keeps settings.
+  // A promotion does not remove bindings that only the target app has, as it does not remove settings.
   const isPruned = prune && !keepsData;
   const keptBindings = isPruned ? [] : before.filter((binding) => !namesInManifest.has(nameOf(binding)));
   let bindingsAfter: SecretBinding[];
@@ -93,13 +96,13 @@ export async function planBindings(
         (keysWithoutValue.includes(binding.key) && changedBindings.includes(binding)),
     )
     .map((binding) => ({ kind: "secretBinding", name: nameOf(binding) }));
-  plan.needs = plan.changes.length === 0 ? [] : ["writeSecretBindings"];
+  plan.requiredOperations = plan.changes.length === 0 ? [] : ["writeSecretBindings"];
   plan.apply = async () => {
     if (keysWithoutValue.length > 0) {
-      const problem = `${keysWithoutValue[0]} is sealed: unsealing it, or a new destination, requires its value`;
+      const problem = `the setting ${keysWithoutValue[0]} is sealed, so its value must be sent again to unseal it or to add a destination`;
       throw new ActionError(
         "FORBIDDEN",
-        `${problem}; first write the secret bindings with this value, then apply the manifest`,
+        `${problem}; write the secret bindings with this value first, and then apply the manifest`,
       );
     }
     if (plan.changes.length > 0) await definitions.write(manager, caller, appId, bindingsAfter);

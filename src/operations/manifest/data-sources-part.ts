@@ -1,6 +1,6 @@
 /**
- * Reads and plans the data sources of a manifest, without their entries. Indexes are built before and after the
- * transaction that applies the manifest.
+ * Plans the changes to an app's data sources that a manifest requires. A manifest does not contain entries. Indexes are
+ * built and dropped outside of the transaction that applies the manifest.
  */
 import { isDeepStrictEqual } from "node:util";
 import { type Executor, rows } from "../../data/database.js";
@@ -20,11 +20,11 @@ import {
   type SourceDefinition,
   type SourceDefinitions,
 } from "../data-sources/source-definitions.js";
-import { type ApplyMode, faultAt, type PartPlan, type PlanContext, repeatedNames } from "./part.js";
+import { type ApplyMode, type PartPlan, type PlanContext, repeatedNames, toFault } from "./part.js";
 
 type Item = NonNullable<Manifest["dataSources"]>[number];
 
-/** Returns the app's data sources by name. With `lock`, locks them until the end of the transaction. */
+/** Returns the app's data sources, sorted by name. @param lock true to lock them until the transaction ends */
 export async function storedSources(executor: Executor, appId: number, lock = false): Promise<StoredDataSource[]> {
   const sql = `SELECT ${DATA_SOURCE_COLUMNS} FROM data_source WHERE app_id = $1 ORDER BY id ${lock ? "FOR NO KEY UPDATE" : ""}`;
   const sourceRows = await rows<StoredDataSource>(executor, sql, [appId]);
@@ -44,7 +44,10 @@ interface SourceWrite {
 type DefinableFields = Pick<SourceDefinition, (typeof COMPARED_FIELDS)[number]>;
 const COMPARED_FIELDS = ["columns", "accessRules", "hooks", "indexes", "isUsers"] as const;
 
-/** Validates one data source of the manifest. @throws the errors of creating or changing a data source */
+/**
+ * Validates one data source of the manifest, and determines the fields that change. @throws the errors of creating or
+ * changing a data source
+ */
 function writeOf(caller: Caller, item: unknown, before: StoredDataSource | null, mode: ApplyMode): SourceWrite {
   const fields = before ? parseDataSourceChange(item, checkIndexes) : parseNewDataSource(item, checkIndexes);
   const name = fields.name ?? before!.name;
@@ -71,19 +74,20 @@ function writeOf(caller: Caller, item: unknown, before: StoredDataSource | null,
 }
 
 export interface SourcesPlan extends PartPlan {
-  /** IDs by name of the data sources that exist after the manifest is applied. */
+  /** IDs by name of the data sources that exist after the manifest has been applied. */
   ids: ReadonlyMap<string, number>;
-  /** Indexes to build around the transaction. */
+  /** Changes of indexes, which are built and dropped outside of the transaction. */
   indexes: IndexReplacement[];
-  /** Data sources to create, which need IDs. */
+  /** Names of the data sources that are created. Their IDs must be reserved before the plan is applied. */
   created: string[];
-  /** Data sources that are removed. */
+  /** Data sources that are removed when the plan is applied. */
   removed: StoredDataSource[];
 }
 
 /**
- * @param reserved IDs for the data sources that are created
- * @throws ActionError DATA_SOURCE_NOT_EMPTY for a data source with entries that would be removed
+ * Plans the changes of data sources.
+ * @param reserved reserved IDs by name, for the data sources that are created
+ * @throws ActionError DATA_SOURCE_NOT_EMPTY if a data source with entries would be removed
  */
 export async function planSources(
   definitions: SourceDefinitions,
@@ -99,7 +103,7 @@ export async function planSources(
   const createdSources = writes.filter(({ before }) => before === null);
   const count = current.length - removedSources.length + createdSources.length;
   if (count > DATA_SOURCES_PER_APP) {
-    const error = `an app has at most ${DATA_SOURCES_PER_APP} data sources (got ${count})`;
+    const error = `an app can have at most ${DATA_SOURCES_PER_APP} data sources (with this manifest: ${count})`;
     faults.push({ path: "dataSources", status: "REQUEST_INVALID", error });
   }
   const remainingSources = current.filter((dataSource) => !removedSources.includes(dataSource));
@@ -114,7 +118,7 @@ export async function planSources(
       ...removedSources.map(({ name }) => ({ kind: "dataSource" as const, name, verb: "removed" as const })),
     ],
     faults,
-    needs: [
+    requiredOperations: [
       ...(writes.length > 0 ? (["writeDataSources"] as const) : []),
       ...(removedSources.length > 0 ? (["removeDataSources"] as const) : []),
     ],
@@ -149,18 +153,21 @@ function writesOf(
   const writes: SourceWrite[] = [];
   for (const [at, item] of items.entries()) {
     try {
-      // Stored names have no spaces at their ends.
+      // Stored names are trimmed, so the name is trimmed before the comparison.
       const name = typeof item.name === "string" ? item.name.trim() : "";
       const write = writeOf(caller, item, currentByName.get(name) ?? null, { prune, keepsData });
       if (write.fields.length > 0) writes.push(write);
     } catch (error) {
-      faults.push(faultAt(`dataSources[${at}]`, error, DATA_SOURCE_FIELDS));
+      faults.push(toFault(`dataSources[${at}]`, error, DATA_SOURCE_FIELDS));
     }
   }
   return { writes, faults };
 }
 
-/** @throws DATA_SOURCE_NOT_EMPTY */
+/**
+ * Returns the data sources that pruning removes: those that are not in the manifest. @throws DATA_SOURCE_NOT_EMPTY if
+ * one has entries
+ */
 async function removableSources(
   { manager, appId, keepsData }: PlanContext,
   items: readonly Item[],
@@ -172,7 +179,7 @@ async function removableSources(
     const isFull = await hasEntries(manager, appId, source.id);
     if (isFull && keepsData) continue;
     if (isFull) {
-      const message = `the data source ${JSON.stringify(source.name)} has entries: prune never removes it`;
+      const message = `the data source ${JSON.stringify(source.name)} is not in the manifest but has entries, so "prune" does not remove it; remove its entries first`;
       throw new ActionError("DATA_SOURCE_NOT_EMPTY", message);
     }
     removedSources.push(source);

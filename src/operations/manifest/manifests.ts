@@ -1,4 +1,7 @@
-/** Exports the definitions of an app as one manifest, and applies a manifest in one transaction. Publishes nothing. */
+/**
+ * Exports the definitions of an app (such as actions, data sources and alerts) as one manifest, and applies a manifest
+ * in one transaction. Publishes nothing.
+ */
 
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
@@ -29,7 +32,7 @@ import type { LogEvents } from "../records/log-events.js";
 import { type BindingDefinitions, storedBindings } from "../requests/binding-definitions.js";
 import { definitionBytes, readDefinitions } from "../settings/setting-definitions.js";
 import { lockApp, type Settings } from "../settings/settings.js";
-import { actionItem, planActions, type ReadyAction, readyActions } from "./actions-part.js";
+import { actionItem, planActions, prepareActions, type ReadyAction } from "./actions-part.js";
 import { alertItem, planAlerts } from "./alerts-part.js";
 import { planApp, readApp } from "./app-part.js";
 import { bindingItems, planBindings } from "./bindings-part.js";
@@ -37,7 +40,7 @@ import { planSources, type SourcesPlan, sourceItem, storedSources } from "./data
 import type { ApplyMode, PartChange, PartPlan, PlanContext } from "./part.js";
 import { planSettings } from "./settings-part.js";
 
-/** A manifest with its entity tag, a digest of its content. */
+/** A manifest and its entity tag, which is a hash of its content. */
 export interface TaggedManifest {
   tag: string;
   manifest: Manifest;
@@ -52,11 +55,14 @@ export interface ManifestPlan {
   created: ManifestItem[];
   changed: ManifestItem[];
   removed: ManifestItem[];
-  /** Secret bindings whose setting has no value in this app yet; absent if there are none. */
+  /** Secret bindings whose setting has no value in this app; absent if all have one. */
   missing?: ManifestItem[];
 }
 
-/** Differences that were found or applied, and the app's entity tag afterwards. */
+/**
+ * The differences between a manifest and the app, which were applied unless this is only a plan. `tag` is the entity
+ * tag of the app's manifest afterwards.
+ */
 export interface ManifestResult {
   plan: ManifestPlan;
   tag: string;
@@ -64,54 +70,58 @@ export interface ManifestResult {
 
 export interface ApplyOptions extends ApplyMode {
   appId: number;
-  /** Tags of manifests on which the change may be based; undefined for any. */
+  /** The change is rejected if the app's manifest has none of these tags; undefined accepts any. */
   precondition: ExpectedTags;
-  /** True to report the differences without applying them. */
+  /** True to return the differences without applying them. */
   isPlan: boolean;
-  /** Checks a permission. @throws ActionError FORBIDDEN for an operation that the caller may not do */
-  may: (operation: Operation) => void;
-  /** Called in the transaction of the change, also if nothing changes. */
+  /** Checks a permission. @throws ActionError FORBIDDEN if the caller may not run the operation */
+  checkPermission: (operation: Operation) => void;
+  /** Called in the transaction after the manifest was applied, also if nothing has changed. */
   onApplied?: (manager: EntityManager, applied: ApplyResult) => Promise<void>;
 }
 
-/** Result of applying a manifest: the states before and after it. */
+/** Result of applying a manifest: the differences, and the app's manifest before and afterwards. */
 export interface ApplyResult {
   plan: ManifestPlan;
   before: Manifest;
   after: Manifest;
 }
 
-/** Results of the work that is done before anything is locked. */
+/** Results of the work that is done before the transaction, so that no lock is held meanwhile. */
 interface PreparedParts {
   ready: readonly ReadyAction[];
-  /** IDs for the data sources that are created, by name. */
+  /** Reserved IDs by name, for the data sources that are created. */
   reserved: ReadonlyMap<string, number>;
-  /** IDs of all data sources by name; the triggers in `ready` use them. */
+  /** IDs by name of all data sources, including those that are created. The triggers in `ready` contain these IDs. */
   ids: ReadonlyMap<string, number>;
-  /** Indexes that have been built. */
+  /** Indexes that have been built for the data sources; absent in a plan. */
   indexes?: readonly IndexReplacement[];
 }
 
-/** Outcome of one transaction. */
+/** Result of the transaction that plans or applies a manifest. */
 interface ApplyOutcome extends ManifestResult {
   sources: SourcesPlan;
 }
 
-const SIZE = `
+const SELECT_SIZE = `
   SELECT (SELECT coalesce(sum(octet_length(code) + octet_length(triggers::text) + coalesce(octet_length(source::text), 0)), 0) FROM action
            WHERE app_id = $1 AND master_id IS NULL AND action_version = 'v3')
        + (SELECT coalesce(sum(octet_length(columns::text) + octet_length(access_rules::text) + octet_length(hooks::text)), 0)
             FROM data_source WHERE app_id = $1) AS bytes`;
 
+/** Returns the entity tag of a manifest. */
 const tagOf = (manifest: Manifest): string =>
   createHash("sha256").update(JSON.stringify(manifest)).digest("base64url").slice(0, 22);
 
-/** @throws REQUEST_INVALID with faults if the document cannot be read */
+/**
+ * Checks the form of a manifest. @throws REQUEST_INVALID with `faults` if the form is so wrong that the definitions
+ * cannot be checked
+ */
 function readManifest(document: unknown): { manifest: Manifest; faults: PathFault[] } {
   const wholeFault = (error: string) => manifestError([{ path: "", status: "REQUEST_INVALID", error }]);
   if (!isObject(document)) throw wholeFault(`the manifest must be an object (got ${kindOf(document)})`);
   if (nestsDeeperThan(document, JSON_MAX_DEPTH)) {
-    throw wholeFault(`the manifest nests deeper than ${JSON_MAX_DEPTH} levels`);
+    throw wholeFault(`the manifest must not be nested deeper than ${JSON_MAX_DEPTH} levels`);
   }
   const { faults, isReadable } = shapeFaults(document);
   if (!isReadable) throw manifestError(faults);
@@ -122,8 +132,8 @@ function manifestError(faults: readonly PathFault[]): ActionError {
   const { path, error } = faults[0]!;
   const message =
     faults.length === 1
-      ? `the manifest has a fault: ${error.startsWith(path) ? error : `${path}: ${error}`}`
-      : `the manifest has ${faults.length} faults, first at ${path || "its top"}: ${error}`;
+      ? `the manifest is invalid: ${error.startsWith(path) ? error : `${path}: ${error}`}`
+      : `the manifest has ${faults.length} faults; the first is at ${path || "the top level"}: ${error}`;
   return new ActionError("REQUEST_INVALID", message, { faults: faults.slice(0, FAULTS_MAX) });
 }
 
@@ -133,7 +143,10 @@ function planOf(changes: readonly PartChange[]): ManifestPlan {
   return { created: namesByVerb("created"), changed: namesByVerb("changed"), removed: namesByVerb("removed") };
 }
 
-/** @throws ActionError MANIFEST_CHANGED if the app's data sources have changed since they were prepared */
+/**
+ * Checks that the prepared IDs and indexes still fit the app's data sources. @throws ActionError MANIFEST_CHANGED if
+ * the data sources were changed meanwhile
+ */
 function checkPrepared({ ids, indexes }: SourcesPlan, preparedParts: PreparedParts): void {
   const isSame = [...ids].every(([name, id]) => preparedParts.ids.get(name) === id);
   if (!isSame || (preparedParts.indexes && !isDeepStrictEqual(indexes, preparedParts.indexes))) {
@@ -141,7 +154,10 @@ function checkPrepared({ ids, indexes }: SourcesPlan, preparedParts: PreparedPar
   }
 }
 
-/** Returns the items of a list. A list that the manifest leaves out counts as empty with `prune`; otherwise it is not compared. */
+/**
+ * Returns the items of a list in the manifest. If the manifest omits the list, returns an empty list with `prune`, and
+ * undefined otherwise: then the app's definitions of this kind do not change.
+ */
 const listOf = <T>(items: readonly T[] | undefined, { prune }: ApplyMode): readonly T[] | undefined =>
   items ?? (prune ? [] : undefined);
 
@@ -159,7 +175,7 @@ export function createManifests(options: {
 }) {
   const { db, importSteps: steps, settings, sources, definitions, logEvents, intake, bindings } = options;
 
-  /** Returns the current definitions of the app. @param lock true to lock them until the end of the transaction */
+  /** Reads the current definitions of the app. @param lock true to lock them until the transaction ends */
   async function readStoredParts(manager: EntityManager, appId: number, lock: boolean) {
     if (lock) await lockApp(manager, appId);
     const app = await readApp(manager, appId);
@@ -200,7 +216,7 @@ export function createManifests(options: {
     return { tag: tagOf(manifest), manifest };
   }
 
-  /** @throws MANIFEST_CHANGED */
+  /** Checks that the app's manifest has an expected tag. @throws MANIFEST_CHANGED */
   function checkTag(state: Stored, precondition: ExpectedTags): void {
     if (precondition && !precondition.includes(documentOf(state).tag)) throw new ActionError("MANIFEST_CHANGED");
   }
@@ -219,7 +235,7 @@ export function createManifests(options: {
     const appPlan = planApp(context, manifest.app, state.app, (fields) => {
       auditedKeys.fields = fields;
     });
-    // Documents from before bindings were part of manifests have no list of them, so `prune` does not remove bindings then.
+    // Old manifests do not contain bindings. So if the list is missing, bindings are not removed, even with `prune`.
     const bindingsPlan = await planBindings(bindings.definitions, context, manifest.secretBindings, state.bindings);
     const sourcesPlan = await planSources(
       definitions,
@@ -233,14 +249,17 @@ export function createManifests(options: {
     return { parts: [settingsPlan, appPlan, bindingsPlan, sourcesPlan, actionsPlan, alertsPlan], sources: sourcesPlan };
   }
 
-  /** Compares the manifest with the app and, unless it is only a plan, applies the differences in the same transaction. */
+  /**
+   * Compares the manifest with the app in a transaction. Unless `isPlan` is true, applies the differences in the same
+   * transaction.
+   */
   function runInTransaction(
     caller: Caller,
     { manifest, faults: shape }: ReturnType<typeof readManifest>,
     options: ApplyOptions,
     preparedParts: PreparedParts,
   ): Promise<ApplyOutcome> {
-    const { appId, precondition, isPlan, may } = options;
+    const { appId, precondition, isPlan, checkPermission } = options;
     return db.transaction(async (manager) => {
       const state = await readStoredParts(manager, appId, !isPlan);
       checkTag(state, precondition);
@@ -254,7 +273,8 @@ export function createManifests(options: {
       if (faults.length > 0) throw manifestError(faults);
       checkPrepared(sourcesPlan, preparedParts);
       const changes = parts.flatMap((part) => part.changes);
-      for (const operation of new Set(parts.flatMap(({ needs }) => needs))) may(operation);
+      for (const operation of new Set(parts.flatMap(({ requiredOperations: needs }) => needs)))
+        checkPermission(operation);
       const missing = parts.flatMap((part) => part.missing ?? []);
       const plan: ManifestPlan = { ...planOf(changes), ...(missing.length > 0 && { missing }) };
       const before = documentOf(state);
@@ -281,7 +301,7 @@ export function createManifests(options: {
     if (change.fields.length > 0) await logEvents.emit(manager, caller, appId, appUpdate(change));
   }
 
-  /** Reserves IDs by name for the data sources that the manifest creates. */
+  /** Reserves an ID for each data source that the manifest creates. Returns the IDs by name. */
   async function reserveIds(appId: number, manifest: Manifest): Promise<Map<string, number>> {
     const knownSources = new Set((await storedSources(db.manager, appId)).map(({ name }) => name));
     const names = (manifest.dataSources ?? [])
@@ -292,13 +312,19 @@ export function createManifests(options: {
   }
 
   return {
-    /** @throws ActionError REQUEST_INVALID if the document would be larger than MANIFEST_MAX_BYTES; errors of `reserve` */
+    /**
+     * Exports the definitions of an app. @throws ActionError REQUEST_INVALID if the manifest would exceed
+     * MANIFEST_MAX_BYTES; errors of `reserve`
+     */
     async get(appId: number, reserve: ReserveBytes = async () => undefined): Promise<TaggedManifest> {
-      const [{ bytes }] = (await rows<{ bytes: number }>(db, SIZE, [appId])) as [{ bytes: number }];
+      const [{ bytes }] = (await rows<{ bytes: number }>(db, SELECT_SIZE, [appId])) as [{ bytes: number }];
       const total = Number(bytes) + (await definitionBytes(db, appId));
       if (total > MANIFEST_MAX_BYTES) {
-        const sizeMessage = `a manifest has at most ${MANIFEST_MAX_BYTES / 2 ** 20} MB`;
-        throw new ActionError("REQUEST_INVALID", `${sizeMessage}, and this app's definitions are larger`);
+        const sizeMessage = `the definitions of this app exceed ${MANIFEST_MAX_BYTES / 2 ** 20} MB`;
+        throw new ActionError(
+          "REQUEST_INVALID",
+          `${sizeMessage}, the maximum of a manifest; export its actions instead`,
+        );
       }
       await reserve(total);
       return db.transaction("REPEATABLE READ", async (manager) =>
@@ -307,9 +333,10 @@ export function createManifests(options: {
     },
 
     /**
-     * Creates, changes and, with `prune`, removes definitions until the app matches the manifest, in one transaction.
-     * @throws REQUEST_INVALID with `faults`, MANIFEST_CHANGED, DATA_SOURCE_NOT_EMPTY, ENTRY_ALREADY_EXISTS for a unique
-     *   index, errors of `may`
+     * Makes the app match the manifest, in one transaction: creates and changes definitions, and with `prune` removes
+     * those that the manifest does not contain.
+     * @throws REQUEST_INVALID with `faults`, MANIFEST_CHANGED, DATA_SOURCE_NOT_EMPTY, ENTRY_ALREADY_EXISTS if entries
+     *   have equal values in a new unique index, errors of `checkPermission`
      */
     async apply(caller: Caller, document: unknown, options: ApplyOptions): Promise<ManifestResult> {
       const { appId, isPlan } = options;
@@ -317,7 +344,7 @@ export function createManifests(options: {
       const reserved = await reserveIds(appId, manifestRead.manifest);
       const heldSources = await storedSources(db.manager, appId);
       const ids = new Map([...reserved, ...heldSources.map(({ name, id }): [string, number] => [name, id])]);
-      const ready = await readyActions(steps, { caller, appId }, manifestRead.manifest.actions ?? [], ids);
+      const ready = await prepareActions(steps, { caller, appId }, manifestRead.manifest.actions ?? [], ids);
       const preparedParts = { ready, reserved, ids };
       const plannedResult = await runInTransaction(caller, manifestRead, { ...options, isPlan: true }, preparedParts);
       if (isPlan) return { plan: plannedResult.plan, tag: plannedResult.tag };
@@ -330,7 +357,7 @@ export function createManifests(options: {
     },
   };
 
-  /** Builds new indexes, applies the manifest, then drops the old indexes. */
+  /** Builds new indexes, applies the manifest, and then drops indexes that are no longer defined. */
   async function saveManifest(
     caller: Caller,
     manifestRead: ReturnType<typeof readManifest>,
@@ -347,7 +374,7 @@ export function createManifests(options: {
         });
       });
     } catch (error) {
-      // Another request created a part of the same name in the meantime.
+      // Another request has created a definition with the same name in the meantime.
       if (isDuplicate(error) || isDeadlock(error)) throw new ActionError("MANIFEST_CHANGED");
       throw error;
     }

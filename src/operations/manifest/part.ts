@@ -1,6 +1,6 @@
 /**
- * Types and helpers for the parts of a manifest, such as actions or settings. Each part compares its definitions with
- * the app and returns a plan, which is applied inside one transaction.
+ * Types and functions for the parts of a manifest. A part handles one kind of definitions, such as actions or settings.
+ * It compares the manifest with the app, and returns a plan that is applied in the same transaction.
  */
 import type { EntityManager } from "typeorm";
 import { ActionError, type PathFault } from "../../errors.js";
@@ -14,13 +14,16 @@ export interface PartChange {
   verb: "created" | "changed" | "removed";
 }
 
-/** How a manifest is applied. */
+/** Options for applying a manifest. */
 export interface ApplyMode {
-  /** True to remove definitions that the manifest does not name. */
+  /** True to remove definitions that the manifest does not contain. */
   prune: boolean;
-  /** True for a promotion from another stage: the app keeps values of settings, and columns and data sources that have entries. */
+  /**
+   * True for a promotion from another stage: the app keeps its values of settings, its columns, and data sources with
+   * entries.
+   */
   keepsData: boolean;
-  /** True to keep actions that have a live version, also with `prune`. */
+  /** True to keep published actions, even with `prune`. */
   keepsLive?: boolean;
 }
 
@@ -30,17 +33,18 @@ export interface PlanContext extends ApplyMode {
   appId: number;
 }
 
-/** Planned changes of one part. `apply` writes them; it is called only if no part has faults. */
+/** Planned changes of one part. `apply` writes the changes; it is called only if no part has faults. */
 export interface PartPlan {
   changes: PartChange[];
   faults: PathFault[];
-  /** Operations that the caller must have permission for. */
-  needs: Operation[];
-  /** Items that need a value in this app, because a manifest contains no secrets. */
+  /** Operations for which the caller needs permission. */
+  requiredOperations: Operation[];
+  /** Items that cannot work before someone sets a value in this app, because a manifest contains no secrets. */
   missing?: { kind: ManifestKind; name: string }[];
   apply(): Promise<void>;
 }
 
+/** Field of an action to which an error status belongs, by the beginning of the status. */
 const FIELD_OF_STATUS: readonly [prefix: string, field: string][] = [
   ["NAME_", "name"],
   ["DESCRIPTION_", "description"],
@@ -57,7 +61,10 @@ const FIELD_OF_STATUS: readonly [prefix: string, field: string][] = [
 /** Matches a field's path at the start of a message, such as `hooks[0].runOn`. */
 const LEADING_PATH = /^[a-zA-Z]\w{0,60}(?:\.\w{1,60}|\[\d{1,6}\]){0,20}/;
 
-/** Returns the path of a fault inside an item, from its message or from its status. */
+/**
+ * Returns the path of a fault inside an item, with a leading dot. It is taken from the error's path, the beginning of
+ * the message, or the status.
+ */
 function innerPath({ status, message, path: known }: ActionError, fields: readonly string[]): string {
   if (known !== undefined) return `.${known}`;
   const path = LEADING_PATH.exec(message)?.[0] ?? "";
@@ -68,16 +75,17 @@ function innerPath({ status, message, path: known }: ActionError, fields: readon
 }
 
 /**
- * Converts the error of an item to a fault.
+ * Converts an error about an item of the manifest to a fault with a path.
  * @param place path of the item, such as `actions[3]`
- * @throws FORBIDDEN, and any error that is not an ActionError
+ * @param fields names of the item's fields
+ * @throws FORBIDDEN, and all errors that are not ActionErrors
  */
-export function faultAt(place: string, error: unknown, fields: readonly string[]): PathFault {
+export function toFault(place: string, error: unknown, fields: readonly string[]): PathFault {
   if (!(error instanceof ActionError) || error.status === "FORBIDDEN") throw error;
   return { path: place + innerPath(error, fields), status: error.status, error: error.message };
 }
 
-/** Returns a fault for each name that an earlier item of the list has. */
+/** Returns a fault for each item whose name an earlier item of the list already has. */
 export function repeatedNames(field: string, key: string, items: readonly Record<string, unknown>[]): PathFault[] {
   const names = new Set<unknown>();
   return items.flatMap((item, index) => {

@@ -1,4 +1,7 @@
-/** Reads and plans the settings of a manifest: names, tiers and public values. It never contains private or protected values. */
+/**
+ * Plans the changes to an app's settings that a manifest requires. A manifest contains the keys and tiers of settings,
+ * and public values, but never private or protected values.
+ */
 
 import { isDeepStrictEqual } from "node:util";
 import { ActionError, type PathFault } from "../../errors.js";
@@ -8,13 +11,13 @@ import { SETTING_SHAPE } from "../../rules/manifest.js";
 import { checkSettingKeys, tierOf } from "../../rules/setting-tiers.js";
 import { declareSettings, type SettingDefinition } from "../settings/setting-definitions.js";
 import type { Settings } from "../settings/settings.js";
-import { faultAt, type PartPlan, type PlanContext, repeatedNames } from "./part.js";
+import { type PartPlan, type PlanContext, repeatedNames, toFault } from "./part.js";
 
 type Item = NonNullable<Manifest["settings"]>[number];
 
 const FIELDS = Object.keys(SETTING_SHAPE.fields);
 
-/** @throws SETTINGS_INVALID, REQUEST_INVALID */
+/** Validates one setting of the manifest. @throws SETTINGS_INVALID, REQUEST_INVALID */
 function checkItem({ key, tier, value, secret }: Item): void {
   checkSettingKeys(Object.fromEntries([[key, value ?? null]]));
   const actualTier = tierOf(key);
@@ -22,25 +25,31 @@ function checkItem({ key, tier, value, secret }: Item): void {
     refuseField("tier", `${actualTier} for this key`, tier);
   }
   if (value !== undefined && actualTier !== "public") {
-    const advice = "set private and protected values with the settings API";
-    const error = `a ${actualTier} setting cannot have the field value here; ${advice}`;
+    const advice = "remove it, and set the value with the settings API";
+    const error = `a ${actualTier} setting cannot have the field "value" in a manifest; ${advice}`;
     throw new ActionError("REQUEST_INVALID", error, {}, "value");
   }
   if (secret !== undefined && actualTier !== "private") {
-    const error = `a ${actualTier} setting cannot have the field secret; remove it`;
+    const error = `a ${actualTier} setting cannot have the field "secret"; remove it`;
     throw new ActionError("REQUEST_INVALID", error, {}, "secret");
   }
 }
 
-/** Changes of settings that a plan makes, by kind. */
+/** Changes of settings that a plan makes. */
 interface SettingWrites {
+  /** Keys and values of public settings to write. */
   values: [string, unknown][];
-  /** Keys that are defined without a value, as secret or not secret. */
+  /** Keys of settings to define without a value: values of `secret` are masked in logs, those of `shown` are not. */
   declared: { secret: string[]; shown: string[] };
+  /** Keys of settings to remove. */
   removed: string[];
 }
 
-function compareItem(
+/**
+ * Compares a setting of the manifest with the app, and adds the changes to `writes`. Returns true if the setting
+ * changes.
+ */
+function collectWrites(
   item: Item,
   current: SettingDefinition | undefined,
   keepsData: boolean,
@@ -60,7 +69,10 @@ function compareItem(
   return true;
 }
 
-/** @param changed receives the keys whose values are written or removed */
+/**
+ * Plans the changes of settings. @param changed receives the keys whose values were written or removed, when the plan
+ * is applied
+ */
 export function planSettings(
   settings: Settings,
   context: PlanContext,
@@ -69,7 +81,7 @@ export function planSettings(
   changed: (keys: string[]) => void,
 ): PartPlan {
   const { manager, caller, appId, prune, keepsData } = context;
-  const plan: PartPlan = { changes: [], faults: [], needs: [], apply: async () => undefined };
+  const plan: PartPlan = { changes: [], faults: [], requiredOperations: [], apply: async () => undefined };
   if (items === undefined) return plan;
   const currentByKey = new Map(current.map((definition) => [definition.key, definition]));
   const writes: SettingWrites = { values: [], declared: { secret: [], shown: [] }, removed: [] };
@@ -79,17 +91,18 @@ export function planSettings(
       checkItem(item);
       const { key } = item;
       const verb = currentByKey.has(key) ? "changed" : "created";
-      if (compareItem(item, currentByKey.get(key), keepsData, writes))
+      if (collectWrites(item, currentByKey.get(key), keepsData, writes))
         plan.changes.push({ kind: "setting", name: key, verb });
     } catch (error) {
-      faults.push(faultAt(`settings[${at}]`, error, FIELDS));
+      faults.push(toFault(`settings[${at}]`, error, FIELDS));
     }
   }
   const keysInManifest = new Set(items.map(({ key }) => key));
   if (prune && !keepsData) writes.removed = [...currentByKey.keys()].filter((key) => !keysInManifest.has(key));
   plan.changes.push(...writes.removed.map((name) => ({ kind: "setting" as const, name, verb: "removed" as const })));
   const changesMarks = writes.declared.shown.length > 0 || writes.declared.secret.some((key) => currentByKey.has(key));
-  plan.needs = plan.changes.length === 0 ? [] : changesMarks ? ["writeSettings", "markSettings"] : ["writeSettings"];
+  plan.requiredOperations =
+    plan.changes.length === 0 ? [] : changesMarks ? ["writeSettings", "markSettings"] : ["writeSettings"];
   plan.faults = faults;
   plan.apply = async () => {
     const { values, declared, removed } = writes;

@@ -1,4 +1,7 @@
-/** Opens the contents of a file for a response: its bytes or a range, its thumbnail, or a converted picture. */
+/**
+ * Opens the contents of a media file for a response: all bytes, a range of bytes, the thumbnail, or a converted
+ * picture.
+ */
 import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
 import { BlobMissing, type BlobStore, type ByteRange } from "../../engine/blob-store/blob.js";
@@ -16,20 +19,23 @@ import type { FileRow } from "./media-rows.js";
 export interface MediaContents {
   name: string;
   contentType: string;
-  /** Number of bytes; null if it is unknown until they are produced. */
+  /** Number of bytes; null if the number is unknown, because the content is not created yet. */
   bytes: number | null;
-  /** Strong entity tag with its quotes. */
+  /** Strong entity tag, including the quotes. */
   tag: string;
   /** True if everyone can read the contents, so that shared caches can store them. */
   isPublic: boolean;
-  /** False for a picture that cannot be decoded, so that it has no thumbnail. */
+  /** True if the file is a picture that the service can decode. */
   isReadable: boolean;
   /** Opens the contents. @throws ActionError FILE_NOT_FOUND if the store has lost them, REQUEST_INVALID, OVERLOADED */
   open(range?: ByteRange): Promise<Readable>;
 }
 
-/** Picture types that a thumbnail or converted picture keeps; others are converted. */
-const OWN_FORMATS: Readonly<Record<string, PictureFormat>> = {
+/**
+ * Content types that a converted picture can keep, with their formats. Pictures of other types become WebP unless the
+ * request names a format.
+ */
+const KEPT_FORMATS: Readonly<Record<string, PictureFormat>> = {
   "image/jpeg": "jpeg",
   "image/png": "png",
   "image/webp": "webp",
@@ -53,7 +59,10 @@ export function createContents(options: {
   async function readBlob(key: string, range?: ByteRange): Promise<Readable> {
     return store.read(key, range).catch((error: unknown) => {
       if (error instanceof BlobMissing)
-        throw new ActionError("FILE_NOT_FOUND", "the file's bytes are no longer in the store");
+        throw new ActionError(
+          "FILE_NOT_FOUND",
+          "the content of this file is missing in the media store; upload the file again",
+        );
       throw error;
     });
   }
@@ -63,8 +72,12 @@ export function createContents(options: {
     row: FileRow,
     { width, format, quality }: Extract<ContentsForm, { kind: "resized" }>,
   ) {
-    if (row.width === null) throw new ActionError("REQUEST_INVALID", "the file is not a picture that can be converted");
-    const chosenFormat = format ?? OWN_FORMATS[row.contentType] ?? "webp";
+    if (row.width === null)
+      throw new ActionError(
+        "REQUEST_INVALID",
+        "this file is not a picture that the service can convert; request it without width, format and quality",
+      );
+    const chosenFormat = format ?? KEPT_FORMATS[row.contentType] ?? "webp";
     const resizeOptions = { width, format: chosenFormat, quality };
     const tag = tagOf(row.checksum, width, chosenFormat, quality);
     const openContent = async () => {
@@ -83,7 +96,11 @@ export function createContents(options: {
       return { contentType, bytes, tag: `"${checksum}"`, open: (range?: ByteRange) => readBlob(blobKey, range) };
     }
     const { thumbnailKey } = row;
-    if (thumbnailKey === null) throw new ActionError("FILE_NOT_FOUND", "the file has no thumbnail");
+    if (thumbnailKey === null)
+      throw new ActionError(
+        "FILE_NOT_FOUND",
+        "this file has no thumbnail, because it is not a picture that the service can decode",
+      );
     return {
       contentType: "image/webp",
       bytes: null,
@@ -93,18 +110,21 @@ export function createContents(options: {
   }
 
   return {
-    /** @throws UNAUTHORIZED, FORBIDDEN, FILE_NOT_FOUND, REQUEST_INVALID */
-    async of(
+    /**
+     * Returns the contents of a file in the requested form. A valid signed link replaces the right to read. @throws
+     * UNAUTHORIZED, FORBIDDEN, FILE_NOT_FOUND, REQUEST_INVALID
+     */
+    async openContents(
       admission: AdmittedRequest,
       appId: number,
       id: number,
       form: ContentsForm,
       link: LinkClaim | null,
     ): Promise<MediaContents> {
-      const granted = await callers.of(admission);
-      const isLinked = link !== null && links.holds(appId, id, link);
-      const row = await files.known(granted, appId, id);
-      if (!isLinked) granted.need(row.rules, "read");
+      const granted = await callers.grantsFor(admission);
+      const isLinked = link !== null && links.isValid(appId, id, link);
+      const row = await files.findOrThrow(granted, appId, id);
+      if (!isLinked) granted.requireRight(row.rules, "read");
       const isPublic = grantsRight(row.rules, "read", null);
       return { name: row.name, isPublic, isReadable: row.width !== null, ...contentsFormOf(appId, row, form) };
     },

@@ -1,4 +1,7 @@
-/** Finds, lists, renames, moves and deletes the files of an app's media. uploads.ts receives their bytes, contents.ts sends them. */
+/**
+ * Finds, lists, renames, moves and deletes the files of an app's media. Their content is received by uploads.ts and
+ * sent by contents.ts.
+ */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import type { MediaFile } from "../../data/media-types.js";
@@ -13,7 +16,7 @@ import type { Folders } from "./folders.js";
 import { auditMedia } from "./media-audit.js";
 import { emitterOf, type MediaCallers, type MediaGrants } from "./media-callers.js";
 import { FILE_COLUMNS, type FileRow, findFile, type MediaTarget, toFile } from "./media-rows.js";
-import { isVisibleFile, type MediaFilter, visibleTo } from "./visible-media.js";
+import { type MediaFilter, readVisibleMedia, visibleFileSql } from "./visible-media.js";
 
 export type Files = ReturnType<typeof createFiles>;
 
@@ -23,15 +26,15 @@ export function createFiles(options: {
   folders: Folders;
   intake: IntakeLimiter;
   baseUrl: string;
-  giveUp: (executor: Executor, keys: readonly string[]) => Promise<void>;
-  removeUnneeded: (keys: readonly string[]) => Promise<void>;
+  markUnused: (executor: Executor, keys: readonly string[]) => Promise<void>;
+  removeUnused: (keys: readonly string[]) => Promise<void>;
 }) {
-  const { db, callers, folders, intake, baseUrl, giveUp, removeUnneeded } = options;
+  const { db, callers, folders, intake, baseUrl, markUnused: giveUp, removeUnused: removeUnneeded } = options;
 
   /**
    * Finds a file.
-   * @throws ActionError FILE_NOT_FOUND; callers under access rules get the error of a file without rules, so that it
-   * does not reveal whether the file exists
+   * @throws ActionError FILE_NOT_FOUND for trusted callers. Other callers get the error for a missing right, so that it
+   *   does not reveal whether the file exists
    */
   async function requireFile(
     grants: MediaGrants,
@@ -41,7 +44,7 @@ export function createFiles(options: {
   ): Promise<FileRow> {
     const row = await findFile(executor, appId, id);
     if (row) return row;
-    throw grants.isTrusted ? new ActionError("FILE_NOT_FOUND") : grants.refusal();
+    throw grants.isTrusted ? new ActionError("FILE_NOT_FOUND") : grants.accessError();
   }
 
   async function updateFile(
@@ -49,14 +52,14 @@ export function createFiles(options: {
     { appId, id, precondition }: MediaTarget,
     body: unknown,
   ): Promise<MediaFile> {
-    const grants = await callers.of(admission);
+    const grants = await callers.grantsFor(admission);
     const { rules, ownRules } = await requireFile(grants, appId, id);
-    grants.need(rules, "update");
+    grants.requireRight(rules, "update");
     const change = mediaChange(body, "folderId");
     if (change.folderId !== undefined) {
       const target = await folders.rulesAt(grants, appId, change.folderId);
-      grants.need(target, "create");
-      grants.needNoMore(ownRules ?? target, rules);
+      grants.requireRight(target, "create");
+      grants.requireNoMoreRights(ownRules ?? target, rules);
     }
     intake.takeRows(emitterOf(admission), appId, change.name?.length ?? 0);
     return db.transaction(async (manager) => {
@@ -75,8 +78,8 @@ export function createFiles(options: {
   }
 
   async function removeFile(admission: AdmittedRequest, { appId, id, precondition }: MediaTarget): Promise<void> {
-    const grants = await callers.of(admission);
-    grants.need((await requireFile(grants, appId, id)).rules, "delete");
+    const grants = await callers.grantsFor(admission);
+    grants.requireRight((await requireFile(grants, appId, id)).rules, "delete");
     const keys = await db.transaction(async (manager) => {
       if (precondition) {
         await lockApp(manager, appId);
@@ -88,7 +91,7 @@ export function createFiles(options: {
          RETURNING name, blob_key AS "blobKey", thumbnail_key AS "thumbnailKey"`,
         [appId, id],
       );
-      if (!gone) throw grants.isTrusted ? new ActionError("FILE_NOT_FOUND") : grants.refusal();
+      if (!gone) throw grants.isTrusted ? new ActionError("FILE_NOT_FOUND") : grants.accessError();
       const blobs = [gone.blobKey, gone.thumbnailKey].filter((key) => key !== null);
       await giveUp(manager, blobs);
       await auditMedia(manager, admission, appId, "media.file.delete", { fileId: id, name: gone.name });
@@ -98,24 +101,29 @@ export function createFiles(options: {
   }
 
   return {
-    known: requireFile,
+    findOrThrow: requireFile,
     update: updateFile,
     remove: removeFile,
 
     async get(admission: AdmittedRequest, appId: number, id: number): Promise<MediaFile> {
-      const grants = await callers.of(admission);
+      const grants = await callers.grantsFor(admission);
       const row = await requireFile(grants, appId, id);
-      grants.need(row.rules, "read");
+      grants.requireRight(row.rules, "read");
       return toFile(row, appId, baseUrl);
     },
 
     /** Lists the files of the app that the caller can read, the newest first. */
     async list(admission: AdmittedRequest, appId: number, paging: { limit?: number | null; offset?: number | null }) {
-      const grants = await callers.of(admission);
+      const grants = await callers.grantsFor(admission);
       const { limit, offset } = createPage(paging);
-      const fileFilter: MediaFilter = { appId, files: "$2::text IS NULL", folders: "$2::text IS NULL", value: null };
-      const visibleMedia = await visibleTo(db, grants, fileFilter);
-      const where = `app_id = $1 AND ${fileFilter.files} AND ${isVisibleFile(visibleMedia)}`;
+      const fileFilter: MediaFilter = {
+        appId,
+        fileCondition: "$2::text IS NULL",
+        folderCondition: "$2::text IS NULL",
+        value: null,
+      };
+      const visibleMedia = await readVisibleMedia(db, grants, fileFilter);
+      const where = `app_id = $1 AND ${fileFilter.fileCondition} AND ${visibleFileSql(visibleMedia)}`;
       const values = [appId, null, ...(visibleMedia ?? [null, null])];
       const fileRows = await rows<FileRow>(db, `${FILE_COLUMNS} WHERE ${where} ORDER BY id DESC LIMIT $5 OFFSET $6`, [
         ...[...values, limit, offset],
@@ -126,7 +134,7 @@ export function createFiles(options: {
         values,
       );
       const { total } = count!;
-      if (!grants.isTrusted && total === 0) throw grants.refusal();
+      if (!grants.isTrusted && total === 0) throw grants.accessError();
       const hasMore = offset + fileRows.length < total;
       return { files: fileRows.map((row) => toFile(row, appId, baseUrl)), pagination: { total, hasMore } };
     },

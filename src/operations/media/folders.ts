@@ -1,4 +1,7 @@
-/** Creates, lists, renames, moves and deletes the folders of an app's media with their contents. */
+/**
+ * Creates, lists, renames, moves and deletes the folders of an app's media. Deleting a folder also deletes everything
+ * in it.
+ */
 import type { DataSource, EntityManager } from "typeorm";
 import { type Executor, isDuplicate, rows } from "../../data/database.js";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
@@ -25,46 +28,53 @@ import {
   toFile,
   toFolder,
 } from "./media-rows.js";
-import { isVisibleFile, isVisibleFolder, type MediaFilter, type VisibleMedia, visibleTo } from "./visible-media.js";
+import {
+  type MediaFilter,
+  readVisibleMedia,
+  type VisibleMedia,
+  visibleFileSql,
+  visibleFolderSql,
+} from "./visible-media.js";
 
 export interface FolderListing {
   /** The listed folder; null for the top level and for a search. */
   folder: MediaFolder | null;
-  /** Parent folders, from the top level down. Only trusted callers of the app receive them. */
+  /** Folders that contain the listed folder, from the top level down. Empty for callers under access rules. */
   path: { id: number; name: string }[];
   folders: MediaFolder[];
   files: MediaFile[];
-  /** Pagination of the files. */
+  /** Pagination of `files`. `folders` is not paginated. */
   pagination: { total: number; hasMore: boolean };
 }
 
 export interface ListingOptions {
   folderId?: unknown;
-  /** Text that names contain, in any case. The search covers the whole app. */
+  /** Text that the names must contain; case is ignored. With it, all folders and files of the app are searched. */
   name?: unknown;
   limit?: number | null;
   offset?: number | null;
 }
 
-/** Selects the folder and all folders inside. $1 is the app, $2 the folder. */
+/** SQL of a folder and all folders inside it, as `tree`. $1 is the app, $2 the folder. */
 const TREE = `
   WITH RECURSIVE tree AS (
     SELECT id FROM media_folder WHERE app_id = $1 AND id = $2
     UNION ALL SELECT below.id FROM media_folder AS below JOIN tree ON below.app_id = $1 AND below.parent_id = tree.id)`;
 
-/** Selects the number of folders above the folder and of levels below it. With the folder itself, they are at most FOLDER_DEPTH_MAX. */
+/** Selects the level of a folder: 1 for a folder at the top level, 0 for no folder. */
 const SELECT_DEPTH = `
   WITH RECURSIVE up AS (
     SELECT parent_id, 1 AS step FROM media_folder WHERE app_id = $1 AND id = $2
     UNION ALL SELECT above.parent_id, step + 1 FROM media_folder AS above JOIN up ON above.app_id = $1 AND above.id = up.parent_id)
   SELECT coalesce(max(step), 0)::int AS depth FROM up`;
+/** Selects the number of levels that a folder and the folders inside it have. */
 const SELECT_HEIGHT = `
   WITH RECURSIVE down AS (
     SELECT id, 1 AS step FROM media_folder WHERE app_id = $1 AND id = $2
     UNION ALL SELECT below.id, step + 1 FROM media_folder AS below JOIN down ON below.app_id = $1 AND below.parent_id = down.id)
   SELECT coalesce(max(step), 0)::int AS depth FROM down`;
 
-/** Selects the folders above, the top level first. $1 is the app, $2 the folder. */
+/** Selects the folders that contain a folder, the top level first. $1 is the app, $2 the folder. */
 const PATH = `
   WITH RECURSIVE up AS (
     SELECT id, name, parent_id, 0 AS step FROM media_folder WHERE app_id = $1 AND id = $2
@@ -79,7 +89,7 @@ const nameTakenError = (error: unknown, name: string): unknown =>
   isDuplicate(error, "media_folder_name")
     ? new ActionError(
         "NAME_ALREADY_EXISTS",
-        `name must be unique in the parent folder (got ${JSON.stringify(name)}, which another folder has)`,
+        `the parent folder already contains a folder named ${JSON.stringify(name)}; choose another name`,
       )
     : error;
 
@@ -90,17 +100,17 @@ export function createFolders(options: {
   callers: MediaCallers;
   intake: IntakeLimiter;
   baseUrl: string;
-  /** Marks the blobs of deleted files as unused, in the same transaction. */
-  giveUp: (executor: Executor, keys: readonly string[]) => Promise<void>;
-  /** Removes blobs that are marked as unused from the store. */
-  removeUnneeded: (keys: readonly string[]) => Promise<void>;
+  /** Marks the blobs of deleted files as unused, in the transaction that deletes the files. */
+  markUnused: (executor: Executor, keys: readonly string[]) => Promise<void>;
+  /** Removes unused blobs from the media store. */
+  removeUnused: (keys: readonly string[]) => Promise<void>;
 }) {
-  const { db, callers, intake, baseUrl, giveUp, removeUnneeded } = options;
+  const { db, callers, intake, baseUrl, markUnused: giveUp, removeUnused: removeUnneeded } = options;
 
   /**
    * Finds a folder.
-   * @throws ActionError FOLDER_NOT_FOUND; callers under access rules get the error of a folder without rules, so that
-   * it does not reveal whether the folder exists
+   * @throws ActionError FOLDER_NOT_FOUND for trusted callers. Other callers get the error for a missing right, so that
+   *   it does not reveal whether the folder exists
    */
   async function requireFolder(
     grants: MediaGrants,
@@ -110,10 +120,10 @@ export function createFolders(options: {
   ): Promise<FolderRow> {
     const row = await findFolder(executor, appId, id);
     if (row) return row;
-    throw grants.isTrusted ? new ActionError("FOLDER_NOT_FOUND") : grants.refusal();
+    throw grants.isTrusted ? new ActionError("FOLDER_NOT_FOUND") : grants.accessError();
   }
 
-  /** Returns the rules for new items in the folder. The top level has none. */
+  /** Returns the access rules that apply to new items in a folder; null for the top level, which has no rules. */
   async function rulesAt(
     grants: MediaGrants,
     appId: number,
@@ -128,7 +138,10 @@ export function createFolders(options: {
     return fileRows!.depth;
   }
 
-  /** @throws REQUEST_INVALID for a folder that would be inside itself, or nested too deep */
+  /**
+   * Checks that a folder can be in this parent folder. @throws REQUEST_INVALID if the folder would be inside itself, or
+   * nested too deep
+   */
   async function checkParent(
     manager: EntityManager,
     appId: number,
@@ -138,11 +151,11 @@ export function createFolders(options: {
     if (id !== null && parentId !== null) {
       const isInside = await rows(manager, `${TREE} SELECT FROM tree WHERE id = $3`, [appId, id, parentId]);
       if (isInside.length > 0)
-        throw new ActionError("REQUEST_INVALID", "parentId must not be the folder itself or one inside it");
+        throw new ActionError("REQUEST_INVALID", '"parentId" must not be the moved folder or a folder inside it');
     }
     const folderHeight = id === null ? 1 : await depthOf(manager, SELECT_HEIGHT, appId, id);
     if ((await depthOf(manager, SELECT_DEPTH, appId, parentId)) + folderHeight <= FOLDER_DEPTH_MAX) return;
-    throw new ActionError("REQUEST_INVALID", `folders nest at most ${FOLDER_DEPTH_MAX} deep`);
+    throw new ActionError("REQUEST_INVALID", `folders can be nested at most ${FOLDER_DEPTH_MAX} levels deep`);
   }
 
   async function checkCount(manager: EntityManager, appId: number): Promise<void> {
@@ -152,13 +165,20 @@ export function createFolders(options: {
       [appId],
     );
     if (folderCount!.count >= FOLDERS_MAX)
-      throw new ActionError("REQUEST_INVALID", `an app has at most ${FOLDERS_MAX} folders`);
+      throw new ActionError(
+        "REQUEST_INVALID",
+        `this app already has the maximum of ${FOLDERS_MAX} folders; delete one first`,
+      );
   }
 
-  async function filesOf({ appId, files, value }: MediaFilter, visibleMedia: VisibleMedia, paging: ListingOptions) {
+  async function filesOf(
+    { appId, fileCondition: files, value }: MediaFilter,
+    visibleMedia: VisibleMedia,
+    paging: ListingOptions,
+  ) {
     const { limit, offset } = createPage(paging, PAGE_MAX);
     const values = [appId, value, ...(visibleMedia ?? [null, null])];
-    const fileCondition = `app_id = $1 AND ${files} AND ${isVisibleFile(visibleMedia)}`;
+    const fileCondition = `app_id = $1 AND ${files} AND ${visibleFileSql(visibleMedia)}`;
     const fileRows = await rows<FileRow>(
       db,
       `${FILE_COLUMNS} WHERE ${fileCondition} ORDER BY name, id LIMIT $5 OFFSET $6`,
@@ -174,40 +194,54 @@ export function createFolders(options: {
     return { files: fileRows.map((row) => toFile(row, appId, baseUrl)), pagination: { total, hasMore } };
   }
 
-  async function foldersOf({ appId, folders, value }: MediaFilter, visibleMedia: VisibleMedia): Promise<MediaFolder[]> {
-    const fileCondition = `app_id = $1 AND ${folders} AND ${isVisibleFolder(visibleMedia)}`;
+  async function foldersOf(
+    { appId, folderCondition: folders, value }: MediaFilter,
+    visibleMedia: VisibleMedia,
+  ): Promise<MediaFolder[]> {
+    const fileCondition = `app_id = $1 AND ${folders} AND ${visibleFolderSql(visibleMedia)}`;
     const sql = `${FOLDER_COLUMNS} WHERE ${fileCondition} ORDER BY name, id LIMIT ${PAGE_MAX}`;
     return (await rows<FolderRow>(db, sql, [appId, value, ...(visibleMedia ?? [null, null])])).map(toFolder);
   }
 
-  /** Checks that the rules let the caller see something in the list, also at the top level. @throws as `need` */
+  /**
+   * Rejects a list in which the access rules let the caller see nothing. So it does not reveal whether the app has
+   * hidden items. @throws as `requireRight`
+   */
   function checkAnyVisible(grants: MediaGrants, { folder, folders, pagination }: FolderListing): void {
     const isEmpty = folders.length === 0 && pagination.total === 0;
-    if (!grants.isTrusted && folder === null && isEmpty) throw grants.refusal();
+    if (!grants.isTrusted && folder === null && isEmpty) throw grants.accessError();
   }
 
-  /** Returns the folder that a request names. Under access rules, an invalid ID gets the error of a hidden folder. */
+  /**
+   * Returns the folder ID in a request; null for the top level. For callers under access rules, an invalid ID causes
+   * the same error as a hidden folder.
+   */
   function namedFolder(grants: MediaGrants, value: unknown, field?: string): number | null {
     try {
       return folderIdIn(value, field);
     } catch (error) {
-      throw grants.isTrusted ? error : grants.refusal();
+      throw grants.isTrusted ? error : grants.accessError();
     }
   }
 
   async function list(admission: AdmittedRequest, appId: number, input: ListingOptions): Promise<FolderListing> {
-    const grants = await callers.of(admission);
+    const grants = await callers.grantsFor(admission);
     const id = input.folderId === undefined ? null : namedFolder(grants, input.folderId);
     const row = id === null ? null : await requireFolder(grants, appId, id);
-    if (row) grants.need(row.rules, "read");
+    if (row) grants.requireRight(row.rules, "read");
     const requestedName = typeof input.name === "string" && input.name !== "" ? input.name : null;
-    // No name contains a NUL character, and PostgreSQL would reject it.
-    if (requestedName?.includes("\0") && !grants.isTrusted) throw grants.refusal();
+    // No name contains a NUL character, and PostgreSQL rejects it. So the search finds nothing.
+    if (requestedName?.includes("\0") && !grants.isTrusted) throw grants.accessError();
     const fileCondition: MediaFilter =
       requestedName === null
-        ? { appId, files: "coalesce(folder_id, 0) = $2", folders: "coalesce(parent_id, 0) = $2", value: id ?? 0 }
-        : { appId, files: NAME_CONTAINS, folders: NAME_CONTAINS, value: requestedName };
-    const visibleMedia = await visibleTo(db, grants, fileCondition);
+        ? {
+            appId,
+            fileCondition: "coalesce(folder_id, 0) = $2",
+            folderCondition: "coalesce(parent_id, 0) = $2",
+            value: id ?? 0,
+          }
+        : { appId, fileCondition: NAME_CONTAINS, folderCondition: NAME_CONTAINS, value: requestedName };
+    const visibleMedia = await readVisibleMedia(db, grants, fileCondition);
     const folders = await foldersOf(fileCondition, visibleMedia);
     const fileRows = await filesOf(fileCondition, visibleMedia, input);
     const path = row && grants.isTrusted ? await rows<FolderListing["path"][number]>(db, PATH, [appId, row.id]) : [];
@@ -217,16 +251,16 @@ export function createFolders(options: {
   }
 
   async function createFolder(admission: AdmittedRequest, appId: number, body: unknown): Promise<MediaFolder> {
-    const grants = await callers.of(admission);
+    const grants = await callers.grantsFor(admission);
     const fields = isObject(body) ? body : {};
     const parentId = namedFolder(grants, fields["parentId"], "parentId");
-    grants.need(await rulesAt(grants, appId, parentId), "create");
+    grants.requireRight(await rulesAt(grants, appId, parentId), "create");
     const name = mediaName(fields["name"]);
     intake.takeRows(emitterOf(admission), appId, name.length);
     return db
       .transaction(async (manager) => {
         await lockApp(manager, appId);
-        // The folder is checked again, because it may have been removed meanwhile.
+        // The parent folder is checked again, because it may have been removed before the lock.
         await rulesAt(grants, appId, parentId, manager);
         await checkCount(manager, appId);
         await checkParent(manager, appId, null, parentId);
@@ -249,14 +283,14 @@ export function createFolders(options: {
     { appId, id, precondition }: MediaTarget,
     body: unknown,
   ): Promise<MediaFolder> {
-    const grants = await callers.of(admission);
+    const grants = await callers.grantsFor(admission);
     const before = await requireFolder(grants, appId, id);
-    grants.need(before.rules, "update");
+    grants.requireRight(before.rules, "update");
     const change = mediaChange(body, "parentId");
     if (change.folderId !== undefined) {
       const target = await rulesAt(grants, appId, change.folderId);
-      grants.need(target, "create");
-      grants.needNoMore(before.ownRules ?? target, before.rules);
+      grants.requireRight(target, "create");
+      grants.requireNoMoreRights(before.ownRules ?? target, before.rules);
     }
     intake.takeRows(emitterOf(admission), appId, change.name?.length ?? 0);
     return db
@@ -283,7 +317,10 @@ export function createFolders(options: {
       });
   }
 
-  /** Checks that the caller may delete everything in the folder, because files and folders inside may have their own rules. */
+  /**
+   * Checks that the caller may delete everything in the folder, because the files and folders in it may have other
+   * access rules.
+   */
   async function checkDeletable(grants: MediaGrants, manager: EntityManager, appId: number, id: number): Promise<void> {
     if (grants.isTrusted) return;
     const folderRules = await rows<{ rules: MediaRules }>(
@@ -294,12 +331,12 @@ export function createFolders(options: {
        SELECT access_rules FROM media_file WHERE access_rules IS NOT NULL AND app_id = $1 AND folder_id IN (SELECT id FROM tree)`,
       [appId, id],
     );
-    for (const { rules } of folderRules) grants.need(rules, "delete");
+    for (const { rules } of folderRules) grants.requireRight(rules, "delete");
   }
 
   async function removeFolder(admission: AdmittedRequest, { appId, id, precondition }: MediaTarget): Promise<void> {
-    const grants = await callers.of(admission);
-    grants.need((await requireFolder(grants, appId, id)).rules, "delete");
+    const grants = await callers.grantsFor(admission);
+    grants.requireRight((await requireFolder(grants, appId, id)).rules, "delete");
     const keys = await db.transaction(async (manager) => {
       await lockApp(manager, appId);
       const before = await requireFolder(grants, appId, id, manager);
@@ -328,5 +365,12 @@ export function createFolders(options: {
     await removeUnneeded(keys);
   }
 
-  return { list, create: createFolder, update: updateFolder, remove: removeFolder, known: requireFolder, rulesAt };
+  return {
+    list,
+    create: createFolder,
+    update: updateFolder,
+    remove: removeFolder,
+    findOrThrow: requireFolder,
+    rulesAt,
+  };
 }

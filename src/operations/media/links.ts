@@ -1,4 +1,7 @@
-/** Creates and checks signed URLs of a file's contents, for clients without a credential. They expire, contain no token and need no row. */
+/**
+ * Creates and checks signed URLs with which clients without a credential can read a file. A signed URL expires. The
+ * service does not store it: the URL contains the expiry time and a signature.
+ */
 import { createHmac, hkdfSync, timingSafeEqual } from "node:crypto";
 import type { KeyRing } from "../../engine/key-ring.js";
 import { linkSeconds } from "../../rules/media-fields.js";
@@ -7,7 +10,7 @@ import type { Files } from "./files.js";
 import type { MediaCallers } from "./media-callers.js";
 import { contentsUrl } from "./media-rows.js";
 
-/** Name from which the signing key is derived, so that keys for other uses differ. */
+/** Name from which the signing key is derived, so that the key differs from keys for other purposes. */
 const LINK_PURPOSE = "svc media link 1";
 
 export interface MediaLink {
@@ -16,9 +19,9 @@ export interface MediaLink {
   expiresAt: string;
 }
 
-/** Parameters of a signed URL. */
+/** Query parameters of a signed URL. */
 export interface LinkClaim {
-  /** Unix time in seconds. */
+  /** Expiry as Unix time in seconds. */
   expires: string;
   signature: string;
 }
@@ -34,18 +37,18 @@ export function createLinks(options: { ring: KeyRing; callers: MediaCallers; fil
   }
 
   return {
-    /** @throws FILE_NOT_FOUND, REQUEST_INVALID */
+    /** Creates a signed URL of a file. @throws FILE_NOT_FOUND, REQUEST_INVALID */
     async create(admission: AdmittedRequest, appId: number, id: number, expiresIn: unknown): Promise<MediaLink> {
-      const grants = await callers.of(admission);
-      grants.need((await files.known(grants, appId, id)).rules, "read");
+      const grants = await callers.grantsFor(admission);
+      grants.requireRight((await files.findOrThrow(grants, appId, id)).rules, "read");
       const expires = Math.floor(Date.now() / 1000) + linkSeconds(expiresIn);
       const signature = signLink(ring.current(), appId, id, String(expires)).toString("base64url");
       const url = `${contentsUrl(baseUrl, appId, id)}?expires=${expires}&signature=${signature}`;
       return { url, expiresAt: new Date(expires * 1000).toISOString() };
     },
 
-    /** True if this service signed the URL with a key that it still has, and the URL has not expired. */
-    holds(appId: number, id: number, { expires, signature }: LinkClaim): boolean {
+    /** True if the URL has not expired, and was signed with a key that the service still has. */
+    isValid(appId: number, id: number, { expires, signature }: LinkClaim): boolean {
       if (!/^\d{10}$/.test(expires) || !/^[\w-]{43}$/.test(signature)) return false;
       if (Number(expires) * 1000 <= Date.now()) return false;
       const input = Buffer.from(signature, "base64url");

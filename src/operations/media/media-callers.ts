@@ -1,6 +1,6 @@
 /**
- * Determines a caller's rights on a folder or file. Editors and back ends of the app have all rights; others have those
- * that access rules grant to their user.
+ * Determines a caller's rights on a media folder or file. Trusted callers, such as editors and back ends of the app,
+ * have all rights. Other callers have the rights that the access rules grant to their user.
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -13,23 +13,26 @@ import type { Emitter } from "../records/log-events.js";
 
 export type MediaRules = readonly MediaRule[] | null;
 
-/** Rights of one caller. The caller's user is read once. */
+/** Rights of the caller of one request. */
 export interface MediaGrants {
   isTrusted: boolean;
-  has(rules: MediaRules, right: MediaRight): boolean;
+  hasRight(rules: MediaRules, right: MediaRight): boolean;
   /**
    * Checks a right.
-   * @throws ActionError UNAUTHORIZED or FORBIDDEN, which do not reveal whether the item exists; then the postponed
-   * fault of the request
+   * @throws ActionError UNAUTHORIZED or FORBIDDEN if it is missing, without revealing whether the item exists. With the
+   *   right, throws the deferred error of the request, if there is one
    */
-  need(rules: MediaRules, right: MediaRight): void;
-  /** Checks a move: the rules at the target must not grant a right that the current rules do not grant. @throws as `need` */
-  needNoMore(after: MediaRules, before: MediaRules): void;
+  requireRight(rules: MediaRules, right: MediaRight): void;
+  /**
+   * Checks a move: the access rules at the target must not grant the caller more rights than the current rules. @throws
+   * as `requireRight`
+   */
+  requireNoMoreRights(after: MediaRules, before: MediaRules): void;
   /** Returns the error for a missing right. */
-  refusal(): ActionError;
+  accessError(): ActionError;
 }
 
-/** Emitter of events of anonymous callers. They use the quota of the page's visitors. */
+/** Emitter for events of anonymous callers. Their requests count toward the quota of the app's visitors. */
 const ANONYMOUS_EMITTER = { kind: "live", credentialId: 0, personId: null, runId: null } as const;
 
 /** Returns the emitter for events of this caller. */
@@ -40,11 +43,13 @@ export const emitterOf = ({ caller, address }: AdmittedRequest): Emitter => ({
 
 export type MediaCallers = ReturnType<typeof createMediaCallers>;
 
-/** Returns the app user who is signed in to a caller's page. */
+/** Returns the app user who is signed in to the calling page; null if no user is. */
 export type AppUserOf = (caller: Caller | null) => Promise<{ data: UserData } | null>;
 
 export function createMediaCallers({ db, appUserOf }: { db: DataSource; appUserOf: AppUserOf }) {
-  /** Returns the user of a page: the app user who is signed in, or the person of its token. */
+  /**
+   * Returns the data of the page's user: the app user who is signed in, or the person to whom the page's token belongs.
+   */
   async function userOf({ caller }: AdmittedRequest): Promise<UserData | null> {
     const signedIn = await appUserOf(caller);
     if (signedIn) return signedIn.data;
@@ -58,21 +63,22 @@ export function createMediaCallers({ db, appUserOf }: { db: DataSource; appUserO
   }
 
   return {
-    async of(admission: AdmittedRequest): Promise<MediaGrants> {
+    async grantsFor(admission: AdmittedRequest): Promise<MediaGrants> {
       const { isTrusted, caller } = admission;
       const user = isTrusted ? null : await userOf(admission);
       const has = (rules: MediaRules, right: MediaRight) => isTrusted || grantsRight(rules, right, user);
       const accessError = () => new ActionError(caller ? "FORBIDDEN" : "UNAUTHORIZED");
       return {
         isTrusted,
-        has,
-        refusal: accessError,
-        need(rules, right) {
+        hasRight: has,
+        accessError: accessError,
+        requireRight(rules, right) {
           if (!has(rules, right)) throw accessError();
           throwDeferred(admission);
         },
-        needNoMore(after, before) {
-          // The target itself checks `create`.
+        requireNoMoreRights(after, before) {
+          // The right `create` concerns items inside the moved item. The caller's right to create at the target is
+          // checked separately.
           const gainedRights = MEDIA_RIGHTS.some(
             (right) => right !== "create" && has(after, right) && !has(before, right),
           );

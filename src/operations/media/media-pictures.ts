@@ -1,4 +1,7 @@
-/** Schedules the processing of pictures in this process: few at a time, apps in turn. Caches recent results. */
+/**
+ * Schedules the processing of pictures in this process: only a few pictures at a time, and apps take turns. Caches
+ * recent results.
+ */
 import { availableParallelism } from "node:os";
 import type { Readable } from "node:stream";
 import { LRUCache } from "lru-cache";
@@ -13,13 +16,13 @@ import {
   THUMBNAIL_LIMITS,
 } from "../../limits.js";
 
-/** Maximum number of conversions at a time, so that some processor cores stay free for runs. */
+/** Maximum number of pictures that are processed at the same time, so that some processor cores stay free for runs. */
 const RESIZE_SLOTS = Math.max(1, Math.floor(availableParallelism() / 2));
 
 export type MediaPictures = ReturnType<typeof createMediaPictures>;
 
 export function createMediaPictures({ pictures }: { pictures: Pictures }) {
-  const line = new FairSemaphore(RESIZE_SLOTS, RESIZE_SLOTS);
+  const resizeSlots = new FairSemaphore(RESIZE_SLOTS, RESIZE_SLOTS);
   const cachedPictures = new LRUCache<string, Buffer>({
     maxSize: RESIZED_KEPT_BYTES,
     sizeCalculation: (bytes) => bytes.length || 1,
@@ -35,16 +38,20 @@ export function createMediaPictures({ pictures }: { pictures: Pictures }) {
     else waitingByApp.delete(appId);
   }
 
-  /** @throws OVERLOADED if too many wait */
+  /** Runs `work` when a slot is free. @throws OVERLOADED if too many pictures wait */
   async function resizeInTurn<T>(appId: number, work: () => Promise<T>): Promise<T> {
     const waitingCount = waitingByApp.get(appId) ?? 0;
     if (!leavesHalfFree(PICTURES_WAITING_MAX, allWaiting, waitingCount, 1)) {
       const details = { retryAfter: OVERLOADED_RETRY_SECONDS };
-      throw new ActionError("OVERLOADED", "too many pictures are waiting to be checked; try again shortly", details);
+      throw new ActionError(
+        "OVERLOADED",
+        `too many pictures wait to be processed; try again in ${OVERLOADED_RETRY_SECONDS} s`,
+        details,
+      );
     }
     countWaiting(appId, 1);
     try {
-      const leaveQueue = await line.enter(appId);
+      const leaveQueue = await resizeSlots.enter(appId);
       return await work().finally(leaveQueue);
     } finally {
       countWaiting(appId, -1);
@@ -52,7 +59,10 @@ export function createMediaPictures({ pictures }: { pictures: Pictures }) {
   }
 
   return {
-    /** @throws REQUEST_INVALID for a file that is damaged, OVERLOADED */
+    /**
+     * Checks an uploaded picture, and passes its bytes without metadata to `keep`. @throws REQUEST_INVALID for a
+     * damaged picture, OVERLOADED
+     */
     async inspect<T>(
       appId: number,
       open: () => Readable,
@@ -64,7 +74,7 @@ export function createMediaPictures({ pictures }: { pictures: Pictures }) {
           if (!(error instanceof PictureFault)) throw error;
           throw new ActionError(
             "REQUEST_INVALID",
-            `the file starts as ${contentType} but cannot be read: ${error.message}`,
+            `the file begins like a picture of type ${contentType}, but cannot be read: ${error.message}`,
           );
         },
       );
@@ -72,7 +82,7 @@ export function createMediaPictures({ pictures }: { pictures: Pictures }) {
 
     /**
      * Converts a picture.
-     * @param key cache key of the result: calls with the same key must have the same result
+     * @param key key of the result in the cache; use the same key only for the same picture and options
      * @throws ActionError REQUEST_INVALID, OVERLOADED
      */
     async resize(
@@ -84,7 +94,8 @@ export function createMediaPictures({ pictures }: { pictures: Pictures }) {
     ): Promise<Buffer> {
       const cachedPicture = cachedPictures.get(key);
       if (cachedPicture) return cachedPicture;
-      // Visitors of a page often request the same picture at the same moment.
+      // Visitors of a page often request the same picture at the same time, so concurrent requests share one
+      // conversion.
       const started =
         pendingPictures.get(key) ??
         resizeInTurn(appId, async () => pictures.resize(await open(), contentType, resizing, RESIZED_MAX_BYTES))

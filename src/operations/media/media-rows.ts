@@ -1,4 +1,4 @@
-/** Reads rows of folders and files, and converts them to the form that callers get. */
+/** Reads rows of media folders and files, and converts them to the form that callers receive. */
 import { type Executor, rows } from "../../data/database.js";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import type { ExpectedTags } from "../../rules/precondition.js";
@@ -6,7 +6,7 @@ import type { MediaRules } from "./media-callers.js";
 
 export interface FolderRow extends Omit<MediaFolder, "createdAt" | "updatedAt"> {
   ownRules: MediaRules;
-  /** Rules that apply: the item's own, or those of the nearest folder above that has rules. */
+  /** Access rules that apply: those of the folder itself, or else of the nearest containing folder with rules. */
   rules: MediaRules;
   createdAt: Date;
   updatedAt: Date;
@@ -30,7 +30,7 @@ export interface FileRow {
   updatedAt: Date;
 }
 
-/** The file or folder to change, and the versions on which the change may be based. */
+/** The file or folder to change. The change is rejected if it no longer has one of the expected versions. */
 export interface MediaTarget {
   appId: number;
   id: number;

@@ -1,6 +1,6 @@
 /**
- * Reads and replaces the access rules of folders and files. Only editors and programs of the app may do so, not the
- * users that the rules apply to.
+ * Reads and replaces the access rules of media folders and files. Only trusted callers, such as editors and back ends
+ * of the app, can do this.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
@@ -22,8 +22,8 @@ export type RuledKind = keyof typeof TABLES;
 
 export interface OwnRules {
   /**
-   * Rules of the item. Null if the rules of the nearest folder with rules apply. Without any rules, only editors and
-   * programs of the app have access.
+   * Access rules of the file or folder itself. Null if it has none: then the rules of the nearest containing folder
+   * with rules apply. If no such folder exists, only trusted callers have access.
    */
   accessRules: MediaRules;
   /** Time of the last change of the file or folder, ISO 8601. */
@@ -40,16 +40,16 @@ export type RulesOfMedia = ReturnType<typeof createRulesOfMedia>;
 export function createRulesOfMedia(options: { db: DataSource; callers: MediaCallers; files: Files; folders: Folders }) {
   const { db, callers, files, folders } = options;
 
-  /** @throws UNAUTHORIZED or FORBIDDEN if the caller is not the app itself */
+  /** Returns the rights of a trusted caller. @throws UNAUTHORIZED or FORBIDDEN if the caller is not trusted */
   async function trustedGrants(admission: AdmittedRequest): Promise<MediaGrants> {
-    const grants = await callers.of(admission);
-    if (!grants.isTrusted) throw grants.refusal();
+    const grants = await callers.grantsFor(admission);
+    if (!grants.isTrusted) throw grants.accessError();
     return grants;
   }
 
   async function readRules(grants: MediaGrants, kind: RuledKind, { appId, id }: MediaTarget, executor?: Executor) {
-    const { known } = kind === "file" ? files : folders;
-    const { ownRules, updatedAt } = await known(grants, appId, id, executor);
+    const { findOrThrow } = kind === "file" ? files : folders;
+    const { ownRules, updatedAt } = await findOrThrow(grants, appId, id, executor);
     return { accessRules: ownRules, updatedAt: updatedAt.toISOString() };
   }
 
@@ -58,7 +58,10 @@ export function createRulesOfMedia(options: { db: DataSource; callers: MediaCall
       return readRules(await trustedGrants(admission), kind, target);
     },
 
-    /** Replaces the rules. @throws ActionError REQUEST_INVALID, FILE_NOT_FOUND, FOLDER_NOT_FOUND, RESOURCE_CHANGED */
+    /**
+     * Replaces the access rules of a file or folder. @throws ActionError REQUEST_INVALID, FILE_NOT_FOUND,
+     * FOLDER_NOT_FOUND, RESOURCE_CHANGED
+     */
     async set(admission: AdmittedRequest, kind: RuledKind, target: MediaTarget, body: unknown): Promise<OwnRules> {
       const { appId, id, precondition } = target;
       const grants = await trustedGrants(admission);
@@ -68,7 +71,8 @@ export function createRulesOfMedia(options: { db: DataSource; callers: MediaCall
       const text = accessRules && JSON.stringify(accessRules);
       const updatedAt = await db.transaction(async (manager) => {
         await lockApp(manager, appId);
-        // The check uses the transaction's own connection, because a second one from the pool could wait for this lock.
+        // The check uses the connection of this transaction. With another connection, it could wait for the lock that
+        // this transaction holds.
         if (precondition) requireCurrent(await readRules(grants, kind, target, manager), precondition);
         const sql = `UPDATE ${TABLES[kind]} SET access_rules = $3, updated_at = ${NEXT_UPDATED_AT}
                       WHERE app_id = $1 AND id = $2 RETURNING updated_at AS "updatedAt"`;

@@ -1,4 +1,7 @@
-/** Creates the parts of an app's media and connects them: folders, files, uploads, contents, links, rules, sweep. Starts nothing. */
+/**
+ * Creates all modules of media and passes them to each other: folders, files, uploads, contents, links, rules and
+ * sweep. Starts nothing.
+ */
 import { statfs } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "pino";
@@ -26,14 +29,14 @@ import { createMediaSweep } from "./sweep.js";
 import { createUploads } from "./uploads.js";
 
 const MB = 2 ** 20;
-/** Maximum number of uploads that are received at once. Others wait, and apps take turns. */
+/** Maximum number of uploads that are received at the same time. Further uploads wait, and apps take turns. */
 const READ_AT_ONCE = 4;
-/** Maximum number of blobs of one deletion that are removed before the response. The sweep removes the rest. */
+/** Maximum number of blobs that a deletion removes before its response. The sweep removes the rest later. */
 const REMOVED_AT_ONCE = 200;
 
 export type Media = Awaited<ReturnType<typeof createMedia>>;
 
-/** @throws StartError if the store cannot be used */
+/** @throws StartError if the media store cannot be opened */
 export async function createMedia(options: {
   config: Config;
   db: DataSource;
@@ -57,27 +60,30 @@ export async function createMedia(options: {
   const sweep = createMediaSweep({ db, store, reception, blobs, isOwnStore, log });
   const callers = createMediaCallers({ db, appUserOf });
 
-  /** Removes these blobs now instead of at the next sweep. */
-  async function removeUnneeded(keys: readonly string[]): Promise<void> {
+  /** Removes unused blobs now instead of at the next sweep. */
+  async function removeUnused(keys: readonly string[]): Promise<void> {
     for (const key of keys.slice(0, REMOVED_AT_ONCE)) {
       await sweep
         .removeBlob(key)
         .catch((error: unknown) =>
-          log.warn({ err: error }, "a deleted file is still in the media store; the next sweep removes it"),
+          log.warn(
+            { err: error },
+            "a deleted file could not be removed from the media store; the next sweep tries again",
+          ),
         );
     }
   }
 
-  const sharedParts = { db, callers, intake, baseUrl, giveUp: blobs.giveUp, removeUnneeded };
+  const sharedParts = { db, callers, intake, baseUrl, markUnused: blobs.markUnused, removeUnused };
   const folders = createFolders(sharedParts);
   const files = createFiles({ ...sharedParts, folders });
   const links = createLinks({ ring, callers, files, baseUrl });
-  const hasRoom = async (bytes: number) => {
+  const hasSpace = async (bytes: number) => {
     if (config.diskFreeMinMb === 0) return true;
     const { bavail, bsize } = await statfs(folder);
     return bavail * bsize - bytes >= config.diskFreeMinMb * MB;
   };
-  const parts = { store, reception, blobs, pictures, callers, folders, intake, logEvents, baseUrl, hasRoom, log };
+  const parts = { store, reception, blobs, pictures, callers, folders, intake, logEvents, baseUrl, hasSpace, log };
   return {
     folders,
     files,
@@ -89,7 +95,7 @@ export async function createMedia(options: {
     usage: blobs.usage,
 
     /**
-     * Checks that files can be received and stored, and that every API process uses the same store.
+     * Checks that files can be received and stored, and that all API processes use the same media store.
      * @throws StartError that names MEDIA_URL or DATA_DIR
      */
     async start(): Promise<void> {
@@ -104,11 +110,12 @@ export async function createMedia(options: {
           cause: error,
         });
       }
-      if (config.roles.has("api")) await claimStore({ db, store, where: storeName, instance, log });
+      if (config.roles.has("api")) await claimStore({ db, store, storeName: storeName, instance, log });
       else if (!(await isOwnStore()) && (await recordedIdentity(db)) !== null)
         log.warn(
           { store: storeName },
-          "this scheduler has another media store than the API: it does not remove deleted files",
+          "this scheduler uses another media store than the API processes, " +
+            "so it does not remove deleted files; give it the same DATA_DIR/media or MEDIA_URL",
         );
     },
 

@@ -1,4 +1,7 @@
-/** Checks that all API processes on one database use one media store. Read this file when a start is refused because of its store. */
+/**
+ * Checks that all API processes with the same database use the same media store. Read this file when a process does not
+ * start because of its media store.
+ */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -7,50 +10,56 @@ import { StartError } from "../../errors.js";
 
 const CLAIM_STORE = "UPDATE media_store SET identity = $1 WHERE identity IS NULL OR identity = $2 RETURNING identity";
 
-/** Selects the other processes that use the store; $1 is this process. */
-const USE = `
+/** Selects whether other API processes are running, and whether any files exist. $1 is this process. */
+const SELECT_STORE_USE = `
   SELECT EXISTS (SELECT FROM instance WHERE id <> $1 AND 'api' = ANY (roles) AND lease_until >= now()) AS "isServed",
          EXISTS (SELECT FROM media_file) AS "hasFiles"`;
 
 const isLocal = (identity: string): boolean => !identity.startsWith("s3:");
 
 const STORE_REMEDY =
-  "give every process the same DATA_DIR/media, on a shared volume, or the same bucket by MEDIA_URL (docs/operate/several-machines.md)";
+  "give every process the same DATA_DIR/media on a shared volume, " +
+  "or the same bucket in MEDIA_URL (docs/operate/several-machines.md)";
 
-/** Returns the recorded identity of the database's media store; null before the first API process has started. */
+/**
+ * Returns the identity of the media store that contains the database's files; null before the first API process has
+ * started.
+ */
 export async function recordedIdentity(db: DataSource): Promise<string | null> {
   const [storeRow] = await rows<{ identity: string | null }>(db, "SELECT identity FROM media_store");
   return storeRow!.identity;
 }
 
 /**
- * Records this process's media store as the store of the database.
- * @param where description of the store for people
- * @throws StartError if the database's files are in another store
+ * Records in the database that this process's media store contains its files.
+ * @param where description of the store for error messages, such as "the folder /data/media of DATA_DIR"
+ * @throws StartError if another store is recorded and must not be replaced
  */
 export async function claimStore(options: {
   db: DataSource;
   store: BlobStore;
-  where: string;
+  storeName: string;
   instance: string;
   log: Logger;
 }): Promise<void> {
-  const { db, store, where, instance, log } = options;
+  const { db, store, storeName: where, instance, log } = options;
   const identity = await store.identity();
   const recorded = await recordedIdentity(db);
   if (recorded === identity) return;
-  const [use] = await rows<{ isServed: boolean; hasFiles: boolean }>(db, USE, [instance]);
+  const [use] = await rows<{ isServed: boolean; hasFiles: boolean }>(db, SELECT_STORE_USE, [instance]);
   const { isServed, hasFiles } = use!;
   if (recorded !== null && isServed) {
-    throw new StartError(`${where} is not the media store of the processes that run on this database: ${STORE_REMEDY}`);
+    throw new StartError(
+      `${where} is not the media store that other running processes of this database use: ${STORE_REMEDY}`,
+    );
   }
   if (recorded !== null && hasFiles && isLocal(recorded) && isLocal(identity)) {
     throw new StartError(
-      `${where} is not the media store that has this database's files: ${STORE_REMEDY}. ` +
+      `${where} is not the media store that contains the files of this database: ${STORE_REMEDY}. ` +
         "If that store is lost, run UPDATE media_store SET identity = NULL",
     );
   }
-  // If two processes start at the same time, the store of the first one is recorded, and the other is refused.
+  // Another process may have recorded its store since the read above. Then this check starts again with that store.
   if ((await rows(db, CLAIM_STORE, [identity, recorded])).length === 0) return claimStore(options);
-  if (recorded !== null) log.warn({ store: where }, "the media store has changed");
+  if (recorded !== null) log.warn({ store: where }, "the media store of this database was changed");
 }

@@ -1,6 +1,6 @@
 /**
- * Compares the media store with the database, and removes blobs that no file uses. Reports files whose blob is missing
- * to the operator, but never deletes them, because a bucket may only be unavailable.
+ * Removes blobs that no file uses, and compares the media store with the database. Logs files whose blob is missing. It
+ * does not delete these files, because the store may be unavailable only for a while.
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -9,28 +9,35 @@ import type { BlobStore } from "../../engine/blob-store/blob.js";
 import type { Reception } from "../../engine/reception.js";
 import type { Blobs } from "./blobs.js";
 
-/** Key of the lock that a backup holds while it reads files. It is an arbitrary number that nothing else uses. */
+/** Key of the database lock that a backup holds while it reads files. The number is arbitrary. */
 export const BACKUP_LOCK = 7_203_114_285_023;
-/* Selects whether no backup runs. The lock is released when the statement ends. */
+/* Selects whether no backup is running, by acquiring the lock for the duration of this statement. */
 const NO_BACKUP = "SELECT pg_try_advisory_xact_lock_shared($1) AS free";
 
-const EVERY_MS = 30_000;
+/** Interval between sweeps. */
+const SWEEP_EVERY_MS = 30_000;
+/** Interval at which the whole media store is compared with the database. */
 const COMPARE_EVERY_MS = 6 * 3_600_000;
+/** Maximum number of blobs or files that are read at once. */
 const BATCH = 500;
-/** Minimum age in milliseconds of a blob that may be removed: the row of a younger one may not be committed yet. */
-const YOUNG_MS = 3_600_000;
-/** Maximum number of IDs of lost files in the log. */
+/**
+ * Minimum age in milliseconds of a blob without a row that is removed. The row of a younger blob may not be committed
+ * yet.
+ */
+const ORPHAN_MIN_AGE_MS = 3_600_000;
+/** Maximum number of file IDs in the log entry about missing blobs. */
 const NAMED_FILES_MAX = 20;
 
-/** Marks files whose blob is missing. $1 are the keys in the store, $2 the maximum creation time of the rows. */
+/** Marks the blobs in $1 (keys) as missing in the media store. */
 const MARK_LOST = `
   UPDATE media_blob SET lost_at = now() WHERE held_until IS NULL AND lost_at IS NULL AND key = ANY ($1)`;
+/** Removes this mark from the blobs in $1 (keys), because they are in the media store. */
 const UNMARK_FOUND = "UPDATE media_blob SET lost_at = NULL WHERE lost_at IS NOT NULL AND key = ANY ($1)";
 
 export interface SweepResult {
-  /** Number of blobs without a row in the database, which were removed. */
+  /** Number of removed blobs that had no row in the database. */
   orphans: number;
-  /** IDs of files whose blob is missing in the store. */
+  /** IDs of files whose blob is missing in the media store. */
   lost: number[];
 }
 
@@ -41,7 +48,7 @@ export function createMediaSweep(options: {
   store: BlobStore;
   reception: Reception;
   blobs: Blobs;
-  /** True if the database's files are in this process's store. */
+  /** True if this process's media store is the one that contains the files of the database. */
   isOwnStore: () => Promise<boolean>;
   log: Logger;
 }) {
@@ -49,36 +56,45 @@ export function createMediaSweep(options: {
   let isStopped = false;
   let comparedAt = Date.now();
 
-  /** True if no backup runs. A backup that starts later does not contain the deleted files. */
+  /** True if no backup is running. A running backup may need blobs of files that were deleted after it started. */
   const mayRemove = async () => (await rows<{ free: boolean }>(db, NO_BACKUP, [BACKUP_LOCK]))[0]!.free;
 
-  /** Removes a blob from the store and from the folder of received files: it is in both if its process died while it moved the file. */
+  /**
+   * Removes a blob from the media store, and from the folder of received files. It can be in both if a process ended
+   * while it moved the file.
+   */
   async function removeBytes(key: string): Promise<void> {
     await reception.discard(key);
     await store.remove(key);
   }
 
-  /** Removes a blob, unless a backup runs; then a later sweep removes it. */
+  /** Removes a blob. While a backup is running, does nothing; a later sweep removes the blob. */
   async function removeBlob(key: string): Promise<void> {
-    if (await mayRemove()) await blobs.drop(key, removeBytes);
+    if (await mayRemove()) await blobs.removeUnlessUsed(key, removeBytes);
   }
 
-  /** Removes blobs that are marked as unused, or whose lease has expired. */
-  async function removeUnneeded(): Promise<void> {
+  /** Removes blobs that are marked as unused, and blobs of uploads whose lease has expired. */
+  async function removeUnused(): Promise<void> {
     if (!(await mayRemove())) return;
-    for (let keys = await blobs.unneeded(BATCH); keys.length > 0 && !isStopped; keys = await blobs.unneeded(BATCH)) {
+    for (
+      let keys = await blobs.unusedKeys(BATCH);
+      keys.length > 0 && !isStopped;
+      keys = await blobs.unusedKeys(BATCH)
+    ) {
       for (const key of keys) if (!isStopped) await removeBlob(key);
       if (keys.length < BATCH || !(await mayRemove())) return;
     }
   }
 
-  /** Removes blobs that have no row in the database. Returns the keys of all blobs in the store. */
+  /**
+   * Removes blobs that have no row in the database. Returns their number, and the keys of all blobs in the media store.
+   */
   async function removeOrphans(): Promise<{ orphans: number; stored: Set<string> }> {
     const stored = new Set<string>();
     let orphanCount = 0;
     let batch: string[] = [];
     const removeUnknownFiles = async () => {
-      for (const key of await blobs.unknown(batch)) {
+      for (const key of await blobs.keysWithoutRow(batch)) {
         await store.remove(key);
         orphanCount += 1;
       }
@@ -87,7 +103,7 @@ export function createMediaSweep(options: {
     for await (const { key, modifiedAt } of store.list()) {
       if (isStopped) break;
       stored.add(key);
-      if (Date.now() - modifiedAt < YOUNG_MS) continue;
+      if (Date.now() - modifiedAt < ORPHAN_MIN_AGE_MS) continue;
       batch.push(key);
       if (batch.length >= BATCH) await removeUnknownFiles();
     }
@@ -95,7 +111,10 @@ export function createMediaSweep(options: {
     return { orphans: orphanCount, stored };
   }
 
-  /** Finds blobs that files use but the store lacks. */
+  /**
+   * Returns the IDs of files whose blob is missing in the media store. @param stored keys of all blobs in the store
+   * @param before newer files are not checked
+   */
   async function findLost(stored: ReadonlySet<string>, before: Date): Promise<number[]> {
     const lostFileIds: number[] = [];
     for (let after = 0; ; ) {
@@ -117,17 +136,17 @@ export function createMediaSweep(options: {
     }
   }
 
-  /** Compares the whole store with the database. */
+  /** Compares the whole media store with the database, in both directions. */
   async function compareStores(): Promise<SweepResult> {
     const before = new Date(Date.now() - 1_000);
     const { orphans: orphanCount, stored } = await removeOrphans();
     const lostFileIds = isStopped ? [] : await findLost(stored, before);
     if (orphanCount > 0)
-      log.warn({ orphans: orphanCount }, "removed files from the media store that the database does not have");
+      log.warn({ orphans: orphanCount }, "removed blobs from the media store that have no row in the database");
     if (lostFileIds.length > 0) {
       log.error(
         { count: lostFileIds.length, fileIds: lostFileIds.slice(0, NAMED_FILES_MAX) },
-        "files of the database are missing from the media store",
+        "the content of files is missing in the media store; restore it from a backup, or delete the files",
       );
     }
     return { orphans: orphanCount, lost: lostFileIds };
@@ -137,20 +156,20 @@ export function createMediaSweep(options: {
     removeBlob,
     compare: compareStores,
 
-    /** Runs one sweep. Returns the Unix time in milliseconds of the next one. */
+    /** Runs one sweep. Returns the time of the next sweep, in Unix milliseconds. */
     async sweep(): Promise<number> {
-      await reception.sweep(YOUNG_MS);
-      // Compared with a store that is not the database's, every file would be missing.
-      if (!(await isOwnStore())) return Date.now() + EVERY_MS;
-      await removeUnneeded();
+      await reception.sweep(ORPHAN_MIN_AGE_MS);
+      // If this process uses another store than the API processes, all files would seem to be missing.
+      if (!(await isOwnStore())) return Date.now() + SWEEP_EVERY_MS;
+      await removeUnused();
       if (Date.now() - comparedAt >= COMPARE_EVERY_MS && !isStopped) {
         comparedAt = Date.now();
         await compareStores();
       }
-      return Date.now() + EVERY_MS;
+      return Date.now() + SWEEP_EVERY_MS;
     },
 
-    /** Stops a running sweep. */
+    /** Stops a running sweep after the current blob. */
     stop(): void {
       isStopped = true;
     },

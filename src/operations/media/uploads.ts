@@ -1,6 +1,6 @@
 /**
- * Receives uploads: reserves quota, checks the bytes and puts them into the media store. One transaction then creates
- * all files of the request with their log events. A failed upload leaves no file.
+ * Receives uploads: reserves quota, checks the bytes, and puts them into the media store. Then one transaction creates
+ * all files of the request, with their log events. If the upload fails, no file is created.
  */
 import { createReadStream } from "node:fs";
 import type { Logger } from "pino";
@@ -33,11 +33,11 @@ import { emitterOf, type MediaCallers, type MediaGrants } from "./media-callers.
 import type { MediaPictures } from "./media-pictures.js";
 import { findFile, toFile } from "./media-rows.js";
 
-/** Number of bytes that are reserved at a time for a file of unknown length. */
+/** Number of bytes by which the reserved quota grows while a file of unknown length is received. */
 const STEP_BYTES = 4 * 1024 * 1024;
 
-/** An upload whose bytes are in the media store and whose file does not exist yet. */
-interface Stored extends ReceivedUpload {
+/** A received file whose bytes are in the media store, but which has no row in the database yet. */
+interface StoredUpload extends ReceivedUpload {
   key: string;
   name: string;
   contentType: string;
@@ -47,13 +47,14 @@ interface Stored extends ReceivedUpload {
 
 export interface Upload {
   /**
-   * Receives one file. `folderId` and `name` are passed if they are known by then.
+   * Receives one file. @param filename name in the request @param folderId folder of the file, to check the caller's
+   * right; null for the top level
    * @throws ActionError PAYLOAD_TOO_LARGE, REQUEST_INVALID, OVERLOADED, FOLDER_NOT_FOUND, UNAUTHORIZED, FORBIDDEN
    */
   receive(source: AsyncIterable<Buffer>, filename: string | undefined, folderId: number | null): Promise<void>;
-  /** Creates the files of all uploads, or none. A `name` is allowed only for a single file. */
+  /** Creates all received files in one transaction. `name` is used only if there is a single file. */
   finish(fields: { folderId: number | null; name?: unknown }): Promise<MediaFile[]>;
-  /** Releases uploads that did not become files. Always call it at the end. */
+  /** Frees the slot and removes received bytes that did not become files. Always call it at the end. */
   close(): Promise<void>;
 }
 
@@ -70,9 +71,10 @@ export interface UploadsOptions {
   intake: IntakeLimiter;
   logEvents: LogEvents;
   baseUrl: string;
+  /** Maximum size of a file. */
   maxBytes: number;
-  /** True if the disk that receives uploads has space for this many more bytes. */
-  hasRoom: (bytes: number) => Promise<boolean>;
+  /** True if the disk that receives uploads has space for this many additional bytes. */
+  hasSpace: (bytes: number) => Promise<boolean>;
   log: Logger;
 }
 
@@ -80,14 +82,14 @@ const INSERT_FILE = `
   INSERT INTO media_file (app_id, folder_id, name, content_type, bytes, checksum, width, height, blob_key, thumbnail_key, user_id)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id`;
 
-/** Limits concurrent uploads. An app can hold at most half of the slots that other apps do not use. */
+/** Limits the number of concurrent uploads. An app can use at most half of the slots that other apps do not use. */
 class UploadSlots {
   private readonly byApp = new Map<number, number>();
   private taken = 0;
 
   constructor(private readonly total: number) {}
 
-  hasRoom(appId: number): boolean {
+  hasFreeSlot(appId: number): boolean {
     return leavesHalfFree(this.total, this.taken, this.byApp.get(appId) ?? 0, 1);
   }
 
@@ -114,12 +116,12 @@ export function createUploads(options: UploadsOptions) {
     logEvents,
     baseUrl,
     maxBytes,
-    hasRoom,
+    hasSpace: hasRoom,
     log,
   } = options;
   const openUploads = { all: new UploadSlots(UPLOADS_MAX), visitors: new UploadSlots(UPLOADS_OF_VISITORS_MAX) };
 
-  /** Passes the bytes on, and reserves more quota when they exceed what is reserved. */
+  /** Yields the bytes unchanged, and reserves more quota when the received bytes exceed the reserved quota. */
   async function* reserveWhileReading(
     source: AsyncIterable<Buffer>,
     appId: number,
@@ -143,25 +145,38 @@ export function createUploads(options: UploadsOptions) {
     source: AsyncIterable<Buffer>,
     expected: number,
   ): Promise<ReceivedUpload> {
-    const reserved = Math.max(blobs.counted(0), Math.min(expected, maxBytes));
-    if (!(await hasRoom(reserved))) throw overloadedError("the service's disk is nearly full", LOW_DISK_RETRY_SECONDS);
+    const reserved = Math.max(blobs.quotaBytesOf(0), Math.min(expected, maxBytes));
+    if (!(await hasRoom(reserved)))
+      throw overloadedError(
+        "the service's disk is nearly full, so it accepts no uploads; try again later",
+        LOW_DISK_RETRY_SECONDS,
+      );
     await blobs.reserve(appId, key, reserved);
     return reception
       .receive(key, reserveWhileReading(source, appId, key, reserved), maxBytes, appId)
       .catch((error: unknown) => {
         if (error instanceof TooManyBytes) {
-          throw new ActionError("PAYLOAD_TOO_LARGE", `a file must be at most ${maxBytes / 2 ** 20} MB`);
+          throw new ActionError("PAYLOAD_TOO_LARGE", `an uploaded file can have at most ${maxBytes / 2 ** 20} MB`);
         }
         if ((error as NodeJS.ErrnoException).code === "ENOSPC")
-          throw overloadedError("the service's disk is full", LOW_DISK_RETRY_SECONDS);
+          throw overloadedError(
+            "the service's disk is full, so it accepts no uploads; try again later",
+            LOW_DISK_RETRY_SECONDS,
+          );
         throw error;
       });
   }
 
-  /** Removes private metadata, measures the picture and creates its thumbnail. `keys` collects blobs to release on a failure. */
-  async function asPicture(appId: number, keys: string[], raw: ReceivedUpload, key: string, contentType: string) {
+  /**
+   * Removes private metadata from a picture, reads its size, and creates its thumbnail. @param keys receives the keys
+   * of the new blobs, which must be removed if the upload fails
+   */
+  async function storePicture(appId: number, keys: string[], raw: ReceivedUpload, key: string, contentType: string) {
     if (raw.bytes > PICTURE_MAX_BYTES) {
-      throw new ActionError("PAYLOAD_TOO_LARGE", `a picture must be at most ${PICTURE_MAX_BYTES / 2 ** 20} MB`);
+      throw new ActionError(
+        "PAYLOAD_TOO_LARGE",
+        `an uploaded picture can have at most ${PICTURE_MAX_BYTES / 2 ** 20} MB`,
+      );
     }
     const cleanKey = newBlobKey();
     keys.push(cleanKey);
@@ -184,7 +199,7 @@ export function createUploads(options: UploadsOptions) {
 
   async function releaseReservation(appId: number, key: string): Promise<void> {
     await reception.discard(key);
-    await blobs.drop(key, store.remove, appId);
+    await blobs.removeUnlessUsed(key, store.remove, appId);
   }
 
   async function insertFile(
@@ -192,11 +207,11 @@ export function createUploads(options: UploadsOptions) {
     admission: AdmittedRequest,
     appId: number,
     folderId: number | null,
-    file: Stored,
+    file: StoredUpload,
   ): Promise<MediaFile> {
     const { key, name, contentType, bytes, checksum, size, thumbnail } = file;
-    await blobs.settle(manager, key, bytes);
-    if (thumbnail) await blobs.settle(manager, thumbnail.key, thumbnail.bytes);
+    await blobs.markUsed(manager, key, bytes);
+    if (thumbnail) await blobs.markUsed(manager, thumbnail.key, thumbnail.bytes);
     const [width, height] = size ?? [null, null];
     const userId = admission.caller?.personId ?? null;
     const values = [
@@ -220,11 +235,14 @@ export function createUploads(options: UploadsOptions) {
     return toFile((await findFile(manager, appId, id))!, appId, baseUrl);
   }
 
-  /** @returns a function that frees the slot @throws OVERLOADED */
-  function enterUpload(appId: number, isTrusted: boolean): () => void {
+  /** Reserves a slot for an upload. @returns a function that frees the slot @throws OVERLOADED */
+  function acquireUploadSlot(appId: number, isTrusted: boolean): () => void {
     const slots = isTrusted ? [openUploads.all] : [openUploads.all, openUploads.visitors];
-    if (!slots.every((slot) => slot.hasRoom(appId))) {
-      throw overloadedError("too many uploads at once, try again shortly", OVERLOADED_RETRY_SECONDS);
+    if (!slots.every((slot) => slot.hasFreeSlot(appId))) {
+      throw overloadedError(
+        `too many uploads are running; try again in ${OVERLOADED_RETRY_SECONDS} s`,
+        OVERLOADED_RETRY_SECONDS,
+      );
     }
     for (const slot of slots) slot.add(appId, 1);
     return () => {
@@ -240,7 +258,7 @@ export function createUploads(options: UploadsOptions) {
     length: number | null,
     releaseSlots: () => void,
   ): Upload {
-    const files: Stored[] = [];
+    const files: StoredUpload[] = [];
     const keys: string[] = [];
     let isOpen = true;
     let missingBytes = length ?? STEP_BYTES;
@@ -251,8 +269,11 @@ export function createUploads(options: UploadsOptions) {
       folderId: number | null,
     ): Promise<void> {
       if (files.length >= FILES_PER_UPLOAD)
-        throw new ActionError("REQUEST_INVALID", `an upload has at most ${FILES_PER_UPLOAD} files`);
-      grants.need(await folders.rulesAt(grants, appId, folderId), "create");
+        throw new ActionError(
+          "REQUEST_INVALID",
+          `one upload can contain at most ${FILES_PER_UPLOAD} files; send the others in another request`,
+        );
+      grants.requireRight(await folders.rulesAt(grants, appId, folderId), "create");
       const key = newBlobKey();
       keys.push(key);
       const raw = await receiveBytes(appId, key, source, missingBytes);
@@ -260,7 +281,7 @@ export function createUploads(options: UploadsOptions) {
       const contentType = await contentTypeOf(raw.head);
       const isPicture = CLEANABLE_FORMATS.includes(contentType);
       const inspection = isPicture
-        ? await asPicture(appId, keys, raw, key, contentType)
+        ? await storePicture(appId, keys, raw, key, contentType)
         : { ...raw, key, size: null, thumbnail: null };
       await store.put(inspection.key, inspection.path);
       files.push({ ...inspection, name: uploadName(filename), contentType });
@@ -270,18 +291,18 @@ export function createUploads(options: UploadsOptions) {
       receive: receiveFile,
 
       async finish({ folderId, name }) {
-        if (files.length === 0) throw new ActionError("REQUEST_INVALID", "the form must have a file");
+        if (files.length === 0) throw new ActionError("REQUEST_INVALID", "the form must contain at least one file");
         const input = name === undefined || name === "" || files.length > 1 ? null : mediaName(name);
         const store = async (manager: EntityManager) => {
           await lockApp(manager, appId);
-          grants.need(await folders.rulesAt(grants, appId, folderId, manager), "create");
+          grants.requireRight(await folders.rulesAt(grants, appId, folderId, manager), "create");
           const stored: MediaFile[] = [];
           for (const file of files)
             stored.push(await insertFile(manager, admission, appId, folderId, { ...file, name: input ?? file.name }));
           return stored;
         };
         const insertedFile = await blobs.inTurn(appId, () => db.transaction(store));
-        for (const file of files) for (const key of [file.key, file.thumbnail?.key]) if (key) blobs.let(key);
+        for (const file of files) for (const key of [file.key, file.thumbnail?.key]) if (key) blobs.stopRenewing(key);
         keys.length = 0;
         return insertedFile;
       },
@@ -290,13 +311,13 @@ export function createUploads(options: UploadsOptions) {
         if (!isOpen) return;
         isOpen = false;
         releaseSlots();
-        // The sweep finds what cannot be released now, by the lease in the row.
+        // If a blob cannot be removed now, the sweep removes it after its lease has expired.
         for (const key of keys) {
-          blobs.let(key);
+          blobs.stopRenewing(key);
           await releaseReservation(appId, key).catch((error: unknown) =>
             log.warn(
               { err: error },
-              "bytes of a failed upload are still in the media store; the next sweep removes them",
+              "bytes of a failed upload could not be removed from the media store; a later sweep tries again",
             ),
           );
         }
@@ -305,11 +326,14 @@ export function createUploads(options: UploadsOptions) {
   }
 
   return {
-    /** @param length Content-Length as an estimate of the files' size, or null @throws ActionError RATE_LIMIT_EXCEEDED, OVERLOADED */
+    /**
+     * Starts receiving an upload. @param length Content-Length, which estimates the size of the files; null if unknown
+     * @throws ActionError RATE_LIMIT_EXCEEDED, OVERLOADED
+     */
     async beginUpload(admission: AdmittedRequest, appId: number, length: number | null): Promise<Upload> {
-      const grants = await callers.of(admission);
+      const grants = await callers.grantsFor(admission);
       intake.takeRows(emitterOf(admission), appId, 0);
-      return upload(admission, appId, grants, length, enterUpload(appId, grants.isTrusted));
+      return upload(admission, appId, grants, length, acquireUploadSlot(appId, grants.isTrusted));
     },
   };
 }

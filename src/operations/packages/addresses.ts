@@ -1,4 +1,4 @@
-/** Fetches scripts at external URLs once, over https and from public hosts only. A slow URL of one app does not delay other apps. */
+/** Downloads and stores the scripts of dependencies that are URLs. Only https URLs of public hosts are allowed. */
 import { LRUCache } from "lru-cache";
 import type { StoredAsset } from "../../data/action-types.js";
 import {
@@ -14,19 +14,25 @@ import { AWAY_RETRY_SECONDS } from "./registry.js";
 import type { ScriptAuthor, ScriptQuota } from "./script-quota.js";
 
 export const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
+/** Time limit for downloading the script of a URL. */
 const ANSWER_LIMIT_MS = 8_000;
-/** Time limit for checking the URL of a script that the action already has. */
-export const LOOK_LIMIT_MS = 4_000;
-/** Milliseconds for which saves no longer wait for a URL that did not respond, if the action has its script. */
-const SILENT_MS = 60_000;
+/** Time limit for checking whether the URL of a stored script still returns the same content. */
+export const RECHECK_LIMIT_MS = 4_000;
+/**
+ * After a URL did not respond, it is not checked again for this time if its script is stored. So saving an action does
+ * not wait each time.
+ */
+const SILENT_URL_MS = 60_000;
 
 function checkAddress(url: URL): void {
-  if (url.protocol !== "https:") throw new NotConnectedError("it redirects to a URL without TLS", true);
+  if (url.protocol !== "https:") throw new NotConnectedError("its URL redirects to a URL without https", true);
 }
 
 /**
- * @returns null if the host does not answer
- * @throws DEPENDENCY_UNRESOLVED for an answer that is not a script; 503 if the host reports a temporary failure
+ * Downloads a script.
+ * @returns null if the host does not respond
+ * @throws DEPENDENCY_UNRESOLVED if the host responds with an error or with too many bytes. After a temporary failure
+ *   the error has `retryAfter`
  */
 export async function fetchScript(
   connections: CheckedConnections,
@@ -42,12 +48,13 @@ export async function fetchScript(
     if (error instanceof NotConnectedError && error.forbidden) throw addressError(error.message);
     if (error instanceof NotConnectedError || error.name === "TimeoutError") return null;
     if (error instanceof TooLargeError || error instanceof RedirectsError) throw addressError(error.message);
-    throw addressError("its host ended the response early", AWAY_RETRY_SECONDS);
+    throw addressError("its host ended the response before it was complete", AWAY_RETRY_SECONDS);
   });
   if (answer === null) return null;
   const { status, body } = answer;
-  if (status >= 500 || status === 429) throw addressError(`its host answers ${status}`, AWAY_RETRY_SECONDS);
-  if (status !== 200) throw addressError(`its host answers ${status}`);
+  if (status >= 500 || status === 429)
+    throw addressError(`its host responded with status ${status}`, AWAY_RETRY_SECONDS);
+  if (status !== 200) throw addressError(`its host responded with status ${status}`);
   return body;
 }
 
@@ -56,53 +63,56 @@ export type Addresses = ReturnType<typeof createAddresses>;
 export function createAddresses(options: {
   connections: CheckedConnections;
   scripts: StoredScripts;
-  room: ScriptQuota;
+  quota: ScriptQuota;
   intake: IntakeLimiter;
 }) {
-  const { connections, scripts, room, intake } = options;
-  /** URLs that did not answer in this request: an import may list one a hundred times. */
+  const { connections, scripts, quota, intake } = options;
+  /**
+   * URLs that did not respond during this request. They are not requested again, because an import may contain a URL a
+   * hundred times.
+   */
   const unansweredUrls = new WeakMap<ScriptAuthor, Set<string>>();
-  /** Apps with a URL that did not answer although its script is stored: affects only the duration of a save. */
-  const silentHosts = new LRUCache<string, true>({ max: 1_000, ttl: SILENT_MS });
+  /** Keys `appId url` of URLs with a stored script that did not respond recently. */
+  const silentUrls = new LRUCache<string, true>({ max: 1_000, ttl: SILENT_URL_MS });
 
   return {
     /**
-     * Stores the current script of a URL. If the host does not answer, runs and pages load it from there (`unreached`): this machine may
-     * lack the network access that their browsers have.
-     * @throws DEPENDENCY_UNRESOLVED if the host returns no script; RATE_LIMIT_EXCEEDED, OVERLOADED
+     * Downloads and stores the script of a URL. If the host does not respond, nothing is stored (`unreached` is true),
+     * and runs and pages load the script from the URL. Their browsers may have network access that this machine lacks.
+     * @throws DEPENDENCY_UNRESOLVED if the host responds without a script; RATE_LIMIT_EXCEEDED, OVERLOADED
      */
-    async keep(author: ScriptAuthor, dependency: string, url: string, limitMs = ANSWER_LIMIT_MS): Promise<StoredAsset> {
+    async storeScript(
+      author: ScriptAuthor,
+      dependency: string,
+      url: string,
+      limitMs = ANSWER_LIMIT_MS,
+    ): Promise<StoredAsset> {
       const { href, pathname } = new URL(url);
       const unreached: StoredAsset = { name: dependency, url: href, path: pathname, unreached: true };
-      const requestedHosts = unansweredUrls.get(author) ?? new Set();
-      if (requestedHosts.has(href)) return unreached;
+      const unansweredHere = unansweredUrls.get(author) ?? new Set();
+      if (unansweredHere.has(href)) return unreached;
       const source = await fetchScript(connections, dependency, url, limitMs);
       if (source === null) {
-        unansweredUrls.set(author, requestedHosts.add(href));
+        unansweredUrls.set(author, unansweredHere.add(href));
         return unreached;
       }
-      await room.take(author, dependency, sha256Of(source), source.length);
+      await quota.countScript(author, dependency, sha256Of(source), source.length);
       intake.takeRows(author.caller, author.appId, source.length);
       const noFacts = { package: null, version: null, licence: null, global: null, names: null, parts: [] };
-      return assetOf(dependency, await scripts.keep(source, noFacts));
+      return assetOf(dependency, await scripts.store(source, noFacts));
     },
 
     /**
-     * Requests the URL of a stored script again, and records in the asset if the URL now returns other content. The
-     * stored script stays unchanged.
+     * Requests the URL of a stored script again. Sets `changed` in the returned asset if the URL now returns other
+     * content. The stored script does not change.
      */
-    async lookAgain(
-      { appId }: ScriptAuthor,
-      dependency: string,
-      url: string,
-      known: StoredAsset,
-    ): Promise<StoredAsset> {
+    async recheck({ appId }: ScriptAuthor, dependency: string, url: string, known: StoredAsset): Promise<StoredAsset> {
       const { changed: _, ...asset } = known;
       const key = `${appId} ${url}`;
-      if (silentHosts.has(key)) return known;
-      // A URL that fails now changes nothing.
-      const source = await fetchScript(connections, dependency, url, LOOK_LIMIT_MS).catch(() => undefined);
-      if (source === null) silentHosts.set(key, true);
+      if (silentUrls.has(key)) return known;
+      // If the request fails, the asset does not change.
+      const source = await fetchScript(connections, dependency, url, RECHECK_LIMIT_MS).catch(() => undefined);
+      if (source === null) silentUrls.set(key, true);
       if (!source) return known;
       return sha256Of(source) === known.sha256 ? asset : { ...asset, changed: true };
     },

@@ -1,6 +1,6 @@
 /**
- * Stores scripts in the database by the hash of their content, finds them, records which actions and versions use them,
- * and removes unused ones.
+ * Stores the scripts of dependencies in the database, under the hash of their content. Finds them, and removes scripts
+ * that no action and no version uses.
  */
 import { isUtf8 } from "node:buffer";
 import { createHash } from "node:crypto";
@@ -15,14 +15,14 @@ import { describeValue } from "../../rules/described.js";
 import { isStoredScript, type KeptAsset, storedPath } from "../../rules/packages.js";
 import { PACKAGE_TYPES_MAX_CHARACTERS } from "../../rules/project-types.js";
 
-/** A part of a script: a package of the registry. */
+/** A package of the registry whose code is in a script. */
 export interface PackagePart {
   name: string;
   version: string;
   licence: string | null;
 }
 
-/** Data about a script, without its text. */
+/** Data about a stored script, without its text. */
 export interface ScriptFacts {
   sha256: string;
   bytes: number;
@@ -30,28 +30,34 @@ export interface ScriptFacts {
   version: string | null;
   licence: string | null;
   global: string | null;
-  /** Globals that the script uses; null if it was not analysed. */
+  /** Names of the globals that the script uses; null if the script was not analyzed. */
   names: string[] | null;
   parts: PackagePart[];
 }
 
 export interface KeptScript {
   source: string;
-  /** Original bytes of a script that is not valid UTF-8; its text is then incomplete. */
+  /** Original bytes of a script that is not valid UTF-8. `source` then contains replacement characters. */
   raw?: Buffer;
   names: readonly string[] | null;
   global: string | null;
 }
 
-/** Maximum bytes of scripts in memory: those that runs of this process have used last. */
+/** Maximum bytes of scripts in memory. The scripts that runs of this process used last stay there. */
 const IN_MEMORY_BYTES = 64 * 1024 * 1024;
-/** Time for which a version that the registry chose is reused. */
+/**
+ * Minutes for which a chosen version is reused without asking the registry again. A chosen version is the version that
+ * fits the range of a dependency.
+ */
 const CHOICE_FRESH_MINUTES = 10;
-/** Days after which a version that the registry chose is removed if no action has used it. */
+/** Days after which a chosen version is forgotten if no save has chosen it again. */
 const CHOICE_KEPT_DAYS = 30;
-/** Interval in which a use is recorded at most once. It is much shorter than the time for which unused versions are stored. */
-const CHOSEN_LATELY_MS = 60_000;
-/** Time after which a script that a save has stored, but no action uses, is removed. */
+/**
+ * Time for which a chosen version is cached in memory. It is much shorter than UNUSED_MINUTES, so that a cached script
+ * is not removed.
+ */
+const CHOICE_CACHE_MS = 60_000;
+/** Minutes after which a stored script that no action and no version uses is removed. */
 const UNUSED_MINUTES = 60;
 
 const SCRIPT_FACTS =
@@ -78,25 +84,28 @@ const INSERT_SCRIPT = `
     declaration_bytes = greatest(kept_script.declaration_bytes, excluded.declaration_bytes),
     parts = CASE WHEN kept_script.package IS NULL THEN excluded.parts ELSE kept_script.parts END`;
 
-const MARK_SCRIPT_USED = `
+const SELECT_USED_SCRIPTS = `
   SELECT sha256 FROM kept_script_use JOIN action ON action.id = action_id WHERE app_id = $1
   UNION
   SELECT sha256 FROM kept_script_use JOIN action_version ON action_version.id = action_version_id
     JOIN action ON action.id = action_version.action_id WHERE app_id = $1`;
 
 /**
- * Computes the size of scripts. $2 are additional scripts that nothing uses yet. $3 is one more script, which may not
- * be stored; its size is then $4.
+ * Selects the total size of the scripts that an app uses ($1), together with additional scripts: $2 are stored scripts
+ * that are not used yet, and $3 is a script that may not be stored yet, with the size $4.
  */
 const SELECT_SCRIPT_BYTES = `
   SELECT (coalesce(sum(bytes + declaration_bytes) FILTER (WHERE sha256 <> $3), 0)
           + coalesce(sum(bytes + declaration_bytes) FILTER (WHERE sha256 = $3), $4::float8))::float8 AS bytes
-    FROM kept_script WHERE sha256 = ANY (array_append($2::text[], $3::text)) OR sha256 IN (${MARK_SCRIPT_USED})`;
+    FROM kept_script WHERE sha256 = ANY (array_append($2::text[], $3::text)) OR sha256 IN (${SELECT_USED_SCRIPTS})`;
 
-const SELECT_DECLARATIONS = `SELECT declarations FROM kept_script WHERE sha256 = $2 AND sha256 IN (${MARK_SCRIPT_USED})`;
+const SELECT_DECLARATIONS = `SELECT declarations FROM kept_script WHERE sha256 = $2 AND sha256 IN (${SELECT_USED_SCRIPTS})`;
 
-/** Selects declarations of packages, the smallest first, up to the size limit of an app's types. */
-const DRAFT_DECLARATIONS = `
+/**
+ * Selects the TypeScript declarations of the packages that an app's drafts use. Starts with the smallest, and stops at
+ * the size limit of an app's types.
+ */
+const SELECT_DRAFT_DECLARATIONS = `
   SELECT sha256, declarations FROM (
     SELECT sha256, declarations, sum(declaration_bytes) OVER (ORDER BY declaration_bytes, sha256) AS bytes FROM kept_script
      WHERE declarations IS NOT NULL AND sha256 IN (
@@ -115,12 +124,12 @@ const DELETE_UNUSED_SCRIPTS = `
      LIMIT 500)
     AND touched_at < now() - interval '${UNUSED_MINUTES} minutes'`;
 
-/** Returns the hash of content in hexadecimal. */
+/** Returns the SHA-256 hash of the content in hexadecimal. */
 export const sha256Of = (content: Buffer): string => createHash("sha256").update(content).digest("hex");
 
 const INTEGRITY_SHAPE = /^sha256-([A-Za-z0-9+/]{43}=)$/;
 
-/** Returns the hash in an integrity value; null if there is none. */
+/** Returns the hexadecimal hash in an integrity value; null if the value is invalid. */
 export function sha256In(integrity: unknown): string | null {
   const hash = typeof integrity === "string" ? INTEGRITY_SHAPE.exec(integrity)?.[1] : undefined;
   return hash === undefined ? null : Buffer.from(hash, "base64").toString("hex");
@@ -128,7 +137,7 @@ export function sha256In(integrity: unknown): string | null {
 
 const integrityOf = (sha256: string): string => `sha256-${Buffer.from(sha256, "hex").toString("base64")}`;
 
-/** Builds the asset of a script for a dependency. */
+/** Returns the asset that connects a dependency with its stored script. */
 export function assetOf(name: string, facts: ScriptFacts): KeptAsset {
   const { sha256, bytes, version, licence, global, names } = facts;
   const integrity = integrityOf(sha256);
@@ -141,7 +150,7 @@ export function assetOf(name: string, facts: ScriptFacts): KeptAsset {
   return { name, path: storedPath(sha256), sha256, ...logFacts, integrity, bytes };
 }
 
-/** Returns the stored scripts among the assets, without repetition. */
+/** Returns the hashes of the stored scripts among the assets, without duplicates. */
 export const storedScripts = (assets: readonly StoredAsset[]): string[] => [
   ...new Set(assets.filter(isStoredScript).map(({ sha256 }) => sha256)),
 ];
@@ -155,11 +164,14 @@ export function createStoredScripts(db: DataSource) {
   });
 
   const declarationBucket = createTokenBucket({ limit: DECLARATIONS_PER_APP, windowMs: RATE_WINDOW_MS });
-  const recentChoices = new LRUCache<string, ScriptFacts>({ max: 1_000, ttl: CHOSEN_LATELY_MS });
+  const recentChoices = new LRUCache<string, ScriptFacts>({ max: 1_000, ttl: CHOICE_CACHE_MS });
 
   return {
-    /** Returns the version that a registry has chosen for a dependency, and whether this choice is recent. */
-    async chosen(registry: string, spec: string): Promise<(ScriptFacts & { fresh: boolean }) | null> {
+    /**
+     * Returns the script of the version that was chosen for a dependency. `fresh` is true if the choice is recent
+     * enough to use it without asking the registry again.
+     */
+    async findChosen(registry: string, spec: string): Promise<(ScriptFacts & { fresh: boolean }) | null> {
       const key = `${registry} ${spec}`;
       const recentChoice = recentChoices.get(key);
       if (recentChoice) return { ...recentChoice, fresh: true };
@@ -170,13 +182,17 @@ export function createStoredScripts(db: DataSource) {
       return chosenRow;
     },
 
-    async choose(registry: string, specs: readonly string[], facts: ScriptFacts): Promise<void> {
+    /** Records that this script is the chosen version of the dependencies. */
+    async recordChoice(registry: string, specs: readonly string[], facts: ScriptFacts): Promise<void> {
       await rows(db, INSERT_CHOICE, [registry, [...new Set(specs)], facts.sha256]);
       for (const spec of specs) recentChoices.set(`${registry} ${spec}`, facts);
     },
 
-    /** Stores a script, unless its content is stored already. @param declarations a JSON array of strings */
-    async keep(
+    /**
+     * Stores a script, unless the same content is stored already. @param declarations TypeScript declarations, as a
+     * JSON array of strings
+     */
+    async store(
       source: Buffer,
       facts: Omit<ScriptFacts, "sha256" | "bytes">,
       declarations: Buffer | null = null,
@@ -198,14 +214,14 @@ export function createStoredScripts(db: DataSource) {
       return { ...facts, sha256, bytes: source.length };
     },
 
-    /** Returns data about the scripts with these hashes. Missing scripts are left out. */
-    async known(hashes: readonly string[]): Promise<ScriptFacts[]> {
+    /** Returns data about the stored scripts with these hashes, without scripts that are not stored. */
+    async findByHash(hashes: readonly string[]): Promise<ScriptFacts[]> {
       if (hashes.length === 0) return [];
       const sql = `UPDATE kept_script AS script SET touched_at = now() WHERE sha256 = ANY ($1) RETURNING ${SCRIPT_FACTS}`;
       return rows<ScriptFacts>(db, sql, [hashes]);
     },
 
-    /** Returns the text of a script, usually from memory; null if there is none. */
+    /** Returns a script, usually from memory; null if it is not stored. */
     async read(sha256: string): Promise<KeptScript | null> {
       const recentScript = recentScripts.get(sha256);
       if (recentScript) return recentScript;
@@ -219,28 +235,36 @@ export function createStoredScripts(db: DataSource) {
     },
 
     /**
-     * Returns TypeScript declarations of a script's package: files that refer to each other as `./<index>`. The first one exports the type
-     * `Value` of its global. Returns null if there are none, or if no action of the app uses the script.
+     * Returns the TypeScript declarations of a script's package: files that import each other as `./<index>`. The first
+     * file exports the type `Value`, the type of the package's global. Returns null if the package has no declarations,
+     * or if the app does not use the script.
      * @throws ActionError REQUEST_INVALID for an invalid integrity, RATE_LIMIT_EXCEEDED
      */
     async declarations(appId: number, integrity: unknown): Promise<string[] | null> {
       const sha256 = sha256In(integrity);
       if (sha256 === null) {
-        const expected = "integrity must be sha256- and a hash in base64, as the action's assets have it";
+        const expected =
+          '"integrity" must be the integrity of a script in the ' +
+          `action's assets: "sha256-" followed by a hash in base64`;
         throw new ActionError("REQUEST_INVALID", `${expected} (got ${describeValue(integrity)})`);
       }
       const waitSeconds = declarationBucket.takeTokens(String(appId), 1);
       if (waitSeconds > 0) {
-        const limit = `this app may read what packages declare ${DECLARATIONS_PER_APP} times in a minute`;
+        const limit = `this app can request declarations of packages at most ${DECLARATIONS_PER_APP} times per minute`;
         throw rateLimitError(`${limit}; try again in ${waitSeconds} s`, waitSeconds);
       }
       const [declarationRow] = await rows<{ declarations: Buffer | null }>(db, SELECT_DECLARATIONS, [appId, sha256]);
       return declarationRow?.declarations ? (JSON.parse(String(declarationRow.declarations)) as string[]) : null;
     },
 
-    /** Returns the declarations of all scripts that the app's drafts use, by integrity, without scripts that have none. */
+    /**
+     * Returns the TypeScript declarations of the packages that the app's drafts use, by the integrity of the script.
+     * Packages without declarations are left out.
+     */
     async draftDeclarations(appId: number): Promise<Map<string, string[]>> {
-      const declarationRows = await rows<{ sha256: string; declarations: Buffer }>(db, DRAFT_DECLARATIONS, [appId]);
+      const declarationRows = await rows<{ sha256: string; declarations: Buffer }>(db, SELECT_DRAFT_DECLARATIONS, [
+        appId,
+      ]);
       return new Map(
         declarationRows.map(({ sha256, declarations }) => [
           integrityOf(sha256),
@@ -249,7 +273,10 @@ export function createStoredScripts(db: DataSource) {
       );
     },
 
-    /** Returns the total bytes of the scripts that the app's actions and versions use, plus those of a save. A script counts once. */
+    /**
+     * Returns the total bytes of the scripts that the app's actions and versions use, together with the scripts of a
+     * save. Each script counts once. @param brought hashes of scripts that the save has already stored
+     */
     async bytesWith(
       appId: number,
       brought: readonly string[],
@@ -264,7 +291,7 @@ export function createStoredScripts(db: DataSource) {
       return total!.bytes;
     },
 
-    /** Removes unused scripts, and versions that were not used lately. */
+    /** Removes scripts that nothing uses, and old chosen versions. */
     async sweep(): Promise<void> {
       await rows(db, DELETE_UNUSED_CHOICES);
       await rows(db, DELETE_UNUSED_SCRIPTS);

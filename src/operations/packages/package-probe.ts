@@ -1,6 +1,6 @@
 /**
- * Loads a package once in a document without network access, so that a package that can never load is rejected when it
- * is saved, not at each run. A process without browsers skips this; the first run then reports the fault.
+ * Loads a package in an empty page without network access when an action with this package is saved. So a package that
+ * can never load is rejected at the save instead of at each run. A process without browsers skips this check.
  */
 import type { Browsers } from "../../engine/browser/browsers.js";
 
@@ -8,7 +8,7 @@ const LOAD_LIMIT_MS = 5_000;
 const ORIGIN = "https://packages.invalid";
 const REASON_MAX_CHARACTERS = 300;
 
-/** Returns the reason why the package cannot be loaded. Null if it can be loaded, or if this is unknown. */
+/** Returns the reason why a package cannot be loaded; null if it can be loaded, or if the check was not possible. */
 export type PackageProbe = (
   script: { name: string; sha256: string; source: string },
   signal: AbortSignal,
@@ -31,8 +31,8 @@ export function createPackageProbe(browsers: Pick<Browsers, "run"> | null): Pack
       signal,
     });
     if (probeOutcome.ok) return null;
-    if (probeOutcome.cause === "timeout") return `it takes more than ${LOAD_LIMIT_MS / 1_000} s to load`;
-    if (probeOutcome.cause === "memory") return "it takes too much memory to load";
+    if (probeOutcome.cause === "timeout") return `loading it takes more than ${LOAD_LIMIT_MS / 1_000} s`;
+    if (probeOutcome.cause === "memory") return "loading it takes too much memory";
     if (probeOutcome.cause !== "script") return null;
     return `it cannot be loaded: ${probeOutcome.error.message.slice(0, REASON_MAX_CHARACTERS).toWellFormed()}`;
   };

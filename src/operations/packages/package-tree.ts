@@ -1,6 +1,6 @@
 /**
- * Collects a package and all packages that it needs, in the layout of node_modules. A package is included once if one
- * version fits all dependents.
+ * Collects a package and all its dependencies, in the layout of node_modules. If one version of a dependency fits all
+ * packages that need it, it is included only once.
  */
 import { satisfies } from "semver";
 import type { PackageArchive } from "../../engine/bundler.js";
@@ -9,18 +9,25 @@ import type { VersionChoice } from "../../rules/npm-choice.js";
 import { isPackageName, unresolvedError } from "../../rules/packages.js";
 import { ARCHIVE_MAX_BYTES, type PackageRegistry, type RegistryRequest } from "./registry.js";
 
-/** Maximum number of packages in a tree. A package with more dependencies is an application, not a library. */
+/**
+ * Maximum number of packages in a tree. A package with more dependencies is more likely an application than a library.
+ */
 export const PACKAGES_MAX = 200;
+/** Maximum size of the archives of all packages in a tree. */
 export const ARCHIVES_MAX_BYTES = 48 * 1024 * 1024;
-/** Maximum bytes of the registry documents of all packages, which stay in memory until the last version is chosen. */
+/**
+ * Maximum size of the registry's documents (lists of versions) of all packages. They stay in memory until all versions
+ * are chosen.
+ */
 const DOCUMENTS_MAX_BYTES = 192 * 1024 * 1024;
+/** Maximum number of concurrent downloads for one tree. */
 const DOWNLOADS_AT_ONCE = 6;
 const NPM_ALIAS = /^npm:(@?[^@]+)(?:@(.*))?$/;
 
-interface Node {
+interface PackageNode {
   /** Name of the package's folder. */
   name: string;
-  /** Name in the registry, which differs if the dependent uses an alias. */
+  /** Name in the registry. It differs from `name` if the package that needs this one uses an alias (`npm:`). */
   origin: string;
   choice: VersionChoice;
   folder: string;
@@ -29,7 +36,7 @@ interface Node {
 const fitsRange = (version: string, range: string): boolean =>
   range === "" || range === "*" || satisfies(version, range, { loose: true });
 
-/** Yields the folders in which a module of `folder` searches for a package, the nearest first. */
+/** Yields the folders in which a module in `folder` searches for a package, the nearest folder first. */
 function* searchedFolders(folder: string, name: string): Generator<string> {
   for (let at = folder; ; at = at.slice(0, at.lastIndexOf("/node_modules/"))) {
     yield `${at}/node_modules/${name}`;
@@ -38,7 +45,7 @@ function* searchedFolders(folder: string, name: string): Generator<string> {
 }
 
 class Tree {
-  readonly nodes = new Map<string, Node>();
+  readonly nodes = new Map<string, PackageNode>();
   private readonly documents = new Map<string, Promise<Uint8Array>>();
   private documentBytes = 0;
 
@@ -56,7 +63,10 @@ class Tree {
     if (knownDocument) return knownDocument;
     if (!isPackageName(name)) {
       return Promise.reject(
-        unresolvedError(this.registryRequest.dependency, `needs ${describeValue(name)}, which is no name of a package`),
+        unresolvedError(
+          this.registryRequest.dependency,
+          `needs ${describeValue(name)}, which is not a valid name of a package`,
+        ),
       );
     }
     const requested = this.registry.document(this.registryRequest, name).then((document) => {
@@ -65,21 +75,24 @@ class Tree {
       const sizeText = `${DOCUMENTS_MAX_BYTES / 2 ** 20} MB`;
       throw unresolvedError(
         this.registryRequest.dependency,
-        `needs packages whose metadata in the registry is larger than ${sizeText}`,
+        `needs packages whose metadata in the registry exceeds ${sizeText} in total`,
       );
     });
     this.documents.set(name, requested);
     return requested;
   }
 
-  /** Requests the registry documents of several packages at once, so that later reads find them in the cache. */
-  async askFor(nodes: readonly Node[]): Promise<void> {
+  /**
+   * Requests the registry's documents of the packages' dependencies concurrently, so that `choose` finds them in
+   * memory.
+   */
+  async prefetchDocuments(nodes: readonly PackageNode[]): Promise<void> {
     const names = nodes.flatMap(({ choice }) =>
       choice.needs.map(([name, range]) => NPM_ALIAS.exec(range)?.[1] ?? name),
     );
     const missingNames = [...new Set(names)].filter((name) => !this.documents.has(name));
     for (let at = 0; at < missingNames.length; at += DOWNLOADS_AT_ONCE) {
-      // The package that needs this one reports the failure.
+      // The error is ignored here, because `choose` for the same package reports it.
       const requested = missingNames
         .slice(at, at + DOWNLOADS_AT_ONCE)
         .map((name) => this.document(name).catch(() => undefined));
@@ -87,16 +100,16 @@ class Tree {
     }
   }
 
-  add(node: Node): Node {
+  add(node: PackageNode): PackageNode {
     if (this.nodes.size === PACKAGES_MAX)
       throw unresolvedError(this.registryRequest.dependency, `needs more than ${PACKAGES_MAX} packages`);
     this.nodes.set(node.folder, node);
     return node;
   }
 
-  /** Adds the dependencies of a package to the tree. @returns the new ones */
-  async grow({ choice, folder }: Node): Promise<Node[]> {
-    const newNodes: Node[] = [];
+  /** Adds the dependencies of a package to the tree. @returns the added packages */
+  async addDependencies({ choice, folder }: PackageNode): Promise<PackageNode[]> {
+    const newNodes: PackageNode[] = [];
     const wantedChoices = choice.needs.map(([name, range]) => {
       const [, origin = name, of = ""] = NPM_ALIAS.exec(range) ?? [];
       return { name, origin, range: NPM_ALIAS.test(range) ? of : range };
@@ -112,7 +125,7 @@ class Tree {
     return newNodes;
   }
 
-  /** True if a module in the folder would find this package. */
+  /** True if a module in the folder finds this package in a version that fits. */
   private has(folder: string, name: string, origin: string, range: string): boolean {
     for (const candidatePath of searchedFolders(folder, name)) {
       const existingNode = this.nodes.get(candidatePath);
@@ -122,12 +135,16 @@ class Tree {
   }
 }
 
+/** The chosen version of a package, and a function that downloads the package and its dependencies. */
 export interface GatheredPackages {
   choice: VersionChoice;
   archives: () => Promise<PackageArchive[]>;
 }
 
-/** Chooses the version of a package. Its dependencies are collected later. @throws DEPENDENCY_UNRESOLVED */
+/**
+ * Chooses the version of a package. Its dependencies are collected when `archives` is called. @throws
+ * DEPENDENCY_UNRESOLVED
+ */
 export async function gatherPackages(
   registry: PackageRegistry,
   registryRequest: RegistryRequest,
@@ -140,10 +157,11 @@ export async function gatherPackages(
   async function archives(): Promise<PackageArchive[]> {
     let level = [tree.add({ name, origin: name, choice, folder: `/node_modules/${name}` })];
     while (level.length > 0) {
-      await tree.askFor(level);
-      const next: Node[] = [];
-      // Packages are added one after the other, because each depends on the positions of the earlier ones.
-      for (const node of level) next.push(...(await tree.grow(node)));
+      await tree.prefetchDocuments(level);
+      const next: PackageNode[] = [];
+      // Packages are added one after the other, because the folder of a package depends on the packages that are
+      // already in the tree.
+      for (const node of level) next.push(...(await tree.addDependencies(node)));
       level = next;
     }
     const nodes = [...tree.nodes.values()];
@@ -168,7 +186,7 @@ export async function gatherPackages(
       if (bytes > ARCHIVES_MAX_BYTES)
         throw unresolvedError(
           registryRequest.dependency,
-          `comes with all that it needs to more than ${ARCHIVES_MAX_BYTES / 2 ** 20} MB of archives`,
+          `is too large: its archive and those of its dependencies exceed ${ARCHIVES_MAX_BYTES / 2 ** 20} MB`,
         );
     }
     return all;

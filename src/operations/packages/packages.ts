@@ -27,7 +27,7 @@ import {
   unresolvedError,
 } from "../../rules/packages.js";
 import type { IntakeLimiter } from "../records/intake.js";
-import { createAddresses, LOOK_LIMIT_MS } from "./addresses.js";
+import { createAddresses, RECHECK_LIMIT_MS } from "./addresses.js";
 import {
   assetOf,
   createStoredScripts,
@@ -103,7 +103,7 @@ function connectionsOf({ allowPrivateNetwork, egressAddress, npm }: PackagesOpti
 }
 
 /** Returns the author's error for a package that could not be bundled. Its status is 503 if the package is not the cause. */
-export function bundlingRefused(dependency: string, error: unknown): unknown {
+export function toBundlingError(dependency: string, error: unknown): unknown {
   if (error instanceof PackageFault) {
     const instead = alternativeTo(dependency);
     return unresolvedError(dependency, `cannot be used: ${error.message}${instead && `; use ${instead} instead`}`);
@@ -123,7 +123,7 @@ const storedAssetOf = (dependency: string, assets: readonly StoredAsset[]): Stor
 const specOf = ({ name, subpath, range: version }: Dependency & { kind: "npm" }) => `${name}${subpath}@${version}`;
 
 /** Rejects two packages with the same global name. @throws ActionError DEPENDENCY_UNRESOLVED */
-function refuseSameGlobal(assets: Map<string, StoredAsset>, assetsBefore: readonly StoredAsset[]): void {
+function rejectSameGlobal(assets: Map<string, StoredAsset>, assetsBefore: readonly StoredAsset[]): void {
   const namesBefore = new Set(assetsBefore.map(({ name }) => name));
   const byGlobal = new Map<string, string>();
   for (const [dependency, { global }] of assets) {
@@ -151,9 +151,9 @@ export function createPackages(options: PackagesOptions) {
   const registry: PackageRegistry | null = npm && createRegistry({ ...npm, connections: connections.npm });
   if (npm?.sandbox === false)
     log.warn("NPM_SANDBOX=off: without user namespaces, packages are bundled in a process with network access");
-  const lines = { npm: new FairSemaphore(PACKAGES_AT_ONCE, 1), address: new FairSemaphore(ADDRESSES_AT_ONCE, 1) };
-  const room = createScriptQuota(scripts);
-  const addresses = createAddresses({ connections: connections.elsewhere, scripts, room, intake });
+  const slots = { npm: new FairSemaphore(PACKAGES_AT_ONCE, 1), address: new FairSemaphore(ADDRESSES_AT_ONCE, 1) };
+  const quota = createScriptQuota(scripts);
+  const addresses = createAddresses({ connections: connections.elsewhere, scripts, quota, intake });
 
   function checkLicences(dependency: string, parts: readonly PackagePart[]): void {
     const allowed = npm?.licences;
@@ -177,35 +177,39 @@ export function createPackages(options: PackagesOptions) {
     const { choice, archives } = await gatherPackages(registry!, asking, name, range);
     const exactSpec = specOf({ ...npm, range: choice.version });
     const specs = [specOf(npm), exactSpec];
-    const chosen = await scripts.chosen(registry!.registry, exactSpec);
+    const chosen = await scripts.findChosen(registry!.registry, exactSpec);
     if (chosen) {
-      await scripts.choose(registry!.registry, specs, chosen);
+      await scripts.recordChoice(registry!.registry, specs, chosen);
       return chosen;
     }
     const { source, global, names, parts, declarations } = await bundler
       .bundle(await archives(), subpath)
       .catch((error: unknown) => {
-        throw bundlingRefused(dependency, error);
+        throw toBundlingError(dependency, error);
       });
     checkLicences(dependency, parts);
     const text = Buffer.from(source);
     const fault = await probe({ name: dependency, sha256: sha256Of(text), source }, asking.signal);
-    if (fault !== null) throw bundlingRefused(dependency, new PackageFault(fault));
+    if (fault !== null) throw toBundlingError(dependency, new PackageFault(fault));
     const types = declarations && Buffer.from(JSON.stringify(declarations));
     const bytes = text.length + (types?.length ?? 0);
-    await room.take(author, dependency, sha256Of(text), bytes);
+    await quota.countScript(author, dependency, sha256Of(text), bytes);
     intake.takeRows(author.caller, author.appId, bytes);
     const { version } = choice;
     const licence = parts[0]!.licence;
-    const script = await scripts.keep(text, { package: name + subpath, version, licence, global, names, parts }, types);
-    await scripts.choose(registry!.registry, specs, script);
+    const script = await scripts.store(
+      text,
+      { package: name + subpath, version, licence, global, names, parts },
+      types,
+    );
+    await scripts.recordChoice(registry!.registry, specs, script);
     return script;
   }
 
   async function npmScript(author: ScriptAuthor, dependency: string, npm: Dependency & { kind: "npm" }) {
     if (!registry)
       throw unresolvedError(dependency, "is no package of the catalogue, and packages of npm are switched off here");
-    const chosen = await scripts.chosen(registry.registry, specOf(npm));
+    const chosen = await scripts.findChosen(registry.registry, specOf(npm));
     const script = chosen?.fresh
       ? chosen
       : await makeScript(author, dependency, npm).catch((error: unknown) => {
@@ -227,13 +231,13 @@ export function createPackages(options: PackagesOptions) {
     const parsed = readDependency(dependency, catalogue);
     if (parsed.kind === "served") return parsed.asset;
     if (known && isStoredScript(known))
-      return parsed.kind === "address" ? addresses.lookAgain(author, dependency, parsed.url, known) : known;
-    const leaveQueue = await lines[parsed.kind].enter(author.appId);
+      return parsed.kind === "address" ? addresses.recheck(author, dependency, parsed.url, known) : known;
+    const leaveQueue = await slots[parsed.kind].enter(author.appId);
     try {
       const chosen = parsed.kind === "npm" && version !== undefined ? { ...parsed, wanted: version } : parsed;
       return chosen.kind === "npm"
         ? await npmScript(author, dependency, chosen)
-        : await addresses.keep(author, dependency, chosen.url);
+        : await addresses.storeScript(author, dependency, chosen.url);
     } finally {
       leaveQueue();
     }
@@ -243,9 +247,9 @@ export function createPackages(options: PackagesOptions) {
   async function scriptOfAddress(author: ScriptAuthor, dependency: string): Promise<StoredAsset | null> {
     const parsed = readDependency(dependency, catalogue);
     if (parsed.kind !== "address") return null;
-    const leaveQueue = await lines.address.enter(author.appId);
+    const leaveQueue = await slots.address.enter(author.appId);
     try {
-      return await addresses.keep(author, dependency, parsed.url, LOOK_LIMIT_MS);
+      return await addresses.storeScript(author, dependency, parsed.url, RECHECK_LIMIT_MS);
     } finally {
       leaveQueue();
     }
@@ -311,10 +315,10 @@ export function createPackages(options: PackagesOptions) {
             );
           const known = knownAssets.find(({ name }) => name === dependency);
           const asset = await assetFor(author, dependency, known, promisedAssets.versions.get(dependency));
-          if (isStoredScript(asset) && !had.has(asset.sha256)) await room.takeKept(author, asset);
+          if (isStoredScript(asset) && !had.has(asset.sha256)) await quota.countStoredScript(author, asset);
           assets.set(dependency, asset);
         }
-        refuseSameGlobal(assets, knownAssets);
+        rejectSameGlobal(assets, knownAssets);
         return { ...NO_PACKAGES, assets };
       } catch (fault) {
         return { ...NO_PACKAGES, assets, fault };
@@ -322,7 +326,7 @@ export function createPackages(options: PackagesOptions) {
     },
 
     /** Fetches scripts of URLs that could not be reached before. `fault`: the first URL that returns no script. Never rejects. */
-    async caughtUp(
+    async resolveMissing(
       author: ScriptAuthor,
       dependencies: readonly string[],
       knownAssets: readonly StoredAsset[],
@@ -346,7 +350,7 @@ export function createPackages(options: PackagesOptions) {
     },
 
     /** Reads the assets of an exported document. Skips assets that are invalid or belong to another dependency. */
-    async promised(assets: unknown): Promise<PromisedAssets> {
+    async readPromisedAssets(assets: unknown): Promise<PromisedAssets> {
       const entries = (Array.isArray(assets) ? assets.slice(0, DEPENDENCIES_MAX) : []).flatMap((asset: unknown) => {
         const { name, version, integrity } = isObject(asset) ? asset : {};
         const sha256 = sha256In(integrity);
@@ -354,7 +358,7 @@ export function createPackages(options: PackagesOptions) {
         return [{ name, sha256, version: typeof version === "string" ? valid(version) : null }];
       });
       const scriptsByHash = new Map(
-        (await scripts.known(entries.map(({ sha256 }) => sha256))).map((scriptFacts) => [
+        (await scripts.findByHash(entries.map(({ sha256 }) => sha256))).map((scriptFacts) => [
           scriptFacts.sha256,
           scriptFacts,
         ]),
@@ -373,7 +377,7 @@ export function createPackages(options: PackagesOptions) {
      * Returns the assets of dependencies that were resolved before; sends no request.
      * @throws ActionError DEPENDENCY_UNRESOLVED, or the error that prevented a resolution
      */
-    settle(
+    collectAssets(
       dependencies: readonly string[],
       knownAssets: readonly StoredAsset[],
       resolved: ResolvedPackages,

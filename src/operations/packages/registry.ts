@@ -1,6 +1,6 @@
 /**
- * Requests versions and archives from an npm registry. Rejects archives that do not match their integrity. Stores nothing, executes
- * nothing.
+ * Requests versions and archives of packages from an npm registry. Rejects an archive that does not match the integrity
+ * in the registry's document. Stores and executes nothing.
  */
 import ssri from "ssri";
 import {
@@ -14,20 +14,30 @@ import type { ActionError } from "../../errors.js";
 import type { VersionChoice, VersionQuery, VersionResult } from "../../rules/npm-choice.js";
 import { unresolvedError } from "../../rules/packages.js";
 
-/** Maximum size of a registry document of one package, because some packages have thousands of versions. */
+/**
+ * Maximum size of the registry's document of a package. It lists all versions, and some packages have thousands of
+ * versions.
+ */
 const DOCUMENT_MAX_BYTES = 48 * 1024 * 1024;
+/** Maximum size of the archive of a package. */
 export const ARCHIVE_MAX_BYTES = 16 * 1024 * 1024;
+/** Time limit for one response of the registry. */
 const ANSWER_LIMIT_MS = 15_000;
+/** Memory limit for reading a document. */
 const READ_MEMORY_MB = 384;
+/** Time limit for reading a document. */
 const READ_TIMEOUT_MS = 10_000;
-/** Retry-After of temporary refusals, in seconds. */
+/** Seconds after which a client should repeat a request that failed because the registry or a host was unavailable. */
 export const AWAY_RETRY_SECONDS = 30;
-/** Media type of an abbreviated registry document. A full document is ten times as long, but only it has publication times. */
+/**
+ * Media type of the registry's short document. The full document is ten times as long, but only the full document
+ * contains publication times.
+ */
 const ABBREVIATED_TYPE = "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8";
 const FULL_TYPE = "application/json";
 const DAY_MS = 86_400_000;
 
-/** Dependency that is being resolved. Its name is in each error. */
+/** The dependency that is being resolved. All errors contain its name. */
 export interface RegistryRequest {
   dependency: string;
   signal: AbortSignal;
@@ -42,7 +52,7 @@ export function createRegistry(options: {
   connections: CheckedConnections;
   /** Minimum age in days of a version, unless the dependency names an exact version; 0 means none. */
   minAgeDays?: number;
-  /** Time limit for reading a document. */
+  /** Time limit for reading a document; the default is READ_TIMEOUT_MS. */
   readLimitMs?: number;
 }) {
   const { url: registry, token, connections, minAgeDays = 0, readLimitMs = READ_TIMEOUT_MS } = options;
@@ -56,12 +66,18 @@ export function createRegistry(options: {
   });
 
   const unreachableError = ({ dependency }: RegistryRequest, name: string, reason: string): ActionError =>
-    unresolvedError(dependency, `cannot be fetched now: the registry ${reason}, asked for ${name}`, AWAY_RETRY_SECONDS);
+    unresolvedError(
+      dependency,
+      `cannot be fetched now: the registry ${reason} (requested package: ${name})`,
+      AWAY_RETRY_SECONDS,
+    );
 
-  /** Checks the target of a redirect: the registry itself, or a public host over https. */
+  /**
+   * Checks the URL of a request or redirect. It must be on the registry itself, or use https. @throws NotConnectedError
+   */
   function checkUrl(url: URL): void {
     if (url.origin !== origin && url.protocol !== "https:")
-      throw new NotConnectedError("it redirects to a URL without TLS", true);
+      throw new NotConnectedError("the registry redirects to a URL without https", true);
   }
 
   async function requestRegistry(
@@ -78,16 +94,16 @@ export function createRegistry(options: {
       return await connections.download(url, { headers, maxBytes, limitMs: ANSWER_LIMIT_MS, signal, judge: checkUrl });
     } catch (error) {
       if (error instanceof TooLargeError)
-        throw unresolvedError(registryRequest.dependency, `cannot be fetched: of ${name} ${error.message}`);
+        throw unresolvedError(registryRequest.dependency, `cannot be fetched: ${name}: ${error.message}`);
       if (error instanceof NotConnectedError && error.forbidden)
         throw unresolvedError(
           registryRequest.dependency,
-          `cannot be fetched: the registry leads to a host that may not be reached, asked for ${name}`,
+          `cannot be fetched: the registry redirects to a host that is not allowed (requested package: ${name})`,
         );
       throw unreachableError(
         registryRequest,
         name,
-        error instanceof NotConnectedError ? "cannot be reached" : "does not answer",
+        error instanceof NotConnectedError ? "cannot be reached" : "does not respond",
       );
     }
   }
@@ -96,20 +112,23 @@ export function createRegistry(options: {
     if (status === 200) return;
     const { dependency } = registryRequest;
     if (status === 401 || status === 403)
-      throw unresolvedError(dependency, `cannot be fetched: the registry refuses ${name} (${status})`);
+      throw unresolvedError(
+        dependency,
+        `cannot be fetched: the registry does not permit access to ${name} (status ${status})`,
+      );
     if (status === 404 || status === 405 || status === 410) {
       throw unresolvedError(
         dependency,
-        name === dependency ? "is no package of the registry" : `needs ${name}, which is no package of the registry`,
+        name === dependency ? "does not exist in the registry" : `needs ${name}, which does not exist in the registry`,
       );
     }
-    throw unreachableError(registryRequest, name, `answers ${status}`);
+    throw unreachableError(registryRequest, name, `responded with status ${status}`);
   }
 
   return {
     registry,
 
-    /** Returns the registry's document of a package. @throws DEPENDENCY_UNRESOLVED */
+    /** Returns the registry's document of a package, which lists its versions. @throws DEPENDENCY_UNRESOLVED */
     async document(registryRequest: RegistryRequest, name: string): Promise<Uint8Array> {
       const url = new URL(`${registry}/${name.replace("/", "%2f")}`);
       const answer = await requestRegistry(
@@ -123,7 +142,7 @@ export function createRegistry(options: {
       return answer.body;
     },
 
-    /** @throws DEPENDENCY_UNRESOLVED */
+    /** Returns the version in a document that fits the range. @throws DEPENDENCY_UNRESOLVED */
     async choose(
       registryRequest: RegistryRequest,
       name: string,
@@ -132,24 +151,25 @@ export function createRegistry(options: {
     ): Promise<VersionChoice> {
       const publishedBefore = minAgeDays > 0 ? new Date(Date.now() - minAgeDays * DAY_MS).toISOString() : null;
       const threadResult = await threads.call({ document, range: range, publishedBefore });
-      // A document of maximum size takes a tenth of this time, unless the machine is busy.
+      // The error is temporary: reading a document of maximum size takes a tenth of this time, unless the machine is
+      // busy.
       if (!threadResult.ok && threadResult.limit === "time")
         throw unresolvedError(
           registryRequest.dependency,
-          `cannot be chosen now: the registry's document on ${name} could not be read in time`,
+          `cannot be fetched now: the registry's list of versions of ${name} could not be read in time`,
           AWAY_RETRY_SECONDS,
         );
       if (!threadResult.ok)
         throw unresolvedError(
           registryRequest.dependency,
-          `cannot be chosen: the registry's document on ${name} takes too much memory to read`,
+          `cannot be fetched: the registry's list of versions of ${name} needs too much memory`,
         );
       if ("fault" in threadResult.value)
         throw unresolvedError(registryRequest.dependency, `cannot be used: ${name} ${threadResult.value.fault}`);
       return threadResult.value;
     },
 
-    /** Returns the archive of a version. @throws DEPENDENCY_UNRESOLVED */
+    /** Downloads the archive of a version. @throws DEPENDENCY_UNRESOLVED */
     async archive(
       registryRequest: RegistryRequest,
       name: string,
@@ -161,14 +181,14 @@ export function createRegistry(options: {
       if (url.protocol !== "https:" && url.origin !== origin)
         throw unresolvedError(
           registryRequest.dependency,
-          `cannot be fetched: the archive of ${name} is at an address without TLS`,
+          `cannot be fetched: the URL of the archive of ${name} does not use https`,
         );
       const answer = await requestRegistry(registryRequest, name, url, maxBytes, "application/octet-stream, */*");
       checkStatus(registryRequest, name, answer);
       if (ssri.checkData(answer.body, integrity) === false)
         throw unresolvedError(
           registryRequest.dependency,
-          `cannot be trusted: the archive of ${name}@${version} is not what its integrity says`,
+          `cannot be used: the archive of ${name}@${version} does not match the integrity in the registry`,
         );
       return answer.body;
     },

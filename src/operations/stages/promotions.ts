@@ -1,6 +1,6 @@
 /**
- * Copies the definitions of one stage to another in one transaction (promotion), and restores earlier ones (rollback).
- * Publishes nothing.
+ * Promotes and rolls back stages. A promotion copies the definitions (manifest) of one stage to another in one
+ * transaction. A rollback restores the definitions of an earlier promotion. Publishes nothing.
  */
 
 import { promisify } from "node:util";
@@ -17,16 +17,16 @@ import type { ManifestPlan, Manifests } from "../manifest/manifests.js";
 import { recordChange } from "../records/audit.js";
 import type { Stages } from "./stages.js";
 
-/** Maximum number of promotions of an app whose documents are stored. */
+/** Maximum number of promotions to an app that are stored. A rollback can use only these. */
 const PROMOTIONS_KEPT = 50;
 
-/** A promotion to an app, or a rollback. */
+/** A promotion to an app, or a rollback of the app. */
 export interface StagePromotion {
   id: number;
   appId: number;
-  /** Null for a rollback. */
+  /** App from which the definitions were copied; null for a rollback. */
   fromAppId: number | null;
-  /** ID of the promotion that a rollback names; null for a promotion. */
+  /** For a rollback: ID of the promotion that was chosen; null for a promotion. */
   rolledBackTo: number | null;
   userId: number | null;
   plan: ManifestPlan;
@@ -34,7 +34,7 @@ export interface StagePromotion {
   createdAt: string;
 }
 
-const FIELDS = `id, app_id AS "appId", from_app_id AS "fromAppId", rolled_back_to AS "rolledBackTo", person_id AS "userId", plan,
+const PROMOTION_COLUMNS = `id, app_id AS "appId", from_app_id AS "fromAppId", rolled_back_to AS "rolledBackTo", person_id AS "userId", plan,
   created_at AS "createdAt"`;
 
 const compressDocument = promisify(gzip);
@@ -44,31 +44,34 @@ type Row = Omit<StagePromotion, "createdAt"> & { createdAt: Date };
 
 const viewOf = ({ createdAt, ...row }: Row): StagePromotion => ({ ...row, createdAt: createdAt.toISOString() });
 
-/** Source of the definitions. */
+/** Where the applied definitions come from. */
 type Origin = Pick<StagePromotion, "fromAppId" | "rolledBackTo">;
 
 export interface PromotionResult {
   plan: ManifestPlan;
-  /** Tag of the definitions of both apps, for `precondition`; null for a rollback. */
+  /**
+   * Version tag of the definitions of both apps, which a later promotion can send as precondition; null for a rollback.
+   */
   tag: string | null;
-  /** Null if it was only planned. */
+  /** The stored promotion; null if the changes were only planned. */
   promotion: StagePromotion | null;
 }
 
-/** Separates the tags of the two manifests, which never contain this character. */
+/** Separates the tags of the two manifests in a tag. A manifest's tag never contains this character. */
 const TAG_SEPARATOR = ".";
 
 /**
- * Returns those expected tags that belong to the app's own manifest. The result is empty if the source stage has changed
- * since all of the tags; the promotion is then rejected.
+ * Returns the tags of the target app's manifest from the expected tags of a promotion. Tags with another tag of the
+ * source app (`ofOther`) are left out. If none remains, the source app was changed, and the promotion is rejected.
  */
-const ownTags = (precondition: ExpectedTags, ofOther: string): ExpectedTags =>
+const tagsOfTarget = (precondition: ExpectedTags, sourceTag: string): ExpectedTags =>
   precondition?.flatMap((tag) => {
     const [otherTag, ownTag] = tag.split(TAG_SEPARATOR);
-    return otherTag === ofOther && ownTag ? [ownTag] : [];
+    return otherTag === sourceTag && ownTag ? [ownTag] : [];
   });
 
-type May = (operation: Operation, appId: number) => void;
+/** Checks that the caller may run an operation on an app. @throws an error if not */
+type CheckPermission = (operation: Operation, appId: number) => void;
 
 export type StagePromotions = ReturnType<typeof createPromotions>;
 
@@ -89,7 +92,7 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
     const [made] = await rows<Row>(
       manager,
       `INSERT INTO promotion (app_id, from_app_id, rolled_back_to, person_id, plan, before, after)
-       VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING ${FIELDS}`,
+       VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING ${PROMOTION_COLUMNS}`,
       values,
     );
     await rows(
@@ -108,12 +111,16 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
     appId: number,
     manifest: Manifest,
     origin: Origin,
-    { isPlan, may, precondition }: { isPlan: boolean; may: May; precondition: ExpectedTags },
+    {
+      isPlan,
+      checkPermission,
+      precondition,
+    }: { isPlan: boolean; checkPermission: CheckPermission; precondition: ExpectedTags },
   ): Promise<Omit<PromotionResult, "tag"> & { tag: string }> {
     let promotion: StagePromotion | null = null;
     const { plan, tag } = await manifests.apply(caller, manifest, {
       ...{ appId, isPlan, prune: true, keepsData: true, precondition },
-      may: (operation) => may(operation, appId),
+      checkPermission: (operation) => checkPermission(operation, appId),
       onApplied: async (manager, applied) => {
         reportUnknownField(caller);
         promotion = await recordPromotion(manager, caller, appId, origin, applied);
@@ -123,42 +130,53 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
   }
 
   async function findPromotion(executor: Executor, appId: number, id: number): Promise<{ manifest: Buffer }> {
-    // A rollback of the last promotion restores the state before it; of an earlier one, the state after it.
+    // Choosing the last promotion restores the state before it. Choosing an earlier promotion restores the state after
+    // it.
     const sql = `SELECT CASE WHEN id = (SELECT max(id) FROM promotion WHERE app_id = $1) THEN before ELSE after END AS manifest
       FROM promotion WHERE app_id = $1 AND id = $2`;
     const [promotion] = id > 0 ? await rows<{ manifest: Buffer }>(executor, sql, [appId, id]) : [];
-    if (!promotion) throw new ActionError("NOT_FOUND", "no such promotion");
+    if (!promotion)
+      throw new ActionError("NOT_FOUND", `promotion ${id} of this app does not exist or is no longer stored`);
     return promotion;
   }
 
   return {
-    /** Most recent first. */
+    /** Lists the promotions to an app, the most recent first. */
     async list(appId: number): Promise<StagePromotion[]> {
-      const sql = `SELECT ${FIELDS} FROM promotion WHERE app_id = $1 ORDER BY id DESC LIMIT ${PROMOTIONS_KEPT}`;
+      const sql =
+        `SELECT ${PROMOTION_COLUMNS} FROM promotion WHERE ` + `app_id = $1 ORDER BY id DESC LIMIT ${PROMOTIONS_KEPT}`;
       return (await rows<Row>(db, sql, [appId])).map(viewOf);
     },
 
     /**
-     * Copies the definitions of the app `fromAppId` to the target app. Settings that have a value keep that value.
-     * @param precondition tags of the definitions of both apps that the promotion may start from
-     * @throws REQUEST_INVALID if the apps are no stages of one another; MANIFEST_CHANGED; errors of manifests and of
-     *   `may`
+     * Copies the definitions of the app `fromAppId` to the app `appId`. Settings of the target that have a value keep
+     * it.
+     * @param precondition expected tags of the definitions of both apps
+     * @throws REQUEST_INVALID if the apps do not belong to the same group of stages; MANIFEST_CHANGED; errors of
+     *   manifests and of `checkPermission`
      */
     async promote(
       caller: Caller,
       appId: number,
       fromAppId: unknown,
-      { isPlan, may, precondition }: { isPlan: boolean; may: May; precondition: ExpectedTags },
+      {
+        isPlan,
+        checkPermission,
+        precondition,
+      }: { isPlan: boolean; checkPermission: CheckPermission; precondition: ExpectedTags },
     ): Promise<PromotionResult> {
       const isId = Number.isSafeInteger(fromAppId) && (fromAppId as number) > 0;
       if (!isId) refuseField("fromAppId", "the ID of an app", fromAppId);
       const sourceAppId = fromAppId as number;
-      may("readManifest", sourceAppId);
+      checkPermission("readManifest", sourceAppId);
       if (sourceAppId === appId || !(await stages.areLinked(sourceAppId, appId))) {
-        throw new ActionError("REQUEST_INVALID", `fromAppId must be another stage of this app (got ${sourceAppId})`);
+        throw new ActionError(
+          "REQUEST_INVALID",
+          `"fromAppId" must be the ID of another stage of this app (got ${sourceAppId})`,
+        );
       }
-      const { manifest, tag: ofOther } = await manifests.get(sourceAppId);
-      const applyMode = { isPlan, may, precondition: ownTags(precondition, ofOther) };
+      const { manifest, tag: sourceTag } = await manifests.get(sourceAppId);
+      const applyMode = { isPlan, checkPermission, precondition: tagsOfTarget(precondition, sourceTag) };
       const result = await applyManifest(
         caller,
         appId,
@@ -166,17 +184,23 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
         { fromAppId: sourceAppId, rolledBackTo: null },
         applyMode,
       );
-      return { ...result, tag: ofOther + TAG_SEPARATOR + result.tag };
+      return { ...result, tag: sourceTag + TAG_SEPARATOR + result.tag };
     },
 
     /**
-     * Restores the state after an earlier promotion; for the last promotion, the state before it.
-     * @throws NOT_FOUND; errors of manifests and of `may`
+     * Restores the definitions of an app. Choosing the last promotion restores the state before it; choosing an earlier
+     * promotion restores the state after it.
+     * @throws NOT_FOUND; errors of manifests and of `checkPermission`
      */
-    async rollback(caller: Caller, appId: number, id: number, checkPermission: May): Promise<PromotionResult> {
+    async rollback(
+      caller: Caller,
+      appId: number,
+      id: number,
+      checkPermission: CheckPermission,
+    ): Promise<PromotionResult> {
       const { manifest } = await findPromotion(db.manager, appId, id);
       const document = JSON.parse(String(await decompressDocument(manifest))) as Manifest;
-      const applyMode = { isPlan: false, may: checkPermission, precondition: undefined };
+      const applyMode = { isPlan: false, checkPermission, precondition: undefined };
       const result = await applyManifest(caller, appId, document, { fromAppId: null, rolledBackTo: id }, applyMode);
       return { ...result, tag: null };
     },

@@ -1,4 +1,7 @@
-/** Creates, lists and deletes stages: apps with the same definitions, each with its own settings and data. */
+/**
+ * Creates, lists and deletes stages of an app. Stages are apps with the same definitions, such as "test" and
+ * "production". Each stage has its own settings and data.
+ */
 
 import type { DataSource } from "typeorm";
 import { isDuplicate, rows } from "../../data/database.js";
@@ -13,27 +16,30 @@ import type { Manifests } from "../manifest/manifests.js";
 import { recordChange } from "../records/audit.js";
 import { lockApp } from "../settings/settings.js";
 
+/** Maximum number of stages in a group. */
 const STAGES_MAX = 50;
-/** Maximum lifetime of a preview in hours: one month. */
+/** Maximum lifetime of a preview in hours (31 days). A preview is a stage that expires. */
 const HOURS_MAX = 744;
-const NAME = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$/;
+const NAME_SHAPE = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$/;
+/** Interval at which expired stages are deleted. */
 const EXPIRE_EVERY_MS = 60_000;
+/** Maximum number of expired stages that one statement deletes. */
 const EXPIRED_AT_ONCE = 5;
 
-/** An app of a group of stages. Times are ISO 8601. */
+/** An app in a group of stages. Times are ISO 8601. */
 export interface Stage {
   appId: number;
-  /** Null for the app from which the stages were created. */
+  /** Name of the stage; null for the original app of the group. */
   name: string | null;
   appName: string;
-  /** Time at which the app is deleted; null for a stage that stays. */
+  /** Time at which the stage is deleted; null if it does not expire. */
   expiresAt: string | null;
   createdAt: string;
 }
 
-const ROOT = "SELECT coalesce((SELECT root_id FROM app_stage WHERE app_id = $1), $1::bigint) AS id";
+const SELECT_ROOT = "SELECT coalesce((SELECT root_id FROM app_stage WHERE app_id = $1), $1::bigint) AS id";
 
-const LIST = `
+const LIST_STAGES = `
   SELECT app.id AS "appId", stage.name, app.name AS "appName", stage.expires_at AS "expiresAt", app.created_at AS "createdAt"
     FROM app LEFT JOIN app_stage AS stage ON stage.app_id = app.id
    WHERE (app.id = $1 OR stage.root_id = $1) AND (stage.expires_at IS NULL OR stage.expires_at > now())
@@ -47,7 +53,10 @@ const COPY_PEOPLE = [
   "INSERT INTO app_member (app_id, person_id, role) SELECT $2, person_id, role FROM app_member WHERE app_id = $1",
 ];
 
-/** Deletes the apps that a query selects. Also revokes the credentials of their git connections, which do not belong to the app. */
+/**
+ * Returns SQL that deletes the apps that `ids` selects. It also revokes the credentials of their Git connections, which
+ * are not deleted with an app.
+ */
 const deleteApps = (ids: string): string => `
   WITH deleted AS (DELETE FROM app WHERE id IN (${ids}) RETURNING id),
        ended AS (UPDATE credential SET revoked_at = now() FROM app_git, deleted
@@ -62,12 +71,12 @@ const DELETE_EXPIRED_STAGES = deleteApps(
   `SELECT app_id FROM app_stage WHERE expires_at < now() ORDER BY expires_at LIMIT ${EXPIRED_AT_ONCE} FOR UPDATE SKIP LOCKED`,
 );
 
-/** @throws REQUEST_INVALID naming the field */
-function wishIn(body: unknown): { name: string; expiresInHours: number | null } {
+/** Validates the fields of a new stage. @throws NAME_REQUIRED, REQUEST_INVALID that names the field */
+function parseNewStage(body: unknown): { name: string; expiresInHours: number | null } {
   if (!isObject(body)) refuseField("the stage", "an object", body);
   const { name, expiresInHours = null } = body;
   if (name === undefined || name === null) throw new ActionError("NAME_REQUIRED");
-  if (typeof name !== "string" || !NAME.test(name)) {
+  if (typeof name !== "string" || !NAME_SHAPE.test(name)) {
     const expected = "1 to 63 letters, digits, dots, dashes and underscores, and start with a letter or digit";
     refuseField("name", expected, name);
   }
@@ -90,7 +99,8 @@ export function createStages(options: {
 }) {
   const { db, apps, manifests, credentials } = options;
 
-  const rootOf = async (appId: number): Promise<number> => (await rows<{ id: number }>(db, ROOT, [appId]))[0]!.id;
+  const rootOf = async (appId: number): Promise<number> =>
+    (await rows<{ id: number }>(db, SELECT_ROOT, [appId]))[0]!.id;
 
   async function createStage(caller: Caller, appId: number, name: string, hours: number | null): Promise<number> {
     const rootId = await rootOf(appId);
@@ -98,7 +108,10 @@ export function createStages(options: {
       await lockApp(manager, rootId);
       const existingStages = await rows(manager, "SELECT FROM app_stage WHERE root_id = $1", [rootId]);
       if (existingStages.length >= STAGES_MAX)
-        throw new ActionError("REQUEST_INVALID", `an app has at most ${STAGES_MAX} stages`);
+        throw new ActionError(
+          "REQUEST_INVALID",
+          `this app already has the maximum of ${STAGES_MAX} stages; remove one first`,
+        );
       const [made] = await rows<{ id: number }>(manager, INSERT_STAGE, [appId, name]);
       const stageId = made!.id;
       await rows(
@@ -118,9 +131,9 @@ export function createStages(options: {
   }
 
   return {
-    /** Lists the app's group: the original app first, then its stages. */
+    /** Lists the group of stages to which the app belongs: the original app first, then the stages. */
     list: async (appId: number): Promise<Stage[]> => {
-      const stageRows = await rows<Stage & { expiresAt: Date | null; createdAt: Date }>(db, LIST, [
+      const stageRows = await rows<Stage & { expiresAt: Date | null; createdAt: Date }>(db, LIST_STAGES, [
         await rootOf(appId),
       ]);
       return stageRows.map(({ expiresAt, createdAt, ...stage }) => ({
@@ -130,22 +143,22 @@ export function createStages(options: {
       }));
     },
 
-    /** True if both apps belong to one group. */
+    /** True if both apps belong to the same group of stages. */
     areLinked: async (leftAppId: number, rightAppId: number): Promise<boolean> =>
       (await rootOf(leftAppId)) === (await rootOf(rightAppId)),
 
     /**
-     * Creates an app with the definitions, the public settings and the editors of `appId`, and without its data.
+     * Creates a stage: an app with the definitions, public settings and editors of `appId`, but without its data.
      * @throws NAME_REQUIRED, NAME_ALREADY_EXISTS, REQUEST_INVALID
      */
     async create(caller: Caller, appId: number, body: unknown): Promise<App> {
-      const { name, expiresInHours } = wishIn(body);
+      const { name, expiresInHours } = parseNewStage(body);
       const { manifest } = await manifests.get(appId);
       const stageId = await createStage(caller, appId, name, expiresInHours).catch((error: unknown) => {
         if (!isDuplicate(error)) throw error;
         throw new ActionError(
           "NAME_ALREADY_EXISTS",
-          `name must be unique among the stages (got ${describeValue(name)})`,
+          `another stage of this app already has the name ${describeValue(name)}; choose another name`,
         );
       });
       try {
@@ -154,7 +167,7 @@ export function createStages(options: {
           appId: stageId,
           ...applyMode,
           precondition: undefined,
-          may: () => undefined,
+          checkPermission: () => undefined,
         });
       } catch (error) {
         await rows(db, "DELETE FROM app WHERE id = $1", [stageId]);
@@ -164,7 +177,10 @@ export function createStages(options: {
       return apps.get(stageId);
     },
 
-    /** Deletes a preview with its data before it expires. @throws NOT_FOUND for other apps, and for stages that do not expire */
+    /**
+     * Deletes a preview with its data before it expires. @throws NOT_FOUND if the app is not a stage of this group, or
+     * does not expire
+     */
     async remove(caller: Caller, appId: number, stageAppId: number): Promise<void> {
       const rootId = await rootOf(appId);
       await db.transaction(async (manager) => {
@@ -172,16 +188,17 @@ export function createStages(options: {
         if (deletedStages.length === 0) {
           throw new ActionError(
             "NOT_FOUND",
-            `no such preview (got ${stageAppId}); only stages that expire can be removed`,
+            `app ${stageAppId} is not a stage of this app that expires; only such stages can be removed`,
           );
         }
-        // The preview may delete itself: its own audit log is gone then.
+        // The entry is in the audit log of the original app, because the audit log of the preview can be deleted with
+        // it.
         await recordChange(manager, caller, { appId: rootId, type: "app.stage.remove", data: { stageAppId } });
       });
       await credentials.announce();
     },
 
-    /** Deletes expired stages. @returns time of the next call, Unix time in milliseconds */
+    /** Deletes expired stages. Returns the time of the next call, in Unix milliseconds. */
     async expire(): Promise<number> {
       const expiredStages = await rows(db, DELETE_EXPIRED_STAGES);
       if (expiredStages.length > 0) await credentials.announce();

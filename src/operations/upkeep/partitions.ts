@@ -1,69 +1,97 @@
 /**
- * Creates and drops partitions of logs, runs and the audit log. A partition holds about one day's rows and is dropped
- * when all of them are too old. The last one has no upper bound, so that each row has a partition.
+ * Creates and drops the partitions of the tables of logs, runs and the audit log. A partition contains about one day's
+ * rows, and is dropped when all its rows are too old. The last partition has no upper bound, so that there is a
+ * partition for every row.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { DataSource, EntityManager } from "typeorm";
 import { isDeadlock, isLockTimeout, rows } from "../../data/database.js";
 import { type Partition, partitionsOf } from "../../data/partitions.js";
 
-/** Minimum rows of a partition. There must be few partitions, because a statement without an ID searches each of them. */
+/**
+ * Minimum number of row IDs in a partition. Too many partitions would be slow, because a statement without an ID
+ * searches all of them.
+ */
 const ROWS_MIN = 100_000;
+/** Maximum number of row IDs in a partition. */
 const ROWS_MAX = 50_000_000;
-/** Number of empty partitions after the one that receives rows. */
+/** Number of empty partitions that follow the partition to which rows are added. */
 const PARTITIONS_AHEAD = 2;
 const DAY_MS = 86_400_000;
 /**
- * Maximum wait for a lock. Other statements queue behind a waiting lock, so the wait is short and the whole attempt is
- * repeated. All waits of one attempt together stay under one second, after which PostgreSQL would check for deadlocks
- * and could end a request.
+ * Maximum wait for a lock. Other statements queue behind a waiting lock, so each wait is short, and the whole attempt
+ * is repeated later. All waits of one attempt together must stay below one second: after one second, PostgreSQL checks
+ * for deadlocks, and could cancel a request.
  */
 const LOCK_LIMIT_MS = 30;
+/** Maximum number of attempts to acquire all locks. */
 const ATTEMPTS = 60;
+/** Maximum pause between two attempts. The pause is random. */
 const ATTEMPT_AGAIN_MS = 300;
 /**
- * Maximum number of partitions that are detached at once: each time every connection plans its statements again, for all remaining
- * partitions. Thirty at once take a seventh of a second, and ten at a time cost all connections far more.
+ * Maximum number of partitions that are detached in one transaction. After each such transaction, every connection
+ * plans its statements again. Thirty partitions at once take 140 ms; detaching them in smaller groups costs the other
+ * connections far more.
  */
 const DETACHED_AT_ONCE = 30;
+/** Pause between two such transactions. */
 const DETACH_PAUSE_MS = 100;
-/** Pause between two dropped tables, so that other work has the database to itself for half of the time. */
+/**
+ * Pause after each dropped table. Dropping takes about as long, so that other statements run undisturbed for half of
+ * the time.
+ */
 const DROP_PAUSE_MS = 25;
-/** Prefix of the name of a detached partition until it is dropped. No other table has it, and backups leave these tables out. */
+/**
+ * Prefix of the names of detached partitions until they are dropped. No other table has this prefix. Backups leave
+ * these tables out.
+ */
 const DETACHED_PREFIX = "DROPPED_";
+/**
+ * Key of the database lock that prevents two processes from changing partitions at the same time. The number is
+ * arbitrary.
+ */
 const PARTITION_LOCK = 7_203_114_285_024;
 
-/** Tables that are partitioned alike: the rows of each have the IDs of rows of the first one. */
+/**
+ * Tables with the same partition bounds. The rows of the other tables belong to rows of the first table, and have the
+ * same IDs.
+ */
 interface PartitionFamily {
   tables: readonly [head: string, ...others: string[]];
-  /** The column with the time at which a row was written. */
+  /** Column with the time at which a row was written. */
   at: string;
-  /** Days for which these rows are kept longer than the rows that refer to them, because a log entry's payload is stored with its run. */
+  /**
+   * Number of days for which these rows are stored longer than the rows that refer to them. For example, a log entry
+   * refers to the payload in its run.
+   */
   extraDays: number;
-  /** Condition for rows that must stay at any age. */
-  busy?: string;
+  /** SQL condition for rows that must not be deleted at any age. */
+  busyCondition?: string;
 }
 
-/** Partition families in the order of dropping: each table comes after those that refer to it. Entries of the audit log do not expire. */
+/**
+ * All partitioned tables, in the order in which partitions are dropped: each table comes after the tables that refer to
+ * it. Partitions of the audit log are not dropped, because its entries do not expire.
+ */
 const PARTITION_FAMILIES: readonly (PartitionFamily & { dropped: boolean })[] = [
   { tables: ["execution_log"], at: "created_at", extraDays: 0, dropped: true },
   {
     tables: ["run", "console_line", "run_search"],
     at: "queued_at",
     extraDays: 1,
-    busy: "finished_at IS NULL",
+    busyCondition: "finished_at IS NULL",
     dropped: true,
   },
   { tables: ["log_event"], at: "created_at", extraDays: 1, dropped: true },
   { tables: ["audit_entry"], at: "created_at", extraDays: 0, dropped: false },
 ];
 
-/* Selects the detached tables. $1 is the prefix of their names. */
+/* Selects detached partitions that are not dropped yet. $1 is the prefix of their names. */
 const SELECT_DETACHED = `
   SELECT relname AS name FROM pg_class
    WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND NOT relispartition AND starts_with(relname, $1) ORDER BY oid`;
 
-/** Returns false if a lock could not be acquired. Rethrows any other error. */
+/** Returns false for the error that a lock could not be acquired. Rethrows all other errors. */
 function falseIfLockTimeout(error: unknown): false {
   if (isLockTimeout(error) || isDeadlock(error)) return false;
   throw error;
@@ -72,7 +100,10 @@ function falseIfLockTimeout(error: unknown): false {
 export type Partitions = ReturnType<typeof createPartitions>;
 
 export function createPartitions({ db, days }: { db: DataSource; days: number }) {
-  /** @returns false if locks could not be acquired in any attempt */
+  /**
+   * Runs `work` in a transaction with a short lock timeout, and repeats it if a lock could not be acquired. Only one
+   * process at a time does this. @returns false if all attempts failed
+   */
   async function runExclusively(work: (manager: EntityManager) => Promise<void>): Promise<boolean> {
     for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
       if (await attemptExclusively(work)) return true;
@@ -97,8 +128,11 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
     }
   }
 
-  /** Returns the rows per day, from the rows written since the last non-empty partition began. */
-  async function rowsOfADay(
+  /**
+   * Returns the number of row IDs that a partition should contain: as many as are used in a day, estimated from the
+   * rows since `lowerBound`. @param last last used ID
+   */
+  async function partitionSize(
     { tables: [head], at }: PartitionFamily,
     lowerBound: number | null,
     last: number,
@@ -109,7 +143,10 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
     return Math.min(ROWS_MAX, Math.max(ROWS_MIN, Math.ceil(aDay / ROWS_MIN) * ROWS_MIN));
   }
 
-  /** Gives each table's unbounded partition, which is usually empty, an upper bound and adds another after it. */
+  /**
+   * Gives the last partition of each table the upper bound `until`, and adds a new last partition. The last partition
+   * is usually empty. @returns false if the locks could not be acquired
+   */
   async function extendFamily({ tables }: PartitionFamily, until: number): Promise<boolean> {
     return runExclusively(async (manager) => {
       for (const table of tables) {
@@ -132,14 +169,18 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
     for (;;) {
       const all = await partitionsOf(db, head);
       const { low: begin } = all.at(-1)!;
-      const size = await rowsOfADay(family, all.find(({ high }) => high === null || high > last)?.low ?? null, last);
+      const size = await partitionSize(family, all.find(({ high }) => high === null || high > last)?.low ?? null, last);
       if (begin === null || begin - last >= PARTITIONS_AHEAD * size) return;
       if (!(await extendFamily(family, Math.max(begin, last + 1) + size))) return;
     }
   }
 
-  /** True if all rows of a partition are older than this many days, and none is in use. */
-  async function isOlder({ at, busy }: PartitionFamily, name: string, olderDays: number): Promise<boolean> {
+  /** True if all rows of a partition are older than `olderDays`, and no row is in use. */
+  async function isOlder(
+    { at, busyCondition: busy }: PartitionFamily,
+    name: string,
+    olderDays: number,
+  ): Promise<boolean> {
     const newestTime = `(SELECT ${at} FROM ${name} ORDER BY id DESC LIMIT 1)`;
     const isFreeCondition = busy ? `NOT EXISTS (SELECT FROM ${name} WHERE ${busy})` : "true";
     const sql = `SELECT coalesce(${newestTime} < now() - $1 * interval '1 day', true) AND ${isFreeCondition} AS older`;
@@ -147,8 +188,8 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
   }
 
   /**
-   * Detaches partitions from their tables, so that no statement reads them. Other statements wait only for this step,
-   * not for the deletion of the files.
+   * Detaches the partitions with IDs below `below` from their tables, so that no statement reads them. Other statements
+   * wait only for this step, and not while the tables are dropped. @returns false if the locks could not be acquired
    */
   async function detachBelow({ tables }: PartitionFamily, below: number): Promise<boolean> {
     return runExclusively(async (manager) => {
@@ -162,7 +203,7 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
       const lockedTables = [...tables.map((table) => `ONLY ${table}`), ...leavingPartitions.map(({ name }) => name)];
       await manager.query(
         [
-          // Takes all locks before any work, so that locks of others only cost the wait for them.
+          // Acquires all locks first. If one is not available, no work is lost.
           `LOCK TABLE ${lockedTables.join(", ")} IN ACCESS EXCLUSIVE MODE`,
           ...leavingPartitions.map(({ table, name }) => `ALTER TABLE ${table} DETACH PARTITION ${name}`),
           ...leavingPartitions.map(({ name }) => `ALTER TABLE ${name} RENAME TO "${DETACHED_PREFIX}${name}"`),
@@ -171,10 +212,14 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
     });
   }
 
-  /** Drops detached tables, including those that a stopped process left. A table that a backup still reads stays until the next time. */
+  /**
+   * Drops detached partitions, including those that a stopped process has left. A partition that a backup is reading is
+   * skipped, and dropped by a later call.
+   */
   async function dropDetached(): Promise<void> {
     for (const { name } of await rows<{ name: string }>(db, SELECT_DETACHED, [DETACHED_PREFIX])) {
-      // One message, and so one transaction: a transaction for each would cost concurrent runs as much again.
+      // Both statements are sent as one message, so that they are one transaction. Two transactions would slow
+      // concurrent runs twice as much.
       await db
         .query(`SET LOCAL lock_timeout = ${LOCK_LIMIT_MS}; DROP TABLE IF EXISTS "${name}"`)
         .catch(falseIfLockTimeout);
@@ -182,7 +227,10 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
     }
   }
 
-  /** Returns the oldest partitions, up to the first that still receives rows or has a row that is not too old. */
+  /**
+   * Returns the oldest partitions whose rows are all older than `olderDays`. Stops at the first partition to which rows
+   * may still be added, or with a newer row.
+   */
   async function oldPartitions(family: PartitionFamily, olderDays: number): Promise<(Partition & { high: number })[]> {
     const [head] = family.tables;
     const [counter] = await rows<{ last: number }>(db, `SELECT last_value AS last FROM ${head}_id_seq`);
@@ -195,12 +243,12 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
   }
 
   return {
-    /** Creates partitions ahead of time. Call it every minute. */
+    /** Creates partitions before they are needed. Call it every minute. */
     async makeAhead(): Promise<void> {
       for (const family of PARTITION_FAMILIES) await createPartitionsAhead(family);
     },
 
-    /** Drops the partitions whose rows are all too old. @returns their number */
+    /** Drops the partitions whose rows are all too old. @returns the number of dropped partitions */
     async dropOld(): Promise<number> {
       await dropDetached();
       let droppedCount = 0;
@@ -218,10 +266,13 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
       return droppedCount;
     },
 
-    /** Ids below this belong to partitions that are dropped within about a day, so their rows are not deleted one by one. */
-    async wholeBelow(table: string): Promise<number> {
+    /**
+     * Returns the ID below which all rows are in partitions that will be dropped within about a day. So these rows need
+     * not be deleted one by one.
+     */
+    async endOfExpiringPartitions(table: string): Promise<number> {
       const family = PARTITION_FAMILIES.find(({ tables }) => tables[0] === table)!;
-      // The newest row of the partition expires within a day; its oldest rows are about a day older.
+      // Selects partitions whose newest row expires within 1.1 days.
       const old = await oldPartitions(family, days + family.extraDays - 1.1);
       return old.at(-1)?.high ?? Number.MIN_SAFE_INTEGER;
     },

@@ -1,7 +1,10 @@
 /**
- * Removes execution logs, log events, finished runs and their tokens when they are older than LOG_RETENTION_DAYS. Keeps
- * the newest rows of each app where age does not decide. Removes replaced values of settings after an hour. Drops whole
- * partitions, and deletes other rows in small batches, so that no statement waits for it.
+ * Deletes old data:
+ * - Execution logs, log events, ended runs, their tokens and similar rows, after LOG_RETENTION_DAYS.
+ * - Other rows, such as audit entries, beyond a maximum number or size per app. The newest rows are kept.
+ * - Replaced values of settings, after an hour.
+ *
+ * Drops whole partitions, and deletes other rows in small batches, so that no other statement waits for long.
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -20,15 +23,19 @@ import {
 import { ENTRIES_CHANGED } from "../../rules/entries/entry-events.js";
 import { createPartitions } from "./partitions.js";
 
+/** Maximum number of rows that one statement deletes. */
 const BATCH = 1_000;
-const EVERY_MS = 3_600_000;
+/** Interval at which old rows are deleted. */
+const CLEAN_EVERY_MS = 3_600_000;
+/** Interval at which partitions for new rows are created. */
 const AHEAD_EVERY_MS = 60_000;
 
 /*
- * $1 days, $2 the id below which partitions are dropped whole. Each statement returns the ids that it deleted;
- * concurrent cleaners share the work. Events are read from their lowest ids, so they need no index on their age. An
- * entry's payload belongs to its run, and a run's payload may belong to its event: each is deleted after the rows that
- * refer to it.
+ * Statements for partitioned tables, whose rows are in partitions that are not old enough to be dropped. $1 is the
+ * number of days, $2 the ID below which whole partitions are dropped. Each statement returns the IDs of the deleted
+ * rows. Several processes can run a statement at the same time. Events are read from the lowest ID, so that no index on
+ * their age is needed. The order matters: an entry refers to the payload in its run, and a run to the payload in its
+ * event.
  */
 const PARTITIONED_DELETES = [
   [
@@ -58,7 +65,7 @@ const PARTITIONED_DELETES = [
   ],
 ] as const;
 
-/* $1 days. */
+/* Statements that delete rows by age. $1 is the number of days. */
 const BATCH_DELETES = [
   `DELETE FROM credential WHERE id IN (
      SELECT id FROM credential WHERE kind = 'task' AND expires_at < now() - $1 * interval '1 day'
@@ -72,7 +79,7 @@ const BATCH_DELETES = [
   `DELETE FROM one_time_link WHERE id IN (
      SELECT id FROM one_time_link WHERE expires_at < now() - $1 * interval '1 day'
       ORDER BY expires_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`,
-  // Deletes access tokens of programs, then the secrets of their grants, then grants without secrets.
+  // Deletes expired access tokens of OAuth clients, then expired secrets of their grants, then grants without secrets.
   `DELETE FROM credential WHERE id IN (
      SELECT id FROM credential WHERE grant_id IS NOT NULL AND expires_at < now() - $1 * interval '1 day'
       ORDER BY id LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`,
@@ -83,7 +90,7 @@ const BATCH_DELETES = [
      SELECT id FROM oauth_grant WHERE created_at < now() - $1 * interval '1 day'
         AND NOT EXISTS (SELECT FROM oauth_secret WHERE oauth_secret.grant_id = oauth_grant.id)
       ORDER BY id LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`,
-  // What a visitor has read is stored as long as visits are.
+  // Records of which notifications a visitor has read are stored as long as visits.
   `DELETE FROM notification_read WHERE ctid IN (
      SELECT ctid FROM notification_read WHERE reader LIKE 'credential:%' AND read_at < now() - $1 * interval '1 day'
       LIMIT ${BATCH}) RETURNING reader`,
@@ -98,16 +105,19 @@ const BATCH_DELETES = [
       LIMIT ${BATCH}) RETURNING id`,
 ];
 
-/** SQL of the newest ID to delete so that $1 rows of each owner stay. The owner is an app unless `owner` is another expression. */
-const newestId = (table: string, condition = "true", owner = "app_id") => `
+/**
+ * Returns SQL that deletes the oldest rows of each owner, so that $1 rows of each owner are kept. @param owner SQL of
+ * the owner's ID; the default is the app
+ */
+const deleteBeyondSql = (table: string, condition = "true", owner = "app_id") => `
   DELETE FROM ${table} WHERE id IN (
     SELECT old.id FROM (SELECT ${owner} AS id FROM ${table} WHERE ${condition} GROUP BY 1 HAVING count(*) > $1) AS full_owner
       CROSS JOIN LATERAL (SELECT id FROM ${table} WHERE ${owner} = full_owner.id AND ${condition}
                            ORDER BY id DESC OFFSET $1) AS old LIMIT ${BATCH}) RETURNING id`;
 
-const NOT_FAILED = "type <> 'person.signInFailed'";
+const IS_NOT_FAILURE = "type <> 'person.signInFailed'";
 
-/* Each statement with its bound: rows or bytes of one app, or hours. */
+/* Statements that delete rows beyond a bound ($1), each with its bound: a number of rows, bytes or hours. */
 const BOUNDED_DELETES: readonly (readonly [sql: string, bound: number])[] = [
   [
     `DELETE FROM run_key WHERE (action_id, credential_id, key) IN (
@@ -127,24 +137,29 @@ const BOUNDED_DELETES: readonly (readonly [sql: string, bound: number])[] = [
                              ORDER BY created_at DESC OFFSET $1) AS old LIMIT ${BATCH}) RETURNING run_id`,
     HTTP_EVENTS_KEPT,
   ],
-  // A program that writes many entries must not push out the records of changes to the app.
-  [newestId("audit_entry", `type <> '${ENTRIES_CHANGED}'`), AUDIT_ENTRIES_KEPT],
-  [newestId("audit_entry", `type = '${ENTRIES_CHANGED}'`), AUDIT_ENTRIES_KEPT],
-  // Separate for each organization and account, so that many changes by one cannot push out the records of others.
-  [newestId("access_event", `organization_id IS NOT NULL AND ${NOT_FAILED}`, "organization_id"), AUDIT_ENTRIES_KEPT],
+  // Changes of entries have their own maximum, so that a program that writes many entries does not displace other
+  // records.
+  [deleteBeyondSql("audit_entry", `type <> '${ENTRIES_CHANGED}'`), AUDIT_ENTRIES_KEPT],
+  [deleteBeyondSql("audit_entry", `type = '${ENTRIES_CHANGED}'`), AUDIT_ENTRIES_KEPT],
+  // Each organization and each account has its own maximum, so that many changes of one do not displace the records of
+  // others.
   [
-    newestId("access_event", `organization_id IS NULL AND ${NOT_FAILED}`, "coalesce(subject_id, 0)"),
+    deleteBeyondSql("access_event", `organization_id IS NOT NULL AND ${IS_NOT_FAILURE}`, "organization_id"),
+    AUDIT_ENTRIES_KEPT,
+  ],
+  [
+    deleteBeyondSql("access_event", `organization_id IS NULL AND ${IS_NOT_FAILURE}`, "coalesce(subject_id, 0)"),
     ACCOUNT_EVENTS_KEPT,
   ],
-  // Failures have their own bound, so that guessing cannot push out the record of what people did.
+  // Failed sign-ins have their own maximum, so that guessing passwords does not displace the records of changes.
   [
     `DELETE FROM access_event WHERE id IN (
        SELECT id FROM access_event WHERE type = 'person.signInFailed' ORDER BY id DESC OFFSET $1 LIMIT ${BATCH}) RETURNING id`,
     AUDIT_ENTRIES_KEPT,
   ],
-  [newestId("credential", "page_session"), PAGE_SESSIONS_KEPT],
-  [newestId("notification"), NOTIFICATIONS_KEPT],
-  [newestId("push_subscription"), PUSH_SUBSCRIPTIONS_KEPT],
+  [deleteBeyondSql("credential", "page_session"), PAGE_SESSIONS_KEPT],
+  [deleteBeyondSql("notification"), NOTIFICATIONS_KEPT],
+  [deleteBeyondSql("push_subscription"), PUSH_SUBSCRIPTIONS_KEPT],
   [
     `DELETE FROM action_version WHERE id IN (
        SELECT id FROM (SELECT version.id, sum(pg_column_size(version.data)) OVER (PARTITION BY app_id ORDER BY version.id DESC) AS total
@@ -170,10 +185,11 @@ const BOUNDED_DELETES: readonly (readonly [sql: string, bound: number])[] = [
 ];
 
 /*
- * $1 hours. Searches no longer find runs that began before the newest deleted row, so the app records that time. The
- * app is locked first, as by a change of settings.
+ * Deletes replaced values of settings. $1 is the number of hours. Such values are needed to mask secrets in texts of
+ * runs that started before the replacement. So the app records the newest deleted version, and texts of older runs are
+ * no longer searched. The app's row is locked first, as by a change of settings, so that the two cannot deadlock.
  */
-const REPLACED_SETTINGS = `
+const DELETE_REPLACED_SETTINGS = `
   WITH stale AS (
     SELECT id FROM app
      WHERE id IN (SELECT app_id FROM replaced_setting WHERE replaced_at < now() - $1 * interval '1 hour')
@@ -184,18 +200,19 @@ const REPLACED_SETTINGS = `
   UPDATE app SET secrets_forgotten = greatest(secrets_forgotten, last)
     FROM (SELECT app_id, max(version) AS last FROM dropped GROUP BY app_id) AS forgotten
    WHERE app.id = forgotten.app_id RETURNING app.id`;
+/** Hours for which replaced values of settings are stored. */
 const REPLACED_HOURS = 1;
 
-/* Trace contexts of runs that were never executed. */
-const RUN_TRACES = "DELETE FROM run_trace WHERE created_at < now() - interval '1 day'";
+/* Deletes trace contexts of runs that were never executed. */
+const DELETE_OLD_TRACES = "DELETE FROM run_trace WHERE created_at < now() - interval '1 day'";
 
-/* Rows of processes that ended long ago have no use. */
-const DEAD_INSTANCES = "DELETE FROM instance WHERE lease_until < now() - interval '1 day'";
+/* Deletes rows of processes that ended long ago. */
+const DELETE_DEAD_INSTANCES = "DELETE FROM instance WHERE lease_until < now() - interval '1 day'";
 
 export interface DataRetention {
-  /** Frees disk space for new rows. Returns the Unix time in milliseconds of the next call. */
+  /** Creates partitions before they are needed. Returns the time of the next call, in Unix milliseconds. */
   makeAhead(): Promise<number>;
-  /** Deletes all rows that are too old. Returns the Unix time in milliseconds of the next call. */
+  /** Deletes old data. Returns the time of the next call, in Unix milliseconds. */
   clean(): Promise<number>;
   /** Stops a running cleanup after its current batch. */
   stop(): void;
@@ -205,8 +222,8 @@ export function createRetention({ db, days }: { db: DataSource; days: number }):
   let isStopped = false;
   const partitions = createPartitions({ db, days });
 
-  /** Deletes batch by batch until no row is left. */
-  async function dropAll(batch: string, ...bounds: number[]): Promise<void> {
+  /** Runs a statement that deletes one batch until it finds no more rows. */
+  async function deleteAll(batch: string, ...bounds: number[]): Promise<void> {
     let droppedRows = BATCH;
     while (droppedRows === BATCH && !isStopped) droppedRows = (await rows(db, batch, bounds)).length;
   }
@@ -218,13 +235,14 @@ export function createRetention({ db, days }: { db: DataSource; days: number }):
     },
     async clean() {
       await partitions.dropOld();
-      for (const [table, batch] of PARTITIONED_DELETES) await dropAll(batch, days, await partitions.wholeBelow(table));
-      for (const batch of BATCH_DELETES) await dropAll(batch, days);
-      for (const [batch, bound] of BOUNDED_DELETES) await dropAll(batch, bound);
-      await dropAll(REPLACED_SETTINGS, REPLACED_HOURS);
-      if (!isStopped) await db.query(DEAD_INSTANCES);
-      if (!isStopped) await db.query(RUN_TRACES);
-      return Date.now() + EVERY_MS;
+      for (const [table, batch] of PARTITIONED_DELETES)
+        await deleteAll(batch, days, await partitions.endOfExpiringPartitions(table));
+      for (const batch of BATCH_DELETES) await deleteAll(batch, days);
+      for (const [batch, bound] of BOUNDED_DELETES) await deleteAll(batch, bound);
+      await deleteAll(DELETE_REPLACED_SETTINGS, REPLACED_HOURS);
+      if (!isStopped) await db.query(DELETE_DEAD_INSTANCES);
+      if (!isStopped) await db.query(DELETE_OLD_TRACES);
+      return Date.now() + CLEAN_EVERY_MS;
     },
     stop() {
       isStopped = true;

@@ -1,4 +1,7 @@
-/** Reads figures of the whole service for monitoring. Of single apps it only has the queued runs. */
+/**
+ * Reads figures about the whole service for monitoring, such as the number of running runs. Only the figures about
+ * queued runs are also given for each app.
+ */
 import type { DataSource } from "typeorm";
 import type { Role } from "../../config.js";
 import { rows } from "../../data/database.js";
@@ -7,18 +10,19 @@ import type { QueueLimits } from "../records/queue-limits.js";
 import type { Schedule } from "../triggers/schedule.js";
 
 export interface VitalSigns {
-  /** Milliseconds that the oldest due tick has waited to be claimed; 0 if none waits. */
+  /** Milliseconds for which the oldest due tick (time of a schedule) has waited to be claimed; 0 if no tick waits. */
   scheduleLagMs: number;
+  /** Number of schedules. */
   schedules: number;
   /** Number of ticks that become due within the next minute. */
   ticksDue: number;
   queued: number;
   running: number;
-  /** Time that the oldest queued run has waited. */
+  /** Milliseconds for which the oldest queued run has waited. */
   oldestQueuedMs: number;
-  /** For each app with queued runs: their number, and how long the oldest has waited. */
+  /** For each app with queued runs: the number of these runs, and the milliseconds for which the oldest has waited. */
   queues: readonly { appId: number; queued: number; oldestMs: number }[];
-  /** Living processes by role. */
+  /** Number of running processes by role. */
   instances: Record<string, number>;
 }
 
@@ -53,8 +57,8 @@ export function createVitals(options: {
 
   return {
     read: readVitalSigns,
-    /** True if a process with this role is alive. */
-    async living(role: Role): Promise<boolean> {
+    /** True if a process with this role is running. */
+    async isRoleRunning(role: Role): Promise<boolean> {
       const sql = "SELECT FROM instance WHERE $1 = ANY (roles) AND lease_until >= now() LIMIT 1";
       return (await rows(db, sql, [role])).length > 0;
     },
