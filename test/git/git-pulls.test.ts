@@ -22,7 +22,7 @@ function createPulls(parts: {
   const { apply = async () => ({ plan: PLAN, tag: "" }), check = async () => undefined } = parts;
   const { fetch = async () => Buffer.alloc(0), read = async () => ({}) } = parts;
   const { pull } = createGitPulls({
-    connections: { row: async () => ROW, tokenOf: async () => null },
+    connections: { findRow: async () => ROW, tokenOf: async () => null },
     order: { start: async () => undefined, check, record: async () => undefined },
     repository: { find: async (appId: number) => ({ commit: "c", target: "c", fetch: () => fetch(appId) }), read },
     manifests: { apply },
@@ -140,10 +140,10 @@ describe("webhooks of git servers", () => {
     const events: unknown[] = [];
     const add = (event: unknown) => async () => void events.push(event);
     const claimed = [[WEBHOOK]];
-    const connections = { row: async () => ROW, callerOf: async () => CALLER, tokenOf: async () => null };
+    const connections = { findRow: async () => ROW, callerOf: async () => CALLER, tokenOf: async () => null };
     const logLine = (line: string) => {
       const { appId, ref, msg } = JSON.parse(line);
-      if (String(msg).includes("gave up")) events.push([appId, ref, msg]);
+      if (String(msg).includes("interrupted in every attempt")) events.push([appId, ref, msg]);
     };
     const log = pino({}, { write: logLine });
     const order = { start: async () => undefined, record: add("stored the outcome") };

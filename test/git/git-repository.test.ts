@@ -275,7 +275,7 @@ describe("git repositories", () => {
     const removed: number[] = [];
     const returned: number[] = [];
     const webhooks = createGitWebhooks({
-      connections: { row: async () => row, secretOf: async () => "secret" },
+      connections: { findRow: async () => row, secretOf: async () => "secret" },
       pulls: { pullInTurn: () => ended.promise },
       deliveries: {
         add: async (appId: number, ref: string) => {

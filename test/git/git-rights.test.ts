@@ -109,7 +109,7 @@ describe("rights and input of git connections", () => {
     expect((await service.rest("PUT", path("/git"), stale)).body.status).to.equal("RESOURCE_CHANGED");
     await connect({ ...fields(), token: TOKEN });
     expect((await connect({ ...fields(), url: `${server.url}x`, tokens: "a" })).body.error).to.match(
-      /^token is required/,
+      /^"token" is required/,
     );
     await connect({ ...fields(), token: null });
     const query = `query ($appId: Int!) { gitConnection(appId: $appId) { url hasToken lastPull { error } } }`;

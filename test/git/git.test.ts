@@ -72,7 +72,7 @@ describe("git connections", () => {
     expect([http, body.status, body.error]).to.deep.equal([
       409,
       "MANIFEST_CHANGED",
-      `refs/heads/main has another commit (got ${commit})`,
+      `refs/heads/main has another commit than the reviewed one (got ${commit}); review this commit and pull again`,
     ]);
     expect((await pull("", { commit })).body.pull.commit).to.equal(commit);
     expect((await pull("", { commit: "main" })).body.error).to.match(/^commit must be the hash of a commit/);

@@ -157,7 +157,7 @@ describe("the page on several machines", function () {
       () => "it started",
       ({ message }: Error) => message,
     );
-    expect(fault).to.contain("give every process the same DATA_DIR/media, on a shared volume, or the same bucket");
+    expect(fault).to.contain("give every process the same DATA_DIR/media on a shared volume, or the same bucket");
   });
 
   describe("and the page on Prometheus", () => {

@@ -268,11 +268,11 @@ describe("media: access", () => {
 
   it("ends a signed link at its time, although its signature is right", async () => {
     const ring = createKeyRing({ keys: [randomBytes(32)], path: "" });
-    const grants = { need: () => undefined };
+    const grants = { requireRight: () => undefined };
     const links = createLinks({
       ring,
-      callers: { of: async () => grants },
-      files: { known: async () => ({ rules: [] }) },
+      callers: { grantsFor: async () => grants },
+      files: { findOrThrow: async () => ({ rules: [] }) },
       baseUrl: "http://127.0.0.1",
     } as unknown as Parameters<typeof createLinks>[0]);
     const { url, expiresAt } = await links.create({} as Parameters<MediaLinks["create"]>[0], 1, 2, 60);

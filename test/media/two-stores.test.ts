@@ -53,7 +53,7 @@ describe("media: a second process with another store", () => {
     await mediaOf(service).upload("a-file", "contents");
     await service.stopService();
     await service.db.query("DELETE FROM instance");
-    expect((await refusalOf(startSecond(folder()))).message).to.contain("has this database's files");
+    expect((await refusalOf(startSecond(folder()))).message).to.contain("contains the files of this database");
     const moved = folder();
     cpSync(join(service.dataDir, "media"), join(moved, "media"), { recursive: true });
     await startSecond(moved);

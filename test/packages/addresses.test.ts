@@ -153,13 +153,13 @@ describe("scripts at addresses of other hosts", () => {
       return body.error;
     };
     status = 404;
-    expect(await refusal()).to.match(/answers 404/);
+    expect(await refusal()).to.match(/responded with status 404/);
     status = 200;
     content = " ".repeat(5 * 1024 * 1024 + 1);
     expect(await refusal()).to.match(/larger than 5 MB/);
     content = "";
     location = "http://127.0.0.1:1/x.js";
-    expect(await refusal()).to.match(/without TLS/);
+    expect(await refusal()).to.match(/without https/);
     location = `${origin}/refused.js`;
     expect(await refusal()).to.match(/has too many redirects/);
   });

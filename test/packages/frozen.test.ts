@@ -126,7 +126,7 @@ describe("a package that an action has", () => {
     await startLater({ NPM_PACKAGES: "off" });
     const refused = await answerTo("POST", actions(), dataOf(["had-before"], code));
     expect([refused.http, refused.body.status]).to.deep.equal([400, "DEPENDENCY_UNRESOLVED"]);
-    expect(refused.body.error).to.include('"had-before" is no package of the catalogue');
+    expect(refused.body.error).to.include('"had-before" is not in the catalogue of this service');
     expect(refused.body.error).to.include("packages of npm are switched off here");
     const added = await answerTo("PUT", `${actions()}/${id}`, { dependencies: [...dependencies, "moves-on"] });
     expect([added.http, added.body.status]).to.deep.equal([400, "DEPENDENCY_UNRESOLVED"]);

@@ -124,7 +124,7 @@ describe("choices of npm packages", () => {
     );
     const { http, body } = await create(["same-name", "@other/same-name"]);
     expect([http, body.status]).to.deep.equal([400, "DEPENDENCY_UNRESOLVED"]);
-    expect(body.error).to.match(/"@other\/same-name" has the global name sameName, as "same-name" has/);
+    expect(body.error).to.match(/"@other\/same-name" has the same global name sameName as "same-name"/);
     const one = (await create(["same-name"])).body.action;
     const path = `/v3/apps/${service.appId}/actions/${one.id}`;
     for (const dependencies of [
@@ -132,7 +132,7 @@ describe("choices of npm packages", () => {
       ["@other/same-name", "same-name"],
     ]) {
       const refused = await service.rest("PUT", path, { body: { dependencies } });
-      expect(refused.body.error, dependencies.join()).to.match(/"@other\/same-name" has the global name sameName/);
+      expect(refused.body.error, dependencies.join()).to.match(/"@other\/same-name" has the same global name sameName/);
     }
   });
 

@@ -234,7 +234,7 @@ describe("stages and promotions", () => {
       expect(plan.missing, String(sealed)).to.deep.equal([item(changed.origin)]);
       const refused = await promote(to, from);
       expect([refused.http, refused.body.status], String(sealed)).to.deep.equal([403, "FORBIDDEN"]);
-      expect(refused.body.error).to.match(/^__pay is sealed: .* requires its value/);
+      expect(refused.body.error).to.match(/^the setting __pay is sealed, so its value must be sent again/);
       expect(await of(to)).to.deep.equal([["__pay", one, true]]);
     }
     await bind(from, { key: "__pay", origin: two, sealed: true, value: "value-of-from" });

@@ -4,7 +4,7 @@ import { ActionError } from "../../errors.js";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { ActionChange, ActionFeed } from "../../operations/actions/action-feed.js";
 import type { Action } from "../../operations/actions/action-rows.js";
-import type { Actions, PublishedCopy } from "../../operations/actions/actions.js";
+import type { Actions, LiveVersionSummary } from "../../operations/actions/actions.js";
 import type { SecretRotation } from "../../operations/actions/secret-rotation.js";
 import type { Endpoints } from "../../operations/http/endpoints.js";
 import { guardSource } from "../../operations/records/live-source.js";
@@ -67,7 +67,7 @@ export class ActionResolver {
   }
 
   @FieldResolver(() => [PublishedCopyType], { description: "Live versions of the actions in this list." })
-  async published(@Root() { actions }: ActionListType): Promise<PublishedCopy[]> {
+  async published(@Root() { actions }: ActionListType): Promise<LiveVersionSummary[]> {
     return this.service.listPublished(actions.map(({ id }) => id));
   }
 

@@ -23,7 +23,7 @@ import type { Masters } from "./masters.js";
  * The live version of a draft, as shown in a list of drafts. Times are ISO 8601. `updatedAt` is the time of the last
  * publishing.
  */
-export interface PublishedCopy {
+export interface LiveVersionSummary {
   masterId: number;
   id: number;
   active: boolean;
@@ -85,7 +85,7 @@ export function createActions(options: {
     },
 
     /** Returns the live versions of those drafts that are published. */
-    async listPublished(masterIds: readonly number[]): Promise<PublishedCopy[]> {
+    async listPublished(masterIds: readonly number[]): Promise<LiveVersionSummary[]> {
       const actionRows = await db.getRepository(ActionRow).find({
         select: { id: true, masterId: true, active: true, lastRunAt: true, updatedAt: true },
         where: { masterId: In([...masterIds]) },

@@ -30,7 +30,10 @@ const REMEMBERED_READINGS = 5_000;
 
 export type CodeReadings = ReturnType<typeof createCodeReadings>;
 
-/** @param compile throws CODE_VALIDATION_FAILED */
+/**
+ * Creates the function that checks code. @param compile compiles code with V8, and throws CODE_VALIDATION_FAILED if
+ * this fails
+ */
 export function createCodeReadings(compile: (code: string) => Promise<void>) {
   const checkSlots = new FairSemaphore(READ_AT_ONCE, 1);
   const threads = createThreads<string, CodeReading>({

@@ -29,7 +29,7 @@ export interface VerbDecision {
   allowed: boolean;
   /** Index of the rule that decides, from 0; null if none matches. */
   rule: number | null;
-  /** Known columns of the data source that may be read or written. */
+  /** Columns of the data source that the user may read or, for insert and update, write. */
   columns: string[];
   /** Columns that the `where` (select, delete) or the data (insert, update) must contain. */
   required: readonly string[];

@@ -126,9 +126,9 @@ export function createDataSourceRows({ db, notifications }: { db: Database; noti
     /** Returns the data source from the cache or the database. @throws DATA_SOURCE_NOT_FOUND */
     async find(appId: number, ref: EntityReference): Promise<StoredDataSource> {
       const key = `${appId}:${referenceKey(ref)}`;
-      const hit = cachedSources.get(key);
+      const cached = cachedSources.get(key);
       const now = Date.now();
-      if (hit && hit.until > now && notifications.healthy()) return hit.row;
+      if (cached && cached.until > now && notifications.healthy()) return cached.row;
       const epochBefore = epoch;
       const values = [appId, ...referenceParameters(ref)];
       const [row] = await preparedRows<StoredDataSource>(db, "find-data-source", SELECT_DATA_SOURCE, values);

@@ -95,12 +95,15 @@ export function createDataSources(options: {
       return (await rows<StoredDataSource>(db, LIST_DATA_SOURCES, [appId])).map(viewOf);
     },
 
-    /** @throws DATA_SOURCE_NOT_FOUND */
+    /** Returns a data source. @throws DATA_SOURCE_NOT_FOUND */
     async get(appId: number, ref: EntityReference): Promise<DataSourceView> {
       return viewOf(await sources.find(appId, ref));
     },
 
-    /** @throws NAME_ALREADY_EXISTS, NAME_REQUIRED, NAME_EMPTY, NAME_TOO_LONG, REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED */
+    /**
+     * Creates a data source with its first entries. @throws NAME_ALREADY_EXISTS, NAME_REQUIRED, NAME_EMPTY,
+     * NAME_TOO_LONG, REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED
+     */
     async create(caller: Caller, appId: number, body: unknown): Promise<DataSourceView> {
       const fields = parseNewDataSource(body, checkIndexes);
       const {

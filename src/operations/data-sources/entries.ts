@@ -98,7 +98,7 @@ export function createEntries(options: {
   return {
     open: openSource,
 
-    /** @throws DATA_SOURCE_NOT_FOUND, DATA_SOURCE_ACCESS_DENIED, ENTRY_NOT_FOUND */
+    /** Returns one entry. @throws DATA_SOURCE_NOT_FOUND, DATA_SOURCE_ACCESS_DENIED, ENTRY_NOT_FOUND */
     async get(visit: AdmittedRequest, target: DataSourceReference, id: number): Promise<Entry> {
       const { rights, source } = await openSource(visit, target, "select");
       return readOne(rights, source, id);
@@ -144,7 +144,7 @@ export function createEntries(options: {
       return feed.follow(visit, source, options);
     },
 
-    /** @param query `{where}` */
+    /** Removes all entries that match a `where`. @param query an object with the field `where` */
     async removeWhere(
       visit: AdmittedRequest,
       target: DataSourceReference,
@@ -213,7 +213,7 @@ export function createEntries(options: {
       return recent.list(await sources.find(appId, ref));
     },
 
-    /** @throws VERSION_NOT_FOUND */
+    /** Replaces all entries by those of a snapshot. @throws VERSION_NOT_FOUND */
     async restore(
       visit: AdmittedRequest,
       target: DataSourceReference,

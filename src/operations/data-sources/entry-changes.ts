@@ -64,7 +64,9 @@ const UPDATE_SOURCE_SIZE = `
            WHERE app_id = $1 AND data_source_id <> $2)::float8 + bytes AS bytes
     FROM tally`;
 
-/** Who writes the entries: the emitter of their log events, and the page's signed-in user. */
+/**
+ * The caller that writes entries: the emitter of the log events, and the e-mail address of the page's signed-in user.
+ */
 export interface EntryWriter {
   emitter: Emitter;
   userEmail: string | null;
@@ -134,7 +136,7 @@ export class EntryChange {
     this.events.push({ event: "create", id, columns: Object.keys(data) });
   }
 
-  /** @param columns columns that the request wrote */
+  /** Adds an updated entry. @param columns columns that the request wrote */
   addUpdated(before: StoredEntry, data: Record<string, unknown>, columns: readonly string[], bytes: number): void {
     this.counts.updated += 1;
     this.bytes += bytes;
@@ -217,7 +219,10 @@ function toCallerError(error: unknown, source: StoredDataSource, writer: EntryWr
 
 export type EntryChanges = ReturnType<typeof createEntryChanges>;
 
-/** @param quotaBytes maximum total size of one app's entries; 0 means unlimited */
+/**
+ * Creates the function that commits changes of entries. @param quotaBytes maximum total size of one app's entries; 0
+ * means unlimited
+ */
 export function createEntryChanges(options: {
   db: Database;
   logEvents: LogEvents;

@@ -26,7 +26,7 @@ import {
   updateTexts,
 } from "./entry-statements.js";
 import type { EntryVersions } from "./entry-versions.js";
-import { replacementData, requireUnchangedEntry, viewFor } from "./entry-writes.js";
+import { replacementData, requireUnchangedEntry, visibleEntryOf } from "./entry-writes.js";
 
 /** Response to a commit: the written entries, or the numbers of inserted, updated and deleted entries. */
 export type CommitResult = { entries: Entry[] } | { inserted: number; updated: number; deleted: number };
@@ -98,7 +98,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     let bytes = 0;
     return {
       entries,
-      add(entry: Parameters<typeof viewFor>[2], text: string, dataToWrite: readonly string[]) {
+      add(entry: Parameters<typeof visibleEntryOf>[2], text: string, dataToWrite: readonly string[]) {
         if (!isWanted) return;
         bytes += text.length;
         if (bytes > RETURNED_MAX_BYTES) {
@@ -107,7 +107,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
             'leave out "returnEntries"';
           throw new ActionError("REQUEST_INVALID", message);
         }
-        entries.push(viewFor(rights, source, entry, dataToWrite));
+        entries.push(visibleEntryOf(rights, source, entry, dataToWrite));
       },
     };
   }

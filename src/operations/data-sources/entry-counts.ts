@@ -64,7 +64,10 @@ export function createEntryCounts(read: ReadRows) {
   }
 
   return {
-    /** @param further returns more SQL conditions on the entry, whose alias is `e` */
+    /**
+     * Counts the entries that match a filter. @param further returns more SQL conditions on the entry, whose alias is
+     * `e`
+     */
     async count(
       key: DataSourceKey,
       filter: CountFilter,

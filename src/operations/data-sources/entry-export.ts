@@ -48,7 +48,10 @@ interface RowWriter {
 /** Matches the start of a formula. The built-in expression of Papa Parse misses formulas of several lines. */
 const FORMULA_START = /^[=+\-@\t\r]/;
 
-/** @param spreadsheet true to put a `'` before texts and names of columns that a spreadsheet would run as formulas */
+/**
+ * Returns the functions that format entries as CSV. @param spreadsheet true to put a `'` before texts and names of
+ * columns that a spreadsheet would run as formulas
+ */
 function csvWriter(columns: readonly string[], spreadsheet: boolean): RowWriter {
   const line = (cells: readonly unknown[]) => {
     const text = Papa.unparse([[...cells]], { escapeFormulae: spreadsheet && FORMULA_START });
@@ -101,7 +104,10 @@ export function createEntryExport({ read }: { read: ReadRows }) {
   }
 
   return {
-    /** @param columns columns of the data source in order, for the header of a CSV file */
+    /**
+     * Yields the text of an export, in parts. @param columns columns of the data source in order, for the header of a
+     * CSV file
+     */
     async *exportRows(
       key: DataSourceKey,
       columns: readonly string[],

@@ -121,11 +121,11 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
     let uncheckedEntries = 0;
     for await (const input of importOptions.rows) {
       row += 1;
-      const place = `entry ${row} of the import`;
+      const label = `entry ${row} of the import`;
       // A row of a CSV file may have a column named `data`. A JSON row with the member `data` has its columns in there.
       const isCsv = importOptions.layout !== undefined && importOptions.layout.columns !== null;
-      const data = isCsv ? (input as EntryData) : columnsOf(input, place);
-      const readyEntry = await validateEntry(data, place);
+      const data = isCsv ? (input as EntryData) : columnsOf(input, label);
+      const readyEntry = await validateEntry(data, label);
       met.meet(data);
       const bytes = Buffer.byteLength(readyEntry.text);
       // Imports of pages count toward the page's rate limit. Other imports are limited only by the disk and the app's

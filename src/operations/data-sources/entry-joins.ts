@@ -72,7 +72,7 @@ export function createEntryJoins(read: ReadRows) {
   }
 
   /** Returns the join values of each entry, as texts. */
-  async function keysOf(
+  async function readJoinValues(
     key: DataSourceKey,
     entries: readonly EntryView[],
     join: JoinOptions,
@@ -102,9 +102,9 @@ export function createEntryJoins(read: ReadRows) {
    */
   function matchingEntriesSql({ join, key, scope }: OpenedJoin, keys: JoinValues, statement: Statement): string {
     const source = sourceOf("j", scope.canSee);
-    const place = `join.${join.name}`;
+    const fieldPath = `join.${join.name}`;
     const condition = entriesOf(key, { scope, where: join.where }, statement, "j");
-    const paths = join.on.map(([left, right]) => parsePath(right, `${place}.on.${left}`, source, true));
+    const paths = join.on.map(([left, right]) => parsePath(right, `${fieldPath}.on.${left}`, source, true));
     const values = paths.map((path) => keyAt(path, source, statement));
     const requested = values.map((value, pair) => {
       const texts = [...new Set(keys.flatMap((joinKeys) => (joinKeys ? [joinKeys[pair]!] : [])))];
@@ -195,9 +195,9 @@ export function createEntryJoins(read: ReadRows) {
         const joinedSource = await openJoin(key, join, sources);
         const [left, right] = [sourceOf("e", sources.scope.canSee), sourceOf("j", joinedSource.scope.canSee)];
         const equal = join.on.map(([leftColumn, rightColumn]) => {
-          const place = `join.${join.name}.on`;
-          const leftValue = valueAt(parsePath(leftColumn, place, left, true), left, statement);
-          const rightValue = valueAt(parsePath(rightColumn, place, right, true), right, statement);
+          const fieldPath = `join.${join.name}.on`;
+          const leftValue = valueAt(parsePath(leftColumn, fieldPath, left, true), left, statement);
+          const rightValue = valueAt(parsePath(rightColumn, fieldPath, right, true), right, statement);
           return `${isScalarSql(leftValue)} AND ${isScalarSql(rightValue)} AND ${textOf(leftValue)} = ${textOf(rightValue)}`;
         });
         const condition = entriesOf(joinedSource.key, { scope: joinedSource.scope, where: join.where }, statement, "j");
@@ -216,7 +216,7 @@ export function createEntryJoins(read: ReadRows) {
       const results: Record<string, unknown>[] = entries.map(() => ({}));
       for (const join of joins) {
         const joinedSource = await openJoin(key, join, sources);
-        const keys = await keysOf(key, entries, join, sources.scope);
+        const keys = await readJoinValues(key, entries, join, sources.scope);
         const values =
           join.shows.as === "entries" ? await entriesFor(joinedSource, keys) : await figuresFor(joinedSource, keys);
         for (const [at, value] of values.entries()) results[at]![join.name] = value;

@@ -24,8 +24,8 @@ export interface ReadyEntry {
   text: string;
 }
 
-/** Validates an entry. @param place describes the entry in error messages, such as "entry 3 of the import" */
-export type EntryValidator = (data: EntryData, place: string) => Promise<ReadyEntry>;
+/** Validates an entry. @param label describes the entry in error messages, such as "entry 3 of the import" */
+export type EntryValidator = (data: EntryData, label: string) => Promise<ReadyEntry>;
 
 /**
  * Returns a function that validates one entry. Use one function for all entries of a request, because it counts their
@@ -58,18 +58,18 @@ export function createEntryValidator(
     return result;
   }
 
-  return async (input, place) => {
+  return async (input, label) => {
     // Serializes before hashing, because an invalid entry is then rejected without the cost of a hash.
-    const text = entryText(input, place);
+    const text = entryText(input, label);
     if (Object.keys(input).some((column) => !grant.mayTouch(column))) throw accessDenied();
     const data = applyTextHooks(input);
     requireColumns(grant, new Set(Object.keys(data)), "data");
     // The written data must pass the tests of the access rule, like the entries that the caller can read.
     if (!meetsTests(data, grant.tests)) throw accessDenied();
     const done = await hashColumns(data);
-    return done === input ? { data: input, text } : toReadyEntry(done, place);
+    return done === input ? { data: input, text } : toReadyEntry(done, label);
   };
 }
 
 /** Serializes an entry. @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE */
-export const toReadyEntry = (data: EntryData, place: string): ReadyEntry => ({ data, text: entryText(data, place) });
+export const toReadyEntry = (data: EntryData, label: string): ReadyEntry => ({ data, text: entryText(data, label) });

@@ -128,7 +128,7 @@ function rightsOf(
       requireValues(accessGrant, where);
       const { canSee: sees, filter } = scopeFor(accessGrant, hashedOf(source));
       if (as.trusted) return { canSee: sees, filter };
-      // The number of removed entries must not reveal columns that the caller cannot read.
+      // The number of removed entries must not reveal values of columns that the caller cannot read.
       const readableScope = scopeOfSingleEntry(source);
       return {
         canSee: (column) => sees(column) && (readableScope?.canSee(column) ?? accessGrant.required.includes(column)),

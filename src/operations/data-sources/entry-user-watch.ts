@@ -27,7 +27,10 @@ interface WatchedSource<Follower> {
   pendingReads: Promise<void>;
 }
 
-/** @param onChanged receives the subscribers whose user's entry may have changed */
+/**
+ * Creates the watch for the entries of signed-in users. @param onChanged receives the subscribers whose user's entry
+ * may have changed
+ */
 export function createEntryUserWatch<Follower>(options: {
   db: Database;
   notifications: Notifications;

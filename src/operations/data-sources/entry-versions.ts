@@ -95,7 +95,9 @@ interface StoredPart {
 
 export type EntryVersions = ReturnType<typeof createEntryVersions>;
 
-/** @param quotaBytes maximum total size of one app's snapshots; 0 means unlimited */
+/**
+ * Creates the operations on snapshots. @param quotaBytes maximum total size of one app's snapshots; 0 means unlimited
+ */
 export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaBytes: number }) {
   async function storeVersion(change: EntryChange, writer: EntryWriter, operation: string): Promise<void> {
     const { executor, source } = change;

@@ -26,7 +26,7 @@ export interface EntryTarget {
  * read the entry, it contains only the written columns.
  * @param written columns that the request contains
  */
-export function viewFor(
+export function visibleEntryOf(
   rights: Rights,
   source: StoredDataSource,
   entry: StoredEntry,
@@ -60,7 +60,7 @@ export function requireUnchangedEntry(
   if (!precondition || precondition.includes(entry.updatedAt.toISOString())) return;
   const isVisible = rights.scopeForId(source) !== null && meetsFilter(rights, source, entry.data);
   throw new ActionError("ENTRY_CHANGED", undefined, {
-    entry: isVisible ? viewFor(rights, source, entry, []) : null,
+    entry: isVisible ? visibleEntryOf(rights, source, entry, []) : null,
   });
 }
 
@@ -82,7 +82,7 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
     intake.takeRows(rights.writer.emitter, source.appId, bytes);
   }
 
-  /** @throws ENTRY_NOT_FOUND if there is no entry */
+  /** Returns the locked entry. @throws ENTRY_NOT_FOUND if the entry does not exist */
   function requireEntry(lockedEntry: LockedEntry | undefined): LockedEntry {
     if (!lockedEntry) throw new ActionError("ENTRY_NOT_FOUND");
     return lockedEntry;
@@ -108,7 +108,7 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
         async (change) => {
           const [made] = await insertTexts(change.executor, source, [text]);
           change.addInserted(made!.id, data, bytes);
-          return viewFor(rights, source, { ...made!, data }, Object.keys(input));
+          return visibleEntryOf(rights, source, { ...made!, data }, Object.keys(input));
         },
         ["insert"],
       );
@@ -140,7 +140,7 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
           const updateTimes = await updateTexts(change.executor, source, [{ id: target.id, text }]);
           const columns = Object.keys(input);
           change.addUpdated(before!, data, columns, bytes - lockedEntries.get(target.id)!.bytes);
-          return viewFor(rights, source, { ...before!, data, updatedAt: updateTimes.get(target.id)! }, columns);
+          return visibleEntryOf(rights, source, { ...before!, data, updatedAt: updateTimes.get(target.id)! }, columns);
         },
         ["update"],
       );
@@ -159,7 +159,7 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
         requireUnchangedEntry(rights, source, before!, target.precondition);
         await removeEntries(change.executor, source, [target.id]);
         change.addRemoved(before!, lockedEntries.get(target.id)!.bytes);
-        return viewFor(rights, source, before!, []);
+        return visibleEntryOf(rights, source, before!, []);
       });
     },
   };

@@ -47,10 +47,10 @@ export const columnsOf = (definition: IndexDefinition): readonly string[] => {
 export const isUniqueIndex = (definition: IndexDefinition): boolean =>
   typeof definition === "object" && "unique" in definition && definition.unique;
 
-function pathOf(column: unknown, place: string): Path & { own: null } {
-  const path = parsePath(column, place, { entry: "" });
+function pathOf(column: unknown, fieldPath: string): Path & { own: null } {
+  const path = parsePath(column, fieldPath, { entry: "" });
   if (path.own !== null)
-    refuseField(place, "the path of a column in the entry's data; fields such as id need no index", column);
+    refuseField(fieldPath, "the path of a column in the entry's data; fields such as id need no index", column);
   return path;
 }
 
@@ -58,19 +58,19 @@ function pathOf(column: unknown, place: string): Path & { own: null } {
 export const topColumnsOf = (definition: IndexDefinition): string[] =>
   columnsOf(definition).map((column) => pathOf(column, "indexes").segments[0]!);
 
-function checkIndex(definition: unknown, place: string): IndexDefinition {
+function checkIndex(definition: unknown, fieldPath: string): IndexDefinition {
   const isNamed = isObject(definition);
   if (isNamed && !("columns" in definition))
-    refuseField(place, "a column path, an array of column paths or {columns, unique}", definition);
+    refuseField(fieldPath, "a column path, an array of column paths or {columns, unique}", definition);
   const input: unknown = isNamed ? definition["columns"] : definition;
   const columns: unknown[] = Array.isArray(input) ? input : [input];
   if (columns.length === 0 || columns.length > COLUMNS_MAX)
-    refuseField(place, `1 to ${COLUMNS_MAX} columns`, definition);
-  for (const column of columns) pathOf(column, place);
+    refuseField(fieldPath, `1 to ${COLUMNS_MAX} columns`, definition);
+  for (const column of columns) pathOf(column, fieldPath);
   if (!isNamed) return definition as IndexDefinition;
   const unique = definition["unique"] ?? false;
-  if (typeof unique !== "boolean") refuseField(`${place}.unique`, "true or false", unique);
-  refuseUnknownFields(definition, INDEX_SHAPE, place);
+  if (typeof unique !== "boolean") refuseField(`${fieldPath}.unique`, "true or false", unique);
+  refuseUnknownFields(definition, INDEX_SHAPE, fieldPath);
   return { columns: columns as string[], unique };
 }
 

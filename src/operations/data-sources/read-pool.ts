@@ -74,7 +74,7 @@ export function limitReadTime(read: ReadRows, now: () => number = performance.no
 
 export type ReadPool = ReturnType<typeof createReadPool>;
 
-/** @param timeoutMs time limit of one statement */
+/** Creates the connections for queries on entries. @param timeoutMs time limit of one SQL statement */
 export function createReadPool(url: string, timeoutMs = QUERY_TIMEOUT_MS) {
   const pool = createPool(url, READ_CONNECTIONS, "svc-app-actions entries", async (client) => {
     await client.query(sessionSettings(timeoutMs));

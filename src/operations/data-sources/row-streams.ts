@@ -80,15 +80,15 @@ async function* rowsOfJsonLines(bytes: Readable): AsyncGenerator<unknown> {
 async function* rowsOfJson(bytes: Readable): AsyncGenerator<unknown> {
   const rows = streamArray.withParserAsStream({ streamValues: false });
   const rowBound = new RowLengthLimit();
-  const fed = pipeline(rowBound.watch(textOf(bytes)), rows);
+  const parserInput = pipeline(rowBound.watch(textOf(bytes)), rows);
   // `rows` also emits this error, or `await fed` throws it below.
-  fed.catch(() => undefined);
+  parserInput.catch(() => undefined);
   try {
     for await (const { value } of rows as AsyncIterable<{ value: unknown }>) {
       rowBound.rowEnded();
       yield value;
     }
-    await fed;
+    await parserInput;
   } catch (error) {
     if (error instanceof ActionError) throw error;
     if ((error as { code?: string }).code !== undefined && !/JSON|Parser|Top-level/i.test((error as Error).message))
@@ -159,9 +159,9 @@ function columnTypes(columns: readonly string[], types: ColumnTypes): CellType[]
 }
 
 /** Converts a cell to the type of its column. @throws REQUEST_INVALID */
-function typedCell(cell: string, type: CellType, place: () => string): unknown {
+function typedCell(cell: string, type: CellType, label: () => string): unknown {
   const value = cellValue(cell, type);
-  if (value === undefined) throw invalidRows(`${place()} must be ${CELL_FORMS[type]} (got ${describeValue(cell)})`);
+  if (value === undefined) throw invalidRows(`${label()} must be ${CELL_FORMS[type]} (got ${describeValue(cell)})`);
   return value;
 }
 
@@ -181,9 +181,9 @@ async function* rowsOfCsv(bytes: Readable, layout: CsvLayout, typed: ColumnTypes
       if (cells.length > names.length) {
         throw invalidRows(`row ${row} of the file has ${cells.length} cells, but the header has only ${names.length}`);
       }
-      const place = (index: number) => () => `row ${row} of the file: ${describeValue(names[index])}`;
+      const label = (index: number) => () => `row ${row} of the file: ${describeValue(names[index])}`;
       yield Object.fromEntries(
-        cells.map((cell, index) => [names[index]!, typedCell(cell, types[index]!, place(index))]),
+        cells.map((cell, index) => [names[index]!, typedCell(cell, types[index]!, label(index))]),
       );
     }
   } catch (error) {

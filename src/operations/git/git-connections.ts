@@ -14,7 +14,7 @@ import type { Credentials } from "../access/credentials.js";
 import { recordChange } from "../records/audit.js";
 import { lockApp, type Settings } from "../settings/settings.js";
 
-/** Length of a webhook's secret. */
+/** Number of random bytes in a webhook's secret. */
 const SECRET_BYTES = 32;
 /**
  * Names that are bound to the encrypted token and to the encrypted webhook secret. So the one cannot be decrypted in

@@ -86,7 +86,7 @@ export interface LostWebhook {
 
 export type GitDeliveries = ReturnType<typeof createGitDeliveries>;
 
-/** @param holder ID of this process's lease */
+/** Creates the operations on the queue of webhooks. @param holder ID of this process, which claims webhooks */
 export function createGitDeliveries({ db, holder }: { db: DataSource; holder: string }) {
   return {
     /** Adds a webhook to the queue. Returns false if too many webhooks of the app wait. */

@@ -76,13 +76,13 @@ function innerPath({ status, message, path: known }: ActionError, fields: readon
 
 /**
  * Converts an error about an item of the manifest to a fault with a path.
- * @param place path of the item, such as `actions[3]`
+ * @param fieldPath path of the item, such as `actions[3]`
  * @param fields names of the item's fields
  * @throws FORBIDDEN, and all errors that are not ActionErrors
  */
-export function toFault(place: string, error: unknown, fields: readonly string[]): PathFault {
+export function toFault(fieldPath: string, error: unknown, fields: readonly string[]): PathFault {
   if (!(error instanceof ActionError) || error.status === "FORBIDDEN") throw error;
-  return { path: place + innerPath(error, fields), status: error.status, error: error.message };
+  return { path: fieldPath + innerPath(error, fields), status: error.status, error: error.message };
 }
 
 /** Returns a fault for each item whose name an earlier item of the list already has. */

@@ -65,7 +65,7 @@ const DELETE_BLOB = `
 
 export type Blobs = ReturnType<typeof createBlobs>;
 
-/** @param quotaBytes quota of one app; 0 means unlimited */
+/** Creates the operations on blobs. @param quotaBytes maximum size of one app's media; 0 means unlimited */
 export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaBytes: number; log: Logger }) {
   const leasedKeys = new Set<string>();
   const writeSlots = new FairSemaphore(CONCURRENT_WRITES, WRITES_OF_APP);

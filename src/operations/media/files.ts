@@ -29,7 +29,7 @@ export function createFiles(options: {
   markUnused: (executor: Executor, keys: readonly string[]) => Promise<void>;
   removeUnused: (keys: readonly string[]) => Promise<void>;
 }) {
-  const { db, callers, folders, intake, baseUrl, markUnused: giveUp, removeUnused: removeUnneeded } = options;
+  const { db, callers, folders, intake, baseUrl, markUnused, removeUnused } = options;
 
   /**
    * Finds a file.
@@ -85,19 +85,19 @@ export function createFiles(options: {
         await lockApp(manager, appId);
         requireCurrent(toFile(await requireFile(grants, appId, id, manager), appId, baseUrl), precondition);
       }
-      const [gone] = await rows<{ name: string; blobKey: string; thumbnailKey: string | null }>(
+      const [deletedFile] = await rows<{ name: string; blobKey: string; thumbnailKey: string | null }>(
         manager,
         `DELETE FROM media_file WHERE app_id = $1 AND id = $2
          RETURNING name, blob_key AS "blobKey", thumbnail_key AS "thumbnailKey"`,
         [appId, id],
       );
-      if (!gone) throw grants.isTrusted ? new ActionError("FILE_NOT_FOUND") : grants.accessError();
-      const blobs = [gone.blobKey, gone.thumbnailKey].filter((key) => key !== null);
-      await giveUp(manager, blobs);
-      await auditMedia(manager, admission, appId, "media.file.delete", { fileId: id, name: gone.name });
+      if (!deletedFile) throw grants.isTrusted ? new ActionError("FILE_NOT_FOUND") : grants.accessError();
+      const blobs = [deletedFile.blobKey, deletedFile.thumbnailKey].filter((key) => key !== null);
+      await markUnused(manager, blobs);
+      await auditMedia(manager, admission, appId, "media.file.delete", { fileId: id, name: deletedFile.name });
       return blobs;
     });
-    await removeUnneeded(keys);
+    await removeUnused(keys);
   }
 
   return {

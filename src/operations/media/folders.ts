@@ -105,7 +105,7 @@ export function createFolders(options: {
   /** Removes unused blobs from the media store. */
   removeUnused: (keys: readonly string[]) => Promise<void>;
 }) {
-  const { db, callers, intake, baseUrl, markUnused: giveUp, removeUnused: removeUnneeded } = options;
+  const { db, callers, intake, baseUrl, markUnused, removeUnused } = options;
 
   /**
    * Finds a folder.
@@ -350,7 +350,7 @@ export function createFolders(options: {
         [appId, id],
       );
       const blobs = removedFiles.flatMap((file) => file.keys);
-      await giveUp(manager, blobs);
+      await markUnused(manager, blobs);
       await rows(manager, `${TREE} DELETE FROM media_folder WHERE app_id = $1 AND id IN (SELECT id FROM tree)`, [
         appId,
         id,
@@ -362,7 +362,7 @@ export function createFolders(options: {
       });
       return blobs;
     });
-    await removeUnneeded(keys);
+    await removeUnused(keys);
   }
 
   return {

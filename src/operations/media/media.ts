@@ -36,7 +36,7 @@ const REMOVED_AT_ONCE = 200;
 
 export type Media = Awaited<ReturnType<typeof createMedia>>;
 
-/** @throws StartError if the media store cannot be opened */
+/** Creates the media of the service. @throws StartError if the media store cannot be opened */
 export async function createMedia(options: {
   config: Config;
   db: DataSource;

@@ -116,7 +116,7 @@ export function createUploads(options: UploadsOptions) {
     logEvents,
     baseUrl,
     maxBytes,
-    hasSpace: hasRoom,
+    hasSpace,
     log,
   } = options;
   const openUploads = { all: new UploadSlots(UPLOADS_MAX), visitors: new UploadSlots(UPLOADS_OF_VISITORS_MAX) };
@@ -146,7 +146,7 @@ export function createUploads(options: UploadsOptions) {
     expected: number,
   ): Promise<ReceivedUpload> {
     const reserved = Math.max(blobs.quotaBytesOf(0), Math.min(expected, maxBytes));
-    if (!(await hasRoom(reserved)))
+    if (!(await hasSpace(reserved)))
       throw overloadedError(
         "the service's disk is nearly full, so it accepts no uploads; try again later",
         LOW_DISK_RETRY_SECONDS,

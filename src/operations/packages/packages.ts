@@ -1,6 +1,6 @@
 /**
- * Resolves dependencies of actions to files of the service, or to scripts that are fetched before the save that lists
- * them and stored by their content. Fetches nothing that an action already has, and nothing during a run.
+ * Resolves the dependencies of actions: to scripts that the service itself serves, or to scripts that are downloaded before an action is
+ * saved and stored by their hash. Downloads no script that an action already has, and nothing during a run.
  */
 import type { Logger } from "pino";
 import { valid } from "semver";
@@ -9,10 +9,7 @@ import type { Config } from "../../config.js";
 import type { StoredAsset } from "../../data/action-types.js";
 import { BundlerBusyError, PackageFault, UncontainedError } from "../../engine/bundler/fault.js";
 import { type Bundler, createBundler } from "../../engine/bundler.js";
-import { createCheckedConnections } from "../../engine/checked-connections.js";
-import { isPublicAddress } from "../../engine/egress-proxy.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
-import { lookupFor } from "../../engine/public-lookup.js";
 import { ActionError } from "../../errors.js";
 import { describeValue, isObject } from "../../rules/described.js";
 import { isAllowedLicence } from "../../rules/licences.js";
@@ -38,30 +35,31 @@ import {
   sha256Of,
   storedScripts,
 } from "./kept-scripts.js";
+import { createPackageConnections } from "./package-connections.js";
 import type { PackageProbe } from "./package-probe.js";
 import { gatherPackages } from "./package-tree.js";
 import { AWAY_RETRY_SECONDS, createRegistry, type PackageRegistry } from "./registry.js";
 import { createScriptQuota, type ScriptAuthor } from "./script-quota.js";
 
-/** Maximum number of packages that this process builds at once, and of URLs that it requests at once, each of another app. */
+/** Maximum number of npm packages that this process downloads and bundles at once, each for another app. */
 const PACKAGES_AT_ONCE = 4;
+/** Maximum number of URLs of scripts that this process requests at once, each for another app. */
 const ADDRESSES_AT_ONCE = 16;
-/** Time limit for fetching one package with its dependencies. */
+/** Time limit for downloading one package with its dependencies. */
 const FETCH_LIMIT_MS = 60_000;
-/** Time limit for all packages of one save. Finished packages are stored, so that the next save continues after them. */
+/** Time limit for all packages of one save. Packages that were resolved by then are stored, so that the next save is faster. */
 const SAVE_LIMIT_MS = 120_000;
-/** Maximum time that a save without dependencies waits for all unreachable URLs. */
+/** Time limit for downloading scripts that were not reachable before, if a save does not change `dependencies`. */
 const CATCH_UP_LIMIT_MS = 10_000;
 const SWEEP_EVERY_MS = 600_000;
-/** Maximum dependencies of an action. */
+/** Maximum number of dependencies of an action. */
 const DEPENDENCIES_MAX = 100;
-const WEB_PORTS: readonly number[] = [80, 443];
 
 export interface PackagesOptions {
   db: DataSource;
   catalogue: Catalogue;
   intake: IntakeLimiter;
-  /** Configuration of npm packages; null if they are switched off. `url` has no trailing slash. `sandbox`: see the bundler. */
+  /** Configuration of npm packages; null if they are switched off. `url` has no trailing slash. */
   npm: Config["npm"];
   probe: PackageProbe;
   allowPrivateNetwork: boolean;
@@ -69,14 +67,17 @@ export interface PackagesOptions {
   log: Logger;
 }
 
-/** Results that are computed before a save: assets by dependency, scripts for dependencies that had none, and the first error. */
+/**
+ * Dependencies that were resolved before a save: assets by dependency, scripts for dependencies that had none (`late`), and the first
+ * error (`fault`).
+ */
 export interface ResolvedPackages {
   assets: ReadonlyMap<string, StoredAsset>;
   late: readonly StoredAsset[];
   fault: unknown;
 }
 
-/** Dependencies in an exported document: stored scripts, and exact versions of the rest. */
+/** Dependencies in an exported document: scripts that this service has, and the exact version of each package. */
 export interface PromisedAssets {
   storedAssets: readonly KeptAsset[];
   versions: ReadonlyMap<string, string>;
@@ -86,23 +87,7 @@ export const NO_PROMISED_ASSETS: PromisedAssets = { storedAssets: [], versions: 
 
 export const NO_PACKAGES: ResolvedPackages = { assets: new Map(), late: [], fault: null };
 
-function connectionsOf({ allowPrivateNetwork, egressAddress, npm }: PackagesOptions) {
-  const { hostname = "", port = "", protocol = "" } = npm ? new URL(npm.url) : {};
-  const registry = `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
-  const shared = {
-    mayReach: (address: string) => allowPrivateNetwork || isPublicAddress(address),
-    mayUsePort: (port: number) => allowPrivateNetwork || WEB_PORTS.includes(port),
-    resolve: lookupFor(allowPrivateNetwork),
-    localAddress: egressAddress,
-  };
-  return {
-    elsewhere: createCheckedConnections(shared),
-    // The operator configures the registry, which may be in a private network.
-    npm: createCheckedConnections({ ...shared, trusted: new Set(npm ? [registry] : []) }),
-  };
-}
-
-/** Returns the author's error for a package that could not be bundled. Its status is 503 if the package is not the cause. */
+/** Translates an error of the bundler to an error for the author. If the package is not the cause, the error has `retryAfter`. */
 export function toBundlingError(dependency: string, error: unknown): unknown {
   if (error instanceof PackageFault) {
     const instead = alternativeTo(dependency);
@@ -119,10 +104,10 @@ const globalExpression = (name: string): string =>
 const storedAssetOf = (dependency: string, assets: readonly StoredAsset[]): StoredAsset | undefined =>
   assets.find((asset) => asset.name === dependency && isStoredScript(asset));
 
-/** Returns the key under which a chosen version is stored. */
+/** Returns the key under which the chosen version of a dependency is stored. */
 const specOf = ({ name, subpath, range: version }: Dependency & { kind: "npm" }) => `${name}${subpath}@${version}`;
 
-/** Rejects two packages with the same global name. @throws ActionError DEPENDENCY_UNRESOLVED */
+/** Rejects packages with the same global name, unless the action already has both. @throws ActionError DEPENDENCY_UNRESOLVED */
 function rejectSameGlobal(assets: Map<string, StoredAsset>, assetsBefore: readonly StoredAsset[]): void {
   const namesBefore = new Set(assetsBefore.map(({ name }) => name));
   const byGlobal = new Map<string, string>();
@@ -130,13 +115,13 @@ function rejectSameGlobal(assets: Map<string, StoredAsset>, assetsBefore: readon
     if (global === undefined) continue;
     const otherName = byGlobal.get(global);
     byGlobal.set(global, dependency);
-    // Two packages that an action already has are accepted, so that it can still be saved.
+    // An action that already has both packages can still be saved.
     if (otherName === undefined || (namesBefore.has(otherName) && namesBefore.has(dependency))) continue;
     const [added, present] = namesBefore.has(dependency) ? [otherName, dependency] : [dependency, otherName];
     assets.delete(added);
     throw unresolvedError(
       added,
-      `has the global name ${global}, as ${describeValue(present)} has; list only one of them`,
+      `has the same global name ${global} as ${describeValue(present)}; list only one of them`,
     );
   }
 }
@@ -145,7 +130,7 @@ export type Packages = ReturnType<typeof createPackages>;
 
 export function createPackages(options: PackagesOptions) {
   const { db, catalogue, intake, npm, probe, log } = options;
-  const connections = connectionsOf(options);
+  const connections = createPackageConnections(options);
   const scripts: StoredScripts = createStoredScripts(db);
   const bundler: Bundler = createBundler({ log, sandbox: npm?.sandbox ?? true });
   const registry: PackageRegistry | null = npm && createRegistry({ ...npm, connections: connections.npm });
@@ -153,7 +138,7 @@ export function createPackages(options: PackagesOptions) {
     log.warn("NPM_SANDBOX=off: without user namespaces, packages are bundled in a process with network access");
   const slots = { npm: new FairSemaphore(PACKAGES_AT_ONCE, 1), address: new FairSemaphore(ADDRESSES_AT_ONCE, 1) };
   const quota = createScriptQuota(scripts);
-  const addresses = createAddresses({ connections: connections.elsewhere, scripts, quota, intake });
+  const addresses = createAddresses({ connections: connections.scripts, scripts, quota, intake });
 
   function checkLicences(dependency: string, parts: readonly PackagePart[]): void {
     const allowed = npm?.licences;
@@ -208,16 +193,19 @@ export function createPackages(options: PackagesOptions) {
 
   async function npmScript(author: ScriptAuthor, dependency: string, npm: Dependency & { kind: "npm" }) {
     if (!registry)
-      throw unresolvedError(dependency, "is no package of the catalogue, and packages of npm are switched off here");
+      throw unresolvedError(
+        dependency,
+        "is not in the catalogue of this service, and packages of npm are switched off here",
+      );
     const chosen = await scripts.findChosen(registry.registry, specOf(npm));
     const script = chosen?.fresh
       ? chosen
       : await makeScript(author, dependency, npm).catch((error: unknown) => {
-          // If the registry is unavailable, its last response is used.
+          // If the registry is unavailable, the version that was chosen last is used.
           if (chosen && error instanceof ActionError && error.details.retryAfter === AWAY_RETRY_SECONDS) return chosen;
           throw error;
         });
-    // The allowed licences may have changed since the package was stored.
+    // The operator may have changed the allowed licences since the package was stored.
     checkLicences(dependency, script.parts);
     return assetOf(dependency, script);
   }
@@ -243,7 +231,7 @@ export function createPackages(options: PackagesOptions) {
     }
   }
 
-  /** Returns the script of a URL; null if the dependency is not a URL. @throws as `addresses.keep` */
+  /** Returns the script of a URL; null if the dependency is not a URL. @throws as `addresses.storeScript` */
   async function scriptOfAddress(author: ScriptAuthor, dependency: string): Promise<StoredAsset | null> {
     const parsed = readDependency(dependency, catalogue);
     if (parsed.kind !== "address") return null;
@@ -255,7 +243,7 @@ export function createPackages(options: PackagesOptions) {
     }
   }
 
-  /** True if the script belongs to the dependency, because an imported document may be wrong. */
+  /** True if the script belongs to the dependency. Checked because an imported document may contain wrong hashes. */
   function isScriptOf({ package: name }: ScriptFacts, dependency: string): boolean {
     try {
       const parsed = readDependency(dependency, catalogue);
@@ -271,7 +259,10 @@ export function createPackages(options: PackagesOptions) {
     bundleSource: bundler.bundleSource,
     readRepository: bundler.readRepository,
 
-    /** Returns packages that a run can import, as JavaScript expressions by name. Unresolved packages are `undefined`. */
+    /**
+     * Returns the packages that built code can import: for each import name, the JavaScript expression of its value. The expression is
+     * `undefined` for a package that is not resolved.
+     */
     imports(
       dependencies: readonly string[],
       knownAssets: readonly StoredAsset[],
@@ -288,13 +279,15 @@ export function createPackages(options: PackagesOptions) {
       return Object.fromEntries(pairs);
     },
 
-    /** Removes unused scripts. @returns when to call it again, as Unix time in milliseconds */
+    /** Removes unused scripts. Returns the time of the next call, in Unix milliseconds. */
     async sweep(): Promise<number> {
       await scripts.sweep();
       return Date.now() + SWEEP_EVERY_MS;
     },
 
-    /** Resolves dependencies outside of any transaction, in order, until the first that fails. Never rejects. */
+    /**
+     * Resolves dependencies in order, until one fails. Call it outside of a transaction. Never rejects: an error is returned as `fault`.
+     */
     async resolve(
       author: ScriptAuthor,
       dependencies: readonly string[],
@@ -310,7 +303,7 @@ export function createPackages(options: PackagesOptions) {
           if (performance.now() > deadline)
             throw unresolvedError(
               dependency,
-              "was not reached in time: what comes before it took too long",
+              "was not resolved in time, because the dependencies before it took too long; save again",
               AWAY_RETRY_SECONDS,
             );
           const known = knownAssets.find(({ name }) => name === dependency);
@@ -325,7 +318,7 @@ export function createPackages(options: PackagesOptions) {
       }
     },
 
-    /** Fetches scripts of URLs that could not be reached before. `fault`: the first URL that returns no script. Never rejects. */
+    /** Downloads the scripts of URLs that were not reachable before. Never rejects: the first error is returned as `fault`. */
     async resolveMissing(
       author: ScriptAuthor,
       dependencies: readonly string[],
@@ -349,7 +342,7 @@ export function createPackages(options: PackagesOptions) {
       return { ...NO_PACKAGES, late, fault };
     },
 
-    /** Reads the assets of an exported document. Skips assets that are invalid or belong to another dependency. */
+    /** Reads the assets of an action in an exported document. Skips invalid assets, and assets of other dependencies. */
     async readPromisedAssets(assets: unknown): Promise<PromisedAssets> {
       const entries = (Array.isArray(assets) ? assets.slice(0, DEPENDENCIES_MAX) : []).flatMap((asset: unknown) => {
         const { name, version, integrity } = isObject(asset) ? asset : {};
@@ -374,8 +367,8 @@ export function createPackages(options: PackagesOptions) {
     },
 
     /**
-     * Returns the assets of dependencies that were resolved before; sends no request.
-     * @throws ActionError DEPENDENCY_UNRESOLVED, or the error that prevented a resolution
+     * Returns the assets of all dependencies, from what was resolved before. Sends no requests.
+     * @throws ActionError DEPENDENCY_UNRESOLVED, or the error that occurred when a dependency was resolved
      */
     collectAssets(
       dependencies: readonly string[],
@@ -388,14 +381,14 @@ export function createPackages(options: PackagesOptions) {
         if (foundAsset) return foundAsset;
         const parsed = readDependency(dependency, catalogue);
         if (parsed.kind === "served") return parsed.asset;
-        // A script that another save has stored meanwhile stays, like every stored script.
+        // Another save may have added a script to the action meanwhile. It is kept.
         const stored = storedAssetOf(dependency, [...knownAssets, ...late]);
         if (stored) return stored;
         if (fault !== null) throw fault;
         const known = knownAssets.find(({ name }) => name === dependency);
-        // A package that left the catalogue is gone. A URL stays unchanged.
+        // A URL without a stored script keeps its asset. A package that is no longer in the catalogue is an error.
         if (known && parsed.kind === "address") return known;
-        throw unresolvedError(dependency, "was changed by another save meanwhile", 1);
+        throw unresolvedError(dependency, "was changed by another save at the same time; save again", 1);
       });
     },
   };

@@ -37,7 +37,7 @@ export interface AuditPage {
 /** Reads the audit log of one app. */
 export type ListAuditLog = (appId: number, options: AuditOptions, reserve?: ReserveBytes) => Promise<AuditPage>;
 
-/** Type and data of an audit entry. `data` contains names, IDs and fields. */
+/** Type and data of an audit entry. `data` contains IDs and names, such as the names of changed fields. */
 export interface AuditFact {
   type: string;
   data: Record<string, unknown>;

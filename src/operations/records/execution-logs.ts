@@ -42,7 +42,7 @@ export interface LogPage {
   /** False if there are more than COUNT_EXACT_MAX entries. `count` is an estimate then. */
   countIsExact?: false;
   logs: LogEntry[];
-  /** Absent on the last page. */
+  /** Cursor of the next page; absent on the last page. */
   nextCursor?: string;
 }
 

@@ -28,7 +28,8 @@ function intakeError(owner: string, megabytes: number, retryAfter: number): Acti
 }
 
 /**
- * @param quotaBytes maximum bytes per minute that callers other than visitors can send to one app; 0 means unlimited
+ * Creates the limits on received data. @param quotaBytes maximum bytes per minute that callers other than visitors can
+ * send to one app; 0 means unlimited
  */
 export function createIntake({ quotaBytes, room: diskSpace }: { quotaBytes: number; room: DiskSpace }) {
   const bucketOf = (share: number) => createTokenBucket({ limit: quotaBytes * share, windowMs: RATE_WINDOW_MS });
@@ -63,7 +64,7 @@ export function createIntake({ quotaBytes, room: diskSpace }: { quotaBytes: numb
   }
 
   return {
-    checkSpace: checkSpace,
+    checkSpace,
 
     /**
      * Counts `rows` rows with `bytes` bytes of content in total against the sender's quota.

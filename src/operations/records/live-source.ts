@@ -25,7 +25,7 @@ export interface LiveSource<Event extends object> extends AsyncIterable<Event> {
 /** Access check of a subscription. It is repeated while the subscription is open. */
 export interface SourceGuard {
   appId: number;
-  /** @throws ActionError if the caller has lost the right to this subscription */
+  /** Checks the caller's right to this subscription. @throws ActionError if the caller has lost it */
   check(caller: Caller): void;
 }
 

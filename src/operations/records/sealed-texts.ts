@@ -9,7 +9,10 @@ const CIPHER_ALGORITHM = "aes-256-gcm";
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** @param purpose name from which the key is derived, so that a text for one purpose is not accepted for another */
+/**
+ * Creates the functions that encrypt and decrypt texts. @param purpose name from which the key is derived, so that a
+ * text for one purpose is not accepted for another
+ */
 export function createSealedTexts({ ring, purpose }: { ring: KeyRing; purpose: string }) {
   const keyOf = (master: Buffer): Buffer => Buffer.from(hkdfSync("sha256", master, "", purpose, 32));
 

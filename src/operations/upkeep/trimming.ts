@@ -79,9 +79,9 @@ const REFERRING_TABLES = ["execution_log", "console_line", "run_search"];
  * Returns SQL that deletes a batch of rows up to an ID, and the rows that refer to them. $1 is the app, $2 the highest
  * ID to delete.
  */
-const deleteStatement = ({ table, isDeletable: droppable }: RowKind, partition: string) => `
+const deleteStatement = ({ table, isDeletable }: RowKind, partition: string) => `
   WITH batch AS (
-    SELECT id FROM ${table} AS record WHERE app_id = $1 AND id <= $2 AND ${partition} AND ${droppable}
+    SELECT id FROM ${table} AS record WHERE app_id = $1 AND id <= $2 AND ${partition} AND ${isDeletable}
      ORDER BY id LIMIT ${BATCH} FOR UPDATE SKIP LOCKED)
   ${table === "run" ? REFERRING_TABLES.map((other) => `, of_${other} AS (DELETE FROM ${other} USING batch WHERE run_id = batch.id)`).join("") : ""}
   DELETE FROM ${table} USING batch WHERE ${table}.id = batch.id RETURNING ${table}.id`;
@@ -102,7 +102,10 @@ export interface LogTrimming {
   stop(): void;
 }
 
-/** @param maxBytes limit for the runs of one app; the same limit also applies to its log events. 0 means unlimited */
+/**
+ * Creates the job that limits the size of runs and log events. @param maxBytes limit for the runs of one app; the same
+ * limit also applies to its log events. 0 means unlimited
+ */
 export function createTrimming(options: { db: DataSource; maxBytes: number; now?: () => number }): LogTrimming {
   const { db, maxBytes, now = Date.now } = options;
   let isStopped = false;
