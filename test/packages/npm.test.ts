@@ -237,6 +237,23 @@ describe("packages from npm", () => {
     expect(back.assets).to.deep.equal(action.assets);
   });
 
+  it("are imported in the version that the document names, if the service does not have the script", async () => {
+    for (const version of ["1.0.0", "1.1.0"])
+      registry.publish({ name: "pinned", version, files: { "index.js": `module.exports = "${version}"` } });
+    const assets = [{ name: "pinned", version: "1.0.0", integrity: `sha256-${"A".repeat(43)}=` }];
+    const action = {
+      name: "pinned",
+      code: "async function execute() { return pinned }",
+      dependencies: ["pinned"],
+      assets,
+    };
+    const document = { format: "svc-app-actions/1", actions: [action] };
+    const imported = await service.rest("POST", `${actions()}/import`, { body: document });
+    expect(imported.body).to.deep.include({ created: ["pinned"] });
+    const { actions: found } = (await service.rest("GET", `${actions()}?search=pinned`)).body;
+    expect(found.map(({ assets: [asset] }: { assets: object[] }) => asset)).to.containSubset([{ version: "1.0.0" }]);
+  });
+
   it("send the registry's token to the registry", () => {
     expect(registry.headers.authorization).to.equal("Bearer registry-secret");
   });

@@ -222,7 +222,7 @@ export function createPackages(options: PackagesOptions) {
       return parsed.kind === "address" ? addresses.recheck(author, dependency, parsed.url, known) : known;
     const leaveQueue = await slots[parsed.kind].enter(author.appId);
     try {
-      const chosen = parsed.kind === "npm" && version !== undefined ? { ...parsed, wanted: version } : parsed;
+      const chosen = parsed.kind === "npm" && version !== undefined ? { ...parsed, range: version } : parsed;
       return chosen.kind === "npm"
         ? await npmScript(author, dependency, chosen)
         : await addresses.storeScript(author, dependency, chosen.url);
