@@ -17,6 +17,7 @@ import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
+import { findTextsLostByReads } from "./late-responses.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
 const SETTING_READING_CODE = `async function execute({ settings }) { return Boolean(settings.__shopKey); }`;
@@ -374,6 +375,11 @@ describe("Studio's pages of an app", () => {
     await studio.button("Save the origins");
     await page.waitForFunction('document.querySelector(".origins textarea").value.startsWith("https://shop.example")');
     expect(await origins()).to.deep.equal(["https://shop.example", "http://localhost:5173"]);
+  });
+
+  // The long tests check all pages, and saves.
+  it("keeps what a person types before it has read the stored values", async () => {
+    expect(await findTextsLostByReads(page, `#/${service.appId}/app`)).to.deep.equal([]);
   });
 
   it("lists the apps with their state, and creates one", async () => {

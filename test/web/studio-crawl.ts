@@ -100,7 +100,7 @@ async function closeDocs(page: Page): Promise<void> {
 }
 
 /** Reloads a URL. Discards unsaved changes and open dialogs. */
-async function reopen(page: Page, place: string): Promise<void> {
+export async function reopen(page: Page, place: string): Promise<void> {
   await closeDialogs(page);
   await closeDocs(page);
   await page.evaluate(`location.hash = ${JSON.stringify(QUIET_PAGE)}`);

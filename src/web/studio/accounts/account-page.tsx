@@ -1,7 +1,10 @@
 /** Page of the signed-in person's own account: name, passphrase, passkeys, OpenID providers and sessions. */
 import { type FormEvent, useState } from "react";
 import { serviceAddress } from "../../service-address.js";
+import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
 import { formatAge } from "../shared/format.js";
+import { useFieldDraft } from "../shared/use-field-draft.js";
+import { useNewValues } from "../shared/use-new-values.js";
 import { type Resource, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import {
@@ -42,31 +45,32 @@ interface PartProps {
 }
 
 function NameSection({ account: { user }, change, busy }: PartProps) {
-  const [names, setNames] = useState({ firstName: user.firstName, lastName: user.lastName });
-  const isSame = names.firstName === user.firstName && names.lastName === user.lastName;
-  const submit = (event: FormEvent) => {
+  const field = useFieldDraft({ firstName: user.firstName, lastName: user.lastName });
+  const { draft: names, setDraft: setNames } = field;
+  const submit = async (event: FormEvent) => {
     event.preventDefault();
-    void change(() => requestAuth("PUT", "account", names));
+    if ((await change(() => requestAuth("PUT", "account", names))) !== null) field.accept(names);
   };
   return (
-    <form className="row labelled" onSubmit={submit}>
+    <form className="row labelled" onSubmit={(event) => void submit(event)}>
       {(["firstName", "lastName"] as const).map((name) => (
         <label key={name}>
           <span>{name === "firstName" ? "First name" : "Last name"}</span>
           <input value={names[name]} onChange={(event) => setNames({ ...names, [name]: event.target.value })} />
         </label>
       ))}
-      <button type="submit" disabled={busy || isSame}>
+      <button type="submit" disabled={busy || !field.isDirty || field.isChangedElsewhere}>
         Save the name
       </button>
       <span className="hint">{user.email}</span>
+      <ChangedElsewhere label="Your name" field={field} />
     </form>
   );
 }
 
 function PassphraseSection({ change, busy }: PartProps) {
-  const [currentPassphrase, setCurrent] = useState("");
-  const [passphrase, setPassphrase] = useState("");
+  const { values: currentPassphrase, setValues: setCurrent, clear: clearCurrent } = useNewValues("");
+  const { values: passphrase, setValues: setPassphrase, clear: clearPassphrase } = useNewValues("");
   const [isChanged, setChanged] = useState(false);
   const submit = async (event: FormEvent) => {
     event.preventDefault();
@@ -74,8 +78,8 @@ function PassphraseSection({ change, busy }: PartProps) {
     const changed = await change(() => requestAuth("PUT", "account", body));
     setChanged(changed !== null);
     if (changed === null) return;
-    setCurrent("");
-    setPassphrase("");
+    clearCurrent(currentPassphrase);
+    clearPassphrase(passphrase);
   };
   return (
     <form className="row labelled" onSubmit={(event) => void submit(event)}>
@@ -110,10 +114,10 @@ function PassphraseSection({ change, busy }: PartProps) {
 }
 
 function PasskeysSection({ account: { signIns }, change, busy, confirm }: PartProps & Pick<PageProps, "confirm">) {
-  const [name, setName] = useState("");
+  const { values: name, setValues: setName, clear } = useNewValues("");
   const add = async (event: FormEvent) => {
     event.preventDefault();
-    if (await change(() => registerPasskey(name.trim() || "Passkey"))) setName("");
+    if (await change(() => registerPasskey(name.trim() || "Passkey"))) clear(name);
   };
   const remove = async (passkey: Passkey) => {
     const text = "It signs in no more. Delete it on your device too.";
@@ -253,7 +257,7 @@ export function AccountPage({ confirm, email }: Pick<PageProps, "confirm" | "ema
           </p>
         )}
         {renderSection("account-name", "Name", (props) => (
-          <NameSection key={`${props.account.user.firstName} ${props.account.user.lastName}`} {...props} />
+          <NameSection {...props} />
         ))}
         {renderSection("account-passphrase", "Passphrase", (props) => (
           <PassphraseSection {...props} />

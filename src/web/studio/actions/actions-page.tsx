@@ -43,7 +43,8 @@ function WelcomeText({ appId, none }: { appId: number; none: boolean }) {
  * Returns a React key for each workspace. The workspace of a new action keeps its key after the first save, so that its run and its panels
  * stay.
  */
-function useWorkspaceKey({ item, query }: Place, go: Navigation["go"]) {
+function useWorkspaceKey(place: Place, go: Navigation["go"]) {
+  const { item, query } = place;
   const [made, setMade] = useState<{ item: string; key: string } | null>(null);
   const [turn, setTurn] = useState(0);
   const newWorkspaceKey = `new ${turn} ${query["template"] ?? ""} ${query["copyOf"] ?? ""}`;
@@ -51,9 +52,9 @@ function useWorkspaceKey({ item, query }: Place, go: Navigation["go"]) {
     (id: number) => {
       setMade({ item: String(id), key: newWorkspaceKey });
       setTurn(turn + 1);
-      go({ item: String(id) }, { force: true });
+      go({ item: String(id) }, { force: true, from: place });
     },
-    [go, turn, newWorkspaceKey],
+    [place, go, turn, newWorkspaceKey],
   );
   return { key: item === "new" ? newWorkspaceKey : made?.item === item ? made.key : item, onCreated };
 }

@@ -170,7 +170,7 @@ export function Dock(props: DockProps) {
           {...sharedProps}
           {...{ saved, dirty }}
           onRestored={async () => {
-            await Promise.all([reload(), actions.reload()]);
+            await Promise.all([reload(draft), actions.reload()]);
           }}
         />
       ),

@@ -1,45 +1,31 @@
 /** Form for the origins of the app's pages on other sites, one origin per line. */
-import { type FormEvent, useEffect, useState } from "react";
-import { ReadOrigins, SetOrigins } from "../documents.js";
-import { type Api, refusalText } from "../shared/api.js";
+import type { FormEvent } from "react";
+import { ReadOrigins, type ReadOriginsQuery, SetOrigins } from "../documents.js";
+import type { Api } from "../shared/api.js";
+import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
+import { useFieldDraft } from "../shared/use-field-draft.js";
+import { queryOf, type Resource, useResource } from "../shared/use-resource.js";
 
-export function OriginsForm({ api, appId }: { api: Api; appId: number }) {
-  const [saved, setSaved] = useState<string | null>(null);
-  const [text, setText] = useState("");
-  const [fault, setFault] = useState<string | null>(null);
+interface OriginsProps {
+  api: Api;
+  appId: number;
+}
 
-  useEffect(() => {
-    let isOver = false;
-    const showOrigins = (origins: readonly string[]) => {
-      if (isOver) return;
-      setSaved(origins.join("\n"));
-      setText(origins.join("\n"));
-    };
-    api.request(ReadOrigins, { appId }).then(
-      ({ origins }) => showOrigins(origins),
-      async (error: unknown) => isOver || setFault(await refusalText(error, async () => undefined)),
-    );
-    return () => {
-      isOver = true;
-    };
-  }, [api, appId]);
+interface FieldsProps extends OriginsProps, Pick<Resource<ReadOriginsQuery>, "busy" | "change"> {
+  stored: readonly string[];
+}
 
+function OriginsFields({ api, appId, stored, busy, change }: FieldsProps) {
+  const field = useFieldDraft(stored.join("\n"));
+  const { draft: text, setDraft: setText } = field;
   const save = async (event: FormEvent) => {
     event.preventDefault();
     const typedOrigins = text.split("\n").map((line) => line.trim());
-    try {
-      const { origins } = await api.request(SetOrigins, { appId, origins: typedOrigins.filter((line) => line !== "") });
-      setSaved(origins.join("\n"));
-      setText(origins.join("\n"));
-      setFault(null);
-    } catch (error) {
-      setFault(await refusalText(error, async () => undefined));
-    }
+    const origins = typedOrigins.filter((line) => line !== "");
+    if ((await change(() => api.request(SetOrigins, { appId, origins }))) !== null) field.accept(text);
   };
-
   return (
     <form className="origins" onSubmit={(event) => void save(event)}>
-      <h3>Pages on other sites</h3>
       <textarea
         aria-label="Origins, one a line"
         className="mono"
@@ -50,12 +36,23 @@ export function OriginsForm({ api, appId }: { api: Api; appId: number }) {
         onChange={(event) => setText(event.target.value)}
       />
       <p className="hint">Pages of these origins can call Svc.init, which gives each visitor a session.</p>
-      <p className="fault" role="alert">
-        {fault}
-      </p>
-      <button type="submit" disabled={saved === null || text === saved}>
+      <ChangedElsewhere label="The list of origins" field={field} />
+      <button type="submit" disabled={busy || !field.isDirty || field.isChangedElsewhere}>
         Save the origins
       </button>
     </form>
+  );
+}
+
+export function OriginsForm({ api, appId }: OriginsProps) {
+  const { value, fault, busy, change } = useResource(queryOf(ReadOrigins, { appId }));
+  return (
+    <section className="origins" aria-labelledby="origins">
+      <h3 id="origins">Pages on other sites</h3>
+      {value && <OriginsFields {...{ api, appId, busy, change }} stored={value.origins} />}
+      <p className="fault" role="alert">
+        {fault}
+      </p>
+    </section>
   );
 }

@@ -1,5 +1,5 @@
 /** Buttons that load a payload from a preset or from a past run, and save the current payload as a preset. */
-import { useState } from "react";
+import { type FormEvent, useRef, useState } from "react";
 import { DeletePreset, FindRuns, ReadRun, SavePreset } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
 import { formatTime } from "../shared/format.js";
@@ -23,14 +23,16 @@ const formatPayload = (payload: unknown) => JSON.stringify(payload, null, 2);
 
 function SavePresetForm({ save, close }: { save: (name: string) => Promise<boolean>; close: () => void }) {
   const [name, setName] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    setBusy(true);
+    const isSaved = await save(name);
+    setBusy(false);
+    if (isSaved) close();
+  };
   return (
-    <form
-      className="row"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void save(name).then((isSaved) => isSaved && close());
-      }}
-    >
+    <form className="row" onSubmit={(event) => void submit(event)}>
       <input
         // biome-ignore lint/a11y/noAutofocus: the person has opened this field in order to type
         autoFocus
@@ -38,10 +40,13 @@ function SavePresetForm({ save, close }: { save: (name: string) => Promise<boole
         placeholder="a name for it"
         maxLength={255}
         required
+        readOnly={isBusy}
         value={name}
         onChange={(event) => setName(event.target.value)}
       />
-      <button type="submit">Save payload</button>
+      <button type="submit" disabled={isBusy}>
+        Save payload
+      </button>
       <button type="button" className="quiet" onClick={close}>
         Cancel
       </button>
@@ -57,6 +62,10 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
   /** Preset from which the payload was filled. Another person can change the stored one later. */
   const [loaded, setLoaded] = useState<Pick<Preset, "name" | "updatedAt"> | null>(null);
   const [isNaming, setNaming] = useState(false);
+  const shownPayload = useRef(payload);
+  shownPayload.current = payload;
+  /** Number of the last choice. A payload that arrives for an earlier choice is ignored. */
+  const latestChoice = useRef(0);
 
   const readPastRuns = () =>
     api.request(FindRuns, { appId, actionId, limit: PAST_RUNS_SHOWN }).then(
@@ -66,6 +75,8 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
       () => undefined,
     );
   const loadPayload = async (value: string) => {
+    latestChoice.current += 1;
+    const choiceNumber = latestChoice.current;
     setChosen(value.startsWith("run ") ? "" : value);
     const preset = presets.find(({ name }) => value === `preset ${name}`);
     if (preset) {
@@ -76,7 +87,9 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
     if (!runId) return;
     try {
       const { run } = await api.request(ReadRun, { appId, runId });
-      if (run.log) setPayload(formatPayload(run.log.payload));
+      if (choiceNumber !== latestChoice.current || !run.log) return;
+      if (shownPayload.current !== payload) setFault(`Not filled from run ${runId}: you have changed the payload.`);
+      else setPayload(formatPayload(run.log.payload));
     } catch (error) {
       setFault(asApiError(error).message);
     }

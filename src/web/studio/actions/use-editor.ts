@@ -21,7 +21,8 @@ export interface ActionEditor {
   change(change: Partial<Draft>): void;
   /** Saves the draft. @returns the saved action, or null if the service has rejected it */
   save(): Promise<Action | null>;
-  reload(): Promise<void>;
+  /** Reads the action again. If the person has typed since the draft was as in `shown`, the typed text stays as an unsaved change. */
+  reload(shown: Draft | null): Promise<void>;
   others: OtherChanges;
   /** Replaces the draft by another person's version. */
   takeTheirs(): void;
@@ -42,6 +43,9 @@ interface Options {
 }
 
 const NAME_MAX_CHARACTERS = 255;
+
+const isEdited = (draft: Draft | null, saved: Draft | null): boolean =>
+  draft !== null && saved !== null && !same(draft, saved);
 
 const nameOfCopy = (name: string) => `${name.slice(0, NAME_MAX_CHARACTERS - 5)}-copy`;
 
@@ -73,30 +77,34 @@ export function useEditor({ api, appId, id, beginning, changes, onSaved }: Optio
     [setDraft],
   );
 
-  const reload = useCallback(async () => {
-    const requestedId = id === "new" ? copyOf : id;
-    if (requestedId === null) return;
-    try {
-      const { action } = await api.request(GetAction, { appId, id: requestedId });
-      if (id !== "new") return applySaved(action);
-      const copy = { ...actionToDraft(action), name: nameOfCopy(action.name) };
-      setBegun(copy);
-      setDraft(copy);
-    } catch (error) {
-      setFault(toFieldError(asApiError(error)));
-    }
-  }, [api, appId, id, copyOf, setDraft, applySaved]);
+  const reload = useCallback(
+    async (shown: Draft | null) => {
+      const requestedId = id === "new" ? copyOf : id;
+      if (requestedId === null) return;
+      try {
+        const { action } = await api.request(GetAction, { appId, id: requestedId });
+        if (id !== "new") return latestDraft.current === shown ? applySaved(action) : setSaved(action);
+        const copy = { ...actionToDraft(action), name: nameOfCopy(action.name) };
+        setBegun(copy);
+        setDraft(copy);
+      } catch (error) {
+        setFault(toFieldError(asApiError(error)));
+      }
+    },
+    [api, appId, id, copyOf, setDraft, applySaved],
+  );
 
   const [detached, setDetached] = useState(false);
   useEffect(() => {
-    if (id !== saved?.id && !detached && latestDraft.current === null) void reload();
+    if (id !== saved?.id && !detached && latestDraft.current === null) void reload(null);
   }, [id, saved?.id, detached, reload]);
 
   const savedDraft = useMemo(() => (saved ? actionToDraft(saved) : begun), [saved, begun]);
-  const dirty = useMemo(() => draft !== null && savedDraft !== null && !same(draft, savedDraft), [draft, savedDraft]);
+  const dirty = useMemo(() => isEdited(draft, savedDraft), [draft, savedDraft]);
 
-  const knownState = useRef({ saved, dirty });
-  knownState.current = { saved, dirty };
+  // Compares the typed text, which can be newer than the rendered state.
+  const knownState = useRef({ saved, isDirty: (): boolean => false });
+  knownState.current = { saved, isDirty: () => isEdited(latestDraft.current, savedDraft) };
   const saving = useRef<Promise<unknown>>(Promise.resolve());
   const others = useOthers({ api, appId, changes, known: knownState, saving, adoptAction: applySaved });
   const { theirs, refused, settle } = others;
@@ -110,7 +118,8 @@ export function useEditor({ api, appId, id, beginning, changes, onSaved }: Optio
       // Text that was typed during the save stays as an unsaved change.
       if (latestDraft.current === current) applySaved(savedAction.saved);
       else setSaved(savedAction.saved);
-      knownState.current = { saved: savedAction.saved, dirty: latestDraft.current !== current };
+      const sentDraft = actionToDraft(savedAction.saved);
+      knownState.current = { saved: savedAction.saved, isDirty: () => isEdited(latestDraft.current, sentDraft) };
       return savedAction.saved;
     },
     [api, appId, saved, applySaved],

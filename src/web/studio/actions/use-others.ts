@@ -31,7 +31,7 @@ interface Options {
   appId: number;
   changes: ActionChanges;
   /** The saved action in this page, and whether the draft has unsaved changes. Read when a change arrives. */
-  known: RefObject<{ saved: Action | null; dirty: boolean }>;
+  known: RefObject<{ saved: Action | null; isDirty: () => boolean }>;
   /** Promise of the current save. Changes are handled after it, because the page also receives its own changes. */
   saving: RefObject<Promise<unknown>>;
   adoptAction(action: Action): void;
@@ -62,7 +62,7 @@ export function useOthers({ api, appId, changes, known, saving, adoptAction }: O
       const current = known.current;
       if (current.saved?.id !== action.id || current.saved.updatedAt >= action.updatedAt) return;
       const describedChange = change?.reset ? null : change;
-      if (current.dirty)
+      if (current.isDirty())
         return setTheirs({ action, who: describedChange ? personName(describedChange) : "Another person" });
       adoptAction(action);
       setNews(describedChange && changeSentence(describedChange));

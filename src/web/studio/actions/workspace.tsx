@@ -108,7 +108,7 @@ export function Workspace(props: WorkspaceProps) {
     if (!(await confirm({ title: `Delete ${saved.name}?`, text, yes: "Delete", danger: true }))) return;
     try {
       await api.request(RemoveAction, { appId, id: saved.id, ifUpdatedAt: saved.updatedAt });
-      go({ item: null }, { force: true });
+      go({ item: null }, { force: true, from: place });
       await reloadList();
     } catch (error) {
       setRemoveFault((error as Error).message);

@@ -4,6 +4,7 @@ import { ReadAlertDeliveries } from "../documents.js";
 import { asApiError } from "../shared/api.js";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
 import type { Confirm } from "../shared/confirm.js";
+import { EditorFields } from "../shared/editor-fields.js";
 import { formatExactTime, formatTime } from "../shared/format.js";
 import type { ActionSummary, Alert, AlertInput } from "../shared/model.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
@@ -96,6 +97,8 @@ function ConditionFields({ draft, change, faultOf, actions }: PartProps & { acti
     ["", "Every action of the app"],
     ...actions.map(({ id, name }): [string, string] => [String(id), name]),
   ];
+  // The list of actions can arrive later than the alert.
+  if (!named.some(([id]) => id === actionId)) named.push([actionId, `Action ${actionId}`]);
   return (
     <>
       <ChoiceField
@@ -215,6 +218,8 @@ interface EditorProps {
   appId: number;
   /** The stored alert; null for a new one. */
   alert: Alert | null;
+  /** True if another person has deleted the alert. */
+  isDeleted: boolean;
   actions: ActionSummary[];
   confirm: Confirm;
   save: (input: AlertInput) => Promise<void>;
@@ -224,7 +229,8 @@ interface EditorProps {
   setDirty: (isDirty: boolean) => void;
 }
 
-export function AlertEditor({ appId, alert, actions, confirm, save, test, remove, back, setDirty }: EditorProps) {
+export function AlertEditor(props: EditorProps) {
+  const { appId, alert, isDeleted, actions, confirm, save, test, remove, back, setDirty } = props;
   const field = useFieldDraft(alertToDraft(alert));
   const { draft, setDraft, isDirty } = field;
   // Before the screen is drawn: a click then never acts on an earlier state than the page shows.
@@ -263,7 +269,8 @@ export function AlertEditor({ appId, alert, actions, confirm, save, test, remove
         <h2 className="grow">{alert ? alert.name : "New alert"}</h2>
       </div>
       <div className="notification-editor">
-        <div>
+        {/* Another editor opens when a new alert is saved. It would not contain text that is typed meanwhile. */}
+        <EditorFields disabled={busy && alert === null}>
           <LabelledField label="Name" fault={faultOf("name")}>
             {(tied) => (
               <input {...tied} value={draft.name} onChange={(event) => change({ name: event.target.value })} />
@@ -274,19 +281,22 @@ export function AlertEditor({ appId, alert, actions, confirm, save, test, remove
           <p className="fault" role="alert">
             {faulty === null && fault}
           </p>
+          <p className="notice" role="status">
+            {isDeleted && "This alert was deleted elsewhere."}
+          </p>
           <ChangedElsewhere label="This alert" field={field} />
           <div className="row">
             <button
               type="button"
               className="primary"
-              disabled={busy || field.isChangedElsewhere}
+              disabled={busy || isDeleted || field.isChangedElsewhere}
               onClick={() => void attempt(() => save(alertDraftToInput(draft)).then(() => field.accept(draft)))}
             >
               {alert ? "Save" : "Create"}
             </button>
             {alert && (
               <>
-                <button type="button" disabled={busy} onClick={() => void attempt(test)}>
+                <button type="button" disabled={busy || isDeleted} onClick={() => void attempt(test)}>
                   Send a test
                 </button>
                 <button type="button" className="quiet danger-text" onClick={() => void onRemove()}>
@@ -295,7 +305,7 @@ export function AlertEditor({ appId, alert, actions, confirm, save, test, remove
               </>
             )}
           </div>
-        </div>
+        </EditorFields>
         {alert && <AlertStatus appId={appId} alert={alert} />}
       </div>
     </article>

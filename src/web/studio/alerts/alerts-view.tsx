@@ -1,5 +1,6 @@
 /** Page of the app's alerts: the list with their states, and the editor of the open alert. */
 import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
 import { CreateAlert, DeleteAlert, ListAlerts, ReadAlertDeliveries, TestAlert, UpdateAlert } from "../documents.js";
 import { type Api, ApiError, asApiError, refusalText } from "../shared/api.js";
 import type { Alert, AlertInput } from "../shared/model.js";
@@ -56,9 +57,14 @@ export function AlertsView({ api, appId, confirm, place, go, setDirty, actions: 
   const { alerts, fault, save, remove, test } = useAlerts(api, appId);
   const open = place.item === "new" ? "new" : idOf(place.item);
   const show = (item: number | "new" | null) => go({ item: item === null ? null : String(item) });
-  /** Marks the page as having no unsaved changes after a save or a deletion. */
-  const openItem = (item: number | null) => go({ item: item === null ? null : String(item) }, { force: true });
-  const openAlert = alerts?.find(({ id }) => id === open) ?? null;
+  /** Marks the page as having no unsaved changes after a save or a deletion, unless the person has opened another item. */
+  const openItem = (item: number | null) =>
+    go({ item: item === null ? null : String(item) }, { force: true, from: place });
+  // An alert that another person has deleted stays on the screen with the unsaved text.
+  const [lastShown, setLastShown] = useState<Alert | null>(null);
+  const listed = alerts?.find(({ id }) => id === open);
+  const openAlert = listed ?? (lastShown?.id === open ? lastShown : null);
+  if (listed && listed !== lastShown) setLastShown(listed);
   return (
     <div className={open ? "mailbox opened" : "mailbox"}>
       <section className="mailbox-list" aria-label="Alerts">
@@ -83,6 +89,7 @@ export function AlertsView({ api, appId, confirm, place, go, setDirty, actions: 
           key={open}
           appId={appId}
           alert={openAlert}
+          isDeleted={openAlert !== null && !listed}
           actions={actions}
           confirm={confirm}
           save={async (input) => openItem(await save(openAlert, input))}

@@ -21,19 +21,21 @@ function AppFields({ api, app, appId, confirm, reloadApps }: PageProps) {
   const field = useFieldDraft(app.name);
   const { draft: name, setDraft: setName } = field;
   const [fault, setFault] = useState<string | null>(null);
-  const runAndReload = async (change: Promise<unknown>) => {
+  const runAndReload = async (change: Promise<unknown>): Promise<boolean> => {
     try {
       await change;
       setFault(null);
       await reloadApps();
+      return true;
     } catch (error) {
       setFault(await refusalText(error, reloadApps));
+      return false;
     }
   };
   const ids = { appId, ifUpdatedAt: app.updatedAt };
-  const rename = (event: FormEvent) => {
+  const rename = async (event: FormEvent) => {
     event.preventDefault();
-    void runAndReload(api.request(RenameApp, { ...ids, data: { name } }));
+    if (await runAndReload(api.request(RenameApp, { ...ids, data: { name } }))) field.accept(name);
   };
   const unpublish = async () => {
     const text = "Live pages, schedules and log events run nothing of it any more, until it is published again.";
@@ -42,7 +44,7 @@ function AppFields({ api, app, appId, confirm, reloadApps }: PageProps) {
   };
   return (
     <>
-      <form className="row labelled" onSubmit={rename}>
+      <form className="row labelled" onSubmit={(event) => void rename(event)}>
         <label>
           <span>Name of the app</span>
           <input aria-label="Name of the app" value={name} onChange={(event) => setName(event.target.value)} />

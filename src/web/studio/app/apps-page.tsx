@@ -2,20 +2,22 @@
 import { type FormEvent, useState } from "react";
 import { CreateOrganization } from "../documents.js";
 import { asApiError } from "../shared/api.js";
+import { useNewValues } from "../shared/use-new-values.js";
 import type { PageProps } from "../shell/page-props.js";
 import { hrefOf } from "../shell/place.js";
 import { mayManage } from "../shell/rights.js";
 import { NewApp } from "./new-app.js";
 
 /** Organizations of the person, with links to the pages of their people. */
-function OrganizationList({ api, appId, organizations, isAdmin, reloadRoles }: PageProps) {
-  const [name, setName] = useState("");
+function OrganizationList(props: PageProps & { isLeaving: boolean }) {
+  const { api, appId, organizations, isAdmin, reloadRoles, isLeaving } = props;
+  const { values: name, setValues: setName, clear } = useNewValues("");
   const [fault, setFault] = useState<string | null>(null);
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     try {
       await api.request(CreateOrganization, { name });
-      setName("");
+      clear(name);
       setFault(null);
       await reloadRoles();
     } catch (error) {
@@ -38,6 +40,7 @@ function OrganizationList({ api, appId, organizations, isAdmin, reloadRoles }: P
             <input
               aria-label="Name of the new organization"
               autoComplete="off"
+              readOnly={isLeaving}
               value={name}
               onChange={(event) => setName(event.target.value)}
             />
@@ -74,14 +77,16 @@ function OrganizationList({ api, appId, organizations, isAdmin, reloadRoles }: P
 }
 
 export function AppsPage(props: PageProps) {
-  const { api, apps, appId, go, reloadApps, isAdmin, organizations } = props;
+  /** True while an app is created, which then opens its own page. */
+  const [isLeaving, setLeaving] = useState(false);
+  const { api, apps, appId, place, go, reloadApps, isAdmin, organizations } = props;
   return (
     <div className="app-page">
       <div className="app-part">
         <section aria-labelledby="apps">
           <h2 id="apps">Apps</h2>
           {isAdmin || organizations.some(({ role }) => mayManage(role)) ? (
-            <NewApp {...{ api, go, reloadApps }} />
+            <NewApp {...{ api, place, go, reloadApps }} onBusy={setLeaving} />
           ) : (
             <p className="hint">Owners and admins of an organization make apps and invite people.</p>
           )}
@@ -100,7 +105,7 @@ export function AppsPage(props: PageProps) {
             ))}
           </ul>
         </section>
-        <OrganizationList {...props} />
+        <OrganizationList {...props} isLeaving={isLeaving} />
       </div>
     </div>
   );

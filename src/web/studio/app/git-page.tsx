@@ -4,6 +4,7 @@ import { ConnectGit, DisconnectGit, PullGit, ReadGit } from "../documents.js";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { GitConnection, ManifestPlan } from "../shared/model.js";
+import { useFieldDraft } from "../shared/use-field-draft.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { isEmptyPlan, PlanList } from "./manifest-plan.js";
@@ -56,36 +57,25 @@ const TEXT_FIELDS: readonly [
   ["username", "User name for the token", "git"],
 ];
 
-/** Edited fields that are not saved, and the state of the stored connection at which the edit began. */
-interface ConnectionDraft {
-  fields: ConnectionFields;
-  updatedAt: string | null;
-}
-
 interface ConnectionFormProps {
   git: GitConnection | null;
   busy: boolean;
-  draft: ConnectionDraft | null;
-  setDraft: (draft: ConnectionDraft | null) => void;
-  connect: (draft: ConnectionDraft) => Promise<boolean>;
+  setDirty: (isDirty: boolean) => void;
+  connect: (fields: ConnectionFields) => Promise<boolean>;
 }
 
-function ConnectionForm({ git, busy, draft, setDraft, connect }: ConnectionFormProps) {
-  const { fields, updatedAt } = draft ?? { fields: toFields(git), updatedAt: git?.updatedAt ?? null };
-  const change = (part: Partial<ConnectionFields>) => setDraft({ fields: { ...fields, ...part }, updatedAt });
+function ConnectionForm({ git, busy, setDirty, connect }: ConnectionFormProps) {
+  const field = useFieldDraft(toFields(git), String(git?.updatedAt));
+  const { draft: fields, setDraft, isDirty, isChangedElsewhere } = field;
+  useLayoutEffect(() => setDirty(isDirty), [isDirty, setDirty]);
+  const change = (part: Partial<ConnectionFields>) => setDraft((old) => ({ ...old, ...part }));
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    if (await connect({ fields, updatedAt })) setDraft(null);
-  };
-  const current = git?.updatedAt ?? null;
-  const conflict = {
-    isChangedElsewhere: updatedAt !== current,
-    takeTheirs: () => setDraft(null),
-    keepMine: () => setDraft({ fields, updatedAt: current }),
+    if (await connect(fields)) field.accept(fields);
   };
   return (
     <form className="binding-form" aria-label="Git repository" onSubmit={(event) => void submit(event)}>
-      <ChangedElsewhere label="The connection" field={conflict} />
+      <ChangedElsewhere label="The connection" field={field} />
       <label>
         Git server
         <select value={fields.provider} onChange={({ target }) => change({ provider: target.value })}>
@@ -133,11 +123,7 @@ function ConnectionForm({ git, busy, draft, setDraft, connect }: ConnectionFormP
         Remove parts of the app that the repository does not have; a tag also removes live versions
       </label>
       <p className="row">
-        <button
-          type="submit"
-          className="primary"
-          disabled={busy || conflict.isChangedElsewhere || fields.url.trim() === ""}
-        >
+        <button type="submit" className="primary" disabled={busy || isChangedElsewhere || fields.url.trim() === ""}>
           {git ? "Save the connection" : "Connect the repository"}
         </button>
       </p>
@@ -199,7 +185,7 @@ function useGit({ api, appId, confirm, actions, reloadApps }: PageProps) {
   const [reviewed, setReviewed] = useState<{ commit: string; plan: ManifestPlan } | null>(null);
   const git = value?.git ?? null;
 
-  const connect = async ({ fields: allFields, updatedAt }: ConnectionDraft, newSecret = false): Promise<boolean> => {
+  const connect = async (allFields: ConnectionFields, newSecret = false): Promise<boolean> => {
     const { tagPattern, token, hasNoToken, ...fields } = allFields;
     const pattern = tagPattern.trim() === "" ? null : tagPattern.trim();
     const data = {
@@ -208,7 +194,7 @@ function useGit({ api, appId, confirm, actions, reloadApps }: PageProps) {
       newSecret,
       ...((hasNoToken || token !== "") && { token: hasNoToken ? null : token }),
     };
-    const response = await change(() => api.request(ConnectGit, { appId, data, ifUpdatedAt: updatedAt }));
+    const response = await change(() => api.request(ConnectGit, { appId, data, ifUpdatedAt: git?.updatedAt ?? null }));
     setReviewed(null);
     if (response?.connected.webhookSecret) setSecret(response.connected.webhookSecret);
     return response !== null;
@@ -235,11 +221,11 @@ function useGit({ api, appId, confirm, actions, reloadApps }: PageProps) {
 
 export function GitPage(props: PageProps) {
   const { isRead, git, fault, busy, secret, reviewed, connect, disconnect, review, pull } = useGit(props);
-  const [draft, setDraft] = useState<ConnectionDraft | null>(null);
+  const [isDirty, setFormDirty] = useState(false);
   const plan = reviewed?.plan;
   const { setDirty } = props;
   // Before the screen is drawn: a click then never acts on an earlier state than the page shows.
-  useLayoutEffect(() => setDirty(draft !== null), [draft, setDirty]);
+  useLayoutEffect(() => setDirty(isDirty), [isDirty, setDirty]);
   return (
     <>
       <p className="hint">
@@ -249,12 +235,12 @@ export function GitPage(props: PageProps) {
       <p className="fault" role="alert">
         {fault}
       </p>
-      {isRead && <ConnectionForm {...{ git, busy, draft, setDraft, connect }} />}
+      {isRead && <ConnectionForm {...{ git, busy, connect }} setDirty={setFormDirty} />}
       {git && (
         <>
           <Webhook
-            {...{ url: git.webhookUrl, secret, busy: busy || draft !== null }}
-            renew={() => void connect({ fields: toFields(git), updatedAt: git.updatedAt }, true)}
+            {...{ url: git.webhookUrl, secret, busy: busy || isDirty }}
+            renew={() => void connect(toFields(git), true)}
           />
           <h3>Pull</h3>
           {git.lastPull ? <LastPull pull={git.lastPull} /> : <p className="hint">No pull yet.</p>}

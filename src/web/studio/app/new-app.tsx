@@ -7,22 +7,32 @@ import type { Navigation } from "../shell/place.js";
 
 export interface NewAppProps {
   api: Api;
+  place: Navigation["place"];
   go: Navigation["go"];
   reloadApps: PageProps["reloadApps"];
+  /** Receives true while the app is created. */
+  onBusy?: (isBusy: boolean) => void;
 }
 
-export function NewApp({ api, go, reloadApps }: NewAppProps) {
+export function NewApp({ api, place, go, reloadApps, onBusy }: NewAppProps) {
   const [name, setName] = useState("");
   const [fault, setFault] = useState<string | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  const changeBusy = (isBusy: boolean) => {
+    setBusy(isBusy);
+    onBusy?.(isBusy);
+  };
   const submit = async (event: FormEvent) => {
     event.preventDefault();
+    changeBusy(true);
     try {
       const { created } = await api.request(CreateApp, { data: { name } });
       await reloadApps();
-      go({ appId: created.id, view: "actions" });
+      go({ appId: created.id, view: "actions" }, { from: place });
     } catch (error) {
       setFault(asApiError(error).message);
     }
+    changeBusy(false);
   };
   return (
     <form onSubmit={(event) => void submit(event)}>
@@ -32,11 +42,12 @@ export function NewApp({ api, go, reloadApps }: NewAppProps) {
           <input
             aria-label="Name of the new app"
             autoComplete="off"
+            readOnly={isBusy}
             value={name}
             onChange={(event) => setName(event.target.value)}
           />
         </label>
-        <button type="submit" className="primary" disabled={name.trim() === ""}>
+        <button type="submit" className="primary" disabled={isBusy || name.trim() === ""}>
           Create app
         </button>
       </p>

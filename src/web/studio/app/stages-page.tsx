@@ -5,6 +5,7 @@ import { useNames } from "../people/people.js";
 import { asApiError } from "../shared/api.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { ManifestPlan, Promotion, Stage } from "../shared/model.js";
+import { useNewValues } from "../shared/use-new-values.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { hrefOf } from "../shell/place.js";
@@ -28,11 +29,11 @@ interface NewStageProps {
 }
 
 function NewStage({ busy, create }: NewStageProps) {
-  const [name, setName] = useState("");
+  const { values: name, setValues: setName, clear } = useNewValues("");
   const [hours, setHours] = useState(0);
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    if (await create(name.trim(), hours === 0 ? null : hours)) setName("");
+    if (await create(name.trim(), hours === 0 ? null : hours)) clear(name);
   };
   return (
     <form className="row labelled" onSubmit={(event) => void submit(event)}>

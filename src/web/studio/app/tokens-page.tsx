@@ -5,6 +5,7 @@ import { useNames } from "../people/people.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
 import type { TokenKind, TokenScope } from "../shared/model.js";
 import { SecretOnce } from "../shared/secret-once.js";
+import { useNewValues } from "../shared/use-new-values.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 
@@ -62,14 +63,14 @@ function ScopeChoice({ chosen, choose }: { chosen: readonly TokenScope[]; choose
 
 function NewToken({ busy, create }: NewTokenProps) {
   const [kind, setKind] = useState<TokenKind>("api");
-  const [name, setName] = useState("");
+  const { values: name, setValues: setName, clear } = useNewValues("");
   const [scopes, setScopes] = useState<TokenScope[]>([]);
   const [days, setDays] = useState(90);
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     const expiresAt = days === 0 ? null : new Date(Date.now() + days * DAY_MS).toISOString();
     const chosen = kind === "api" && scopes.length > 0 ? scopes : null;
-    if (await create({ kind, name: name.trim() || null, scopes: chosen, expiresAt })) setName("");
+    if (await create({ kind, name: name.trim() || null, scopes: chosen, expiresAt })) clear(name);
   };
   return (
     <form className="token-form" onSubmit={(event) => void submit(event)}>

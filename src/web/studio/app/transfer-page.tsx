@@ -1,5 +1,5 @@
 /** Export and import of the app as one manifest, the document that `svc pull` and `svc push` use. An import is reviewed first. */
-import { useState } from "react";
+import { useRef, useState } from "react";
 import { serviceAddress } from "../../service-address.js";
 import { fetchSignedIn } from "../accounts/renewal.js";
 import { ApiError, asApiError } from "../shared/api.js";
@@ -49,15 +49,23 @@ export function TransferPage({ api: _, appId, actions, reloadApps }: PageProps) 
   const [chosen, setChosen] = useState<ChosenManifest | null>(null);
   const [fault, setFault] = useState<string | null>(null);
 
+  const [isBusy, setBusy] = useState(false);
+  /** Number of the last file or import. A plan that arrives for an earlier file is ignored. */
+  const latestChoice = useRef(0);
+
   const runChoice = async (work: () => Promise<ChosenManifest>) => {
+    latestChoice.current += 1;
+    const choiceNumber = latestChoice.current;
+    setBusy(true);
     setFault(null);
     try {
       const done = await work();
-      setChosen(done);
+      if (choiceNumber === latestChoice.current) setChosen(done);
       if (done.isApplied) await Promise.all([actions.reload(), reloadApps()]);
     } catch (error) {
-      setFault(asApiError(error).message);
+      if (choiceNumber === latestChoice.current) setFault(asApiError(error).message);
     }
+    if (choiceNumber === latestChoice.current) setBusy(false);
   };
   const readFile = async (file: File | undefined) => {
     setChosen(null);
@@ -103,6 +111,7 @@ export function TransferPage({ api: _, appId, actions, reloadApps }: PageProps) 
           <button
             type="button"
             className="primary"
+            disabled={isBusy}
             onClick={() => void runChoice(() => sendManifest(appId, chosen.text, { tag: chosen.tag, isPlan: false }))}
           >
             Import it

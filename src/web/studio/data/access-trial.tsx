@@ -1,6 +1,6 @@
 /** Tries access rules as an app user or as an anonymous visitor. Shows what this user could see; stores nothing and grants nothing. */
 import { keepPreviousData } from "@tanstack/react-query";
-import { useState } from "react";
+import { useRef, useState } from "react";
 import { FindEntries, ListDataSources, TryAccess, type TryAccessQuery } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
 import type { DataSource } from "../shared/model.js";
@@ -102,7 +102,8 @@ export function AccessTrial(props: AccessTrialProps) {
   const sources = value?.dataSources ?? [];
   const [usersId, setUsersId] = useState("");
   const [words, setWords] = useState("");
-  const [userId, setUserId] = useState("");
+  /** The chosen user. Later results of the search need not contain it. */
+  const [user, setUser] = useState<User | null>(null);
   const [trial, setTrial] = useState<AccessTrialResult | null>(null);
   const [fault, setFault] = useState<string | null>(null);
   const users = useUsers(
@@ -110,14 +111,25 @@ export function AccessTrial(props: AccessTrialProps) {
     sources.find(({ id }) => String(id) === usersId),
     words.trim(),
   );
+  const listedUsers = user && !users.some(({ id }) => id === user.id) ? [user, ...users] : users;
+  const latestAttempt = useRef(0);
   const attempt = async () => {
+    latestAttempt.current += 1;
+    const attemptNumber = latestAttempt.current;
     setTrial(null);
     try {
-      const user = userId === "" ? null : { dataSourceId: Number(usersId), entryId: Number(userId) };
+      const asUser = user && { dataSourceId: Number(usersId), entryId: user.id };
       const accessRules: unknown = JSON.parse(rules);
-      setTrial((await api.request(TryAccess, { appId, id: source.id, trial: { user, accessRules } })).trial);
+      const { trial: result } = await api.request(TryAccess, {
+        ...{ appId, id: source.id },
+        trial: { user: asUser, accessRules },
+      });
+      // The person may have tried other rules meanwhile.
+      if (attemptNumber !== latestAttempt.current) return;
+      setTrial(result);
       setFault(null);
     } catch (error) {
+      if (attemptNumber !== latestAttempt.current) return;
       setFault(error instanceof SyntaxError ? `The rules are no JSON: ${error.message}` : asApiError(error).message);
     }
   };
@@ -131,7 +143,7 @@ export function AccessTrial(props: AccessTrialProps) {
             value={usersId}
             onChange={(event) => {
               setUsersId(event.target.value);
-              setUserId("");
+              setUser(null);
             }}
           >
             <option value="">An anonymous visitor</option>
@@ -151,9 +163,13 @@ export function AccessTrial(props: AccessTrialProps) {
               value={words}
               onChange={(event) => setWords(event.target.value)}
             />
-            <select aria-label="The user" value={userId} onChange={(event) => setUserId(event.target.value)}>
+            <select
+              aria-label="The user"
+              value={user?.id ?? ""}
+              onChange={({ target }) => setUser(listedUsers.find(({ id }) => String(id) === target.value) ?? null)}
+            >
               <option value="">Choose a user…</option>
-              {users.map((user) => (
+              {listedUsers.map((user) => (
                 <option key={user.id} value={user.id}>
                   {userTitle(user)}
                 </option>
@@ -161,7 +177,7 @@ export function AccessTrial(props: AccessTrialProps) {
             </select>
           </>
         )}
-        <button type="button" disabled={usersId !== "" && userId === ""} onClick={() => void attempt()}>
+        <button type="button" disabled={usersId !== "" && user === null} onClick={() => void attempt()}>
           Try these rules
         </button>
       </p>

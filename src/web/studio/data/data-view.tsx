@@ -134,19 +134,22 @@ function NewDataSource({
   api,
   appId,
   onMade,
-}: Pick<PageProps, "api" | "appId"> & { onMade: (source: DataSource) => void }) {
+}: Pick<PageProps, "api" | "appId"> & { onMade: (source: DataSource) => Promise<void> }) {
   const [name, setName] = useState("");
   const [fault, setFault] = useState<string | null>(null);
+  const [isBusy, setBusy] = useState(false);
   const make = async (): Promise<DataSource> =>
     (await api.request(CreateDataSource, { appId, data: { name } })).created;
   const empty = async () => {
+    setBusy(true);
     try {
-      onMade(await make());
+      await onMade(await make());
     } catch (error) {
       setFault(asApiError(error).message);
     }
+    setBusy(false);
   };
-  const take = async (chosen: ChosenFile) => {
+  const importToNew = async (chosen: ChosenFile) => {
     const made = await make();
     try {
       await importFile(appId, made.id, chosen);
@@ -154,21 +157,25 @@ function NewDataSource({
       await api.request(DeleteDataSource, { appId, id: made.id, ifUpdatedAt: made.updatedAt }).catch(() => undefined);
       throw error;
     }
-    onMade(made);
+    await onMade(made);
     return "";
+  };
+  const take = (chosen: ChosenFile) => {
+    setBusy(true);
+    return importToNew(chosen).finally(() => setBusy(false));
   };
   return (
     <section className="data-source new" aria-label="New data source">
       <h2>New data source</h2>
       <label className="field">
         Name
-        <input value={name} autoComplete="off" onChange={(event) => setName(event.target.value)} />
+        <input value={name} autoComplete="off" readOnly={isBusy} onChange={(event) => setName(event.target.value)} />
       </label>
       <p className="fault" role="alert">
         {fault}
       </p>
       <p className="row">
-        <button type="button" disabled={name.trim() === ""} onClick={() => void empty()}>
+        <button type="button" disabled={isBusy || name.trim() === ""} onClick={() => void empty()}>
           Create empty
         </button>
         <span className="hint">
@@ -206,9 +213,10 @@ export function DataSourcesPage({ api, appId, confirm, go, place, setDirty }: Pa
   };
   const chosen = sources?.find(({ id }) => id === sourceId);
   const open = (id: number | null) => go({ item: id === null ? null : String(id) });
-  const onMade = async (source: DataSource) => {
+  /** Opens a data source after a change, unless the person has opened another one meanwhile. */
+  const openChanged = async (id: number | null) => {
     await reload();
-    open(source.id);
+    go({ item: id === null ? null : String(id) }, { from: place });
   };
   const isChoosing = sourceId === null || (!chosen && (fault !== null || sources !== undefined));
   return (
@@ -249,12 +257,12 @@ export function DataSourcesPage({ api, appId, confirm, go, place, setDirty }: Pa
           {...{ api, appId, confirm, setDirty, query, changeQuery }}
           source={chosen}
           reload={reload}
-          onRemoved={() => void reload().then(() => open(null))}
+          onRemoved={() => void openChanged(null)}
           onChanged={(changed) => void replaceSource(changed)}
         />
       ) : sourceId === null ? (
         <ForEditors otherwise={<p className="welcome">Choose a data source.</p>}>
-          <NewDataSource {...{ api, appId }} onMade={(source) => void onMade(source)} />
+          <NewDataSource {...{ api, appId }} onMade={(source) => openChanged(source.id)} />
         </ForEditors>
       ) : (
         <p className="welcome">{sources ? "There is no such data source." : fault === null && "Loading…"}</p>

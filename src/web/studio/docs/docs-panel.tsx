@@ -103,13 +103,19 @@ export function DocsPanel({ address, appId, open, close }: DocsPanelProps) {
   const { page, fault } = useDocsPage(path, appId);
   const [query, setQuery] = useState("");
   const [hits, setHits] = useState<DocsHit[] | null>(null);
+  /** Number of the last search or opened page. Results of an earlier search are ignored. */
+  const latestStep = useRef(0);
   const openPage = (next: string) => {
+    latestStep.current += 1;
     setHits(null);
     open(next.startsWith("#") ? path + next : next);
   };
   const search = (event: FormEvent) => {
     event.preventDefault();
-    searchDocs(query).then(setHits, () => setHits([]));
+    latestStep.current += 1;
+    const step = latestStep.current;
+    const showHits = (found: DocsHit[]) => step === latestStep.current && setHits(found);
+    searchDocs(query).then(showHits, () => showHits([]));
   };
   return (
     <Dialog.Root open modal={false} onOpenChange={(isOpen) => isOpen || close()}>

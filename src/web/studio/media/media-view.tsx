@@ -41,6 +41,7 @@ function FolderPath({
 function NewFolder({ create }: { create: MediaState["createFolder"] }) {
   const [name, setName] = useState<string | null>(null);
   const [fault, setFault] = useState<string | null>(null);
+  const [isBusy, setBusy] = useState(false);
   const field = useRef<HTMLInputElement>(null);
   const isOpen = name !== null;
   // This field replaces the button that the person has pressed.
@@ -56,7 +57,9 @@ function NewFolder({ create }: { create: MediaState["createFolder"] }) {
   }
   const submit = async (event: FormEvent) => {
     event.preventDefault();
+    setBusy(true);
     const refusal = await create(name);
+    setBusy(false);
     setFault(refusal);
     if (refusal === null) setName(null);
   };
@@ -71,10 +74,11 @@ function NewFolder({ create }: { create: MediaState["createFolder"] }) {
         aria-label="Name of the new folder"
         aria-invalid={fault !== null}
         placeholder="Folder name"
+        readOnly={isBusy}
         value={name}
         onChange={(event) => setName(event.target.value)}
       />
-      <button type="submit" className="primary" disabled={name.trim() === ""}>
+      <button type="submit" className="primary" disabled={isBusy || name.trim() === ""}>
         Create
       </button>
       <p className="fault" role="alert">

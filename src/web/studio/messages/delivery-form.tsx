@@ -5,6 +5,7 @@
 import { type ChangeEvent, type FormEvent, useId, useLayoutEffect, useState } from "react";
 import { useSettings } from "../settings/use-settings.js";
 import { formatAge } from "../shared/format.js";
+import { useNewValues } from "../shared/use-new-values.js";
 import type { PageProps } from "../shell/page-props.js";
 import {
   type Channel,
@@ -65,7 +66,7 @@ function DeliveryInput({ field: { label, hint, type, isRequired, options }, valu
 function useDeliveryDraft({ api, appId, setDirty }: DeliveryProps, channel: Channel) {
   const settings = useSettings(api, appId);
   const [kind, setKind] = useState(Object.keys(DELIVERY_KINDS[channel])[0]!);
-  const [draft, setDraft] = useState<DeliveryDraft>({});
+  const { values: draft, setValues: setDraft, clear } = useNewValues<DeliveryDraft>({});
   const [faults, setFaults] = useState<Record<string, string>>({});
   const [refusal, setRefusal] = useState<string | null>(null);
   const isDirty = Object.values(draft).some((text) => text !== "");
@@ -82,7 +83,7 @@ function useDeliveryDraft({ api, appId, setDirty }: DeliveryProps, channel: Chan
     if (Object.keys(foundFaults).length > 0) return;
     const refused = await settings.set(DELIVERY_SETTING_KEYS[channel], deliverySetting(channel, kind, draft));
     setRefusal(refused);
-    if (refused === null) setDraft({});
+    if (refused === null) clear(draft);
   };
   const stored = settings.details[DELIVERY_SETTING_KEYS[channel]];
   return { kind, setKind, draft, put: changeField, faults, refusal, isDirty, save, stored };

@@ -3,6 +3,7 @@ import { useId, useLayoutEffect, useState } from "react";
 import { asApiError } from "../shared/api.js";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
 import type { Confirm } from "../shared/confirm.js";
+import { EditorFields } from "../shared/editor-fields.js";
 import { formatExactTime } from "../shared/format.js";
 import type { Notification, NotificationInput } from "../shared/model.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
@@ -150,7 +151,8 @@ export function NotificationEditor({ notification, isDeleted, confirm, save, rem
       </div>
       {notification?.publishedAt && <p className="hint">published {formatExactTime(notification.publishedAt)}</p>}
       <div className="notification-editor">
-        <div>
+        {/* Another editor opens when a new notification is saved. It would not contain text that is typed meanwhile. */}
+        <EditorFields disabled={busy && notification === null}>
           <TextField label="Title" value={draft.title} change={(title) => change({ title })} />
           <TextField label="Message" rows={4} value={draft.message} change={(message) => change({ message })} />
           <TextField
@@ -183,7 +185,7 @@ export function NotificationEditor({ notification, isDeleted, confirm, save, rem
               </button>
             )}
           </div>
-        </div>
+        </EditorFields>
         <NotificationPreview {...draft} />
       </div>
     </article>

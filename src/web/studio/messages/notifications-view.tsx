@@ -63,8 +63,9 @@ export function NotificationsView({ api, appId, confirm, place, go, setDirty }: 
   const { entries, fault, more, loadMore, save, remove } = useNotifications(api, appId);
   const open = place.item === "new" ? "new" : idOf(place.item);
   const show = (item: number | "new" | null) => go({ item: item === null ? null : String(item) });
-  /** Marks the page as having no unsaved changes after a save or a deletion. */
-  const openItem = (item: number | null) => go({ item: item === null ? null : String(item) }, { force: true });
+  /** Marks the page as having no unsaved changes after a save or a deletion, unless the person has opened another item. */
+  const openItem = (item: number | null) =>
+    go({ item: item === null ? null : String(item) }, { force: true, from: place });
   // A notification that another person has deleted stays on the screen with the unsaved text.
   const [lastShown, setLastShown] = useState<Notification | null>(null);
   const openedRow = lastShown?.id === open ? lastShown : null;

@@ -16,6 +16,7 @@ import {
 import { capitalize, formatAge, formatExactTime } from "../shared/format.js";
 import type { Invitation, Member } from "../shared/model.js";
 import { SecretOnce } from "../shared/secret-once.js";
+import { useNewValues } from "../shared/use-new-values.js";
 import { type Resource, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { idOf } from "../shell/place.js";
@@ -98,12 +99,12 @@ function InviteForm({
   callerRole: Role;
   invite: (data: NewInvitation) => Promise<boolean>;
 }) {
-  const [email, setEmail] = useState("");
+  const { values: email, setValues: setEmail, clear } = useNewValues("");
   const [role, setRole] = useState<Role>("reader");
   const [hours, setHours] = useState(168);
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    if (await invite({ email: email.trim(), role, expiresInHours: hours })) setEmail("");
+    if (await invite({ email: email.trim(), role, expiresInHours: hours })) clear(email);
   };
   return (
     <form className="row labelled" aria-label="Invite a person" onSubmit={(event) => void submit(event)}>

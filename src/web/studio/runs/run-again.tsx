@@ -7,12 +7,13 @@ import type { Confirm } from "../shared/confirm.js";
 import { formatExactTime } from "../shared/format.js";
 import type { RunDetails } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
-import type { Navigation } from "../shell/place.js";
+import type { Navigation, Place } from "../shell/place.js";
 
 interface RunAgainProps {
   api: Api;
   appId: number;
   run: RunDetails;
+  place: Place;
   go: Navigation["go"];
   confirm: Confirm;
 }
@@ -31,7 +32,7 @@ function useVersions(appId: number, masterId: number | null) {
   return { versions: value?.history.versions ?? [], want: () => setWanted(true) };
 }
 
-export function RunAgain({ api, appId, run, go, confirm }: RunAgainProps) {
+export function RunAgain({ api, appId, run, place, go, confirm }: RunAgainProps) {
   const { masterId, copy, versionId, log } = run;
   const was = log ? JSON.stringify(log.payload, null, 2) : "{}";
   const [text, setText] = useState<string | null>(null);
@@ -51,7 +52,7 @@ export function RunAgain({ api, appId, run, go, confirm }: RunAgainProps) {
       const payload = parsed && text !== was ? { payload: parsed.payload } : {};
       const options = { ...optionsOf(target), ...payload };
       const { runId } = (await api.request(ReplayRun, { appId, runId: run.id, options })).run;
-      go({ view: "runs", item: String(runId) });
+      go({ view: "runs", item: String(runId) }, { from: place });
     } catch (error) {
       setFault(asApiError(error).message);
       setBusy(false);
@@ -67,6 +68,7 @@ export function RunAgain({ api, appId, run, go, confirm }: RunAgainProps) {
         className="mono"
         rows={6}
         spellCheck={false}
+        readOnly={isBusy}
         value={text ?? was}
         onChange={(event) => setText(event.target.value)}
       />
@@ -75,6 +77,7 @@ export function RunAgain({ api, appId, run, go, confirm }: RunAgainProps) {
         <select
           id="again-target"
           value={target}
+          disabled={isBusy}
           onFocus={want}
           onChange={(event) => setTarget(event.target.value as Target)}
         >

@@ -202,7 +202,7 @@ function RunOutcome({ run, appId, api }: { run: RunDetails; appId: number; api: 
   );
 }
 
-export function RunPage({ api, appId, runId, go, confirm }: PageProps & { runId: number }) {
+export function RunPage({ api, appId, runId, place, go, confirm }: PageProps & { runId: number }) {
   const { run, fault, lines, cancel } = useRunDetails(api, appId, runId);
   if (!run) {
     return (
@@ -257,7 +257,7 @@ export function RunPage({ api, appId, runId, go, confirm }: PageProps & { runId:
             </RunSection>
           )}
           <ForOperators>
-            <RunAgain {...{ api, appId, run, go, confirm }} />
+            <RunAgain {...{ api, appId, run, place, go, confirm }} />
           </ForOperators>
         </div>
       </div>

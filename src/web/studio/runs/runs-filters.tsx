@@ -1,5 +1,5 @@
 /** Filters of the list of runs. The URL contains each filter. */
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import type { TriggerType } from "../../../data/action-types.js";
 import { capitalize } from "../shared/format.js";
 import type { ActionList } from "../shared/model.js";
@@ -50,10 +50,18 @@ function RemovableFilter({ words, remove }: { words: string; remove: () => void 
 
 function useTypedSearch(search: string, change: (search: string) => void) {
   const [typed, setTyped] = useState(search);
-  useEffect(() => setTyped(search), [search]);
+  // The field follows the URL, but not a search that it has set itself: the person may have typed more by then.
+  const known = useRef(search);
+  useEffect(() => {
+    if (search !== known.current) setTyped(search);
+    known.current = search;
+  }, [search]);
   useEffect(() => {
     if (typed.trim() === search) return;
-    const timer = setTimeout(() => change(typed.trim()), SEARCH_DELAY_MS);
+    const timer = setTimeout(() => {
+      known.current = typed.trim();
+      change(known.current);
+    }, SEARCH_DELAY_MS);
     return () => clearTimeout(timer);
   }, [typed, search, change]);
   return { typed, setTyped };

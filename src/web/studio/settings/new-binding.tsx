@@ -2,8 +2,9 @@
  * Form for a new secret binding: the setting, the origin, and the part of the request that contains the credential. The service validates
  * it.
  */
-import { type FormEvent, type HTMLProps, useState } from "react";
+import type { FormEvent, HTMLProps } from "react";
 import { capitalize } from "../shared/format.js";
+import { useNewValues } from "../shared/use-new-values.js";
 
 export const BINDING_PLACES: Record<string, string> = {
   header: "as a header",
@@ -59,11 +60,11 @@ interface NewBindingProps {
 }
 
 export function NewBinding({ busy, add }: NewBindingProps) {
-  const [binding, setBinding] = useState(EMPTY_BINDING);
+  const { values: binding, setValues: setBinding, clear } = useNewValues(EMPTY_BINDING);
   const changeBinding = (part: Partial<NewBindingText>) => setBinding({ ...binding, ...part });
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    if (await add(bindingInput(binding))) setBinding(EMPTY_BINDING);
+    if (await add(bindingInput(binding))) clear(binding);
   };
   const input = (
     field: Exclude<keyof NewBindingText, "sealed">,

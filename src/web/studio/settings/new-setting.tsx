@@ -1,6 +1,7 @@
 /** Form for a new setting. It shows the tier that follows from the typed key. */
-import { type FormEvent, useEffect, useId, useState } from "react";
+import { type FormEvent, useId, useLayoutEffect, useState } from "react";
 import type { Confirm } from "../shared/confirm.js";
+import { useNewValues } from "../shared/use-new-values.js";
 import { confirmPublicSecret } from "./public-secret.js";
 import { parseTypedValue, type TypedValue, tierOf } from "./setting-value.js";
 import type { Settings } from "./use-settings.js";
@@ -15,7 +16,7 @@ const TIER_TEXTS = {
 const EMPTY_VALUE: TypedValue = { plain: true, text: "" };
 
 /** Name of this form in the set of edited rows. It is "", which no setting's key can be. */
-const NEW_ROW_NAME = "";
+export const NEW_ROW_NAME = "";
 
 interface NewSettingProps {
   confirm: Confirm;
@@ -24,15 +25,15 @@ interface NewSettingProps {
 }
 
 export function NewSetting({ settings, confirm, onDirty }: NewSettingProps) {
-  const [key, setKey] = useState("");
-  const [value, setValue] = useState(EMPTY_VALUE);
+  const { values: key, setValues: setKey, clear: clearKey } = useNewValues("");
+  const { values: value, setValues: setValue, clear: clearValue } = useNewValues(EMPTY_VALUE);
   const [fault, setFault] = useState<string | null>(null);
   const id = useId();
   const tier = tierOf(key);
   const isTaken = Object.hasOwn(settings.values ?? {}, key) || Object.hasOwn(settings.details, key);
 
   const dirty = key !== "" || value.text !== "";
-  useEffect(() => {
+  useLayoutEffect(() => {
     onDirty(NEW_ROW_NAME, dirty);
     return () => onDirty(NEW_ROW_NAME, false);
   }, [dirty, onDirty]);
@@ -45,8 +46,8 @@ export function NewSetting({ settings, confirm, onDirty }: NewSettingProps) {
     const refusal = await settings.set(key, result.value);
     setFault(refusal);
     if (refusal !== null) return;
-    setKey("");
-    setValue(EMPTY_VALUE);
+    clearKey(key);
+    clearValue(value);
   };
   return (
     <form className="new-setting" onSubmit={submit}>

@@ -1,5 +1,5 @@
 /** Row of one setting: its value with buttons to save and delete it. For a protected setting, the row only accepts a new value. */
-import { useEffect, useId, useState } from "react";
+import { useId, useLayoutEffect, useState } from "react";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
 import type { Confirm } from "../shared/confirm.js";
 import { formatAge, formatExactTime } from "../shared/format.js";
@@ -17,7 +17,7 @@ interface SettingLineProps {
   appId: number;
   nameOf: (userId: number | null) => string | null;
   name: string;
-  /** The stored value; undefined for a protected setting, which cannot be read. */
+  /** The stored value; undefined for a protected setting, which cannot be read, and for an edited setting that was deleted elsewhere. */
   value: unknown;
   details: SettingDetails | undefined;
   settings: Settings;
@@ -27,14 +27,14 @@ interface SettingLineProps {
 
 export function SettingLine(props: SettingLineProps) {
   const { appId, name, value, details, settings, confirm, onDirty, nameOf } = props;
-  const secret = value === undefined;
-  const stored = secret ? EMPTY_VALUE : typedValueOf(value);
+  const secret = tierOf(name) === "protected";
+  const stored = value === undefined ? EMPTY_VALUE : typedValueOf(value);
   // The value of a protected setting cannot be read, so its change time shows if another person has replaced it.
   const field = useFieldDraft(stored, secret ? String(details?.updatedAt) : undefined);
   const { draft, setDraft, isDirty: dirty } = field;
   const [fault, setFault] = useState<string | null>(null);
   const faultId = useId();
-  useEffect(() => {
+  useLayoutEffect(() => {
     onDirty(name, dirty);
     return () => onDirty(name, false);
   }, [name, dirty, onDirty]);

@@ -1,9 +1,9 @@
 /** Page of the app's settings by tier. Keeps a set of edited rows, so that leaving the page asks about unsaved changes. */
-import { useCallback, useEffect, useRef } from "react";
+import { useCallback, useEffect, useLayoutEffect, useState } from "react";
 import { useNames } from "../people/people.js";
 import type { PageProps } from "../shell/page-props.js";
 import { mayEdit } from "../shell/rights.js";
-import { NewSetting } from "./new-setting.js";
+import { NEW_ROW_NAME, NewSetting } from "./new-setting.js";
 import { SettingLine } from "./setting-line.js";
 import { type Tier, tierOf } from "./setting-value.js";
 import { PublicSettings } from "./settings-read.js";
@@ -24,15 +24,18 @@ function AllSettings({ api, appId, confirm, setDirty, place }: PageProps) {
   const settings = useSettings(api, appId);
   const nameOf = useNames(appId);
   const { values, details, updatedAt, fault } = settings;
-  const edited = useRef(new Set<string>());
+  /** Names of the rows with unsaved text. */
+  const [edited, setEdited] = useState<readonly string[]>([]);
   const onDirty = useCallback(
-    (name: string, dirty: boolean) => {
-      if (dirty) edited.current.add(name);
-      else edited.current.delete(name);
-      setDirty(edited.current.size > 0);
-    },
-    [setDirty],
+    (name: string, dirty: boolean) =>
+      setEdited((old) => {
+        if (old.includes(name) === dirty) return old;
+        return dirty ? [...old, name] : old.filter((other) => other !== name);
+      }),
+    [],
   );
+  const hasEdits = edited.length > 0;
+  useLayoutEffect(() => setDirty(hasEdits), [hasEdits, setDirty]);
 
   const isLoaded = values !== null;
   const shownKey = place.query["key"];
@@ -45,7 +48,9 @@ function AllSettings({ api, appId, confirm, setDirty, place }: PageProps) {
   }, [shownKey, isLoaded]);
 
   const secrets = Object.keys(details).filter((key) => tierOf(key) === "protected");
-  const keys = [...Object.keys(values ?? {}), ...secrets].sort();
+  // A setting that another person has deleted stays on the screen with the unsaved text.
+  const editedKeys = edited.filter((name) => name !== NEW_ROW_NAME);
+  const keys = [...new Set([...Object.keys(values ?? {}), ...secrets, ...editedKeys])].sort();
   return (
     <div className="settings">
       <p className="fault" role="alert">

@@ -27,13 +27,18 @@ function CommandPalette({ close, context }: { close: () => void; context: Search
   const [commands] = useState(currentCommands);
   const items = useItems(context);
   const [typed, setTyped] = useState("");
-  const [at, setAt] = useState(0);
+  /** Name of the command that the person has chosen by the arrow keys. Results that arrive later can move it. */
+  const [chosenName, setChosenName] = useState<string | null>(null);
   const docs = useDocsHits(typed, context);
   const commandsFound = removeDuplicates([
     ...runCommands(typed, context),
     ...filterCommands([...commands, ...items], typed),
     ...docs,
   ]);
+  const at = Math.max(
+    0,
+    commandsFound.findIndex(({ name }) => name === chosenName),
+  );
   const choose = (command: Command | undefined) => {
     if (!command) return;
     close();
@@ -42,7 +47,8 @@ function CommandPalette({ close, context }: { close: () => void; context: Search
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step !== undefined) setAt((at + step + commandsFound.length) % Math.max(1, commandsFound.length));
+    if (step !== undefined)
+      setChosenName(commandsFound.at((at + step) % Math.max(1, commandsFound.length))?.name ?? null);
     else if (event.key === "Enter") choose(commandsFound[at]);
     else return;
     event.preventDefault();
@@ -65,7 +71,7 @@ function CommandPalette({ close, context }: { close: () => void; context: Search
         onKeyDown={onKeyDown}
         onChange={(event) => {
           setTyped(event.target.value);
-          setAt(0);
+          setChosenName(null);
         }}
       />
       <div id="commands" role="listbox" aria-label="Commands" tabIndex={-1}>

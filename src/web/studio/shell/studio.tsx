@@ -126,7 +126,7 @@ export function Studio({ session: { api, apps: initialApps, roles: known, isAdmi
   useFrameCommands({ isAdmin, apps, go, actions, signOut: onSignOut });
 
   if (!app) {
-    return <NoApp requestedAppId={place.appId} first={apps[0]} {...{ api, go, isAdmin, reloadApps, signOut }} />;
+    return <NoApp requestedAppId={place.appId} first={apps[0]} {...{ api, place, go, isAdmin, reloadApps, signOut }} />;
   }
   const role = roleOn({ roles, isAdmin }, app.id);
   // A page that is not for this role opens Home instead.

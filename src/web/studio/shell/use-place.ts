@@ -58,7 +58,8 @@ export function usePlace(mayLeave: () => Promise<boolean>): Navigation {
 
   const mayLeaveDraft = useCallback(async () => !isDirty.current || (await mayLeave()), [mayLeave]);
   const go = useCallback<Navigation["go"]>(
-    async (change, { force = false, replace = false } = {}) => {
+    async (change, { force = false, replace = false, from } = {}) => {
+      if (from && isOtherItem(hrefOf(from), hrefOf(parsePlace(current.current.fragment)))) return;
       const next = hrefOf(changePlace(parsePlace(current.current.fragment), change));
       if (next === location.hash) return;
       if (!force && isOtherItem(current.current.fragment, next) && !(await mayLeaveDraft())) return;

@@ -1,0 +1,147 @@
+/** Finds typed text that a late response replaces: holds all responses of a page, types into its fields, and lets the responses arrive. */
+import type { Page } from "puppeteer";
+import { COUNT_FETCHES, reopen, settle } from "./studio-crawl.js";
+
+/** Code for the page: adds functions that hold responses, and that type into fields. Responses are counted while they are held. */
+const PREPARE_PAGE = `if (!globalThis.holdResponses) {
+  const { fetch } = globalThis;
+  let held = null;
+  globalThis.holdResponses = () => { held ??= Promise.withResolvers(); };
+  globalThis.releaseResponses = () => { held?.resolve(); held = null; };
+  globalThis.fetch = async (...given) => {
+    const response = await fetch(...given);
+    await held?.promise;
+    return response;
+  };
+  const FIELDS = "input:not([type=checkbox], [type=radio], [type=file]), textarea, form select";
+  const nameOf = (field) => field.getAttribute("aria-label") ?? field.labels?.[0]?.textContent ?? field.name;
+  /** Fields by a name that stays when React replaces the element. */
+  const fieldsNow = () => {
+    const fields = new Map();
+    for (const field of document.querySelectorAll("#content :is(" + FIELDS + ")")) {
+      if (!field.checkVisibility() || field.closest(".code-editor, .code-compare")) continue;
+      const name = nameOf(field).trim();
+      const number = [...fields.keys()].filter((key) => key.startsWith(name + " #")).length;
+      fields.set(name + " #" + number, field);
+    }
+    return fields;
+  };
+  const textFor = (field, number) => {
+    if (field.tagName === "SELECT") return [...field.options].at(field.value === [...field.options].at(-1)?.value ? 0 : -1)?.value;
+    if (field.type === "number") return String(number + 5);
+    if (field.type === "datetime-local") return "2030-01-01T10:" + String(number).padStart(2, "0");
+    if (field.type === "email") return "late" + number + "@example.com";
+    if (/^https?:/.test(field.placeholder)) return "https://late" + number + ".example";
+    if (field.value.startsWith("{") || field.placeholder.startsWith("{")) return '{"late": ' + number + "}";
+    return "late" + number;
+  };
+  let typedCount = 0;
+  /** Types into all fields that take text now, or chooses in all selects. Returns the texts by the names of the fields. */
+  globalThis.typeIntoFields = async (isSelect) => {
+    const typed = {};
+    for (const [name, field] of fieldsNow()) {
+      if (field.matches(":disabled, [readonly]") || (field.tagName === "SELECT") !== isSelect) continue;
+      typedCount += 1;
+      const text = textFor(field, typedCount);
+      if (text === undefined) continue;
+      Object.getOwnPropertyDescriptor(Object.getPrototypeOf(field), "value").set.call(field, text);
+      field.dispatchEvent(new Event(field.tagName === "SELECT" ? "change" : "input", { bubbles: true }));
+      typed[name] = text;
+      // Each text is rendered before the next one is typed.
+      await new Promise((rendered) => setTimeout(rendered));
+    }
+    return typed;
+  };
+  globalThis.keepShownTexts = (typed) => {
+    const fields = fieldsNow();
+    return Object.fromEntries(Object.entries(typed).filter(([name, text]) => fields.get(name)?.value === text));
+  };
+  /** Returns a sentence for each typed text that is not in its field any more. */
+  globalThis.findLostTexts = (typed) => {
+    const fields = fieldsNow();
+    return Object.entries(typed).filter(([name, text]) => fields.get(name)?.value !== text)
+      .map(([name, text]) => name + ": typed " + text + ", shown " + (fields.get(name)?.value ?? "no field"));
+  };
+  const buttonsNow = () =>
+    [...document.querySelectorAll("#content :is(button[type=submit], button.primary):enabled")].filter((button) => button.checkVisibility());
+  globalThis.saveButtonNames = () => buttonsNow().map(({ textContent }) => textContent);
+  globalThis.pressSaveButton = (name) => {
+    const button = buttonsNow().find(({ textContent }) => textContent === name);
+    button?.click();
+    return button !== undefined;
+  };
+}`;
+
+type Texts = Record<string, string>;
+
+const drawn = (page: Page) =>
+  page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
+
+/** Returns the texts that are in their fields afterwards: some fields change others, such as an expression and its builder. */
+async function typeIntoFields(page: Page): Promise<Texts> {
+  const typed: Texts = {};
+  // A select can add fields to its form.
+  for (const isSelect of [true, false]) {
+    Object.assign(typed, await page.evaluate(`typeIntoFields(${isSelect})`));
+    await drawn(page);
+  }
+  return page.evaluate(`keepShownTexts(${JSON.stringify(typed)})`) as Promise<Texts>;
+}
+
+/** Lets all responses arrive, and returns the typed texts that the page does not show any more. */
+async function release(page: Page, typed: Texts): Promise<string[]> {
+  await page.evaluate("releaseResponses()");
+  await settle(page);
+  return page.evaluate(`findLostTexts(${JSON.stringify(typed)})`) as Promise<string[]>;
+}
+
+/** Opens a place whose responses are held. Resolves when the page's own code is loaded. */
+async function openHeld(page: Page, place: string): Promise<void> {
+  await reopen(page, "#/apps");
+  await page.evaluate("holdResponses()");
+  await page.evaluate(`location.hash = ${JSON.stringify(place)}`);
+  const isOpen = place === "#/apps" || '!document.title.startsWith("Apps ")';
+  await page.waitForFunction(`${isOpen} && !document.querySelector("#content > p.welcome")`);
+  await drawn(page);
+}
+
+/** Adds the functions to the page. */
+async function preparePage(page: Page): Promise<void> {
+  await page.evaluate(PREPARE_PAGE);
+  await page.evaluate(`if (globalThis.fetching === undefined) ${COUNT_FETCHES}`);
+}
+
+/**
+ * Types while the first responses are held, then while those of a second read are held.
+ * @param place the page's URL in the fragment
+ * @returns a sentence for each text that a response has replaced
+ */
+export async function findTextsLostByReads(page: Page, place: string): Promise<string[]> {
+  await preparePage(page);
+  await openHeld(page, place);
+  const first = await release(page, await typeIntoFields(page));
+  await page.evaluate("holdResponses()");
+  await page.evaluate('dispatchEvent(new Event("focus"))');
+  await drawn(page);
+  const second = await release(page, await typeIntoFields(page));
+  return [...first.map((lost) => `first read: ${lost}`), ...second.map((lost) => `second read: ${lost}`)];
+}
+
+/** Types, presses a button that saves, and types again while the response is held. */
+async function findTextsLostBySave(page: Page, place: string, button: string): Promise<string[]> {
+  await reopen(page, place);
+  await typeIntoFields(page);
+  await page.evaluate("holdResponses()");
+  const isPressed = await page.evaluate(`pressSaveButton(${JSON.stringify(button)})`);
+  await drawn(page);
+  const lost = await release(page, isPressed ? await typeIntoFields(page) : {});
+  return lost.map((text) => `${button}: ${text}`);
+}
+
+/** Returns a sentence for each text that a response to a read or to a save has replaced on this page of Studio. */
+export async function findLostTexts(page: Page, place: string): Promise<string[]> {
+  const lost = await findTextsLostByReads(page, place);
+  const buttons = new Set((await page.evaluate("saveButtonNames()")) as string[]);
+  for (const button of buttons) lost.push(...(await findTextsLostBySave(page, place, button)));
+  return lost.map((text) => `${place} › ${text}`);
+}
