@@ -57,8 +57,8 @@ export function createMessaging(
     alerts: createAlerts({ ...sharedParts, settings, notice: communicate.notice }),
 
     /**
-     * Releases messages that this process has claimed but does not know. With `mayDeclareDead`, also releases the
-     * messages of dead processes.
+     * Releases messages for which the response to this process's claim was lost. If `mayDeclareDead` is true, also
+     * releases the messages of dead processes.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
       await communicate.recover(mayDeclareDead);

@@ -1,5 +1,5 @@
 /**
- * Evaluates the alert rules for everything that has happened since the last check. Stores their states, and queues
+ * Evaluates the alert rules for all runs and schedules since the last check. Stores the states of the rules, and queues
  * messages about changes. Every process does this, because the scheduler may be dead. A check locks one row, so that no
  * event is evaluated twice.
  */
@@ -47,7 +47,7 @@ const NEXT_WINDOW = `
                           now() - interval '35 seconds') AS safe
             FROM alert_cursor) AS bounds`;
 
-/* Selects ended runs of live versions, by their drafts. */
+/* Selects ended runs of live versions, with the IDs of their drafts. */
 const SELECT_ENDED_RUNS = `
   SELECT run.id, action.master_id AS "actionId", run.app_id AS "appId", run.state, run.trigger = 'schedule' AS scheduled, run.reason,
          run.finished_at AS "finishedAt"
@@ -262,7 +262,7 @@ export function createAlertWatch(options: { db: DataSource; sendAlert: SendAlert
   }
 
   return {
-    /** Checks all rules, unless another process has just done so or is doing so. */
+    /** Checks all rules, unless another process is checking them or has done so in the last 10 seconds. */
     async checkRules(): Promise<null> {
       await db.transaction(async (manager) => {
         if ((await rows(manager, LOCK_CURSOR)).length === 0) return;

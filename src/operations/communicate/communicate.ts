@@ -74,8 +74,8 @@ export function createCommunicate(options: {
     reports: createDeliveryReports({ db, destinations, logEvents }),
     sender,
     /**
-     * Releases messages that this process has claimed but is not sending and, if `mayDeclareDead`, the messages of dead
-     * processes.
+     * Releases messages for which the response to this process's claim was lost. If `mayDeclareDead` is true, also
+     * releases the messages of dead processes.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
       const count = await outbox.releaseMessages(holder, sender.idsInProgress(), mayDeclareDead);

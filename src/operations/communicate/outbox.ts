@@ -142,7 +142,7 @@ const RELEASE_LOST_MESSAGES = `
   ${RELEASE_MESSAGES} WHERE holder IS NOT NULL
      AND NOT EXISTS (SELECT FROM instance WHERE instance.id = message.holder AND lease_until >= now()) RETURNING id`;
 /**
- * Releases messages that the process $1 has claimed but does not know, because the response to the claim was lost. $2
+ * Releases messages that the process $1 has claimed and is not sending, because the response to the claim was lost. $2
  * are the messages that the process is sending.
  */
 const RELEASE_ORPHAN_MESSAGES = `
@@ -206,8 +206,8 @@ export function createOutbox(db: DataSource) {
     },
 
     /**
-     * Releases messages that `holder` has claimed but does not know. With `mayDeclareDead`, also releases the messages
-     * of dead processes. Returns the number of released messages.
+     * Releases messages for which the response to a claim of `holder` was lost. If `mayDeclareDead` is true, also
+     * releases the messages of dead processes. Returns the number of released messages.
      */
     async releaseMessages(holder: string, knownIds: readonly number[], mayDeclareDead: boolean): Promise<number> {
       const lostMessages = mayDeclareDead ? await rows(db, RELEASE_LOST_MESSAGES) : [];

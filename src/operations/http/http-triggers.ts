@@ -101,7 +101,7 @@ const acceptedAnswer = (runId: number): HttpAnswer => ({
 });
 
 /**
- * Statuses of actions that cannot run now. The sender gets the response for a missing action, so that it learns nothing
+ * Statuses of actions that cannot run now. The sender gets the response for a missing action, which reveals nothing
  * about the action.
  */
 const CLOSED_STATUSES = [

@@ -54,8 +54,8 @@ const toNotification = ({ orderAt, publishedAt, createdAt, updatedAt, ...row }: 
 });
 
 /**
- * Selects notifications of the app that match `where` (table `notification`). $1 is the app, $2 the reader; further
- * values follow.
+ * Selects notifications of the app that match `where` (table `notification`). $1 is the app, $2 the reader; `values`
+ * are $3 and up.
  */
 export async function readNotifications(
   executor: Executor,

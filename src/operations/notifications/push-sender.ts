@@ -62,7 +62,7 @@ const CLAIM_DELIVERIES = `
 const DELETE_DELIVERY = "DELETE FROM push_delivery WHERE id = $1 AND holder = $2";
 const POSTPONE_DELIVERY = "UPDATE push_delivery SET holder = NULL, due_at = $3 WHERE id = $1 AND holder = $2";
 /**
- * Releases deliveries that the holder $1 has claimed but does not know, because the response to the claim was lost. $2
+ * Releases deliveries that the holder $1 has claimed and is not sending, because the response to the claim was lost. $2
  * are the deliveries that the holder is sending. $3 is true if processes with an expired lease are dead. Deletes
  * deliveries that had too many attempts.
  */
@@ -191,8 +191,8 @@ export function createPushSender(options: {
     },
 
     /**
-     * Releases deliveries that this process has claimed but does not know. With `mayDeclareDead`, also releases the
-     * deliveries of dead processes.
+     * Releases deliveries for which the response to this process's claim was lost. If `mayDeclareDead` is true, also
+     * releases the deliveries of dead processes.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
       const releasedDeliveries = await rows(db, RELEASE_DELIVERIES, [holder, deliveries.ids(), mayDeclareDead]);

@@ -110,7 +110,7 @@ export class OAuthServer {
     return { client, redirectUri, scopes: readScopes(input["scope"]), state, codeChallenge };
   }
 
-  /** Returns the URL to which the browser goes next: the program's, with a code or an error. */
+  /** Returns the URL to which the service redirects the browser: the program's redirect URI with a code or an error. */
   async authorize(request: AuthorizationRequest, decision: GrantDecision | null, issuer: string): Promise<string> {
     const address = new URL(request.redirectUri);
     if (request.state !== null) address.searchParams.set("state", request.state);

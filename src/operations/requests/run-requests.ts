@@ -143,7 +143,7 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
           pool: String(run.appId),
           mayUse: (requested) => run.origins.includes(requested),
           originOf: normalOrigin,
-          // The server that sent this URL may know a secret that was set after the run's start.
+          // The response that contains this URL may also contain a secret that was set after the run's start.
           checkRedirect: async (next) => refuseSecretInUrl(await run.findInUrl(next.href), origin),
           ...(credential && { authorize: credential.authorize }),
           hasCredential: credential !== null || headers["authorization"] !== undefined,

@@ -49,7 +49,7 @@ export class Dispatcher {
   private readonly slots: Slots;
   private readonly active = new Map<number, ActiveRun>();
   private readonly lostClaims: LostClaims;
-  /** Queued runs that wait for a nested slot. */
+  /** IDs of queued runs that wait for a nested slot, because an active run waits for them. */
   private readonly awaitedRuns = new Set<number>();
   /** Callers in this process that wait for the start of a queued run. */
   private readonly startListeners = new Map<number, Set<(done: Promise<RunOutcome>) => void>>();

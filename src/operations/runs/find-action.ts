@@ -18,7 +18,7 @@ export interface NamedAction extends RunCode {
   actionVersion: string;
   triggers: Trigger[];
   waitsFor: RunWait | null;
-  /** JSON text of the action's access; null stands for everyone. */
+  /** JSON text of the action's access; null means that everyone has access. */
   access: string | null;
   /** True if the app is unpublished and the caller's runs depend on its publication. */
   isPaused: boolean;
@@ -31,9 +31,9 @@ export type RunnableFacts = Pick<
 >;
 
 /**
- * SQL that selects the action. Its arguments are the texts of parameters: app, version (draft or live), a name or an ID
- * (`referenceParameters`), and `needsPublishedApp`, which is true if an unpublished app pauses the run. The ID of a
- * draft also finds its live version, and vice versa.
+ * SQL that selects the action. Its arguments are SQL parameters such as `$1`: app, version (draft or live), a name or
+ * an ID (`referenceParameters`), and `needsPublishedApp`, which is true if an unpublished app pauses the run. The ID of
+ * a draft also finds its live version, and vice versa.
  */
 export const FIND_ACTION = (app: string, copy: string, name: string, id: string, needsPublishedApp: string) => `
   SELECT id, name, active, code, dependencies, assets, environment, action_version AS "actionVersion", triggers,
@@ -49,8 +49,8 @@ export const FIND_ACTION = (app: string, copy: string, name: string, id: string,
        WHERE app_id = ${app}::bigint AND name = ${name}::text AND (master_id IS NULL) = (${copy}::text = 'master')))`;
 
 /**
- * SQL condition that is true for the rows that `checkRunnable` accepts. Its arguments are texts of parameters: granted
- * access values and trigger.
+ * SQL condition that is true for the rows that `checkRunnable` accepts. Its arguments are SQL parameters such as `$1`:
+ * the granted access values, and the trigger.
  */
 export const IS_RUNNABLE = (granted: string, trigger: string) => `
   (access IS NULL OR ${granted}::text[] IS NULL OR access = ANY (${granted}::text[])) AND active AND NOT "isPaused" AND environment <> 'client' AND "actionVersion" = 'v3'
@@ -89,8 +89,8 @@ export function checkRunnable<Named extends RunnableFacts>(action: Named | undef
 }
 
 /**
- * For back ends of the app, adds to ACTION_NOT_FOUND that the action has no live version. Visitors do not learn which
- * drafts exist.
+ * For back ends of the app, adds to ACTION_NOT_FOUND that the action has no live version. Visitors get the plain error,
+ * so that it does not reveal which drafts exist.
  * @throws the error, or ACTION_NOT_FOUND with that reason
  */
 export async function explainMissing(

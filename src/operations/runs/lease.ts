@@ -15,7 +15,10 @@ const RENEW_EVERY_MS = 3_000;
  * before another process declares it dead.
  */
 const RETRY_MS = 500;
-/** Maximum gap between two responses of the database. A longer gap may have kept other processes from renewing too. */
+/**
+ * Maximum gap between two responses of the database. During a longer gap, other processes may have been unable to renew
+ * their leases too.
+ */
 const GAP_MAX_MS = 6_000;
 
 const RENEW_LEASE = `
@@ -59,8 +62,8 @@ interface LeaseOptions {
   /** Called after each renewal. With `mayDeclareDead`, processes whose lease has ended count as dead. */
   onRenewal: (mayDeclareDead: boolean) => Promise<void>;
   /**
-   * Called after a renewal that came after the lease had ended, because another process may have ended runs of this
-   * process.
+   * Called after a renewal of an expired lease, because another process may have ended runs of this process in the
+   * meantime.
    */
   onLateRenewal: () => Promise<void>;
   onDatabaseReached: () => void;

@@ -23,7 +23,7 @@ export class RoutesChangedError extends Error {
 const IS_SECRET = `settings->'auth'->>'type' = 'secret'`;
 
 /**
- * Selects the routes. The arguments are the texts of parameters: app, true for drafts, and the shapes of a
+ * Selects the routes. The arguments are SQL parameters such as `$1`: the app, true for drafts, and the shapes of a
  * `RouteMatch`.
  */
 const MATCHING_ROUTES = (app: string, isDraft: string, shapes: string, shapesBeforeSecret: string) => `
@@ -45,8 +45,8 @@ export const SELECT_ROUTES = `
   SELECT found.*, found::text AS "rowText" FROM (${MATCHING_ROUTES("$1", "$2::boolean", "$3", "$4")}) AS found`;
 
 /**
- * SQL condition that is true if the live routes of a match have not changed. Its arguments are the texts of parameters.
- */
+ * SQL condition that is true if the live routes of a match have not changed. Its arguments are SQL parameters such as
+ * `$1`. */
 export const ARE_ROUTES_CURRENT = (app: string, shapes: string, shapesBeforeSecret: string, rowTexts: string) => `
   ARRAY(SELECT found::text FROM (${MATCHING_ROUTES(app, "false", shapes, shapesBeforeSecret)}) AS found
          ORDER BY found::text COLLATE "C") = ${rowTexts}::text[]`;

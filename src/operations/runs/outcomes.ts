@@ -151,7 +151,10 @@ export const browserEnding = (
 
 export const timeoutOutcome = (message: string): RunOutcome => failedOutcome("TimeoutError", message);
 
-/** Ending of a cancelled run in a browser. The page goes on, but its later report has no effect. */
+/**
+ * Ending of a cancelled run in a browser. The page continues to run the code, but the page's later report has no
+ * effect.
+ */
 export const cancelledBrowserEnding = (run: RunRecord): RunEnd =>
   browserEnding(run, cancelledOutcome(null), msSinceStart(run));
 

@@ -137,7 +137,7 @@ function addTimes(from: Date | null, to: Date | null, indexed: string[], bind: (
   }
 }
 
-/** SQL that selects the IDs of an action's draft and live version. Its arguments are texts of parameters. */
+/** SQL that selects the IDs of an action's draft and live version. Its arguments are SQL parameters such as `$1`. */
 export const selectVersions = (app: string, action: string) => `
   SELECT kin.id FROM action self JOIN action kin ON coalesce(kin.master_id, kin.id) = coalesce(self.master_id, self.id)
    WHERE self.app_id = ${app} AND self.id = ${action}`;

@@ -87,7 +87,7 @@ const CUT_CHARACTERS = 600;
 const UNFINISHED_MAX = 100;
 const CAUSED_MAX = 100;
 
-/** SQL of the ID of a run's log entry. Rows of older releases do not contain it. */
+/** SQL of the ID of a run's log entry. Rows of older releases do not contain this ID. */
 const LOG_ID = `
   coalesce(run.log_id, CASE WHEN run.finished_at IS NOT NULL THEN (SELECT id FROM execution_log WHERE run_id = run.id LIMIT 1) END)`;
 

@@ -111,7 +111,7 @@ const CLAIM_BY_ID = `
 
 /**
  * Selects the longest wait of a run that CLAIM could claim. $1 and $2 are the slots of each app, $3 the share, $4 the
- * floor.
+ * lowest unfinished ID.
  */
 const LONGEST_WAIT = `
   WITH RECURSIVE ${appsWithQueued("$4::bigint")}
@@ -137,7 +137,7 @@ const SKIP_LATE = `
 /* Selects the runs of the holder $1, except the known ones $2. */
 const UNKNOWN_HELD_RUNS = `SELECT ${RUN_RECORD} FROM run WHERE holder = $1 AND id <> ALL ($2::bigint[]) ORDER BY id LIMIT 100`;
 
-/** Selects those runs among $2 that the holder $1 does not hold any more. */
+/** Selects the runs among $2 that the holder $1 no longer holds. */
 const RUNS_NOT_HELD = `
   SELECT id FROM unnest($2::bigint[]) AS known (id)
    WHERE NOT EXISTS (SELECT FROM run WHERE run.id = known.id AND run.holder = $1)`;

@@ -248,8 +248,8 @@ export class SecretStore {
   }
 
   /**
-   * Returns the payload for the log entry of a run that was not executed to its end: null if it is the run's payload,
-   * empty if the app has too many secrets to search for.
+   * Returns the payload text for the log entry of a run that was not executed to its end: null if the entry can refer
+   * to the run's payload, `{}` if the app has too many secrets to search for.
    */
   async maskedPayload({ appId, payload }: { appId: number; payload: string }): Promise<string | null> {
     try {

@@ -51,7 +51,10 @@ const DAYS_BY_PERIOD: Record<PeriodLength, { maxDays: number; defaultDays: numbe
 /** Only this many of the newest runs are counted. Counting them takes a tenth of a second. */
 const RUNS_COUNTED = 100_000;
 
-/** SQL of the statistics. `period` and `zone` are texts of parameters: hour or day, and the time zone of its start. */
+/**
+ * SQL of the statistics. `period` and `zone` are SQL parameters such as `$1`: hour or day, and the time zone in which
+ * periods start.
+ */
 const selectPeriods = (newest: NewestRuns, period: string, zone: string) => `
   WITH counted AS MATERIALIZED (
     SELECT state, queued_at, tick_count, CASE WHEN state IN ('completed', 'failed')

@@ -5,7 +5,7 @@
 import type { ActionRow } from "../../data/action.js";
 import type { Copy, RunWait, TriggerType } from "../../data/action-types.js";
 
-/** Notification channel: a message tells the process that executes the run to cancel it. */
+/** Notification channel: a message cancels a run in the process that executes the run. */
 export const CANCEL_CHANNEL = "svc_cancel";
 
 /**

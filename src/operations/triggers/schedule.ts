@@ -108,7 +108,7 @@ interface ActionCircumstances {
   upSince: Date | null;
 }
 
-/** Outcome of one tick: queued, or skipped if it has a reason. */
+/** Outcome of one tick: a queued run if `reason` is null, otherwise a skipped run. */
 interface TickFate {
   appId: number;
   actionId: number;

@@ -1,6 +1,6 @@
 /**
- * Maintains the tables `schedule` and `log_trigger`, which say which actions a tick or a log event starts. The tables
- * contain active live versions only. They change in the transaction that publishes an action.
+ * Maintains the tables `schedule` and `log_trigger`, which list the actions that a tick or a log event starts. The
+ * tables contain active live versions only. They change in the transaction that publishes an action.
  */
 import type { ActionRow } from "../../data/action.js";
 import type { RunWait } from "../../data/action-types.js";
