@@ -94,10 +94,10 @@ describe("a file that claims to be a backup", function () {
       (all) => (all.partitions.run = [[null, "1) PARTITION"]]),
       (all) => (all.migrations[0] = "x'; DROP"),
       (all) => (all.tables = {}),
-      (all) => (all.format = 2),
       (all) => delete all.settingsKey,
     ];
     for (const change of changes) expect(await refusal(manifest(change)), String(change)).to.match(/^the file is/);
+    expect(await refusal(manifest((all) => (all.format = 2)))).to.contain("in another format");
     expect(await refusal(summary((all) => (all.sequences[0].name = sql)))).to.contain(
       "summary.json has unexpected content",
     );
