@@ -76,7 +76,7 @@ const OPERATION_CASES: OperationCase[] = [
 ];
 
 describe("Svc.App.V3.Actions in a browser", () => {
-  const client = useClientPage();
+  const client = useClientPage({ isReloaded: true });
   const actions = (call: string) => client.run(`Svc.App.V3.Actions.${call}`);
   const rejection = (call: string) => client.run(rejectionCode(`Svc.App.V3.Actions.${call}`));
 
