@@ -67,6 +67,7 @@ describe("the life of a service on its own data", () => {
   let editor: Editor & { url: string };
   let repository: GitServer;
   let commit: string;
+  let single: number;
   let proxies: StallingProxy[] = [];
   let stages: number[] = [];
 
@@ -156,7 +157,7 @@ describe("the life of a service on its own data", () => {
     await editor.create("quick", QUICK);
     await editor.create("calling", calling);
     await editor.create("callingInDocument", `${calling} const title = () => document.title;`);
-    const single = await editor.create("single", HELD_CODE);
+    single = await editor.create("single", HELD_CODE);
     await editor.call("PUT", `/${single}`, { concurrency: { policy: "queue", limit: 1 } });
     expect(service.offspring().join("\n"))
       .to.match(/postgres/)
@@ -181,9 +182,11 @@ describe("the life of a service on its own data", () => {
     // The process ends long before the end of the grace period, which the first start set to an hour.
     await expectEnded(0);
     expectNoSecrets(service);
+  });
+
+  longTest("executes at the next start the run that was queued at the end of the process", async () => {
     start({ SERVER_TIMEOUT_MS: String(LIMIT_MS) });
     editor = await editorOf(service);
-    // One of these runs was queued, and this process executes it.
     const logs = await until(async () => {
       const found = await editor.logs({ id: single });
       return found.length === 2 ? found : null;
@@ -191,12 +194,15 @@ describe("the life of a service on its own data", () => {
     expect(logs.map(({ type }) => type)).to.deep.equal(["app.task.completed", "app.task.completed"]);
   });
 
-  it("prints the link for the first administrator again at a later start, and not where the credentials are", async () => {
-    await until(() => service.stderr().includes("/studio"));
-    // Nobody has used the link yet, so the service prints it again.
-    expect(service.stderr()).to.contain("Create the first administrator");
-    expect(service.stderr()).not.to.contain("credentials.json");
-  });
+  longTest(
+    "prints the link for the first administrator again at a later start, and not where the credentials are",
+    async () => {
+      await until(() => service.stderr().includes("/studio"));
+      // Nobody has used the link yet, so the service prints it again.
+      expect(service.stderr()).to.contain("Create the first administrator");
+      expect(service.stderr()).not.to.contain("credentials.json");
+    },
+  );
 
   longTest("kills a run at its limit, logs a timeout, and runs another action at once", async () => {
     const taskId = await editor.create("endless", ENDLESS_RUN_CODE);
