@@ -1,5 +1,5 @@
 /**
- * Pastes the commands of the docs into a shell: those of README.md and of every fourth page, in the long tests those of all pages. One
+ * Pastes the commands of the docs into a shell: those of README.md and of every eighth page, in the long tests those of all pages. One
  * service serves all pages; each page has its own app and folder.
  */
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -143,7 +143,7 @@ describe("commands in the documentation", () => {
   }
 
   const pages = PAGES.filter((one) => ![...ALWAYS_RUN_PAGES, ...LONG_PAGES].includes(one) && steps(one).length > 0);
-  for (const page of [...ALWAYS_RUN_PAGES, ...sampleOf(pages, 1, 4), ...LONG_PAGES]) {
+  for (const page of [...ALWAYS_RUN_PAGES, ...sampleOf(pages, 1, 8), ...LONG_PAGES]) {
     const test = LONG_PAGES.includes(page) ? longTest : it;
     test(`work unchanged in ${page}`, async () => {
       const credentials = await newApp(page);
@@ -197,7 +197,7 @@ describe("commands in the documentation", () => {
   });
 
   const shownResults = NAMESPACES.filter((one) => one.example !== null);
-  for (const { path, package: name, example } of sampleOf(shownResults, 0, 2)) {
+  for (const { path, package: name, example } of sampleOf(shownResults, 0, 4)) {
     it(`give the result that the reference shows for ${path}`, async () => {
       const action = `reference-${path.replaceAll(".", "-")}`;
       const dependencies = name === null ? [] : [name];

@@ -7,6 +7,7 @@ import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { createGitDeliveries } from "../../src/operations/git/git-deliveries.js";
 import { type GitServer, startGitServer } from "../harness/git-server.js";
+import { longTest, sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { gitCalls, project, TOKEN } from "./support.js";
@@ -121,7 +122,7 @@ describe("git connections", () => {
         /lib\/twice\.ts is missing .* or larger than 1 MB/,
       ],
     ];
-    for (const [files, status, error] of faulty) {
+    for (const [files, status, error] of sampleOf(faulty, 0, 2)) {
       const all = project(5, files);
       if ("data" in files) delete all["data/rooms.json"];
       const commit = server.commit(all);
@@ -135,7 +136,7 @@ describe("git connections", () => {
     expect((await pull()).body.error).to.match(/^the root of the repository holds no project/);
   });
 
-  it("takes a folder of the repository, and prunes only if asked", async () => {
+  longTest("takes a folder of the repository, and prunes only if asked", async () => {
     const inFolder = Object.fromEntries(Object.entries(project(2)).map(([name, text]) => [`apps/shop/${name}`, text]));
     delete inFolder["apps/shop/actions/second/action.js"];
     server.commit(inFolder);
@@ -246,7 +247,7 @@ describe("git connections", () => {
     expect(await lastPull()).to.deep.include({ ref: "refs/heads/main", commit, error: null });
   });
 
-  it("applies nothing of a tag that cannot be published", async () => {
+  longTest("applies nothing of a tag that cannot be published", async () => {
     await connect();
     const before = JSON.stringify(await actions());
     server.tag("v30", server.commit(project(30)));

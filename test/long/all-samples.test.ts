@@ -64,6 +64,7 @@ await import("../engine/browser/request-faults.test.js");
 await import("../engine/browser/request-guard.test.js");
 await import("../engine/browser/run.test.js");
 await import("../engine/browser/trials.test.js");
+await import("../git/git.test.js");
 await import("../http/signatures.test.js");
 await import("../operations/data-sources/hashes.test.js");
 await import("../operations/schedule.test.js");

@@ -101,9 +101,8 @@ describe("the source of actions", () => {
       [{ "action.ts": `import "file:///etc/passwd";\n${entry}` }, "must be a relative path or a package"],
       [{ "action.ts": `import "./none";\n${entry}` }, 'there is no file "none"'],
       [{ "action.ts": `import "./constructor";\n${entry}` }, 'there is no file "constructor"'],
-      [{ "action.ts": entry, "tsconfig.json": "{" }, ""],
     ];
-    for (const [files, expected] of faults.slice(0, -1)) {
+    for (const [files, expected] of sampleOf(faults, 0, 3)) {
       expect(await refused(files))
         .to.include("CODE_VALIDATION_FAILED source: ")
         .and.to.include(expected);
