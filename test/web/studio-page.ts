@@ -1,8 +1,25 @@
 /** Performs a person's steps in Studio: clicks buttons and links by their text, fills fields by selector, and presses keys. */
 import type { Page, SerializedAXNode } from "puppeteer";
+import { runsAll } from "../harness/samples.js";
 
 const withText = (tag: string, text: string, inside = "") =>
   `::-p-xpath(${inside}//${tag}[normalize-space(.)="${text}"])`;
+
+/** Code of a page in which the TypeScript compiler of the code editor is loaded by no worker and never answers. */
+const WITHOUT_COMPILER = `globalThis.Worker = new Proxy(Worker, {
+  construct(target, [url, options]) {
+    if (options?.name !== "javascript") return new target(url, options);
+    return Object.assign(new EventTarget(), { postMessage() {}, terminate() {} });
+  },
+});`;
+
+/**
+ * Loads no TypeScript compiler in this page, which takes two seconds of processor time at each load. For tests that do not look at types.
+ * The long tests load it.
+ */
+export async function leaveOutCompiler(page: Page): Promise<void> {
+  if (!runsAll()) await page.evaluateOnNewDocument(WITHOUT_COMPILER);
+}
 
 export type StudioPage = ReturnType<typeof studioPage>;
 

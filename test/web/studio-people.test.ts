@@ -6,7 +6,7 @@ import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { checkWidths } from "./looks.js";
-import { type StudioPage, studioPage } from "./studio-page.js";
+import { leaveOutCompiler, type StudioPage, studioPage } from "./studio-page.js";
 
 const RETURNING_CODE = "async function execute() { return 'done'; }";
 
@@ -19,6 +19,7 @@ describe("Studio's pages of people", () => {
   async function open(address: string) {
     const context = await browser.createBrowserContext();
     const page = await context.newPage();
+    await leaveOutCompiler(page);
     await page.setViewport({ width: 1280, height: 800 });
     const watch = watchPage(page, service.url);
     await page.goto(service.url + address);

@@ -10,7 +10,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { COUNT_FETCHES, settle } from "./studio-crawl.js";
-import { type StudioPage, studioPage } from "./studio-page.js";
+import { leaveOutCompiler, type StudioPage, studioPage } from "./studio-page.js";
 
 const RUN_RATE_LIMIT = 20;
 /** Limit of one rate class. No other class has the same number, so that it identifies the class of a response. */
@@ -52,6 +52,7 @@ describe("a run in Studio", () => {
       ids[name] = (await service.rest("POST", path, { body: { ...action, code } })).body.action.id;
     }
     page = await browser.newPage();
+    await leaveOutCompiler(page);
     await page.setViewport({ width: 1280, height: 800 });
     watch = watchPage(page, service.url);
     studio = studioPage(page);
@@ -132,6 +133,7 @@ describe("a run in Studio", () => {
 
     before(async () => {
       tab = await browser.newPage();
+      await leaveOutCompiler(tab);
       other = studioPage(tab);
       await tab.setViewport({ width: 1280, height: 800 });
       await tab.evaluateOnNewDocument(COUNT_FETCHES);

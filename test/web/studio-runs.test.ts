@@ -8,7 +8,7 @@ import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { chooseColumns, chooseColumnsInMediumWindow } from "./runs-columns.js";
 import { BOOKING_CODE, ENDLESS_CODE, listedLinks, waitForLinks } from "./runs-samples.js";
 import { insertSkippedTick, pauseOneSchedule, SCHEDULED_ACTION } from "./schedule-pauses.js";
-import { type StudioPage, studioPage } from "./studio-page.js";
+import { leaveOutCompiler, type StudioPage, studioPage } from "./studio-page.js";
 
 describe("runs in Studio", () => {
   let service: TestService;
@@ -40,6 +40,7 @@ describe("runs in Studio", () => {
     runIds["bad"] = await startRun("book", { seat: "13B", fail: true });
     await waitForEnd(runIds["bad"]);
     page = await browser.newPage();
+    await leaveOutCompiler(page);
     await page.setViewport({ width: 1280, height: 800 });
     watch = watchPage(page, service.url);
     studio = studioPage(page);

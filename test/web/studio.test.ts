@@ -3,7 +3,7 @@ import type { Browser, Page } from "puppeteer";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
-import { type StudioPage, studioPage } from "./studio-page.js";
+import { leaveOutCompiler, type StudioPage, studioPage } from "./studio-page.js";
 
 const ACTION_CODE = `async function execute({ payload, settings }) {
   console.log("for", payload.name);
@@ -22,6 +22,7 @@ describe("Studio at GET /studio", () => {
   before(async () => {
     [service, browser] = await Promise.all([startTestService(), launchChromium()]);
     page = await browser.newPage();
+    await leaveOutCompiler(page);
     await page.setViewport({ width: 1280, height: 800 });
     watch = watchPage(page, service.url);
     studio = studioPage(page);
