@@ -240,7 +240,7 @@ describe("Studio's pages of an app", () => {
     expect((await service.rest("GET", `/v3/apps/${service.appId}/actions`)).body.actions).to.have.length(2);
   });
 
-  it("creates stages, promotes after a review of the difference, rolls back, and deletes a preview", async () => {
+  longTest("creates stages, promotes after a review of the difference, rolls back, and deletes a preview", async () => {
     const id = service.appId;
     const list = (label: string) => `ul[aria-label="${label}"]`;
     const shows = (label: string, text: string) =>

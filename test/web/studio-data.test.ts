@@ -245,20 +245,23 @@ describe("Studio's page of data sources", () => {
     expect(read.body.entries).to.have.length(3);
   });
 
-  it("edits access rules, hooks and indexes in forms, with the service's message beside a rejected item", async () => {
-    const definition = async () =>
-      (await service.rest("GET", `/v1/apps/${service.appId}/data-sources/Seats`)).body.dataSource;
-    const before = await definition();
-    await page.reload();
-    await studio.button("Rules", '//*[@role="tablist"]');
-    await editRules({ page, studio }, definition);
-    await editHooksAndIndexes({ page, studio }, definition);
-    const body = { accessRules: before.accessRules, hooks: [], indexes: [] };
-    const restored = await service.rest("PUT", `/v1/apps/${service.appId}/data-sources/Seats`, { body });
-    expect(restored.http, JSON.stringify(restored.body)).to.equal(200);
-    await page.reload();
-    await studio.button("Rules", '//*[@role="tablist"]');
-  });
+  longTest(
+    "edits access rules, hooks and indexes in forms, with the service's message beside a rejected item",
+    async () => {
+      const definition = async () =>
+        (await service.rest("GET", `/v1/apps/${service.appId}/data-sources/Seats`)).body.dataSource;
+      const before = await definition();
+      await page.reload();
+      await studio.button("Rules", '//*[@role="tablist"]');
+      await editRules({ page, studio }, definition);
+      await editHooksAndIndexes({ page, studio }, definition);
+      const body = { accessRules: before.accessRules, hooks: [], indexes: [] };
+      const restored = await service.rest("PUT", `/v1/apps/${service.appId}/data-sources/Seats`, { body });
+      expect(restored.http, JSON.stringify(restored.body)).to.equal(200);
+      await page.reload();
+      await studio.button("Rules", '//*[@role="tablist"]');
+    },
+  );
 
   it("marks the data source of the app's users, and explains why it cannot without a hashed column", async () => {
     const mark = '[data-field="isUsers"] input';

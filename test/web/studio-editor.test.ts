@@ -251,7 +251,7 @@ describe("Studio's editor", () => {
     expect(watch.errors).to.deep.equal([]);
   });
 
-  it("edits each file of an action that is written as modules, and shows the error of a save", async () => {
+  longTest("edits each file of an action that is written as modules, and shows the error of a save", async () => {
     const path = `/v3/apps/${service.appId}/actions`;
     const greeting = "export const greeting = (name: string): string => `Hello ${name}`;\n";
     const entry =

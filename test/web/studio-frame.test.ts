@@ -5,7 +5,7 @@ import { type PrefixProxy, startPrefixProxy } from "../harness/prefix-proxy.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
-import { type StudioPage, studioPage } from "./studio-page.js";
+import { leaveOutCompiler, type StudioPage, studioPage } from "./studio-page.js";
 
 const SLOW = "async function execute() { await new Promise(() => undefined); }";
 
@@ -32,6 +32,7 @@ describe("the frame of Studio", () => {
       ids.push(made.body.action.id);
     }
     page = await browser.newPage();
+    await leaveOutCompiler(page);
     await page.setViewport({ width: 1280, height: 800 });
     watch = watchPage(page, proxy.url);
     studio = studioPage(page);
@@ -278,7 +279,7 @@ describe("the frame of Studio", () => {
     expect(watch.errors).to.deep.equal([]);
   });
 
-  it("shows a lost connection as long as it is lost, and follows again afterwards", async () => {
+  longTest("shows a lost connection as long as it is lost, and follows again afterwards", async () => {
     proxy.cut();
     await page.waitForFunction(
       '/connection to the service is lost/.test(document.querySelector(".connection").textContent)',
