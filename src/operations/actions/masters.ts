@@ -75,10 +75,15 @@ export function createMasters({ log, endpoints }: { log: Logger; endpoints: Endp
      * Inserts a new draft with its first version.
      * @throws NAME_ALREADY_EXISTS, REQUEST_INVALID if the app's actions are too large
      */
-    async insert(manager: EntityManager, caller: Caller, appId: number, judged: ValidatedAction): Promise<ActionRow> {
-      await checkTotal(manager, appId, judged.input);
+    async insert(
+      manager: EntityManager,
+      caller: Caller,
+      appId: number,
+      validated: ValidatedAction,
+    ): Promise<ActionRow> {
+      await checkTotal(manager, appId, validated.input);
       const row = Object.assign(new ActionRow(), { appId, masterId: null, actionVersion: "v3" });
-      await store(manager, row, judged);
+      await store(manager, row, validated);
       const { id: actionId, name } = row;
       await recordVersion(manager, log, row, { ...caller, occasion: "create" });
       const entry = { appId, type: "appAction.v3.create", actionId, data: { name } };
@@ -87,12 +92,17 @@ export function createMasters({ log, endpoints }: { log: Logger; endpoints: Endp
     },
 
     /** Writes an updated draft, with a new version. `row` must be locked. @throws as `insert` */
-    async replace(manager: EntityManager, caller: Caller, row: ActionRow, judged: ValidatedAction): Promise<ActionRow> {
-      const fields = changedFields(inputOf(row), judged.input);
+    async replace(
+      manager: EntityManager,
+      caller: Caller,
+      row: ActionRow,
+      validated: ValidatedAction,
+    ): Promise<ActionRow> {
+      const fields = changedFields(inputOf(row), validated.input);
       const { assets: before } = row;
-      if (judged.input.source || judged.input.code.length > row.code.length)
-        await checkTotal(manager, row.appId, judged.input, row.id);
-      await store(manager, row, judged);
+      if (validated.input.source || validated.input.code.length > row.code.length)
+        await checkTotal(manager, row.appId, validated.input, row.id);
+      await store(manager, row, validated);
       const { appId, id: actionId } = row;
       await recordVersion(manager, log, row, { ...caller, occasion: "update" });
       const entry = { appId, type: "appAction.v3.update", actionId, data: { fields } };

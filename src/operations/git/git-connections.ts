@@ -123,7 +123,8 @@ export function createGitConnections(options: {
 
   function checkState(appId: number, row: GitRow | null, precondition: ExpectedTags): void {
     if (row) requireCurrent(viewOf(appId, row), precondition);
-    else if (precondition) throw new ActionError("RESOURCE_CHANGED", "no repository is connected");
+    else if (precondition)
+      throw new ActionError("RESOURCE_CHANGED", "no Git repository is connected to this app any more");
   }
 
   /**
@@ -192,7 +193,7 @@ export function createGitConnections(options: {
         await lockApp(manager, appId);
         const before = await find(manager, appId);
         checkState(appId, before, precondition);
-        if (!before) throw new ActionError("NOT_FOUND", "no repository is connected");
+        if (!before) throw new ActionError("NOT_FOUND", "no Git repository is connected to this app");
         await rows(manager, "DELETE FROM app_git WHERE app_id = $1", [appId]);
         await revoke(manager, before.credentialId);
         await recordChange(manager, caller, { appId, type: "app.git.disconnect", data: { url: before.url } });

@@ -307,7 +307,7 @@ export function createGitPulls(options: {
         checkPermission: (_, operation) => checkPermission(operation),
       };
       const pulled = pulledRef && (await pullInTurn(request));
-      if (!pulled) throw new ActionError("NOT_FOUND", "no repository is connected");
+      if (!pulled) throw new ActionError("NOT_FOUND", "no Git repository is connected to this app");
       return pulled;
     },
   };

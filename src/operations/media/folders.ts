@@ -172,21 +172,21 @@ export function createFolders(options: {
   }
 
   async function filesOf(
-    { appId, fileCondition: files, value }: MediaFilter,
+    { appId, fileCondition, value }: MediaFilter,
     visibleMedia: VisibleMedia,
     paging: ListingOptions,
   ) {
     const { limit, offset } = createPage(paging, PAGE_MAX);
     const values = [appId, value, ...(visibleMedia ?? [null, null])];
-    const fileCondition = `app_id = $1 AND ${files} AND ${visibleFileSql(visibleMedia)}`;
+    const condition = `app_id = $1 AND ${fileCondition} AND ${visibleFileSql(visibleMedia)}`;
     const fileRows = await rows<FileRow>(
       db,
-      `${FILE_COLUMNS} WHERE ${fileCondition} ORDER BY name, id LIMIT $5 OFFSET $6`,
+      `${FILE_COLUMNS} WHERE ${condition} ORDER BY name, id LIMIT $5 OFFSET $6`,
       [...[...values, limit, offset]],
     );
     const [count] = await rows<{ total: number }>(
       db,
-      `SELECT count(*) AS total FROM media_file WHERE ${fileCondition}`,
+      `SELECT count(*) AS total FROM media_file WHERE ${condition}`,
       values,
     );
     const { total } = count!;
@@ -195,11 +195,11 @@ export function createFolders(options: {
   }
 
   async function foldersOf(
-    { appId, folderCondition: folders, value }: MediaFilter,
+    { appId, folderCondition, value }: MediaFilter,
     visibleMedia: VisibleMedia,
   ): Promise<MediaFolder[]> {
-    const fileCondition = `app_id = $1 AND ${folders} AND ${visibleFolderSql(visibleMedia)}`;
-    const sql = `${FOLDER_COLUMNS} WHERE ${fileCondition} ORDER BY name, id LIMIT ${PAGE_MAX}`;
+    const condition = `app_id = $1 AND ${folderCondition} AND ${visibleFolderSql(visibleMedia)}`;
+    const sql = `${FOLDER_COLUMNS} WHERE ${condition} ORDER BY name, id LIMIT ${PAGE_MAX}`;
     return (await rows<FolderRow>(db, sql, [appId, value, ...(visibleMedia ?? [null, null])])).map(toFolder);
   }
 
@@ -232,7 +232,7 @@ export function createFolders(options: {
     const requestedName = typeof input.name === "string" && input.name !== "" ? input.name : null;
     // No name contains a NUL character, and PostgreSQL rejects it. So the search finds nothing.
     if (requestedName?.includes("\0") && !grants.isTrusted) throw grants.accessError();
-    const fileCondition: MediaFilter =
+    const filter: MediaFilter =
       requestedName === null
         ? {
             appId,
@@ -241,9 +241,9 @@ export function createFolders(options: {
             value: id ?? 0,
           }
         : { appId, fileCondition: NAME_CONTAINS, folderCondition: NAME_CONTAINS, value: requestedName };
-    const visibleMedia = await readVisibleMedia(db, grants, fileCondition);
-    const folders = await foldersOf(fileCondition, visibleMedia);
-    const fileRows = await filesOf(fileCondition, visibleMedia, input);
+    const visibleMedia = await readVisibleMedia(db, grants, filter);
+    const folders = await foldersOf(filter, visibleMedia);
+    const fileRows = await filesOf(filter, visibleMedia, input);
     const path = row && grants.isTrusted ? await rows<FolderListing["path"][number]>(db, PATH, [appId, row.id]) : [];
     const folderListing = { folder: row && toFolder(row), path, folders, ...fileRows };
     checkAnyVisible(grants, folderListing);

@@ -66,21 +66,21 @@ export function createMediaCallers({ db, appUserOf }: { db: DataSource; appUserO
     async grantsFor(admission: AdmittedRequest): Promise<MediaGrants> {
       const { isTrusted, caller } = admission;
       const user = isTrusted ? null : await userOf(admission);
-      const has = (rules: MediaRules, right: MediaRight) => isTrusted || grantsRight(rules, right, user);
+      const hasRight = (rules: MediaRules, right: MediaRight) => isTrusted || grantsRight(rules, right, user);
       const accessError = () => new ActionError(caller ? "FORBIDDEN" : "UNAUTHORIZED");
       return {
         isTrusted,
-        hasRight: has,
+        hasRight,
         accessError: accessError,
         requireRight(rules, right) {
-          if (!has(rules, right)) throw accessError();
+          if (!hasRight(rules, right)) throw accessError();
           throwDeferred(admission);
         },
         requireNoMoreRights(after, before) {
           // The right `create` concerns items inside the moved item. The caller's right to create at the target is
           // checked separately.
           const gainedRights = MEDIA_RIGHTS.some(
-            (right) => right !== "create" && has(after, right) && !has(before, right),
+            (right) => right !== "create" && hasRight(after, right) && !hasRight(before, right),
           );
           if (gainedRights) throw accessError();
         },

@@ -30,7 +30,7 @@ import { createUploads } from "./uploads.js";
 
 const MB = 2 ** 20;
 /** Maximum number of uploads that are received at the same time. Further uploads wait, and apps take turns. */
-const READ_AT_ONCE = 4;
+const RECEIVED_AT_ONCE = 4;
 /** Maximum number of blobs that a deletion removes before its response. The sweep removes the rest later. */
 const REMOVED_AT_ONCE = 200;
 
@@ -53,7 +53,7 @@ export async function createMedia(options: {
   const folder = join(config.dataDir, "media");
   const [storeRow] = await rows<{ space: string }>(db, "SELECT space FROM media_store");
   const store = await openBlobStore({ folder, bucket: config.mediaBucket, space: storeRow!.space });
-  const reception = createReception(join(folder, "incoming"), new FairSemaphore(READ_AT_ONCE, READ_AT_ONCE));
+  const reception = createReception(join(folder, "incoming"), new FairSemaphore(RECEIVED_AT_ONCE, RECEIVED_AT_ONCE));
   const pictures = createMediaPictures({ pictures: createPictures({ log }) });
   const blobs = createBlobs({ db, quotaBytes: config.mediaQuotaMb * MB, log });
   const isOwnStore = async () => (await store.identity()) === (await recordedIdentity(db));

@@ -49,14 +49,14 @@ const FOLDERS_BY_RULES = `
 export async function readVisibleMedia(
   db: DataSource,
   grants: MediaGrants,
-  { appId, fileCondition: files, value }: MediaFilter,
+  { appId, fileCondition, value }: MediaFilter,
 ): Promise<VisibleMedia> {
   if (grants.isTrusted) return null;
   const [folders, fileRules] = await Promise.all([
     rows<{ rules: MediaRules; ids: number[] }>(db, FOLDERS_BY_RULES, [appId]),
     rows<{ rules: MediaRules }>(
       db,
-      `SELECT DISTINCT access_rules::jsonb AS rules FROM media_file WHERE app_id = $1 AND access_rules IS NOT NULL AND ${files}`,
+      `SELECT DISTINCT access_rules::jsonb AS rules FROM media_file WHERE app_id = $1 AND access_rules IS NOT NULL AND ${fileCondition}`,
       [appId, value],
     ),
   ]);

@@ -176,13 +176,9 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
   }
 
   /** True if all rows of a partition are older than `olderDays`, and no row is in use. */
-  async function isOlder(
-    { at, busyCondition: busy }: PartitionFamily,
-    name: string,
-    olderDays: number,
-  ): Promise<boolean> {
+  async function isOlder({ at, busyCondition }: PartitionFamily, name: string, olderDays: number): Promise<boolean> {
     const newestTime = `(SELECT ${at} FROM ${name} ORDER BY id DESC LIMIT 1)`;
-    const isFreeCondition = busy ? `NOT EXISTS (SELECT FROM ${name} WHERE ${busy})` : "true";
+    const isFreeCondition = busyCondition ? `NOT EXISTS (SELECT FROM ${name} WHERE ${busyCondition})` : "true";
     const sql = `SELECT coalesce(${newestTime} < now() - $1 * interval '1 day', true) AND ${isFreeCondition} AS older`;
     return (await rows<{ older: boolean }>(db, sql, [olderDays]))[0]!.older;
   }

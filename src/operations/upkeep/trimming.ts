@@ -60,8 +60,8 @@ const KINDS: readonly RowKind[] = [
   },
 ];
 
-const writtenBytes = ({ table, bytes, isNewer: news }: RowKind) => `
-  SELECT app_id AS "appId", sum(${bytes})::float8 AS bytes FROM ${table} AS record WHERE ${news} GROUP BY app_id`;
+const writtenBytes = ({ table, bytes, isNewer }: RowKind) => `
+  SELECT app_id AS "appId", sum(${bytes})::float8 AS bytes FROM ${table} AS record WHERE ${isNewer} GROUP BY app_id`;
 
 /**
  * Returns SQL that selects the highest ID to delete: the sizes are added from the newest row backwards until the sum
