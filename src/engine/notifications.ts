@@ -74,7 +74,7 @@ export function createNotifications(options: {
     next.on("end", () => handleLostConnection(next, new Error("the connection ended")));
     try {
       await next.connect();
-      for (const channel of channels) await next.query(`LISTEN ${pg.escapeIdentifier(channel)}`);
+      await next.query(channels.map((channel) => `LISTEN ${pg.escapeIdentifier(channel)}`).join("; "));
     } catch (error) {
       // A half-open client must not outlive the attempt.
       next.end().catch(() => undefined);
