@@ -12,6 +12,7 @@ import {
 } from "typeorm";
 import {
   BOUNDED_POOL,
+  createClient,
   createStatementPool,
   isConnectionFault,
   PATIENT_POOL,
@@ -183,16 +184,15 @@ export async function openDatabase(url: string, poolSize = POOL_CONNECTIONS, ses
 
 /** Runs `work` with the lock of the schema: one process at a time, the others wait. */
 export async function withSchemaLock<T>(url: string, work: (query: Query) => Promise<T>): Promise<T> {
-  const source = await dataSource(url, 1, PATIENT_POOL).initialize();
-  const runner = source.createQueryRunner();
+  const client = createClient(url);
+  await client.connect();
   try {
     // The lock is polled, because a concurrent index build would wait for a session that waits inside a statement.
     const lock = "SELECT pg_try_advisory_lock($1) AS taken";
-    while (!(await rows<{ taken: boolean }>(runner, lock, [MIGRATION_LOCK]))[0]!.taken) await delay(LOCK_ASKED_MS);
-    return await work((sql) => rows(runner, sql));
+    while (!(await client.query<{ taken: boolean }>(lock, [MIGRATION_LOCK])).rows[0]!.taken) await delay(LOCK_ASKED_MS);
+    return await work(async (sql) => (await client.query(sql)).rows);
   } finally {
-    await runner.release();
-    await source.destroy();
+    await client.end();
   }
 }
 
@@ -240,6 +240,8 @@ export async function bringCurrentSchema(url: string, query: Query): Promise<voi
 export const migrateDatabase = (url: string): Promise<string[]> =>
   withSchemaLock(url, async (query) => {
     const applied = await checkSchema(query, OWN_MIGRATIONS);
-    await bringCurrentSchema(url, query);
-    return OWN_MIGRATIONS.filter((name) => !applied.includes(name));
+    const pending = OWN_MIGRATIONS.filter((name) => !applied.includes(name));
+    if (pending.length > 0) await bringSchema(url, MIGRATIONS);
+    await declareSchema(query, OWN_MIGRATIONS);
+    return pending;
   });
