@@ -4,6 +4,7 @@ import { readConfig } from "../../src/config.js";
 import { defaultChromiumPaths, findChromium } from "../../src/engine/chromium-path.js";
 import { runsAll } from "../harness/samples.js";
 import { shareProcess, unshareProcess } from "../harness/shared-processes.js";
+import { slowPages } from "./adverse-pages.js";
 
 /** Time limit for a page. Puppeteer's default is 30 s, which a page sometimes exceeds on a busy machine. */
 const PAGE_TIMEOUT_MS = 120_000;
@@ -18,6 +19,7 @@ export async function launchOwnChromium(): Promise<Browser> {
     ...{ executablePath, pipe: true, protocolTimeout: 2 * PAGE_TIMEOUT_MS },
     args: ["--disable-background-networking", "--no-first-run", ...rootArguments],
   });
+  slowPages(browser);
   browser.on("targetcreated", async (target) => {
     if (target.type() !== "page") return;
     const page = await target.page().catch(() => null);

@@ -1,0 +1,52 @@
+/**
+ * Slows all pages of the tests if ADVERSE_PAGES is set: the processor, each response and each message of a WebSocket. The value of the
+ * variable, a number, seeds the random delays.
+ */
+import type { Browser, BrowserContext } from "puppeteer";
+
+const SLOWDOWN = 6;
+const DELAY_MAX_MS = 400;
+
+/** Script that delays responses and messages. It must run before the page's own scripts. */
+const delayScript = (seed: number) => `{
+  const { fetch, setTimeout } = globalThis;
+  let state = ${seed};
+  const delay = () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return new Promise((end) => setTimeout(end, state % ${DELAY_MAX_MS}));
+  };
+  globalThis.fetch = async (...given) => {
+    const response = await fetch(...given);
+    await delay();
+    return response;
+  };
+  // The events of a socket keep their order.
+  const lastEvents = new WeakMap();
+  for (const name of ["onmessage", "onclose"]) {
+    const property = Object.getOwnPropertyDescriptor(WebSocket.prototype, name);
+    const set = function (listener) {
+      property.set.call(this, listener && ((event) => {
+        const last = lastEvents.get(this) ?? Promise.resolve();
+        lastEvents.set(this, last.then(delay).then(() => listener.call(this, event)));
+      }));
+    };
+    Object.defineProperty(WebSocket.prototype, name, { ...property, set });
+  }
+}`;
+
+const slowed = new WeakSet<object>();
+
+/** Slows the pages that this browser opens from now on. */
+export function slowPages(browser: Browser): void {
+  const seed = Number(process.env["ADVERSE_PAGES"] ?? "");
+  const contexts = Object.getPrototypeOf(browser.defaultBrowserContext()) as Pick<BrowserContext, "newPage">;
+  if (!seed || slowed.has(contexts)) return;
+  slowed.add(contexts);
+  const { newPage } = contexts;
+  contexts.newPage = async function (this: BrowserContext, ...given) {
+    const page = await newPage.apply(this, given);
+    await page.evaluateOnNewDocument(delayScript(seed));
+    await page.emulateCPUThrottling(SLOWDOWN);
+    return page;
+  };
+}
