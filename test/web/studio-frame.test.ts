@@ -1,9 +1,10 @@
 /** Tests behaviour that all pages of Studio share: keyboard, focus, Back, title, command palette, and the notice of a lost connection. */
 import { expect } from "chai";
-import type { Browser, Page } from "puppeteer";
+import type { Browser, HTTPRequest, Page } from "puppeteer";
 import { type PrefixProxy, startPrefixProxy } from "../harness/prefix-proxy.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { leaveOutCompiler, type StudioPage, studioPage } from "./studio-page.js";
 
@@ -269,7 +270,22 @@ describe("the frame of Studio", () => {
 
   it("formats the code, and explains if it cannot", async () => {
     await page.waitForSelector(".code-editor .view-line");
+    await studio.write("async function execute(){return   {a:0}}");
+    // The formatter is loaded at the first use. Code that is typed meanwhile stays.
+    const held: HTTPRequest[] = [];
+    const hold = (request: HTTPRequest) => void held.push(request);
+    page.on("request", hold);
+    await page.setRequestInterception(true);
+    await studio.button("Format");
+    await until(() => held.some((request) => request.resourceType() === "script"));
     await studio.write("async function execute(){return   {a:1}}");
+    page.off("request", hold);
+    const pass = (request: HTTPRequest) => void request.continue();
+    page.on("request", pass);
+    for (const request of held) await request.continue();
+    await page.waitForSelector(studio.withText("span", "Not formatted: you have changed the code meanwhile."));
+    page.off("request", pass);
+    await page.setRequestInterception(false);
     await studio.button("Format");
     await page.waitForFunction(`document.querySelector(".code-editor .view-lines").textContent.replaceAll("\\u00a0", " ")
       .includes("  return { a: 1 };")`);

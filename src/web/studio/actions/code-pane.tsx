@@ -1,5 +1,5 @@
 /** Pane with the code editor, the error of the last save, the keyboard help, and the button that formats the code. */
-import { useCallback, useMemo, useState } from "react";
+import { useCallback, useMemo, useRef, useState } from "react";
 import type { CodeProblem } from "../shared/model.js";
 import { useCommands } from "../shell/commands.js";
 import { ForEditors } from "../shell/role.js";
@@ -24,9 +24,13 @@ interface CodePaneProps {
 
 export function CodePane({ code, onChange, fault, problems, types, addDependency, at }: CodePaneProps) {
   const [refusal, setRefusal] = useState<string | null>(null);
+  const latestCode = useRef(code);
+  latestCode.current = code;
   const format = useCallback(async () => {
     try {
       const formatted = await formatCode(code);
+      // The formatter is loaded when it is first used. The person can type meanwhile.
+      if (latestCode.current !== code) return setRefusal("Not formatted: you have changed the code meanwhile.");
       setRefusal(null);
       if (formatted !== code) onChange(formatted);
     } catch (error) {

@@ -1,5 +1,5 @@
 /** Commands of the command palette: those that components register, and the buttons on the screen. */
-import { useEffect } from "react";
+import { useLayoutEffect } from "react";
 
 export interface Command {
   name: string;
@@ -12,7 +12,8 @@ const registeredCommands = new Map<symbol, readonly Command[]>();
 
 /** Registers commands while the component is mounted. @param commands must be the same array unless the commands change */
 export function useCommands(commands: readonly Command[]): void {
-  useEffect(() => {
+  // Before the screen is drawn: a palette that is opened then has all commands of the screen.
+  useLayoutEffect(() => {
     const key = Symbol("commands");
     registeredCommands.set(key, commands);
     return () => void registeredCommands.delete(key);
