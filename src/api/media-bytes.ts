@@ -7,8 +7,8 @@ import { FILES_PER_UPLOAD } from "../limits.js";
 import { throwDeferred } from "../operations/access/gate.js";
 import type { MediaContents } from "../operations/media/contents.js";
 import type { Upload } from "../operations/media/uploads.js";
-import { contentsForm, folderIdIn } from "../rules/media-fields.js";
-import { contentDisposition, namesTag, rangeIn, servingOf } from "../rules/media-serving.js";
+import { folderIdIn, parseContentsForm } from "../rules/media-fields.js";
+import { containsTag, contentDisposition, rangeIn, servingOf } from "../rules/media-serving.js";
 import { asFormRefusal, refuseOtherBytes } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
 import { STALLED_MS } from "./live/outbox.js";
@@ -89,7 +89,7 @@ async function sendContents(
 ): Promise<FastifyReply> {
   const { headers, method } = request;
   const { tag, bytes } = contents;
-  if (namesTag(headers["if-none-match"], tag)) return reply.code(304).send();
+  if (containsTag(headers["if-none-match"], tag)) return reply.code(304).send();
   const mayBePart = bytes !== null && (headers["if-range"] === undefined || headers["if-range"] === tag);
   const range = mayBePart ? rangeIn(headers.range, bytes) : null;
   if (range === "none") {
@@ -116,7 +116,7 @@ async function contentsOf(
   const [expires, signature, download] = [q.text("expires"), q.text("signature"), q.text("download")];
   const link = expires !== undefined && signature !== undefined ? { expires, signature } : null;
   const input = { size: q.text("size"), width: q.text("width"), format: q.text("format"), quality: q.text("quality") };
-  const form = q.check(() => contentsForm(input)) ?? { kind: "whole" };
+  const form = q.check(() => parseContentsForm(input)) ?? { kind: "whole" };
   const contents = await media.contents(context, q.id("appId"), q.id("id"), form, link);
   // A signed link needs no right.
   throwDeferred(context);

@@ -1,11 +1,14 @@
-/** Fields of an action (specification, Resources): one definition for the server, Studio and the client library. Only types. */
+/**
+ * Types of the fields of an action (specification, Resources). The server, Studio and the client library share them, so
+ * this file must not contain code.
+ */
 
 export type Environment = "server" | "client" | "any";
 
-/** The draft version (`master`) and the live version (`production`). */
+/** A version of an action: the draft (`master`) or the live version (`production`). */
 export type Copy = "master" | "production";
 
-/** `http` is an addition of this service; the other four are in the specification. */
+/** Types of triggers. The specification defines all of them except `http`, which only this service has. */
 export type TriggerType = "manual" | "schedule" | "log" | "analytics" | "http";
 
 /** Filter of a `log` trigger. Without `dataSourceId` every data source matches. */
@@ -46,11 +49,15 @@ export type HttpAuth =
       setting: string;
       /** Maximum difference to the time in the signature; 300 by default. */
       toleranceSeconds?: number;
-      /** For `hmac`: the header with the signature, the digest, its encoding, a prefix, and the header with a signed time. */
+      // The remaining fields are only for the scheme `hmac`.
+      /** Header that contains the signature. */
       header?: string;
       algorithm?: "sha1" | "sha256" | "sha512";
+      /** Encoding of the signature. */
       encoding?: "hex" | "base64";
+      /** Text before the signature in the header, such as `sha256=`. */
       prefix?: string;
+      /** Header with the time, which is then part of the signed text. */
       timestampHeader?: string;
     };
 
@@ -58,7 +65,7 @@ export type HttpAuth =
 export interface HttpWhere {
   /** Absent: all methods. */
   method?: HttpMethod;
-  /** One to eight segments; `:name` matches any one segment. */
+  /** Path of one to eight segments. A segment `:name` matches any text. */
   path: string;
   auth: HttpAuth;
   /** Origins whose pages may read the response. */
@@ -87,14 +94,14 @@ export interface ActionSource {
   map?: string;
 }
 
-/** Tests of one column of an app user's entry, all of which must hold. */
+/** Conditions on one column of an app user's entry. All of them must hold. */
 export interface ActionAccessTest {
   equals?: string | number | boolean;
   notequals?: string | number | boolean;
   contains?: string;
 }
 
-/** Who can run an action on demand from a page. `user`: app users whose columns meet every test. */
+/** Callers who can run an action on demand from a page. `user` stands for app users whose columns meet every condition. */
 export type ActionAccess = "everyone" | "signedIn" | "editors" | { user: Record<string, ActionAccessTest> };
 
 /** What happens to a run when the concurrency limit of its action is reached. */
@@ -105,11 +112,14 @@ export interface Concurrency {
   /** `skip`: the new run does not start; `queue`: it waits; `cancel`: the oldest one is cancelled for it. */
   policy: ConcurrencyPolicy;
   limit: number;
-  /** Path of a property of the payload, such as `order.id`: only runs with the same value count together. null: all runs count together. */
+  /**
+   * Path of a property of the payload, such as `order.id`: runs are counted separately for each value of the property.
+   * null: all runs of the action are counted together.
+   */
   key: string | null;
 }
 
-/** Starts in quick succession become one run, with the payload of the last one. */
+/** Combines starts in quick succession into one run, which gets the payload of the last start. */
 export interface Debounce {
   /** Milliseconds without another start after which the run starts. */
   delayMs: number;
@@ -129,7 +139,7 @@ export interface RunLimits {
   jitterSeconds?: number;
 }
 
-/** Run limits in requests. Null removes a setting. */
+/** Run limits as requests contain them. Null removes a limit. */
 export interface LimitData {
   concurrency?: (Pick<Concurrency, "policy"> & Partial<Concurrency>) | null;
   debounce?: (Pick<Debounce, "delayMs"> & Partial<Debounce>) | null;
@@ -137,10 +147,13 @@ export interface LimitData {
   jitterSeconds?: number | null;
 }
 
-/** Condition for which a run waits before it waits for a slot. */
+/** Setting of the action because of which a run has to wait before it can get a slot. */
 export type RunWait = "concurrency" | "debounce";
 
-/** Script that a dependency loads. Fields other than `path` belong to scripts that the service stores: npm packages and other addresses. */
+/**
+ * Script that a dependency loads. The optional fields are only for scripts that the service stores: npm packages, and
+ * scripts of other hosts.
+ */
 export interface Asset {
   name: string;
   url: string;
@@ -154,9 +167,12 @@ export interface Asset {
   bytes?: number;
   /** Global name of an npm package. */
   global?: string;
-  /** True if the script evaluates text as code, which pages of client actions forbid. Absent if it does not, or works without. */
+  /**
+   * True if the script works only where it may evaluate text as code, as `eval` does. Pages that run client actions
+   * forbid that. Otherwise absent.
+   */
   usesEval?: boolean;
-  /** True if the address served other content at the last save; the script is the one that was stored before. */
+  /** True if the URL returned other content at the last save. Runs still use the script that was stored before. */
   changed?: boolean;
   /**
    * True if the script is not stored yet because the host did not respond. Runs and pages load it from the host until a save or publish

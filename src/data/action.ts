@@ -1,4 +1,4 @@
-/** Rows of the draft and live versions of actions. */
+/** Entity of the table `action`, which stores the draft and the live version of each action. */
 import { Column, CreateDateColumn, Entity, PrimaryGeneratedColumn } from "typeorm";
 import type {
   ActionAccess,
@@ -10,7 +10,7 @@ import type {
   Trigger,
 } from "./action-types.js";
 
-/** A draft or live version. A live version names its draft by `masterId`. */
+/** A draft or live version. In a live version, `masterId` is the ID of its draft. */
 @Entity("action")
 export class ActionRow {
   @PrimaryGeneratedColumn("identity", { type: "bigint" })

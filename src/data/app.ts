@@ -1,4 +1,7 @@
-/** Table of apps. Settings are in another table, because callers get them only by the rules of their tiers. */
+/**
+ * Entity of the table `app`. The app's settings are in another table, because their tier (public, private or protected)
+ * decides which callers can read them.
+ */
 import { Column, CreateDateColumn, Entity, PrimaryGeneratedColumn, UpdateDateColumn } from "typeorm";
 
 @Entity("app")
@@ -37,7 +40,7 @@ export class AppRow {
   @Column("boolean", { name: "is_hidden" })
   isHidden: boolean;
 
-  /** True if actions are published only after their tests. */
+  /** True if an action can be published only after its tests have passed. */
   @Column("boolean", { name: "requires_tests", default: false })
   requiresTests: boolean;
 
@@ -49,7 +52,7 @@ export class AppRow {
   @Column({ type: "bigint", name: "secrets_version", update: false, default: 0 })
   secretsVersion: number;
 
-  /** Version number up to which replaced values of secrets have been deleted. */
+  /** Value of `secretsVersion` up to which the service has deleted the old values of changed secrets. */
   @Column({ type: "bigint", name: "secrets_forgotten", update: false, default: 0 })
   secretsForgotten: number;
 

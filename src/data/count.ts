@@ -4,7 +4,7 @@ import type { DataSource } from "typeorm";
 import { COUNT_EXACT_MAX } from "../limits.js";
 import { preparedRows, rows, statementName } from "./database.js";
 
-/** Result of a count. `exact` is false above COUNT_EXACT_MAX: the number then comes from the database's statistics. */
+/** Result of a count. Above COUNT_EXACT_MAX, `exact` is false and `count` is the database planner's estimate. */
 export interface Count {
   count: number;
   exact: boolean;
@@ -15,7 +15,8 @@ interface ExplainedPlan {
 }
 
 /**
- * Time for which estimates are cached. Statistics change only every few minutes, and planning for all partitions takes as long as counting.
+ * Time for which estimates are cached. A new estimate takes as long as a count, because PostgreSQL plans for all
+ * partitions, and it changes only every few minutes.
  */
 const ESTIMATE_KEPT_MS = 10_000;
 const ESTIMATES_MAX = 1_000;

@@ -24,30 +24,34 @@ import { AppRow } from "./app.js";
 import { MIGRATIONS } from "./migrations.js";
 import { checkSchema, declareSchema, type Query } from "./schema-guard.js";
 
-/** Tables that are used as entities. All others are used only in SQL. */
+/** Entity classes of TypeORM. All other tables are read and written only with SQL. */
 export const ENTITY_CLASSES = [ActionRow, AppRow];
 
 /** Key of the advisory lock that guards migrations: an arbitrary number that no other program on the database uses. */
 const MIGRATION_LOCK = 7_203_114_285_021;
 const LOCK_ASKED_MS = 100;
 /**
- * Time that a migration waits for a table lock. All statements behind a waiting one wait too. So the migration gives up
- * before PostgreSQL checks for a deadlock (`deadlock_timeout`, one second), and tries again.
+ * Maximum time that a migration waits for a table lock. Meanwhile all other statements on the table wait behind the
+ * migration. So the migration gives up before PostgreSQL checks for a deadlock (`deadlock_timeout`, one second), and
+ * tries again.
  */
 const TABLE_LOCK_WAIT = "500ms";
 const TABLE_LOCK_AGAIN_MS = 500;
 const TABLE_LOCK_TRIES = 300;
-/** Sets the lock timeout only inside transactions. Indexes are built outside of them, which blocks no other statement. */
+/**
+ * Sets the lock timeout in each transaction. Migrations that build indexes run without a transaction and need no
+ * timeout, because they block no other statement.
+ */
 const BRIEF_TABLE_LOCKS: EntitySubscriberInterface = {
   afterTransactionStart: ({ queryRunner }) => queryRunner.query(`SET LOCAL lock_timeout = '${TABLE_LOCK_WAIT}'`),
 };
 
-/** Number of pooled connections of a process, and of additional ones for prepared statements. */
+/** Maximum connections of a process to the database: in the pool, and in a second pool for prepared statements. */
 export const POOL_CONNECTIONS = 10;
 export const STATEMENT_CONNECTIONS = 6;
 const STATEMENT_SHARE = STATEMENT_CONNECTIONS / POOL_CONNECTIONS;
 
-/** Connection pool, and connections for statements that are prepared once. */
+/** Connection pool, with a second pool (`statements`) for prepared statements. */
 class Database extends DataSource {
   readonly statements: pg.Pool;
 
@@ -92,7 +96,7 @@ export async function rows<T>(executor: Executor, sql: string, parameters: unkno
 
 const poolOf = ({ driver }: DataSource): pg.Pool => (driver as unknown as { master: pg.Pool }).master;
 
-/** Returns the use of the pool: active and idle connections, and callers that wait for one. */
+/** Returns the numbers of busy and idle connections, and of callers that wait for a connection. */
 export function poolUse(db: DataSource): { busy: number; idle: number; waiting: number } {
   const pools = db instanceof Database ? [poolOf(db), db.statements] : [poolOf(db)];
   const sum = (countIn: (pool: pg.Pool) => number) => pools.reduce((total, pool) => total + countIn(pool), 0);
@@ -101,30 +105,33 @@ export function poolUse(db: DataSource): { busy: number; idle: number; waiting: 
 }
 
 /**
- * Returns the rows of a statement that each connection plans once and caches under `name`. Used for queries of every
- * run or event. In a transaction, the statement is planned again.
+ * Executes a prepared statement: each connection plans it once and caches the plan under `name`. Use it for statements
+ * that every run or event executes. In a transaction, the statement is not prepared.
  */
 export async function preparedRows<T>(executor: Executor, name: string, text: string, values: unknown[]): Promise<T[]> {
   if (!(executor instanceof Database)) return rows(executor, text, values);
   return queryRowsPrepared(executor.statements, name, text, values);
 }
 
-/** Returns a unique name for each text, for generated statements of few shapes. */
+/** Returns a unique name for the text of a generated statement. Use it only if there are few different texts. */
 export const statementName = (text: string): string => createHash("sha1").update(text).digest("base64url");
 
 /** Returns the error of the driver. TypeORM wraps it; prepared statements throw it directly. */
 const driverErrorOf = (error: unknown): Partial<pg.DatabaseError> =>
   (error as { driverError?: pg.DatabaseError } | null)?.driverError ?? (error as Partial<pg.DatabaseError>);
 
-/** TypeORM's message about a transaction whose connection was lost between two statements. */
+/** Errors of TypeORM if a transaction loses its connection between two statements. */
 const LOST_CONNECTION_ERRORS = [QueryRunnerAlreadyReleasedError, QueryRunnerProviderAlreadyReleasedError];
 
-/** True if the database was not available or cancelled the statement for its time limit. The statement may still have been executed. */
+/**
+ * True if the database was not available, or cancelled the statement because of its time limit. The statement may still
+ * have been executed.
+ */
 export function isDatabaseAway(error: unknown): boolean {
   return LOST_CONNECTION_ERRORS.some((kind) => error instanceof kind) || isConnectionFault(driverErrorOf(error));
 }
 
-/** True if the database refused a duplicate, by the unique index `constraint` if it is passed. */
+/** True if the database rejected a duplicate. If `constraint` is passed, true only for the unique index of this name. */
 export function isDuplicate(error: unknown, constraint?: string): boolean {
   const { code, constraint: violated } = driverErrorOf(error);
   return code === "23505" && (constraint === undefined || violated === constraint);
@@ -158,7 +165,7 @@ export function isUnstorableText(error: unknown): boolean {
   return code === "22021" || code === "22P05";
 }
 
-/** True if the error says that PostgreSQL has no free connection. */
+/** True if PostgreSQL rejected a new connection because its maximum number of connections is open. */
 export function isFull(error: unknown): boolean {
   return driverErrorOf(error).code === "53300";
 }
@@ -168,26 +175,27 @@ export function isLockTimeout(error: unknown): boolean {
   return driverErrorOf(error).code === "55P03";
 }
 
-/** True if a statement was cancelled for its time limit. */
+/** True if PostgreSQL cancelled a statement because of its time limit. */
 export function isTimeout(error: unknown): boolean {
   return driverErrorOf(error).code === "57014";
 }
 
 /**
  * Opens a pool of `poolSize` connections to a database whose schema is current.
- * @param sessionUrl the database itself if `url` is a pooler's, for statements that need a session
+ * @param sessionUrl URL of the database itself if `url` is that of a pooler; used for statements that need a session
  */
 export async function openDatabase(url: string, poolSize = POOL_CONNECTIONS, sessionUrl = url): Promise<DataSource> {
   const extra = sessionUrl === url ? BOUNDED_POOL : POOLED_POOL;
   return dataSource(url, poolSize, extra, MIGRATIONS, sessionUrl).initialize();
 }
 
-/** Runs `work` with the lock of the schema: one process at a time, the others wait. */
+/** Runs `work` while this process holds the schema lock. Other processes that call this function wait. */
 export async function withSchemaLock<T>(url: string, work: (query: Query) => Promise<T>): Promise<T> {
   const client = createClient(url);
   await client.connect();
   try {
-    // The lock is polled, because a concurrent index build would wait for a session that waits inside a statement.
+    // Polls the lock instead of waiting for it in a statement: CREATE INDEX CONCURRENTLY in another process waits until
+    // all open statements have ended, so both would wait for each other.
     const lock = "SELECT pg_try_advisory_lock($1) AS taken";
     while (!(await client.query<{ taken: boolean }>(lock, [MIGRATION_LOCK])).rows[0]!.taken) await delay(LOCK_ASKED_MS);
     return await work(async (sql) => (await client.query(sql)).rows);
@@ -209,7 +217,7 @@ async function withTableLocks(work: () => Promise<unknown>): Promise<void> {
   }
 }
 
-/** Executes the pending migrations. The caller must hold the schema's lock. */
+/** Executes the pending migrations. The caller must hold the schema lock. */
 export async function bringSchema(url: string, migrations: readonly (typeof MIGRATIONS)[number][]): Promise<void> {
   const source = await dataSource(url, 1, PATIENT_POOL, migrations).initialize();
   source.subscribers.push(BRIEF_TABLE_LOCKS);
@@ -226,16 +234,19 @@ export async function bringSchema(url: string, migrations: readonly (typeof MIGR
 
 const OWN_MIGRATIONS = MIGRATIONS.map(({ name }) => name);
 
-/** Migrates the schema to this release's version, and declares which releases can run with it. The caller must hold the schema's lock. */
+/**
+ * Migrates the schema to the version of this release, and stores which releases can run with the schema. The caller must
+ * hold the schema lock.
+ */
 export async function bringCurrentSchema(url: string, query: Query): Promise<void> {
   await bringSchema(url, MIGRATIONS);
   await declareSchema(query, OWN_MIGRATIONS);
 }
 
 /**
- * Brings the schema up to date. Safe from any number of processes at once.
- * @returns the names of the migrations that it ran
- * @throws StartError if the schema is of a newer release that this one cannot run with: nothing is changed then
+ * Migrates the schema to the version of this release. Several processes can call it at the same time.
+ * @returns the names of the migrations that it executed
+ * @throws StartError, without any change, if the schema is too new for this release
  */
 export const migrateDatabase = (url: string): Promise<string[]> =>
   withSchemaLock(url, async (query) => {

@@ -1,6 +1,6 @@
-/** Folders and files of an app as callers see them: one definition for the server and the client library. Only types. */
+/** Types of an app's folders and files in responses. The server and the client library share them, so this file has no code. */
 
-/** Folder of an app's files, as callers see it. */
+/** Folder of an app's files. */
 export interface MediaFolder {
   id: number;
   name: string;
@@ -12,7 +12,7 @@ export interface MediaFolder {
   updatedAt: string;
 }
 
-/** File of an app, as callers see it. */
+/** File of an app. */
 export interface MediaFile {
   id: number;
   name: string;

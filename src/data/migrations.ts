@@ -1,4 +1,4 @@
-/** The list of migrations, in the order in which they are applied. A new migration is added at its end. */
+/** Lists the migrations in the order in which they are applied. Add new migrations at the end. */
 
 import { Foundation1763600000000 } from "../../migrations/1763600000000-foundation.js";
 import { Settings1763600001000 } from "../../migrations/1763600001000-settings.js";

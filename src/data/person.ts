@@ -1,4 +1,4 @@
-/** A person as pages, versions and code of an app see the person. */
+/** Data of a person that pages and code of an app can read. */
 export interface Person {
   id: number;
   firstName: string;
@@ -6,7 +6,7 @@ export interface Person {
   email: string;
 }
 
-/** Returns SQL of a person as JSON; null if the join of `alias` found no row. */
+/** Returns an SQL expression for a person as JSON. `alias` is the table of people; NULL if a left join found no row. */
 export const personJson = (alias: string): string => `
   CASE WHEN ${alias}.id IS NOT NULL THEN json_build_object('id', ${alias}.id, 'firstName', ${alias}.first_name,
     'lastName', ${alias}.last_name, 'email', ${alias}.email) END`;

@@ -7,13 +7,13 @@ interface RunTransition {
   /** State before the transition; null if the row does not exist yet. */
   from: RunState | null;
   to: RunState;
-  /** Events that cause the transition, with descriptions. Those of a failure have the name of the error. */
+  /** Causes of the transition. Keys are the names of the errors with which the run ends, or "" if it ends without one. */
   when: Readonly<Record<string, string>>;
 }
 
 /**
- * All transitions. SQL takes the states from here, `run.finish` checks them, and docs/internals/run-lifecycle.md is generated from this
- * table.
+ * All transitions between the states of a run. SQL statements take the states from this table, and `run.finish` checks
+ * them. docs/internals/run-lifecycle.md is generated from this table.
  */
 export const RUN_TRANSITIONS = {
   queue: {
@@ -79,7 +79,7 @@ export type TransitionName = keyof typeof RUN_TRANSITIONS;
 /** State in which a run ends. */
 export type EndState = "completed" | "failed" | "cancelled";
 
-/** Names of the errors with which the service ends runs. */
+/** Names of the errors with which the service ends failed and cancelled runs. */
 export type RunErrorName =
   | keyof (typeof RUN_TRANSITIONS)["fail"]["when"]
   | keyof (typeof RUN_TRANSITIONS)["cancel"]["when"]
@@ -91,7 +91,7 @@ export const startStateSql = (name: TransitionName): string => `state = '${RUN_T
 /** Returns the SQL assignment of the state to which the transition leads. */
 export const toState = (name: TransitionName): string => `state = '${RUN_TRANSITIONS[name].to}'`;
 
-/** SQL of a new run's state: skipped if it has a reason, otherwise queued. */
+/** SQL expression for the state of a new run: `skipped` if the column `reason` is set, otherwise `queued`. */
 export const STATE_BY_REASON = `CASE WHEN reason IS NULL THEN '${RUN_TRANSITIONS.queue.to}' ELSE '${RUN_TRANSITIONS.reject.to}' END`;
 
 /** @throws Error if the table has no such transition */
@@ -102,6 +102,6 @@ export function checkTransition(from: RunState, to: EndState): void {
   if (!isKnown) throw new Error(`a ${from} run cannot become ${to}`);
 }
 
-/** SQL of a running run. The second condition lets the planner use the index of unfinished runs. */
+/** SQL condition for a running run. `finished_at IS NULL` lets PostgreSQL use the index of unfinished runs. */
 export const IS_RUNNING_SQL = "state = 'running' AND finished_at IS NULL";
 export type ExecutionLogType = "app.task.completed" | "app.task.failed";

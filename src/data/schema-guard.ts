@@ -1,27 +1,34 @@
 /**
- * Schema versions that this release runs with; a version is the number of the last migration. Read it when a start is refused because of
- * the schema, and when you make a release.
+ * Checks if this release can run with the schema of the database. A schema version is the number of the last migration.
+ * Read this file if a start fails because of the schema, and before you make a release.
  */
 import { StartError } from "../errors.js";
 
-/** Resolves with the rows of a statement without parameters. */
+/** Executes a statement without parameters, and resolves with its rows. */
 export type Query = <Row>(sql: string) => Promise<Row[]>;
 
-/** Number of the last migration of the previous release. Its processes run with this release's schema; those of older releases do not. */
+/**
+ * Last migration of the previous release. Processes of the previous release can run with the schema of this release;
+ * processes of older releases cannot.
+ */
 export const LAST_OF_RELEASE_BEFORE = "Alerts1763600190100";
 
-/** Declaration in a database by the newest release that has changed its schema. */
+/** Range of schema versions, which the newest release that changed the schema has stored in the database. */
 interface SchemaDeclaration {
-  /** Version of the schema. */
+  /** Version of the schema in the database. */
   newest: number;
-  /** Version of the oldest release that runs with this schema. */
+  /** Schema version of the oldest release that can run with this schema. */
   oldest: number;
 }
 
 const VERSION_DIGITS = 13;
 export const versionOf = (migration: string): number => Number(migration.slice(-VERSION_DIGITS));
 
-/** Returns the reason why this release cannot run with the schema; null if it can. `own` and `applied` are names of migrations. */
+/**
+ * Returns the reason why this release cannot run with the schema; null if it can.
+ * @param releaseMigrations names of the migrations of this release
+ * @param applied names of the migrations that the database has
+ */
 export function schemaFault(
   releaseMigrations: readonly string[],
   applied: readonly string[],
@@ -45,7 +52,7 @@ export function schemaFault(
   return `the database's schema is of a newer release (it has the migration ${newestUnknown}); this release runs with schemas up to version ${last}, and with the next release's`;
 }
 
-/** Reads the schema's migrations and its declaration. The database must have been migrated before. */
+/** Reads the names of the applied migrations and the stored declaration. The table `migration` must exist. */
 export async function readSchema(query: Query): Promise<{ applied: string[]; declared: SchemaDeclaration | null }> {
   const applied = await query<{ name: string }>("SELECT name FROM migration");
   const [comment] = await query<{ text: string | null }>(
@@ -72,10 +79,10 @@ export async function checkSchema(query: Query, releaseMigrations: readonly stri
   return applied;
 }
 
-/** Declares in the database, for older releases, which of them run with the schema. Call it once the schema is this release's. */
+/** Stores in the database which older releases can run with the schema. Call it after this release's migrations. */
 export async function declareSchema(query: Query, releaseMigrations: readonly string[]): Promise<void> {
   const { applied, declared } = await readSchema(query);
-  // The declaration of a newer release is not replaced.
+  // A newer release has migrated the schema: its declaration must stay.
   if (applied.some((name) => !releaseMigrations.includes(name))) return;
   const declaration: SchemaDeclaration = {
     newest: Math.max(...releaseMigrations.map(versionOf)),

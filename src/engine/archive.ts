@@ -1,6 +1,6 @@
 /**
- * Writes and reads one file of many parts in order: packed, compressed, and encrypted if a secret is passed. The file exists completely or
- * not at all, and is read to the end or refused. Data is streamed: a few megabytes are in memory, whatever the size of the file.
+ * Writes and reads a backup file: a compressed tar file, which is encrypted if a secret is passed. A file that could not
+ * be written completely is removed. Data is streamed, so that only a few megabytes are in memory.
  */
 import { randomBytes } from "node:crypto";
 import { createReadStream } from "node:fs";
@@ -14,7 +14,7 @@ import { HEADER_BYTES, SEAL_MAGIC, type Secret, sealStream, unsealStream } from 
 import { readTape, type TapePart, writeTape } from "./archive/tape.js";
 
 const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);
-/** Compression level. It takes half the time of zlib's default for a few percent more bytes. */
+/** Compression level of gzip. It takes half the time of the default; files are a few percent larger. */
 const COMPRESSION_LEVEL = 4;
 const READ_BYTES = 256 * 1024;
 
@@ -28,23 +28,23 @@ async function syncFolder(path: string): Promise<void> {
 }
 
 /**
- * Writes the file at `path`, readable only by its owner; without encryption if `secret` is null.
- * @throws ArchiveError if the file exists, and errors of `parts`: then no file is left
+ * Writes the file `path`, which only its owner can read. Encrypts the file unless `secret` is null.
+ * @throws ArchiveError if the file exists or cannot be written; errors that `parts` throws. No file is left then.
  */
 export async function writeArchive(path: string, parts: AsyncIterable<TapePart>, secret: Secret | null): Promise<void> {
   const draft = `${path}.${randomBytes(4).toString("hex")}`;
-  const packed = (source: AsyncIterable<Buffer>) => (secret ? sealStream(source, secret) : source);
+  const encrypt = (source: AsyncIterable<Buffer>) => (secret ? sealStream(source, secret) : source);
   try {
-    // The file is opened first, because a stream that opens the file itself may do so after the file was removed.
+    // Opens the file here, because a stream would open it later: after an early error, it could create the file again.
     const file = await open(draft, "wx", 0o600);
     const out = file.createWriteStream({ flush: true });
-    await pipeline(Readable.from(writeTape(parts)), createGzip({ level: COMPRESSION_LEVEL }), packed, out);
+    await pipeline(Readable.from(writeTape(parts)), createGzip({ level: COMPRESSION_LEVEL }), encrypt, out);
     // Unlike a rename, a link does not replace an existing file.
     await link(draft, path);
     await syncFolder(path);
   } catch (error) {
     const { code, syscall } = error as NodeJS.ErrnoException;
-    if (code === "EEXIST") throw new ArchiveError(`${path} exists already: nothing is overwritten`);
+    if (code === "EEXIST") throw new ArchiveError(`${path} exists already; choose another file name`);
     if (code && (syscall === "open" || syscall === "link"))
       throw new ArchiveError(`${path} cannot be written (${code})`);
     throw error;
@@ -67,18 +67,18 @@ async function readFirstBytes(path: string): Promise<Buffer> {
   }
 }
 
-/** Returns the compressed bytes. */
+/** Returns the compressed bytes of the file, decrypted if necessary. */
 async function readPackedBytes(path: string, secret: Secret | null): Promise<AsyncIterable<Buffer>> {
   const head = await readFirstBytes(path);
   const from = (start: number) => createReadStream(path, { start, highWaterMark: READ_BYTES });
   if (head.subarray(0, SEAL_MAGIC.length).equals(SEAL_MAGIC)) return unsealStream(head, from(HEADER_BYTES), secret);
   if (!head.subarray(0, GZIP_MAGIC.length).equals(GZIP_MAGIC))
     throw new ArchiveError("the file is not a backup of this service");
-  if (secret !== null) throw new ArchiveError("the file is not encrypted: give neither a passphrase nor a key file");
+  if (secret !== null) throw new ArchiveError("the file is not encrypted; do not pass a passphrase or a key file");
   return from(0);
 }
 
-/** Replaces zlib's errors by an ArchiveError that an operator understands. */
+/** Replaces errors of zlib by an ArchiveError whose message operators understand. */
 async function* unpackBytes(bytes: Transform): AsyncGenerator<Buffer> {
   try {
     yield* bytes;
@@ -89,12 +89,13 @@ async function* unpackBytes(bytes: Transform): AsyncGenerator<Buffer> {
 }
 
 /**
- * Yields the parts of the file in order. They can be trusted only when all have been yielded.
- * @throws ArchiveError that says what is wrong with the file or the secret
+ * Yields the parts of the file in order. Use them only after the last part has been yielded, because only then the
+ * digest of the file has been verified.
+ * @throws ArchiveError if the file is damaged, or the secret is wrong
  */
 export async function* readArchive(path: string, secret: Secret | null): AsyncGenerator<TapePart> {
   const source = Readable.from(await readPackedBytes(path, secret), { objectMode: false });
-  // Errors of this stream arrive through the last stream.
+  // `pipe` forwards errors of `source` to the last stream, so the callback can ignore them.
   const plain = pipe(source, createGunzip(), () => undefined);
   yield* readTape(unpackBytes(plain));
 }

@@ -1,11 +1,11 @@
 /**
- * Processes items together whose cost is nearly the same for one as for many. Items that arrive during a call form the
- * next batch. A single item does not wait.
+ * Processes items in batches, for work that takes nearly as long for one item as for many, such as a transaction. Items
+ * that are added during a call form the next batch. If no call is running, an item does not wait.
  */
 import { runInBackground } from "../background.js";
 
 export interface Batches<Item, Result> {
-  /** Processes the item, together with others that have arrived. @throws errors of the work */
+  /** Adds an item to the next batch, and resolves with its result. @throws errors of `work` */
   add(item: Item): Promise<Result>;
 }
 
@@ -16,39 +16,40 @@ interface Waiting<Item, Result> {
 }
 
 export function createBatches<Item, Result>(options: {
-  /** Processes all items or none. Returns results in their order. */
+  /** Processes all items or none. Resolves with the results in the order of the items. */
   work: (items: readonly Item[]) => Promise<readonly Result[]>;
-  /** Largest number of items that are processed together. */
-  most: number;
-  /** Number of concurrent calls of `work`. */
-  atOnce: number;
-  /** True if a single item may have caused the failure, and nothing was written. Each item is then tried alone. */
-  isOfOne: (error: unknown) => boolean;
+  /** Maximum number of items in a batch. */
+  maxItems: number;
+  /** Maximum number of concurrent calls of `work`. */
+  maxConcurrentCalls: number;
+  /** True if one item may have caused the error, and nothing was written. Each item is then processed separately. */
+  isCausedByOneItem: (error: unknown) => boolean;
 }): Batches<Item, Result> {
-  const { work, most, atOnce, isOfOne } = options;
+  const { work, maxItems, maxConcurrentCalls, isCausedByOneItem } = options;
   let waiting: Waiting<Item, Result>[] = [];
-  let underWay = 0;
-  let called = false;
+  let activeCalls = 0;
+  let isStartScheduled = false;
 
   async function processBatch(batch: readonly Waiting<Item, Result>[]): Promise<void> {
     try {
       const results = await work(batch.map(({ item }) => item));
       for (const [place, { resolve }] of batch.entries()) resolve(results[place]!);
     } catch (error) {
-      if (batch.length > 1 && isOfOne(error)) await Promise.all(batch.map((waiter) => processBatch([waiter])));
+      if (batch.length > 1 && isCausedByOneItem(error))
+        await Promise.all(batch.map((waiter) => processBatch([waiter])));
       else for (const { reject } of batch) reject(error);
     }
   }
 
   function startBatch(): void {
-    called = false;
-    while (waiting.length > 0 && underWay < atOnce) {
-      const batch = waiting.slice(0, most);
-      waiting = waiting.slice(most);
-      underWay += 1;
+    isStartScheduled = false;
+    while (waiting.length > 0 && activeCalls < maxConcurrentCalls) {
+      const batch = waiting.slice(0, maxItems);
+      waiting = waiting.slice(maxItems);
+      activeCalls += 1;
       runInBackground(
         processBatch(batch).then(() => {
-          underWay -= 1;
+          activeCalls -= 1;
           startBatch();
         }),
       );
@@ -59,9 +60,9 @@ export function createBatches<Item, Result>(options: {
     add(item) {
       return new Promise((resolve, reject) => {
         waiting.push({ item, resolve, reject });
-        // The call is deferred, so that other items of this turn of the event loop are included.
-        if (called || underWay >= atOnce) return;
-        called = true;
+        // Deferred, so that the batch includes items that are added in the same turn of the event loop.
+        if (isStartScheduled || activeCalls >= maxConcurrentCalls) return;
+        isStartScheduled = true;
         setImmediate(startBatch);
       });
     },

@@ -1,14 +1,13 @@
 /**
- * Stores bytes that are too large for the database, in a folder or an S3 bucket, under random keys. The caller decides
- * about names, apps and rights.
+ * Stores content that is too large for the database in a folder or an S3 bucket, under random keys. Callers store the
+ * names, apps and access rules of the content.
  */
 import type { BlobStore, Bucket } from "./blob-store/blob.js";
 import { createFolderStore } from "./blob-store/folder.js";
 
 /**
- * Opens the store. `space` separates the blobs of several databases in one folder or bucket, so that each lists only
- * its own.
- * @param folder absolute path; used if `bucket` is null
+ * Opens the store in `bucket` or, if that is null, in `folder` (absolute path). `space` is the name of a subfolder, so
+ * that several databases can share a folder or bucket.
  */
 export async function openBlobStore(options: {
   folder: string;

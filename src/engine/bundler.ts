@@ -1,6 +1,6 @@
 /**
- * Builds one browser script out of untrusted packages. Each build has its own process in the strictest sandbox of the
- * machine (bundler/sandbox.ts), with limits for time, memory and result. Code of packages is not executed.
+ * Bundles untrusted npm packages to a browser script. Each build has a process in the strictest sandbox that the machine
+ * supports (bundler/sandbox.ts), with limits for time, memory and result. Code of packages is not executed.
  */
 
 import type { ChildProcess } from "node:child_process";
@@ -25,33 +25,33 @@ import type { SourceJob, SourceScript } from "./bundler/source-script.js";
 
 const CHILD_PROGRAM = fileURLToPath(new URL("./bundler/child.js", import.meta.url));
 
-/** Limits of a build process: its time, and its memory together with that of the bundler which it starts. */
+/** Limits of a build process: time, and memory together with its child processes. */
 interface Bounds {
   ms: number;
   bytes: number;
 }
 const BUILD_BOUNDS: Bounds = { ms: 30_000, bytes: 512 * 2 ** 20 };
 /**
- * A process that got a smaller share of its time limit as processor time was slowed down by other processes, so that
- * its timeout is not its fault.
+ * Minimum CPU time of a build process, as a share of its time limit. If it got less, the machine was too busy, and the
+ * timeout is not the fault of the package.
  */
 const SLOWED_DOWN_SHARE = 1 / 2;
 const LOOK_EVERY_MS = 100;
 const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
-/** Size limit of the response: the script (twice its size if every character is escaped), its declarations and the other fields. */
+/** Maximum size of the response as JSON: twice the script, because characters may be escaped, and 2 MB for other fields. */
 const ANSWER_MAX_BYTES = 2 * SCRIPT_MAX_BYTES + 2 * 1024 * 1024;
-/** An empty job, which every working build process can answer. */
+/** Job with which a sandbox is tested: every build process that starts can answer it. */
 const EMPTY_JOB: BundleJob = {
   packages: [{ name: "probe", version: "0.0.0", folder: "/node_modules/probe", bytes: 0 }],
   maxBytes: 0,
   subpath: "",
 };
 
-/** Job of a build process. The archives of the packages follow in the same order. */
+/** Job of a build process. On its standard input, the archives of the packages follow in the same order. */
 export interface BundleJob {
   /** Set to build the source files of an action instead of packages. */
   source?: SourceJob;
-  /** Set to read the project in a git repository, whose pack follows, instead of packages. */
+  /** Set to read the project in a Git repository instead of packages. The repository's pack follows. */
   repository?: RepositoryJob;
   packages: (PackageInTree & { bytes: number })[];
   maxBytes: number;
@@ -59,7 +59,7 @@ export interface BundleJob {
   subpath: string;
 }
 
-/** Response of the process. */
+/** Response of a build process. */
 export type BundlerAnswer =
   | { script: Script }
   | { built: SourceScript }
@@ -90,13 +90,13 @@ const exceedsLimitFault = (limit: string) => new PackageFault(`bundling it takes
 
 export function createBundler(options: {
   log: Logger;
-  /** False: packages are bundled without namespaces if the machine has none. */
+  /** False to bundle packages even if the machine has no user namespaces, so without isolation from the network. */
   sandbox: boolean;
-  /** For tests: another script in the process, and another command that removes its network. */
+  /** For tests: another script for the process (`script`), and another command that removes its network (`apart`). */
   script?: string;
   apart?: readonly string[];
   bounds?: Bounds;
-  /** Processor time of a process and its children, in seconds. */
+  /** Returns the CPU time of a process and its children in seconds. */
   processorTime?: (pid: number) => Promise<number>;
 }) {
   const {
@@ -112,10 +112,10 @@ export function createBundler(options: {
 
   function killProcess(child: ChildProcess): void {
     try {
-      // Ends the whole process group, with the bundler that the process started.
+      // Ends the whole process group, including the bundler that the process has started.
       if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
     } catch {
-      // The whole group has ended already.
+      // The group has already ended.
     }
   }
 
@@ -127,8 +127,9 @@ export function createBundler(options: {
   }
 
   /**
-   * Ends the process if it and its children exceed their time or memory. Without figures only the kernel's limits apply.
-   * @param refuse receives the reason
+   * Kills the process if it and its children exceed the limits. If the machine does not report their usage, only the limits
+   * of the kernel apply.
+   * @param refuse called with the reason
    */
   function watchChildLimits(child: ChildProcess, { ms, bytes }: Bounds, refuse: (reason: Error) => void): () => void {
     const { pid } = child;
@@ -162,7 +163,7 @@ export function createBundler(options: {
     max: Bounds,
   ): Promise<BundlerAnswer> {
     let refusal: Error = exceedsLimitFault(`${formatSeconds(max.ms)} or ${formatMegabytes(max.bytes)}`);
-    // A process that could not start has ended, and gives no response.
+    // An error means that the process could not start. It then has ended without a response.
     const closed = once(child, "close").catch(() => undefined);
     const unwatch = watchChildLimits(child, max, (reason) => {
       refusal = reason;
@@ -171,7 +172,7 @@ export function createBundler(options: {
       const header = Buffer.from(JSON.stringify(job));
       const length = Buffer.alloc(4);
       length.writeUInt32BE(header.length);
-      // If the process ends before it has read everything, its response has the reason.
+      // Writing fails if the process ends before it has read everything. Its response then contains the reason.
       const sent = pipeline(Readable.from([length, header, ...archives]), child.stdin!).catch(() => undefined);
       const text = await readAll(child.stdio[3] as Readable).catch(() => "");
       await sent;
@@ -207,7 +208,11 @@ export function createBundler(options: {
     throw refusal;
   }
 
-  /** Finds it once, and again if there was none: an operator may have enabled one. @throws UncontainedError, BundlerBusyError */
+  /**
+   * Finds the strictest sandbox once. If there was none, searches again at the next call, because the operator may have
+   * enabled one.
+   * @throws UncontainedError, BundlerBusyError
+   */
   function findWorkingSandbox(): Promise<BundlerSandbox> {
     sandboxPromise ??= findStrictest().catch((error: unknown) => {
       sandboxPromise = null;
@@ -220,8 +225,9 @@ export function createBundler(options: {
     room: findWorkingSandbox,
 
     /**
-     * @param packages the wanted package first; folders as in `node_modules`
-     * @param subpath path of the module in it, empty for its main module
+     * Bundles a package with its dependencies.
+     * @param packages the requested package first, then its dependencies, with their folders in `node_modules`
+     * @param subpath path of the module in the requested package; empty for its main module
      * @throws PackageFault, BundlerBusyError, UncontainedError
      */
     async bundle(packages: readonly PackageArchive[], subpath = ""): Promise<Script> {
@@ -250,7 +256,7 @@ export function createBundler(options: {
     },
 
     /**
-     * Reads the manifest of a project in a git repository, out of the pack of one commit.
+     * Reads the manifest of a project in a Git repository from the pack of a commit.
      * @throws PackageFault, BundlerBusyError, UncontainedError
      */
     async readRepository(repository: RepositoryJob, pack: Buffer): Promise<unknown> {

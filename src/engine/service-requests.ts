@@ -35,7 +35,7 @@ function headersOf({ headers }: Sent, origin: string): Record<string, string> {
 function readableHeaders(response: IncomingMessage, origin: string): Record<string, string> {
   const { "access-control-allow-origin": allowed, "access-control-expose-headers": exposed = "" } = response.headers;
   if (allowed !== "*" && allowed !== origin) {
-    throw new Error(`blocked by CORS, this host does not allow requests from ${origin}`);
+    throw new Error(`blocked by CORS, because the host does not allow requests from ${origin}`);
   }
   const names = [
     "content-type",

@@ -1,7 +1,7 @@
 /** Creates the parts that execute runs, and connects them. Starts nothing. */
 import type { SecretScans } from "../engine/secret-scan.js";
 import { createServiceRequests } from "../engine/service-requests.js";
-import type { SessionOf } from "../rules/env-script.js";
+import type { ReadSession } from "../rules/env-script.js";
 import type { Catalogue } from "../rules/packages.js";
 import type { Credentials } from "./access/credentials.js";
 import type { Packages } from "./packages/packages.js";
@@ -37,7 +37,7 @@ interface RunningParts {
   queueLimits: QueueLimits;
   intake: IntakeLimiter;
   settings: Settings;
-  sessionOf: SessionOf;
+  sessionOf: ReadSession;
   userOf: UserOf;
   scans: SecretScans;
   requests: RunRequests;

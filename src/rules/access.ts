@@ -5,10 +5,10 @@ import type { ActionError } from "../errors.js";
 import { COMMUNICATE_WINDOW_MS, RATE_WINDOW_MS } from "../limits.js";
 import { ROLES, type Role } from "./roles.js";
 
-/** Classes of the rate limits (specification, Limits). */
+/** Classes of operations that have separate rate limits (specification, Limits). */
 export type RateClass = "manage" | "run" | "publish" | "communicate";
 
-/** The caller of a request, as given by its credential (contract, section 2). */
+/** Caller of a request, as the credential of the request identifies it (contract, section 2). */
 export interface Caller {
   credentialId: number;
   kind: CredentialKind;
@@ -30,17 +30,17 @@ export interface Caller {
   session?: "full" | "provisional";
   /** ID of the run to which a task token belongs. */
   runId: number | null;
-  /** Position of that run in its chain of runs that have started each other. */
+  /** Number of runs in the chain that led to this task token's run; each run of the chain started the next one. */
   runDepth: number;
-  /** ID of the action to whose debug page a viewer credential belongs: its script can be read in any state. */
+  /** ID of the action if a viewer credential belongs to its debug page, which can read the action's script in any state. */
   debugs: number | null;
-  /** Version (draft or live) that this caller's runs use (specification, "Which version runs"). */
+  /** Version of an action, draft or live, that this caller starts (specification, "Which version runs"). */
   copy: Copy;
   /** Unix time in milliseconds at which the credential expires; Infinity if it does not expire. */
   expiresAt: number;
   /** The network address of the request, if there is one. */
   address?: string;
-  /** Hash of the git commit whose definitions are applied. The versions that the change creates store it. */
+  /** Hash of the Git commit from which the request deploys. Versions that the request creates store the hash. */
   commit?: string;
   /** Unknown field of the request's body. The operation reports it after all other faults, by `reportUnknownField`. */
   unknownField?: ActionError;
@@ -55,7 +55,7 @@ export type CallerRole = "administrator" | Role | "api" | "task" | "viewer" | "l
 
 interface Rule {
   who: readonly CallerRole[];
-  /** API tokens with one of these scopes; by default none. */
+  /** API tokens with scopes need one of these. If absent, such tokens are not allowed. */
   scopes?: readonly Scope[];
   rate?: RateClass;
 }
@@ -282,7 +282,7 @@ export const RESOURCE_ADDED_BY: Record<Operation, "nothing" | "rows" | "runs"> =
   addPushDevice: "rows",
 };
 
-/** Returns the window in milliseconds in which the requests of a class are counted. */
+/** Returns the length of the rate limit's window for a class, in milliseconds. */
 export const rateWindowOf = (rateClass: RateClass): number =>
   rateClass === "communicate" ? COMMUNICATE_WINDOW_MS : RATE_WINDOW_MS;
 
@@ -296,7 +296,7 @@ export const isPersonCaller = ({ kind }: Pick<Caller, "kind">): boolean => kind 
 /** True for the credential of an app user's page. */
 export const isVisitor = ({ kind }: Pick<Caller, "kind">): boolean => kind === "live" || kind === "viewer";
 
-/** Returns the caller's column in the permission table for an app; null if the caller has no right on the app. */
+/** Returns the role of the caller on an app, as in the access table; null if the caller has none. */
 export function callerRoleIn(caller: Caller, appId: number): CallerRole | null {
   switch (caller.kind) {
     case "admin":
@@ -308,7 +308,7 @@ export function callerRoleIn(caller: Caller, appId: number): CallerRole | null {
   }
 }
 
-/** True if the table allows the operation for this column and these scopes. */
+/** True if the access table allows the operation for this role, and for the scopes of an API token. */
 export function allowsOperation(
   operation: Operation,
   callerRole: CallerRole,
@@ -319,14 +319,17 @@ export function allowsOperation(
   return who.includes(callerRole);
 }
 
-/** True if the caller may perform the operation on the app. Administrators may for any ID; whether the app exists is checked elsewhere. */
+/** True if the caller may perform the operation on the app. For administrators it is also true if the app does not exist. */
 export function mayEnter(caller: Caller, operation: Operation, appId: number): boolean {
   const standing = callerRoleIn(caller, appId);
   if (standing === null || !allowsOperation(operation, standing, caller.scopes)) return false;
   return caller.grantor === undefined || (caller.grantor !== null && allowsOperation(operation, caller.grantor));
 }
 
-/** True if the caller may perform the operation in the organization. Administrators may for any ID, as above. */
+/**
+ * True if the caller may perform the operation in the organization. For administrators it is also true if the
+ * organization does not exist.
+ */
 export function mayEnterOrganization(caller: Caller, operation: Operation, organizationId: number): boolean {
   const standing = caller.kind === "admin" ? "administrator" : caller.organizations.get(organizationId);
   return standing !== undefined && allowsOperation(operation, standing);

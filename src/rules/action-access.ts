@@ -14,7 +14,7 @@ const NAMED_ACCESS: readonly unknown[] = ["everyone", "signedIn", "editors"];
 /** Maximum size of the stored value, because each on-demand run by a visitor reads it. */
 const MAX_BYTES = 8_192;
 
-/** Describes what is wrong with the value; null if it is valid. */
+/** Returns an error message if the value is invalid; null if it is valid. */
 export function accessFault(value: unknown): string | null {
   if (value === null || NAMED_ACCESS.includes(value)) return null;
   if (!isObject(value) || Object.keys(value).join() !== "user") {
@@ -30,7 +30,7 @@ export function accessFault(value: unknown): string | null {
   return bytes <= MAX_BYTES ? null : `access must be at most ${MAX_BYTES} bytes of JSON (got ${bytes})`;
 }
 
-/** Returns the stored form of a value that `accessFault` accepts; null for the default. */
+/** Returns the stored form of a value that `accessFault` accepts. The default replaces null. */
 export const storedAccess = (value: unknown): ActionAccess => (value ?? DEFAULT_ACCESS) as ActionAccess;
 
 /**

@@ -18,7 +18,7 @@ export interface FieldChange {
   after: unknown;
 }
 
-/** A package's script that differs. It is null in a version without the script. */
+/** Script of a package that differs between two versions. `before` or `after` is null if that version has no such script. */
 export interface ScriptChange {
   name: string;
   before: ComparedScript | null;
@@ -54,8 +54,8 @@ const FIELDS = [
 const CONTEXT_LINES = 3;
 
 /**
- * Maximum number of different lines for the shortest diff, whose computation takes time by the square of this number. Beyond it, the diff
- * replaces the whole text.
+ * Maximum number of different lines for which the shortest diff is computed, because the time grows with the square of
+ * the number. With more, the diff replaces the whole text.
  */
 const MAX_DISTANCE_LINES = 500;
 
@@ -96,7 +96,7 @@ export interface DiffedActions {
   labels: { before: string; after: string };
 }
 
-/** Returns the differences from `before` to `after`. It has one argument, so that a thread can run it. */
+/** Returns the differences from `before` to `after`. It takes one argument, because threads call functions with one. */
 export function diffActions({ before, after, labels }: DiffedActions): ActionDiff {
   const changedFields = FIELDS.filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));
   return {

@@ -1,11 +1,11 @@
-/** Validates single fields of an action: one function for each error status, which returns the message. */
+/** Validates the fields of an action. Each function belongs to one error status and returns its message, or null if valid. */
 import { ACTION_DESCRIPTION_MAX_CHARACTERS, ACTION_NAME_MAX_CHARACTERS } from "../limits.js";
 import { countCharacters, describeValue, unstorableCharacterIndex } from "./described.js";
 import { frequencyFault, timezoneFault } from "./schedule.js";
 import { ENVIRONMENTS, isEnvironment } from "./trigger-input.js";
 
 /**
- * Returns the reason why a source is rejected with those dependencies, or null. `dependencies` is null if they are unknown (rules/code.ts,
+ * Returns the reason why the code is invalid, or null. `dependencies` is null if they are not known (rules/code.ts,
  * `codeFault`).
  */
 export type CodeCheck = (code: string, dependencies: readonly string[] | null) => string | null;
@@ -13,7 +13,7 @@ export type CodeCheck = (code: string, dependencies: readonly string[] | null) =
 export const DEPENDENCIES_MAX = 100;
 const DEPENDENCY_MAX_CHARACTERS = 2048;
 
-/** True if the name is missing; null counts as missing. */
+/** Returns an error message if the name is missing or null. */
 export function nameMissing(name: unknown): string | null {
   return name === undefined || name === null ? `name is required (got ${describeValue(name)})` : null;
 }
@@ -28,7 +28,10 @@ export function nameTooLong(name: unknown): string | null {
   return `name must be at most ${ACTION_NAME_MAX_CHARACTERS} characters (got ${length})`;
 }
 
-/** Returns the fault of a name. A value that is not a string gets the same status, because the specification has no other. */
+/**
+ * Returns an error message if the name has other characters. A value that is not a string gets the same status, because
+ * the specification has no status for it.
+ */
 export function nameFault(name: unknown): string | null {
   if (nameMissing(name) !== null || name === "") return null;
   if (typeof name === "string" && /^[A-Za-z0-9_-]+$/.test(name)) return null;
@@ -40,7 +43,7 @@ export function descriptionFault(description: unknown): string | null {
   if (typeof description !== "string")
     return `description must be a string or null (got ${describeValue(description)})`;
   const at = unstorableCharacterIndex(description);
-  return at < 0 ? null : `description must be plain text; the character at ${at + 1} cannot be stored`;
+  return at < 0 ? null : `description must be plain text; the character at position ${at + 1} cannot be stored`;
 }
 
 export function descriptionTooLong(description: unknown): string | null {
@@ -49,7 +52,7 @@ export function descriptionTooLong(description: unknown): string | null {
   return `description must be at most ${ACTION_DESCRIPTION_MAX_CHARACTERS} characters (got ${length})`;
 }
 
-/** True if the code is missing; null counts as missing. */
+/** Returns an error message if the code is missing or null. */
 export function codeMissing(code: unknown): string | null {
   return code === undefined || code === null ? `code is required (got ${describeValue(code)})` : null;
 }
@@ -59,8 +62,8 @@ export function codeEmpty(code: unknown): string | null {
 }
 
 /**
- * Returns the fault of the code. A value that is not a string gets the same status, because the specification has no
- * other. If `dependencies` is invalid, the code is checked as if it listed no package.
+ * Returns an error message if the code is invalid. A value that is not a string gets the same status, because the
+ * specification has no status for it. Entries of `dependencies` that are not strings are ignored.
  */
 export function codeInvalid(code: unknown, dependencies: unknown, checkCode: CodeCheck): string | null {
   if (codeMissing(code) !== null || codeEmpty(code) !== null) return null;
@@ -92,13 +95,13 @@ export function timezoneInvalid(timezone: unknown): string | null {
   return timezone === null ? null : (timezoneFault(timezone)?.message ?? null);
 }
 
-/** Returns the fault in the form of dependencies. Whether a package exists is checked with the same status by `resolveAssets`. */
+/** Checks only the form of `dependencies`. `resolveAssets` checks that the packages exist, with the same error status. */
 export function dependenciesFault(dependencies: unknown): string | null {
   if (!Array.isArray(dependencies)) {
     return `dependencies must be an array of package names and https URLs (got ${describeValue(dependencies)})`;
   }
   if (dependencies.length > DEPENDENCIES_MAX) {
-    return `dependencies must be at most ${DEPENDENCIES_MAX} (got ${dependencies.length})`;
+    return `dependencies must have at most ${DEPENDENCIES_MAX} items (got ${dependencies.length})`;
   }
   for (const [index, dependency] of dependencies.entries()) {
     const isValid = typeof dependency === "string" && dependency !== "" && unstorableCharacterIndex(dependency) < 0;

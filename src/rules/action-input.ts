@@ -1,7 +1,6 @@
 /**
- * Validates the input of create and update. Each error status of the specification's validation table belongs to a
- * field. class-validator checks the fields, and the first fault in the table's order is reported. That names are unique
- * is checked where actions are stored.
+ * Validates the data of a new or updated action with class-validator. The error is the first fault in the order of the
+ * specification's validation table. The code that stores actions checks that their names are unique.
  */
 
 import { ValidateBy, type ValidationError, validateSync } from "class-validator";
@@ -35,7 +34,7 @@ import {
 import { flatShape, type Shape } from "./unknown-fields.js";
 import { validationRow } from "./validation-table.js";
 
-/** Fields of an action that an author sets (specification, Create parameters), checked and in their stored form. */
+/** Fields of an action that its author sets (specification, Create parameters), after validation. */
 export interface ActionInput extends RunLimits {
   name: string;
   code: string;
@@ -69,10 +68,10 @@ export function presentLimits(limits: NullableLimits): Pick<ActionInput, keyof N
   };
 }
 
-/** Returns the source, or null if it has no files. */
+/** Returns an object with the source; an empty object if the action has no source. */
 export const presentSource = (source: ActionSource | null): Pick<ActionInput, "source"> => (source ? { source } : {});
 
-/** Returns the fault of a field as its name, the expected and the received value; null if the field is valid. */
+/** Returns an error message with the field, the expected and the received value; null if the field is valid. */
 type FindFault = (value: unknown, body: ActionBody) => string | null;
 
 interface RuleContext {
@@ -81,8 +80,8 @@ interface RuleContext {
 }
 
 /**
- * Decorator that gives a field its error status and condition. The message is built later, because class-validator
- * would expand `$value` in a text of the caller.
+ * Decorator that adds a check with its error status to a field. `faultOf` builds the message, because class-validator
+ * would replace `$value` in a text that the caller sent.
  */
 function Rule(status: Status, fault: FindFault): PropertyDecorator {
   const context: RuleContext = { status, fault };
@@ -98,14 +97,14 @@ function Rule(status: Status, fault: FindFault): PropertyDecorator {
   );
 }
 
-/** What the validation depends on: the check of the code, the operator's time limit, and whether private networks are allowed. */
+/** Options of the validation: the check of the code, the operator's time limit, and if private networks are allowed. */
 export interface CheckOptions {
   judge?: fields.CodeCheck;
   serverTimeoutMs?: number;
   allowPrivateNetwork?: boolean;
 }
 
-/** An action as class-validator checks it: as passed to create, or after an update. Initial values are the defaults of create. */
+/** Action that class-validator checks: a new action, or an action after an update. Initial values are the defaults. */
 class ActionBody {
   readonly #judge: fields.CodeCheck;
   readonly #serverTimeoutMs: number;
@@ -190,13 +189,13 @@ class ActionBody {
 /** Names of the fields that an author sets. */
 type ActionKey = Exclude<keyof ActionBody, keyof CheckOptions>;
 
-/** Fields of an action or version that the service sets, and that are ignored in input. */
+/** Fields of an action or version that the service sets. Requests may contain them; they are ignored. */
 const READ_ONLY = [
   ...["id", "appId", "actionVersion", "assets", "lastRunAt", "createdAt", "updatedAt", "isPublished", "endpoints"],
   ...["functions", "widgetInstanceIds", "masterTaskId", "productionTaskId"],
 ];
 
-/** Fields of a body. */
+/** Fields that a request with an action may contain. */
 export const ACTION_SHAPE: Shape = {
   fields: {
     ...flatShape(Object.keys(new ActionBody({}))).fields,
@@ -205,23 +204,23 @@ export const ACTION_SHAPE: Shape = {
   readOnly: READ_ONLY,
 };
 
-/** Fields that an empty string clears like null (contract, section 3). A description is cleared after it was checked. */
+/** Fields in which an empty string means null (contract, section 3). `description` becomes null only after its check. */
 const CLEARED_BY_EMPTY: ReadonlySet<ActionKey> = new Set(["frequency", "timezone"]);
 
 /**
- * Parses a new action; read-only properties are ignored, so that an action can be sent back as it was read.
- * @param measure its `judge` returns the fault of the code; the service reads the code before, in a worker thread,
- *   because reading a megabyte takes long
- * @throws ActionError a status of the validation table; REQUEST_INVALID if the data is not an object, and for faults
- *   without a status
+ * Validates a new action. Read-only properties are ignored, so that clients can send an action back as they read it.
+ * @param measure options of the validation. The service passes a `judge` with the result of a worker thread, because
+ *   parsing a megabyte of code takes long.
+ * @throws ActionError with a status of the validation table; REQUEST_INVALID if the data is not an object, or if the
+ *   table has no status for the fault
  */
 export function parseCreate(data: unknown, measure: CheckOptions = {}): ActionInput {
   return checkBody(overlayBody(new ActionBody(measure), data));
 }
 
 /**
- * Returns the action after an update: omitted properties unchanged, `description` cleared by null or "". The whole
- * action is validated, so that a change of environment, code or dependencies must fit the rest.
+ * Returns the action after an update. Omitted properties stay unchanged; null or "" clears `description`. Validates the
+ * whole action, because a new environment, code or list of dependencies must fit the other fields.
  * @throws ActionError as {@link parseCreate}
  */
 export function parseUpdate(data: unknown, current: ActionInput, measure: CheckOptions = {}): ActionInput {
@@ -229,7 +228,7 @@ export function parseUpdate(data: unknown, current: ActionInput, measure: CheckO
 }
 
 function overlayBody(body: ActionBody, data: unknown): ActionBody {
-  // A request without a body counts as an empty object, so that missing fields are named.
+  // A request without a body counts as an empty object, so that the error names the missing field.
   if (data === undefined) return body;
   if (!isObject(data)) {
     refuseField("the action's data", "an object", data);

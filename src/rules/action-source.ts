@@ -1,26 +1,26 @@
-/** `source` of an action: the files that its author writes. Validates their form and paths. */
+/** Validates `source` of an action: the files from which its code is built. */
 import type { ActionSource, SourceLanguage } from "../data/action-types.js";
 import { describeValue, isObject, unstorableCharacterIndex } from "./described.js";
 import { flatShape, type Shape } from "./unknown-fields.js";
 
 export const SOURCE_LANGUAGES: readonly SourceLanguage[] = ["typescript", "javascript"];
 export const SOURCE_FILES_MAX = 200;
-/** Maximum size of a source, so that an action with its source fits into a request. */
+/** Maximum size of all paths and files together. An action with its source must fit into one request. */
 export const SOURCE_MAX_BYTES = 900 * 1024;
 const PATH_MAX_CHARACTERS = 255;
 const SEGMENTS_MAX = 16;
 const PATH_SEGMENT = /^[\w@$+-][\w@$+. -]{0,99}$/;
 
-/** File that defines `execute`, by language. */
+/** Allowed names of the file that defines `execute`, by language. */
 export const ENTRY_FILES: Record<SourceLanguage, readonly string[]> = {
   typescript: ["action.ts", "action.tsx"],
   javascript: ["action.js", "action.jsx"],
 };
 
-/** Allowed fields of a source. Names in `files` are data. The service sets `map`. */
+/** Allowed fields of `source`. `map` is ignored in requests. `files` may have any keys, because they are paths. */
 export const SOURCE_SHAPE: Shape = flatShape(["language", "files"], ["map"]);
 
-/** True for a relative path with forward slashes, and without `.` and `..`. */
+/** True for a relative path with forward slashes that has no segment `.` or `..`. */
 export function isSourcePath(path: string): boolean {
   const segments = path.split("/");
   const isValidPath = path.length <= PATH_MAX_CHARACTERS && segments.length <= SEGMENTS_MAX;
@@ -30,14 +30,15 @@ export function isSourcePath(path: string): boolean {
   );
 }
 
-/** Describes what is wrong with the value; null if it is valid. */
+/** Returns an error message if the value is invalid; null if it is valid. */
 export function sourceFault(value: unknown): string | null {
   if (value === null) return null;
-  if (!isObject(value)) return `source must be {language, files} (got ${describeValue(value)})`;
+  if (!isObject(value)) return `source must be an object {language, files} (got ${describeValue(value)})`;
   const { language, files } = value;
   if (!SOURCE_LANGUAGES.includes(language as SourceLanguage))
     return `source.language must be "typescript" or "javascript" (got ${describeValue(language)})`;
-  if (!isObject(files)) return `source.files must be an object of texts by path (got ${describeValue(files)})`;
+  if (!isObject(files))
+    return `source.files must be an object with the text of each file by its path (got ${describeValue(files)})`;
   const paths = Object.keys(files);
   if (paths.length > SOURCE_FILES_MAX)
     return `source.files must have at most ${SOURCE_FILES_MAX} files (got ${paths.length})`;
@@ -51,9 +52,9 @@ function filesFault(files: Record<string, unknown>): string | null {
       return `source.files has a path that is not allowed (got ${describeValue(path)}); use relative paths such as lib/dates.ts`;
     }
     if (typeof text !== "string")
-      return `source.files[${JSON.stringify(path)}] must be a text (got ${describeValue(text)})`;
+      return `source.files[${JSON.stringify(path)}] must be a string (got ${describeValue(text)})`;
     if (unstorableCharacterIndex(text) >= 0)
-      return `source.files[${JSON.stringify(path)}] must not have U+0000 or half of a surrogate pair`;
+      return `source.files[${JSON.stringify(path)}] must not contain U+0000 or a lone surrogate`;
     bytes += Buffer.byteLength(path) + Buffer.byteLength(text);
   }
   return bytes <= SOURCE_MAX_BYTES ? null : `source.files must be at most ${SOURCE_MAX_BYTES} bytes (got ${bytes})`;
@@ -61,7 +62,8 @@ function filesFault(files: Record<string, unknown>): string | null {
 
 function entryFault(language: SourceLanguage, paths: readonly string[]): string | null {
   const [first] = ENTRY_FILES[language];
-  return paths.some((path) => ENTRY_FILES[language].includes(path)) ? null : `source.files must have ${first}`;
+  if (paths.some((path) => ENTRY_FILES[language].includes(path))) return null;
+  return `source.files must contain the file ${first}, which defines "execute"`;
 }
 
 /** Returns the stored form of a value that `sourceFault` accepts, with files in the order of their paths. */
@@ -72,5 +74,5 @@ export function storedSource(value: unknown): ActionSource | null {
   return { language, files: Object.fromEntries(sorted), ...(map !== undefined && { map }) };
 }
 
-/** Returns the source as callers see it, without its source map. */
+/** Returns the source without its source map, which responses do not contain. */
 export const shownSource = ({ language, files }: ActionSource): ActionSource => ({ language, files });

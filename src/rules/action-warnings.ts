@@ -1,10 +1,10 @@
 /**
- * Returns warnings about settings of a saved action that have no effect (contract, section 3). Server and browser run
- * this file, so it imports nothing.
+ * Returns warnings about settings of a saved action that have no effect (contract, section 3). The server and the browser
+ * execute this file, so it imports nothing.
  */
 
 export interface ActionWarning {
-  /** The field, by its path. */
+  /** Path of the field, such as `triggers[0]`. */
   path: string;
   message: string;
 }

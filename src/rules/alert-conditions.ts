@@ -1,4 +1,4 @@
-/** Decides when an alert rule fires. Pure functions compute the rule's state from one event after another. */
+/** Decides when an alert rule fires: pure functions compute the rule's next state from its last state and an event. */
 import type { AlertInput } from "./alert-input.js";
 
 /** A run of a live version that has ended, or a skipped tick. */
@@ -14,6 +14,7 @@ export interface EndedRun {
 
 /** State of a rule for one action, or for the app as a whole. */
 export interface AlertState {
+  /** The latest outcomes, the newest at the end: "c" for a completed run, "f" for a failed one. */
   outcomes: string;
   lastSuccess: Date | null;
   firing: boolean;
@@ -68,7 +69,7 @@ export function stateAfterRun(rule: Rule, state: AlertState, run: EndedRun): Ale
   }
 }
 
-/** Returns the rule's state after a time without an event. */
+/** Returns the rule's state at a time at which no run has ended. */
 export function stateAfterTime(rule: Rule, state: AlertState, present: AlertMoment): AlertState {
   const { now, since, overdue, oldestMs } = present;
   const limitMs = rule.minutes * MINUTE_MS;

@@ -1,4 +1,4 @@
-/** Validates alert rules; each fault names its field. */
+/** Validates alert rules. Each error message contains the name of the invalid field. */
 
 import { ActionError } from "../errors.js";
 import { isObject, unstorableCharacterIndex } from "./described.js";
@@ -26,15 +26,15 @@ export interface AlertInput {
   condition: AlertCondition;
   /** ID of a draft; null if the rule is for the whole app. */
   actionId: number | null;
-  /** For `failed`: the rule fires when this many of the last `of` runs failed. */
+  /** For the condition `failed`: the rule fires if at least `failures` of the last `of` runs failed. */
   failures: number;
   of: number;
-  /** For `silent`: minutes without a success. For `queued`: age of the oldest queued run in minutes. */
+  /** For the condition `silent`: minutes without a successful run. For `queued`: age of the oldest queued run in minutes. */
   minutes: number;
   channel: AlertChannel;
   /** E-mail addresses. */
   to: string[];
-  /** The protected setting with the URL of a webhook or of Slack. */
+  /** Key of the protected setting that contains the URL of the webhook; null for the channel `email`. */
   setting: string | null;
   enabled: boolean;
 }
@@ -70,7 +70,10 @@ function settingIn(value: unknown): string {
   return isValid ? value : refuseField("setting", "the key of a protected setting, such as __alerts", value);
 }
 
-/** Validates a rule. Absent and null fields keep the value of `before`, otherwise they get the default. @throws REQUEST_INVALID */
+/**
+ * Validates a rule. A field that is absent or null gets the value of `before`, or else the default.
+ * @throws ActionError REQUEST_INVALID
+ */
 export function alertInput(body: unknown, before: Partial<AlertInput> = {}): AlertInput {
   if (!isObject(body)) return refuseField("the rule", "an object", body);
   const fieldValue = <K extends keyof AlertInput>(field: K, fallback?: unknown): unknown =>
@@ -82,7 +85,7 @@ export function alertInput(body: unknown, before: Partial<AlertInput> = {}): Ale
   const enabled = fieldValue("enabled", true);
   if (typeof enabled !== "boolean") return refuseField("enabled", "true or false", enabled);
   if (condition === "queued" && actionId !== null)
-    return refuseField("actionId", "absent when the condition is queued, which applies to the whole app", actionId);
+    return refuseField("actionId", 'absent if "condition" is "queued", which is for the whole app', actionId);
   const input: AlertInput = {
     name: nameIn(fieldValue("name")),
     condition,
@@ -106,7 +109,7 @@ export interface AlertDestination {
   secret: string | null;
 }
 
-/** @throws ActionError REQUEST_INVALID that names what the setting lacks, never its value */
+/** @throws ActionError REQUEST_INVALID if the setting is not valid. The message never contains the value of the setting. */
 export function alertDestination(
   key: string,
   value: unknown,
@@ -114,15 +117,15 @@ export function alertDestination(
   { allowHttp }: { allowHttp: boolean },
 ): AlertDestination {
   const invalidSetting = (expected: string) =>
-    new ActionError("REQUEST_INVALID", `the setting ${key} must hold ${expected}`);
+    new ActionError("REQUEST_INVALID", `the setting ${key} must contain ${expected}`);
   const fields = typeof value === "string" ? { url: value } : value;
-  if (!isObject(fields)) throw invalidSetting(channel === "slack" ? "the address of Slack's webhook" : "{url, secret}");
+  if (!isObject(fields)) throw invalidSetting(channel === "slack" ? "the URL of Slack's webhook" : "{url, secret}");
   const { url: address, secret } = fields;
   const url = typeof address === "string" ? URL.parse(address) : null;
   const isValid = url && (url.protocol === "https:" || (allowHttp && url.protocol === "http:"));
-  if (!isValid || url.username !== "" || url.password !== "") throw invalidSetting("an https address under url");
+  if (!isValid || url.username !== "" || url.password !== "") throw invalidSetting('"url" with an https URL');
   if (channel === "slack") return { url, secret: null };
   if (typeof secret !== "string" || secret.length < 8)
-    throw invalidSetting("a secret of 8 characters or more beside its url");
+    throw invalidSetting('"secret" with 8 characters or more, in addition to "url"');
   return { url, secret };
 }

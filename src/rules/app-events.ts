@@ -1,13 +1,13 @@
-/** Builds log events about changes of an app: the names of the changed fields, never a value. Stores nothing. */
+/** Builds log events about changes of an app. The events contain the names of changed fields, never their values. */
 import { UPDATE_NAMES_MAX_BYTES } from "../limits.js";
 
-/** A change: names of the app's fields, including `settings`, and keys of settings. */
+/** Change of an app: names of the changed fields, and the keys of changed settings if `settings` is one of the fields. */
 export interface AppChange {
   fields: readonly string[];
   keys?: readonly string[];
 }
 
-/** Returns the first names that fit into an event, and the number of omitted ones. */
+/** Returns the first names that fit into an event, and the number of names that do not. */
 function keysThatFit(names: readonly string[]): { keys: string[]; keysOmitted?: number } {
   let bytes = 0;
   const tooFar = names.findIndex((name) => {
@@ -18,12 +18,12 @@ function keysThatFit(names: readonly string[]): { keys: string[]; keysOmitted?: 
   return keys.length === names.length ? { keys } : { keys, keysOmitted: names.length - keys.length };
 }
 
-/** The event `app.update`: `{fields, keys?, keysOmitted?}`. */
+/** Builds the event `app.update`, whose data are `{fields, keys?, keysOmitted?}`. */
 export function appUpdate({ fields, keys }: AppChange): { type: string; data: object } {
   return { type: "app.update", data: { fields, ...(keys && keysThatFit(keys)) } };
 }
 
-/** The event `app.view`: `{environment}`, of the page that was opened. */
+/** Builds the event `app.view`: a user has opened the page of the live app or of the viewer. */
 export function appView(environment: "live" | "viewer"): { type: string; data: object } {
   return { type: "app.view", data: { environment } };
 }

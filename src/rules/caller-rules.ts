@@ -1,6 +1,6 @@
 /**
  * Decides which callers an access rule of entries or files allows: everyone, signed-in users, or users whose columns
- * have certain values. Also tests columns of entries in such rules. Reads no credential.
+ * have certain values. Also compares columns of entries with the conditions in such rules.
  */
 
 import { holdsText } from "./comparable-text.js";
@@ -8,10 +8,10 @@ import { isObject, unstorableCharacterIndex } from "./described.js";
 import { refuseField } from "./fields.js";
 import { flatShape, refuseUnknownFields } from "./unknown-fields.js";
 
-/** A value that tests can compare. Objects are excluded, because they could contain query operators. */
+/** Value with which a condition can compare. Objects are not allowed, because they could contain query operators. */
 export type ScalarValue = string | number | boolean;
 
-/** Test of a value. All tests that are set must pass. A text can contain `{{user.Column}}`. */
+/** Condition on a value. Every operator that is present must match. A text can contain `{{user.Column}}`. */
 export interface ValueTest {
   /** Equals the whole value: a list never equals one of its elements. */
   equals?: ScalarValue;
@@ -21,10 +21,10 @@ export interface ValueTest {
   contains?: string;
 }
 
-/** Tests by column; all must pass. */
+/** Conditions by column. All of them must match. */
 export type ColumnTests = Readonly<Record<string, ValueTest>>;
 
-/** Every caller. */
+/** Rule that allows every caller. */
 export const EVERYBODY_RULE = "all";
 
 export type CallerRule = "all" | "loggedIn" | { user: ColumnTests };
@@ -48,7 +48,7 @@ export function checkColumn(value: unknown, field: string): void {
 
 function checkTest(test: unknown, field: string): void {
   const names = isObject(test) ? Object.keys(test) : [];
-  if (names.length === 0) refuseField(field, "an object of equals, notequals or contains", test);
+  if (names.length === 0) refuseField(field, 'an object with "equals", "notequals" or "contains"', test);
   refuseUnknownFields(test, TEST_SHAPE, field);
   for (const [name, value] of Object.entries(test as object)) {
     const isPlain = name !== "contains" && (typeof value === "boolean" || Number.isFinite(value));
@@ -62,7 +62,7 @@ function checkTest(test: unknown, field: string): void {
 export function checkTests(value: unknown, field: string): asserts value is ColumnTests {
   const columns = isObject(value) ? Object.keys(value) : [];
   if (columns.length === 0 || columns.length > COLUMNS_MAX) {
-    refuseField(field, `an object of 1 to ${COLUMNS_MAX} columns and their tests`, value);
+    refuseField(field, `an object with conditions for 1 to ${COLUMNS_MAX} columns`, value);
   }
   for (const column of columns) {
     checkColumn(column, field);
@@ -80,13 +80,13 @@ export function checkAllow(value: unknown, field: string): asserts value is Call
   refuseUnknownFields(value, ALLOW_SHAPE, field);
 }
 
-/** Matches the placeholder of a user's column. Column names contain no braces, so that the expression takes linear time. */
+/** Matches a placeholder such as `{{user.Email}}`. Column names contain no braces, so that matching takes linear time. */
 const USER_PLACEHOLDER = /\{\{\s*user\.([^{}]+)\}\}/g;
 const PLACEHOLDER_START = /\{\{\s*user\./;
 /** Maximum number of parsed templates in the cache. One visitor's request may use hundreds of them. */
 const PARSED_MAX = 2_000;
 
-/** Splits a text of a rule into literal parts and user columns. Null if a placeholder is invalid. */
+/** Text of a rule, split into literal parts and columns of the user; null if a placeholder is invalid. */
 type UserTemplate = readonly (string | { column: string })[] | null;
 
 function parseTemplate(text: string): UserTemplate {
@@ -118,13 +118,13 @@ function isScalar(value: unknown): value is ScalarValue {
   return (typeof value === "string" && value !== "") || typeof value === "number" || typeof value === "boolean";
 }
 
-/** Returns the value of the user's column; undefined if the value cannot be compared. The rule then matches no user. */
+/** Returns the value of the user's column. undefined if the value cannot be compared; then the rule does not match. */
 function userValue(user: UserData | null, column: string): ScalarValue | undefined {
   const value = user !== null && Object.hasOwn(user, column) ? user[column] : undefined;
   return isScalar(value) ? value : undefined;
 }
 
-/** Replaces user columns in the value: a placeholder without other text keeps its type. */
+/** Replaces placeholders by the user's values. If the text is only a placeholder, the result has the type of the user's value. */
 function fillTemplate(value: ScalarValue, user: UserData | null): ScalarValue | undefined {
   if (typeof value !== "string") return value;
   const template = templateOf(value);
@@ -142,7 +142,7 @@ function filledTest(test: ValueTest, user: UserData | null): ValueTest | null {
   return Object.fromEntries(entries.map(([name, value]) => [name, name === "contains" ? String(value) : value]));
 }
 
-/** Returns the tests with user columns replaced; null if the user lacks a required value. */
+/** Returns the conditions with the user's values instead of placeholders; null if the user has no such value. */
 export function filledTests(tests: ColumnTests, user: UserData | null): ColumnTests | null {
   const entries = Object.entries(tests).map(([column, test]) => [column, filledTest(test, user)] as const);
   return entries.some(([, test]) => test === null) ? null : (Object.fromEntries(entries) as ColumnTests);
@@ -159,18 +159,21 @@ function holdsPart(value: unknown, part: string): boolean {
 
 const valueIn = (data: UserData, column: string): unknown => (Object.hasOwn(data, column) ? data[column] : undefined);
 
-/** True if the data pass every test, as in a where: a missing column differs from every value. */
+/** True if the data meet every condition. As in a `where` filter, a missing column differs from every value. */
 export function meetsTests(data: UserData, tests: ColumnTests): boolean {
   return Object.entries(tests).every(([column, { equals, notequals, contains }]) => {
     const value = valueIn(data, column);
-    // A list that contains the owner among others does not equal the owner.
+    // A list never equals a value, so that an entry whose owners are a list does not belong to each of them.
     if (equals !== undefined && value !== equals) return false;
     if (notequals !== undefined && holdsValue(value, notequals)) return false;
     return contains === undefined || holdsPart(value, contains);
   });
 }
 
-/** True if the rule applies to this user. null: no user is signed in. A user whose tested column is empty fails every test. */
+/**
+ * True if the rule allows this user, or anonymous callers if `user` is null. A user with an empty column never meets a
+ * condition on this column, not even `notequals`.
+ */
 export function allowsUser(allow: CallerRule, user: UserData | null): boolean {
   const isForAll = allow === EVERYBODY_RULE;
   if (isForAll || user === null) return isForAll;

@@ -6,23 +6,23 @@ import { JSON_MAX_DEPTH } from "../limits.js";
 import { holdsInfinity, isObject } from "./described.js";
 import { jsonFault, memberTexts } from "./json-scan.js";
 
-/** Maximum lengths of an error's texts; longer ones are truncated. */
+/** Maximum lengths of an error's texts. Longer texts are truncated. */
 export const ERROR_CHARACTERS = { name: 255, message: 10_000, stack: 50_000 } as const;
 
-/** Members of a report that stay JSON text, because they are data of the run. */
+/** Members of a report that stay JSON text, because they can be large. */
 const DATA_MEMBERS = ["payload", "result"];
 
-/** Maximum number of fields of `error` that are read. With an unknown field, the report is rejected. */
+/** Number of fields of `error` that are read. A report with more is rejected anyway, because it has an unknown field. */
 const ERROR_FIELDS_MAX = 20;
 
-/** Matches every text that can contain a number above the range of a double; other texts need no further check. */
+/** Matches every text that can contain a number above the range of a double. Only such texts are parsed for a check. */
 const MAY_BE_HUGE = /[eE]\+?\d{3}|\d{100}/;
 
 export type LargeReport =
   | { fault: "invalid" | "deep" | "huge" }
   | { fault: null; texts: [name: string, json: string][]; fields: Record<string, unknown> };
 
-/** An error with its texts truncated to the stored length. */
+/** Returns the error with its texts truncated, and without nested values. */
 function truncateError(error: unknown): unknown {
   if (!isObject(error)) return error;
   const fields = Object.entries(error).slice(0, ERROR_FIELDS_MAX);
@@ -36,7 +36,7 @@ function truncateError(error: unknown): unknown {
 
 /** Returns the members of the report: payload and result as JSON texts, the others as values. */
 export function readLargeReport(text: string): LargeReport {
-  // The report itself is one level.
+  // The limit is for the payload and the result, which are one level below the report.
   const fault = jsonFault(text, JSON_MAX_DEPTH + 1);
   if (fault !== null) return { fault };
   if (MAY_BE_HUGE.test(text) && holdsInfinity(JSON.parse(text))) return { fault: "huge" };

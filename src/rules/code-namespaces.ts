@@ -8,7 +8,7 @@ export interface NamespaceUse {
   offset: number;
 }
 
-/** What an expression stands for: the library `Svc`, the global object, or anything else. */
+/** Value of an expression: the library `Svc`, the global object, or null for anything else. */
 type NodeMeaning = "Svc" | "global" | null;
 
 const GLOBAL_OBJECTS: ReadonlySet<string> = new Set(["window", "globalThis", "self"]);
@@ -22,14 +22,14 @@ const NAMESPACE_NODES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Maximum number of member accesses that are followed. `window.window.Svc` is unusual enough, and generated code may
- * have chains of a hundred thousand.
+ * Maximum length of a chain such as `window.window.Svc` that is followed. Generated code may have chains of a hundred
+ * thousand members.
  */
 const STEPS_MAX = 8;
 
 /**
- * Returns the uses of `Svc` in the order of the source: by a dot, a literal in brackets, optional chaining,
- * destructuring, and variables that hold `Svc`. A variable `Svc` that the code declares is not the library.
+ * Returns the properties of `Svc` that the code uses, in the order of the source. Recognizes member access, optional
+ * chaining, destructuring, and variables with the value `Svc`. Ignores a variable `Svc` that the code itself declares.
  */
 export function namespaceUses(program: Program): NamespaceUse[] {
   const uses: NamespaceUse[] = [];

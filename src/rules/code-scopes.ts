@@ -1,7 +1,7 @@
 /** Finds the declaration of a name in the lexical scopes of a syntax tree. */
 import type { AnyNode, Expression, Pattern } from "acorn";
 
-/** Value of a name at its declaration: an expression, or its property `key`; null if unknown. */
+/** Initial value of a declared name: the expression `value`, or its property `key`; null if the value is not known. */
 export type Binding = { value: Expression; key: string | null; scope: Scope } | null;
 
 export interface Scope {
@@ -10,7 +10,7 @@ export interface Scope {
   ofFunction: boolean;
   names: Map<string, Binding>;
   /** Cached bindings by name. Without the cache, every lookup in deeply nested code would visit all outer scopes. */
-  found: Map<string, Binding | undefined>;
+  bindingCache: Map<string, Binding | undefined>;
 }
 
 const BLOCK_NODES: ReadonlySet<string> = new Set([
@@ -30,7 +30,7 @@ const FUNCTION_NODES: ReadonlySet<string> = new Set([
   "ArrowFunctionExpression",
 ]);
 
-/** Yields nodes of these types, each with its scope. Not recursive, because trees of a million characters are deep. */
+/** Returns the nodes of these types, each with its scope. It is not recursive, because long code can nest very deeply. */
 export function nodesWithScopes(root: AnyNode, types: ReadonlySet<string>): { node: AnyNode; scope: Scope }[] {
   const all: { node: AnyNode; scope: Scope }[] = [];
   const pending: { node: AnyNode; outer: Scope }[] = [{ node: root, outer: newScope(null, true) }];
@@ -44,16 +44,16 @@ export function nodesWithScopes(root: AnyNode, types: ReadonlySet<string>): { no
   return all;
 }
 
-/** Returns the binding of a name in a scope; undefined if it is not declared, so that it is global. */
+/** Returns the binding of a name in a scope; undefined if the code does not declare the name, so that it is global. */
 export function lookUp(scope: Scope, name: string): Binding | undefined {
-  if (scope.found.has(name)) return scope.found.get(name);
+  if (scope.bindingCache.has(name)) return scope.bindingCache.get(name);
   let binding: Binding | undefined;
   for (let at: Scope | null = scope; at !== null && binding === undefined; at = at.parent) binding = at.names.get(name);
-  scope.found.set(name, binding);
+  scope.bindingCache.set(name, binding);
   return binding;
 }
 
-/** Returns the literal name of a member or a destructured property. */
+/** Returns the name of a member or of a destructured property; null if it is computed at run time. */
 export function literalKey(key: AnyNode, computed: boolean): string | null {
   if (!computed && key.type === "Identifier") return key.name;
   if (key.type === "Literal") return String(key.value);
@@ -62,7 +62,7 @@ export function literalKey(key: AnyNode, computed: boolean): string | null {
 }
 
 function newScope(parent: Scope | null, ofFunction: boolean): Scope {
-  return { parent, ofFunction, names: new Map(), found: new Map() };
+  return { parent, ofFunction, names: new Map(), bindingCache: new Map() };
 }
 
 function scopeOf(node: AnyNode, outer: Scope): Scope {
@@ -96,7 +96,7 @@ function declareNames(node: AnyNode, outer: Scope, inner: Scope): void {
     for (const param of (node as { params: Pattern[] }).params ?? []) bindPattern(param, null, inner);
 }
 
-/** Binds the names of a pattern: tracks aliases for plain names and one level of destructuring. */
+/** Adds the names of a pattern to the scope. Their values are known only for plain names and one level of destructuring. */
 function bindPattern(pattern: Pattern, binding: Binding, scope: Scope): void {
   switch (pattern.type) {
     case "Identifier":

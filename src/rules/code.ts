@@ -1,4 +1,7 @@
-/** The code rules: which forms of `execute` are allowed, and which packages the code must list. Parses the code and never runs it. */
+/**
+ * Checks an action's code without running it: the form of `execute`, and that `dependencies` lists the packages that the
+ * code uses.
+ */
 import { type AnyNode, type Function as FunctionNode, getLineInfo, type Pattern, type Program } from "acorn";
 import { ActionError } from "../errors.js";
 import { namespaceUses } from "./code-namespaces.js";
@@ -32,11 +35,11 @@ export function checkCode(source: string, dependencies: readonly string[]): void
   if (fault !== null) throw new ActionError("CODE_VALIDATION_FAILED", fault);
 }
 
-/** What the rules need to know about a source. A plain value, because parsing takes long and runs in a thread. */
+/** Result of parsing an action's code. It is a plain value, because a worker thread parses the code. */
 export interface CodeReading {
-  /** Fault that does not depend on the dependencies (Code rules 1 and 2), or null. */
+  /** Error message for a fault other than a missing dependency (Code rules 1 and 2), or null. */
   fault: string | null;
-  /** Packages that the code uses, in the order of the source, each with the fault to report if it is not listed. */
+  /** Packages that the code uses, in the order of the source. `fault` is the message if `dependencies` lacks the package. */
   uses: { name: string; fault: string }[];
 }
 
@@ -48,7 +51,7 @@ export function readCode(source: string): CodeReading {
   };
   const unstorableIndex = unstorableCharacterIndex(source);
   if (unstorableIndex >= 0) {
-    const reason = "U+0000 or half of a surrogate pair cannot be stored";
+    const reason = "U+0000 or a lone surrogate cannot be stored";
     return { fault: at({ offset: unstorableIndex, reason }), uses: [] };
   }
   const program = parseProgram(source);
@@ -58,8 +61,8 @@ export function readCode(source: string): CodeReading {
 }
 
 /**
- * Returns the reason why the code is rejected with those dependencies, or null.
- * @param dependencies null if unknown; then packages are not checked
+ * Returns the error message for invalid code or a missing dependency, or null.
+ * @param dependencies null if they are not known; then missing dependencies are not reported
  */
 export function faultOfReading({ fault, uses }: CodeReading, dependencies: readonly string[] | null): string | null {
   if (fault !== null || dependencies === null) return fault;
@@ -67,15 +70,15 @@ export function faultOfReading({ fault, uses }: CodeReading, dependencies: reado
 }
 
 /**
- * Returns the reason why code is rejected (specification, Code rules 1 to 3), or null. `execute` can have no parameter, because a function
- * can ignore its context.
- * @param dependencies null if unknown; then packages are not checked
+ * Returns the error message for invalid code (specification, Code rules 1 to 3), or null. `execute` needs no parameter,
+ * because a function can ignore its context.
+ * @param dependencies null if they are not known; then missing dependencies are not reported
  */
 export function codeFault(source: string, dependencies: readonly string[] | null): string | null {
   return faultOfReading(readCode(source), dependencies);
 }
 
-/** Matches acorn's message for a statement that only modules can contain. */
+/** Error message for `import` and `export`, which only modules can contain. */
 const MODULE_SYNTAX =
   "'import' and 'export' are not supported in code: list packages in dependencies and use their globals, or send the files as source";
 
@@ -104,14 +107,14 @@ function executeFault(program: Program): CodeFault | null {
     const otherFunction = program.body.flatMap(functionNames)[0];
     const foundText =
       otherFunction === undefined
-        ? "it defines no function at the top level"
-        : `it defines ${describeValue(otherFunction)}`;
+        ? "the code defines no function at the top level"
+        : `the code defines ${describeValue(otherFunction)}`;
     return { offset: 0, reason: `${ACCEPTED_FORMS}; ${foundText}` };
   }
   if (second !== undefined) return { offset: second.offset, reason: "execute is defined more than once" };
   return first.refusal === null
     ? null
-    : { offset: first.offset, reason: `${ACCEPTED_FORMS}; here it is ${first.refusal}` };
+    : { offset: first.offset, reason: `${ACCEPTED_FORMS}; here execute is ${first.refusal}` };
 }
 
 function definitionsIn(statement: AnyNode): Definition[] {
@@ -183,7 +186,7 @@ function functionNames(statement: AnyNode): string[] {
     .flatMap(({ id }) => boundNames(id));
 }
 
-/** Returns the first use of each package. */
+/** Returns, for the first use of each package, the message that applies if the package is not in `dependencies`. */
 function packageFaults(program: Program): (CodeFault & { name: string })[] {
   const first = new Map<string, CodeFault & { name: string }>();
   for (const { namespace, offset } of namespaceUses(program)) {

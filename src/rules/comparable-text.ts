@@ -1,6 +1,6 @@
-/** Compares texts and numbers for filters: ignoring case, with the same result in memory and in SQL. */
+/** Compares texts and numbers in filters without regard to case. Comparison in memory and in SQL gives the same result. */
 
-/** Collation with a name, so that every database folds case in the same way. */
+/** Collation for case folding. It is set explicitly, because databases have different default collations. */
 export const UNICODE_COLLATION = 'COLLATE "und-x-icu"';
 
 const FINAL_SIGMA = "ς";
@@ -28,20 +28,20 @@ export const holdsTextSql = (text: string, part: string): string =>
 
 const EXPONENT_SHAPE = /^(-?)(\d)(?:\.(\d+))?e([+-]\d+)$/;
 
-/** Formats a number without an exponent, as PostgreSQL writes a numeric: 1e-7 is 0.0000001. */
+/** Formats a number without an exponent, as PostgreSQL's type numeric does: 1e-7 becomes 0.0000001. */
 export function decimalText(value: number): string {
   const exponentMatch = EXPONENT_SHAPE.exec(String(value));
   if (!exponentMatch) return String(value);
   const [, sign = "", whole = "", fraction = "", exponent = ""] = exponentMatch;
   const shift = Number(exponent);
-  // JavaScript uses an exponent from 1e21 on; no number has that many decimals.
+  // JavaScript uses positive exponents only from 1e21, where no number has decimals.
   if (shift > 0) return sign + (whole + fraction).padEnd(1 + shift, "0");
   return `${sign}0.${"0".repeat(-shift - 1)}${whole}${fraction}`;
 }
 
 const JSON_NUMBER = /^-?(?:0|[1-9]\d{0,300})(?:\.\d{1,300})?[eE][+-]?\d{1,3}$/;
 
-/** Returns the texts that equal an operand: the operand itself, and for a number with an exponent its decimal form. */
+/** Returns the texts that count as equal to the operand: the operand, and the decimal form of a number with an exponent. */
 export function equalTexts(operand: string): string[] {
   return JSON_NUMBER.test(operand) ? [operand, decimalText(Number(operand))] : [operand];
 }

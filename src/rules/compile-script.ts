@@ -1,9 +1,12 @@
-/** Converts an action's code to the script that a browser loads. Server and browser run this file, so it imports nothing. */
+/**
+ * Converts an action's code to the script that a browser loads. The server and the browser execute this file, so it
+ * imports nothing.
+ */
 
-/** Symbol under which these scripts store their definitions: `globalThis[Symbol.for(REGISTRY_NAME)]`, a Map by action ID. */
+/** Name of the symbol under which scripts register their actions: `globalThis[Symbol.for(REGISTRY_NAME)]` is a Map by action ID. */
 export const REGISTRY_NAME = "svc.actions";
 
-/** Value that a script registers under its action's ID. */
+/** Value that the script of an action registers under the action's ID. */
 export interface CompiledAction {
   name: string;
   /** Evaluates the author's code in its own scope and returns its `execute`. */

@@ -1,28 +1,28 @@
 /** Decides which runs with the same concurrency key start, wait or are cancelled. */
 import type { ConcurrencyPolicy } from "../data/action-types.js";
 
-/** A run with the key that has not ended. */
+/** A run that has not ended, and that counts for the concurrency limit. */
 export interface ContendingRun {
   runId: number;
   policy: ConcurrencyPolicy;
-  /** True if the run was admitted. It then counts until it ends. */
+  /** True if the limit has already let the run start. It then counts until it ends. */
   admitted: boolean;
 }
 
-/** The runs to admit and to cancel; all others continue to wait. */
+/** IDs of the runs to admit, skip and cancel. All other runs continue to wait. */
 export interface AdmissionVerdict {
   admit: number[];
   skip: number[];
-  /** Runs to cancel, each with the run that replaces it. */
+  /** Runs to cancel. `for` is the ID of the run that replaces the cancelled one. */
   cancel: { runId: number; for: number }[];
 }
 
-/** @param runs runs with the key in the order of their IDs */
+/** @param runs all unfinished runs with the same concurrency key, in the order of their IDs */
 export function decideRuns(limit: number, runs: readonly ContendingRun[]): AdmissionVerdict {
   const verdict: AdmissionVerdict = { admit: [], skip: [], cancel: [] };
   const cancellingIds = runs.filter(({ policy }) => policy === "cancel").map(({ runId }) => runId);
   const newestId = cancellingIds.at(-1);
-  /** A run is displaced if at least `limit` later runs replace others. */
+  /** ID below which runs are cancelled: at least `limit` newer runs have the policy `cancel`. */
   const lastDisplaced = cancellingIds.at(-limit) ?? Number.NEGATIVE_INFINITY;
   let runningCount = runs.filter(({ admitted }) => admitted).length;
   for (const { runId, policy, admitted } of runs) {

@@ -3,7 +3,7 @@ import { describeValue } from "./described.js";
 
 type NumberSet = ReadonlySet<number>;
 
-/** Allowed values of each field, and whether the day fields are a bare `*`. */
+/** Allowed values of each field. `anyDay` and `anyWeekday` are true if that field is just `*`. */
 export interface CronFields {
   minutes: NumberSet;
   hours: NumberSet;
@@ -40,7 +40,10 @@ const FIELD_ITEM = /^(?:\*|(\d{1,2})(?:-(\d{1,2}))?)(?:\/(\d{1,2}))?$/;
 
 const DAYS_OF_MONTH = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/** Parses an expression; returns its fields, or why it is invalid (specification, Create parameters; contract, section 4). */
+/**
+ * Parses an expression (specification, Create parameters; contract, section 4).
+ * @returns the fields, or a `fault` that continues a message such as "frequency …"
+ */
 export function parseCron(text: string): CronFields | { fault: string } {
   if (text.length > TEXT_MAX_CHARACTERS) return { fault: `is longer than ${TEXT_MAX_CHARACTERS} characters` };
   const parts = text.split(" ");
@@ -67,21 +70,22 @@ function fieldValues(text: string, field: FieldRange): NumberSet | string {
 
 function addItem(values: Set<number>, item: string, { min, max }: FieldRange): string | null {
   const match = FIELD_ITEM.exec(item);
-  if (match === null) return "numbers, *, lists, ranges and steps of ranges are understood";
+  if (match === null) return "only numbers, *, lists, ranges and steps of ranges are allowed";
   const [, first, last, stepText] = match;
   if (first !== undefined && last === undefined && stepText !== undefined) return "a step needs a range or *";
   const firstValue = first === undefined ? min : Number(first);
   const to = first === undefined ? max : Number(last ?? first);
   const stepValue = Number(stepText ?? 1);
-  if (firstValue < min || to > max || firstValue > to) return `${min} to ${max} is the range, lower number first`;
-  if (stepValue < 1 || stepValue > max) return `a step is 1 to ${max}`;
+  if (firstValue < min || to > max || firstValue > to)
+    return `values must be ${min} to ${max}, and a range must start with the lower number`;
+  if (stepValue < 1 || stepValue > max) return `a step must be 1 to ${max}`;
   for (let value = firstValue; value <= to; value += stepValue) values.add(value);
   return null;
 }
 
 /**
- * True if the schedule includes every day. If both day fields are restricted, either is enough; a bare `*` leaves the
- * decision to the other.
+ * True if the schedule includes every day. If neither day field is just `*`, a day that matches one of them is enough.
+ * If one is just `*`, only the other counts.
  */
 export function firesEveryDay({ days, weekdays, anyDay, anyWeekday }: CronFields): boolean {
   const allDays = days.size === 31;

@@ -1,14 +1,14 @@
 /**
- * Converts cells of a CSV to values of their column's type, and detects the type of a column. The service's imports and
- * Studio's preview both run this file, so it imports nothing.
+ * Converts CSV cells to values of their column's type, and detects the type of a column. The service's imports and the
+ * preview in Studio both execute this file, so it imports nothing.
  */
 
-/** Types of cells. `date` is stored as text of ISO 8601, because entries are JSON. */
+/** Types of cells. Dates are stored as text in ISO 8601, because entries are JSON. */
 export const CELL_TYPES = ["text", "number", "boolean", "date"] as const;
 export type CellType = (typeof CELL_TYPES)[number];
 export type CellValue = string | number | boolean | null;
 
-/** The expected form of a cell, for messages. */
+/** Descriptions of the types for error messages. */
 export const CELL_FORMS: Readonly<Record<CellType, string>> = {
   text: "a text",
   number: "a number such as 1234.5",
@@ -40,7 +40,7 @@ function isCalendarDay(day: string): boolean {
   return !Number.isNaN(time) && new Date(time).toISOString().startsWith(day);
 }
 
-/** Converts a date. A day stays a day. A time becomes UTC; a time without a zone is read as UTC. */
+/** Converts a date to ISO 8601. A time is converted to UTC. A time without a zone counts as UTC. */
 function dateOf(text: string): string | undefined {
   const [, days, months, years] = DOTTED_DATE.exec(text) ?? [];
   const iso = years === undefined ? text : `${years}-${months!.padStart(2, "0")}-${days!.padStart(2, "0")}`;
@@ -51,7 +51,7 @@ function dateOf(text: string): string | undefined {
   return Number.isNaN(time) ? undefined : new Date(time).toISOString();
 }
 
-/** Returns the value of a cell; undefined if the cell does not have the type. A blank cell is null, except as a text. */
+/** Converts a cell; undefined if it does not have the type. A blank cell is null, or itself if the type is `text`. */
 export function cellValue(cell: string, type: CellType): CellValue | undefined {
   if (type === "text") return cell;
   const text = cell.trim();
@@ -62,10 +62,10 @@ export function cellValue(cell: string, type: CellType): CellValue | undefined {
   return Object.hasOwn(BOOLEANS, word) ? BOOLEANS[word] : undefined;
 }
 
-/** False for cells that lose characters as a number, such as 00123, 1.10 and 0.12345678901234567890. */
+/** False if conversion to a number would lose characters, as for 00123, 1.10 and 0.12345678901234567890. */
 const isExactNumber = (text: string): boolean => numberOf(text) !== undefined && String(Number(text)) === text;
 
-/** False for a time without a zone: it is probably a local time, and dateOf() takes it as UTC. */
+/** False for a time without a zone. It is probably a local time, which dateOf() would treat as UTC. */
 function isExactDate(text: string): boolean {
   const [, , clock, zone] = ISO_DATE.exec(text) ?? [];
   return dateOf(text) !== undefined && (clock === undefined || zone !== undefined);

@@ -3,17 +3,17 @@
  * imports and Studio's preview both run this file, so it imports nothing.
  */
 
-/** Number of characters from which the delimiter is detected: more than any header has. */
+/** Number of characters at the start of a file from which the delimiter is detected. Every usual header is shorter. */
 export const SAMPLE_CHARACTERS = 64 * 1024;
 
-/** Maximum number of cells in a row, which is the maximum number of an entry's columns. */
+/** Maximum number of cells in a row. An entry can have no more columns. */
 export const CSV_CELLS_MAX = 1_000;
 
 /** Delimiters in order of preference. A vertical bar is used only if the header has none of the others. */
 const DETECTED_DELIMITERS = [",", ";", "\t"] as const;
 const LAST_RESORT = "|";
 const SAMPLE_ROWS = 50;
-/** Length of the parts in which a sample is parsed. Parsing stops when it has enough rows. */
+/** Characters of a sample that are parsed at a time. Parsing stops after SAMPLE_ROWS rows. */
 const PART_CHARACTERS = 2_048;
 
 const QUOTE_CODE = 34;
@@ -44,7 +44,7 @@ export class CsvParser {
   private cells: string[] = [];
   private cell = "";
   private rows = 0;
-  /** Characters since the end of the last row. */
+  /** Number of characters received since the end of the last row. */
   heldCharacters = 0;
 
   /** @param delimiter one character, see `isDelimiter` */
@@ -53,8 +53,8 @@ export class CsvParser {
   }
 
   /**
-   * Returns the rows that end in this part. An empty line is no row, so CRLF needs no special case; `""` is a row of
-   * one empty cell.
+   * Returns the rows that end in this part. Empty lines are ignored, so CRLF needs no special case. A line `""` is a row
+   * with one empty cell.
    * @throws CsvError
    */
   write(text: string): string[][] {
@@ -155,7 +155,10 @@ function sampleRows(text: string, delimiter: string, isWhole: boolean): string[]
   }
 }
 
-/** Returns how well a delimiter fits: 0 not at all, 1 if no row is longer than the header, 2 if all rows have the same length. */
+/**
+ * Rates how well a delimiter fits. `fit` is 2 if all rows have the same length, 1 if no row is longer than the header,
+ * and 0 otherwise.
+ */
 function rateLayout(rows: string[][] | null): { fit: number; columns: number } {
   const [header, ...rest] = rows ?? [];
   const columns = header?.length ?? 0;
@@ -167,17 +170,17 @@ function rateLayout(rows: string[][] | null): { fit: number; columns: number } {
 export interface CsvStart {
   delimiter: string;
   /** Length of a first line such as `sep=;`, which is not data. */
-  skip: number;
+  skippedCharacters: number;
 }
 
 /**
- * Detects the delimiter from the first characters: `sep=` on the first line; else the one with which the rows have the
- * same number of fields, and most of them; else a comma.
+ * Detects the delimiter. A first line such as `sep=;` decides. Otherwise the delimiter is chosen that gives all rows the
+ * same number of fields, and the most fields. If none fits, it is a comma.
  * @param isWhole true if the sample is the whole text
  */
 export function detectDelimiter(sample: string, isWhole: boolean): CsvStart {
   const separatorLine = /^"?sep=([^"\r\n])"?(?:\r\n?|\n|$)/i.exec(sample);
-  if (separatorLine) return { delimiter: separatorLine[1]!, skip: separatorLine[0].length };
+  if (separatorLine) return { delimiter: separatorLine[1]!, skippedCharacters: separatorLine[0].length };
   let bestFit: { delimiter: string; fit: number; columns: number } = { delimiter: ",", fit: 0, columns: 0 };
   for (const delimiter of DETECTED_DELIMITERS) {
     const delimiterFit = rateLayout(sampleRows(sample, delimiter, isWhole));
@@ -188,8 +191,8 @@ export function detectDelimiter(sample: string, isWhole: boolean): CsvStart {
       bestFit = { delimiter, ...delimiterFit };
     }
   }
-  if (bestFit.fit > 0) return { delimiter: bestFit.delimiter, skip: 0 };
+  if (bestFit.fit > 0) return { delimiter: bestFit.delimiter, skippedCharacters: 0 };
   const headerHas = (delimiter: string) => (sampleRows(sample, delimiter, isWhole)?.[0]?.length ?? 0) > 1;
   const isBar = headerHas(LAST_RESORT) && !DETECTED_DELIMITERS.some(headerHas);
-  return { delimiter: isBar ? LAST_RESORT : (DETECTED_DELIMITERS.find(headerHas) ?? ","), skip: 0 };
+  return { delimiter: isBar ? LAST_RESORT : (DETECTED_DELIMITERS.find(headerHas) ?? ","), skippedCharacters: 0 };
 }

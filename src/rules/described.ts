@@ -1,8 +1,8 @@
-/** Describes received values in error messages, and checks whether a value can be stored. */
+/** Describes received values in error messages, and checks if PostgreSQL can store a value. */
 
 const SHOWN_CHARACTERS = 60;
 
-/** Returns "nothing", "an array of 3", "\"the first of it…\"": at most about 60 characters of a caller's value. */
+/** Describes a value that a caller sent: "nothing", "an array of 3", or at most about 60 characters of a text in quotes. */
 export function describeValue(value: unknown): string {
   if (value === undefined) return "nothing";
   if (Array.isArray(value)) return `an array of ${value.length}`;
@@ -21,7 +21,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Counts the characters of a text as a text column of PostgreSQL does: an emoji is one. */
+/** Counts Unicode characters as PostgreSQL does. For example, an emoji counts as one, and not as two as in `length`. */
 export function countCharacters(text: string): number {
   let count = 0;
   for (const _ of text) count += 1;
@@ -35,14 +35,20 @@ export function unstorableCharacterIndex(text: string): number {
   return nul < 0 || surrogateIndex < 0 ? Math.max(nul, surrogateIndex) : Math.min(nul, surrogateIndex);
 }
 
-/** True if objects and arrays nest deeper than `levels`: JSON.parse accepts any depth, JSON.stringify overflows the stack. */
+/**
+ * True if objects and arrays nest deeper than `levels`. Such values must be rejected: JSON.parse accepts any depth, but
+ * JSON.stringify overflows the stack.
+ */
 export function nestsDeeperThan(value: unknown, levels: number): boolean {
   if (typeof value !== "object" || value === null) return false;
   if (levels === 0) return true;
   return Object.values(value).some((innerValue) => nestsDeeperThan(innerValue, levels - 1));
 }
 
-/** True if the value contains Infinity: `1e999` parses to it, and JSON would write it as null. Works at any depth. */
+/**
+ * True if the value contains Infinity at any depth. JSON.parse returns Infinity for `1e999`, and JSON.stringify would
+ * write null for it.
+ */
 export function holdsInfinity(value: unknown): boolean {
   const pendingValues = [value];
   while (pendingValues.length > 0) {

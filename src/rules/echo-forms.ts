@@ -1,7 +1,7 @@
-/** Encodings in which a server may repeat a secret in its response, besides those that the secret scan decodes. */
+/** Encodes a secret in the ways in which a server may repeat it in a response, and which the secret scan does not decode. */
 
 const BASE32_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-/** Minimum length of a value whose encodings are searched for. Shorter ones would be found in unrelated text. */
+/** Minimum length of a secret whose encodings are searched for. Shorter encodings would also occur in unrelated text. */
 const FORMS_MIN_CHARACTERS = 8;
 const SEPARATORS = [",", ", ", " ", "", ";", "-"];
 
@@ -24,7 +24,7 @@ const toRot13 = (text: string): string =>
     return String.fromCharCode(((letter.charCodeAt(0) - base + 13) % 26) + base);
   });
 
-/** Returns encoded forms of the value. */
+/** Returns the encoded forms of a secret; none if the secret is short. */
 export function echoForms(value: string): string[] {
   if (value.length < FORMS_MIN_CHARACTERS) return [];
   const bytes = [...Buffer.from(value)];

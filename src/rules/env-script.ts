@@ -7,27 +7,27 @@ export interface SignedInEntry {
   id: number;
   dataSourceId: number;
   data: Record<string, unknown>;
-  /** Addresses proven by a code since the sign-in, each with the time in ISO 8601; absent if there are none. */
+  /** Times (ISO 8601) at which the user proved an address with a code in this session; absent if there are none. */
   verified?: { email?: string; sms?: string };
 }
 
 /**
- * Person of a page or a server run (specification, Authentication 3): the result of `Svc.Session.get()`. It describes the person, and is
- * not a credential.
+ * Result of `Svc.Session.get()` in a page or a server run (specification, Authentication 3). It describes the user and
+ * contains no credential.
  */
 export interface AppSession {
   appId: number;
   /** Person; null for an anonymous visitor, or for a run without a user, such as a scheduled one. */
   user: Person | null;
-  /** The entry of the page's signed-in user, without its hashed columns; absent if no user is signed in. */
+  /** Entry of the app user who is signed in to the page, without hashed columns; absent if no app user is signed in. */
   entries?: { dataSource: SignedInEntry };
-  /** Set if a user has entered the right password, and is signed in once a code proves the second factor. */
+  /** Set if a user has entered the right password, but still has to enter the code of the second factor. */
   awaits?: "secondFactor";
   environment: Copy;
 }
 
-/** Returns the person of a page or run in this environment. The credential decides which app user is signed in to the page. */
-export type SessionOf = (user: {
+/** Reads the session of a page or run. The credential determines which app user is signed in to the page. */
+export type ReadSession = (user: {
   appId: number;
   personId: number | null;
   credentialId: number | null;
@@ -43,21 +43,21 @@ export interface PublicEnv {
   environment: "viewer" | "live";
   /** Public settings only. */
   appSettings: SettingsView;
-  /** Maximum milliseconds of a client action. */
+  /** Time limit of a client action in milliseconds. */
   clientTimeoutMs: number;
 }
 
 /** `window.ENV` of a page that has a credential. */
 export interface RuntimeEnv extends PublicEnv {
   session: AppSession;
-  /** Token of a page without a cookie. The client library removes it from `window.ENV` when it loads. */
+  /** Token of a page that has no cookie. The client library removes the token from `window.ENV` when it loads. */
   token?: string;
 }
 
-/** Characters that could end a script element, open a comment in it, or (in older JavaScript) end a line inside a string. */
+/** Characters that could end a script element, start a comment in it, or (in older JavaScript) end a string. */
 const UNSAFE_CHARACTER = /[<>\u2028\u2029]/g;
 
-/** Returns JSON that is also a JavaScript literal, and safe inside a script element. */
+/** Returns the value as a JavaScript literal that is safe inside a script element. */
 export function scriptLiteral(value: unknown): string {
   return JSON.stringify(value).replace(
     UNSAFE_CHARACTER,

@@ -4,12 +4,12 @@ import { describeValue } from "./described.js";
 
 const TEXT_MAX_CHARACTERS = 255;
 
-/** @throws REQUEST_INVALID naming the field by its path, what was expected and what was received */
+/** @throws REQUEST_INVALID `<field> must be <expected> (got <received>)` */
 export function refuseField(field: string, expected: string, received: unknown): never {
   throw new ActionError("REQUEST_INVALID", `${field} must be ${expected} (got ${describeValue(received)})`);
 }
 
-/** Parses a name of 1 to 255 storable characters. @throws REQUEST_INVALID */
+/** Trims a text, and checks that it has 1 to 255 characters that PostgreSQL can store. @throws REQUEST_INVALID */
 export function requiredText(value: unknown, field: string): string {
   const text = typeof value === "string" ? value.trim() : "";
   if (text !== "" && text.length <= TEXT_MAX_CHARACTERS && !text.includes("\0") && text.isWellFormed()) return text;

@@ -1,4 +1,4 @@
-/** Validates a git connection as editors write it, and decides which refs it pulls. */
+/** Validates the settings of a Git connection, and determines which branches and tags it pulls. */
 import { ActionError } from "../errors.js";
 import { isSourcePath } from "./action-source.js";
 import { isObject, kindOf } from "./described.js";
@@ -14,7 +14,7 @@ const REF_MAX_CHARACTERS = 200;
 const CREDENTIAL_MAX_CHARACTERS = 1_000;
 const BRANCH_REF_PREFIX = "refs/heads/";
 const TAG_REF_PREFIX = "refs/tags/";
-/** Default user name for an access token, because git servers accept any. */
+/** Default user name. Git servers accept any name with an access token. */
 const DEFAULT_USERNAME = "git";
 
 /** Fields of a connection that callers can read. */
@@ -25,9 +25,9 @@ export interface GitFields {
   branch: string;
   /** Folder of the project in the repository; empty for the root. */
   folder: string;
-  /** Pattern of tags that publish, such as `v*`; null if no tag does. */
+  /** Pattern such as `v*` of the tags whose pull publishes the app; null if tags are not pulled. */
   tagPattern: string | null;
-  /** True to remove parts of the app that the repository does not have. */
+  /** True if a pull removes the app's actions and data sources that the repository does not contain. */
   prune: boolean;
   /** User name that is sent with the token. */
   username: string;
@@ -43,7 +43,7 @@ export interface GitInput extends GitFields {
 const FIELDS = ["provider", "url", "branch", "folder", "tagPattern", "prune", "username", "token", "newSecret"];
 const READ_ONLY = ["lastPull", "hasToken", "webhookUrl", "userId", "updatedAt"];
 
-/** True for valid ref names (git-check-ref-format) that need no quoting. */
+/** True for a ref name that is valid (git-check-ref-format) and has no special characters. */
 const isRefName = (name: string): boolean =>
   name.length <= REF_MAX_CHARACTERS &&
   /^[\w@+.-][\w@+./-]*$/.test(name) &&
@@ -85,13 +85,18 @@ function readToken(token: unknown, expected: string): string | null | undefined 
   return refuseSecret("token", `${expected}, or null`, token);
 }
 
-/** @param allowHttp true if http URLs are valid (ALLOW_PRIVATE_NETWORK) @throws REQUEST_INVALID naming the field, not for unknown ones */
+/**
+ * Validates a Git connection. Ignores unknown fields; `refuseUnknownGitFields` rejects them.
+ * @param allowHttp true if http URLs are valid (ALLOW_PRIVATE_NETWORK)
+ * @throws REQUEST_INVALID with the name of the invalid field
+ */
 export function readGitInput(body: unknown, allowHttp: boolean): GitInput {
-  if (!isObject(body)) return refuseField("the git connection", "an object", body);
+  if (!isObject(body)) return refuseField("the Git connection", "an object", body);
   const { provider, branch = "main", tagPattern = null, prune = false, newSecret = false, token } = body;
   const { username = DEFAULT_USERNAME } = body;
   const folder = body["folder"] ?? "";
-  if (!GIT_PROVIDERS.includes(provider as GitProvider)) refuseField("provider", GIT_PROVIDERS.join(", "), provider);
+  if (!GIT_PROVIDERS.includes(provider as GitProvider))
+    refuseField("provider", `one of ${GIT_PROVIDERS.join(", ")}`, provider);
   const isCredential = `1 to ${CREDENTIAL_MAX_CHARACTERS} visible ASCII characters`;
   const input: GitInput = {
     provider: provider as GitProvider,
@@ -122,13 +127,13 @@ export function readGitInput(body: unknown, allowHttp: boolean): GitInput {
   return input;
 }
 
-/** Call this after all other checks. @throws REQUEST_INVALID */
+/** Rejects unknown fields. Call it after all other checks, because other faults are reported first. @throws REQUEST_INVALID */
 export function refuseUnknownGitFields(body: unknown): void {
   refuseUnknownFields(body, flatShape(FIELDS, READ_ONLY));
 }
 
-/** True if the name fits the pattern, in which `*` stands for any characters. */
-export function fitsPattern(name: string, pattern: string): boolean {
+/** True if the name matches the pattern, in which `*` stands for any characters. */
+export function matchesTagPattern(name: string, pattern: string): boolean {
   const [first = "", ...rest] = pattern.split("*");
   const last = rest.pop();
   if (last === undefined) return name === pattern;
@@ -153,23 +158,23 @@ export const branchRef = ({ branch }: Pick<GitFields, "branch">): PulledRef => (
   publishes: false,
 });
 
-/** Returns null for a ref that the connection does not pull. */
+/** Returns the branch or tag of a ref; null if the connection does not pull it. */
 export function pulledRef(
   ref: string,
   { branch, tagPattern }: Pick<GitFields, "branch" | "tagPattern">,
 ): PulledRef | null {
   if (ref === BRANCH_REF_PREFIX + branch) return { ref, publishes: false };
   const tag = ref.startsWith(TAG_REF_PREFIX) ? ref.slice(TAG_REF_PREFIX.length) : "";
-  if (tag === "" || tagPattern === null || !isRefName(tag) || !fitsPattern(tag, tagPattern)) return null;
+  if (tag === "" || tagPattern === null || !isRefName(tag) || !matchesTagPattern(tag, tagPattern)) return null;
   return { ref, publishes: true };
 }
 
-/** @throws REQUEST_INVALID for a ref that no connection pulls */
+/** @throws REQUEST_INVALID if the ref is not a text */
 export function checkRefText(ref: unknown): void {
   if (ref !== undefined && ref !== null && typeof ref !== "string") refuseField("ref", "a branch or tag", ref);
 }
 
-/** Returns the commit that a person has reviewed; null for any. @throws ActionError REQUEST_INVALID */
+/** Parses the commit that a pull must have, because a person has reviewed it; null if any is allowed. @throws REQUEST_INVALID */
 export function readReviewedCommit(commit: unknown): string | null {
   if (commit === undefined || commit === null) return null;
   if (typeof commit === "string" && /^[0-9a-f]{40}$/.test(commit)) return commit;

@@ -9,7 +9,7 @@ import { describeValue } from "./described.js";
 
 const ORIGIN_MAX_CHARACTERS = 300;
 const HOST_MAX_CHARACTERS = 253;
-/** Matches a label of a host name after IDNA, because the URL parser also accepts `*` and other marks. */
+/** Matches a part of a host name after IDNA conversion. The URL parser alone would also accept `*` and other characters. */
 const HOST_LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 const HTTP_SCHEME = /^https?:\/\//i;
 const LOOPBACK_NAME = /(?:^|\.)localhost$/;
@@ -41,7 +41,7 @@ export function normalOrigin({ protocol, hostname, port }: URL): string | null {
   return `${protocol}//${host}${port === "" ? "" : `:${port}`}`;
 }
 
-/** Returns the normal form of an origin, or the rule that it breaks. */
+/** Returns the normal form of an origin, or a description of valid origins if this one is invalid. */
 function readOrigin(value: unknown, { allowPrivateNetwork }: OriginRules): { origin: string } | { expected: string } {
   const schemesText = allowPrivateNetwork ? "an https or http origin" : "an https origin";
   const expected = `${schemesText} such as "https://api.example.com"`;
@@ -62,7 +62,7 @@ function readOrigin(value: unknown, { allowPrivateNetwork }: OriginRules): { ori
   return { origin };
 }
 
-/** Describes the first fault of `integrationOrigins`; null if it is valid. */
+/** Returns the error message for the first fault of `integrationOrigins`; null if it is valid. */
 export function integrationOriginsFault(value: unknown, environment: unknown, rules: OriginRules): string | null {
   if (value === null) return null;
   if (!Array.isArray(value)) return `integrationOrigins must be an array of origins (got ${describeValue(value)})`;

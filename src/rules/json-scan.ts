@@ -1,6 +1,6 @@
 /**
- * Scans JSON text without building objects: its validity, its depth, and the position of a member's value. Two million
- * `{}` are 6 MB as text and hundreds as objects.
+ * Scans JSON text without building objects: checks validity and depth, and finds members. Objects need far more memory:
+ * two million `{}` are 6 MB of text, but hundreds of MB as objects.
  */
 import { JSON_MAX_DEPTH } from "../limits.js";
 import { textOfJson } from "./json-text.js";
@@ -14,7 +14,7 @@ const HEX = /^[0-9a-fA-F]{4}$/;
 const ESCAPE_CHARACTERS = '"\\/bfnrt';
 const JSON_WORDS = ["true", "false", "null"] as const;
 
-/** No position: the text there is not valid JSON. */
+/** Returned instead of a position if the text there is not valid JSON. */
 const NOT_FOUND = -1;
 
 function skipBlank(text: string, from: number): number {
@@ -55,7 +55,7 @@ function skipScalar(text: string, index: number): number {
   return foundWord ? index + foundWord.length : NOT_FOUND;
 }
 
-/** Returns the start of the value of a key. */
+/** Skips a key and its colon, and returns the position of its value. */
 function skipKey(text: string, index: number): number {
   if (text.charCodeAt(index) !== QUOTE) return NOT_FOUND;
   const stringEnd = skipString(text, index);
@@ -64,7 +64,7 @@ function skipKey(text: string, index: number): number {
   return text.charCodeAt(colonIndex) === COLON ? skipBlank(text, colonIndex + 1) : NOT_FOUND;
 }
 
-/** Open containers at one position, innermost last. */
+/** Objects and arrays that are open at the current position, the innermost last. */
 class NestingStack {
   private readonly objects: boolean[] = [];
   deepest = 0;
@@ -87,7 +87,7 @@ class NestingStack {
   }
 }
 
-/** After an opening bracket: returns the start of the first value, or the position after the bracket that closes at once. */
+/** Enters the object or array at `from`. Returns the position of its first value or, if it is empty, the position after it. */
 function enterValue(text: string, from: number, nesting: NestingStack): { at: number; empty: boolean } {
   const isObject = text.charCodeAt(from) === OPEN_OBJECT;
   nesting.open(isObject);
@@ -99,7 +99,7 @@ function enterValue(text: string, from: number, nesting: NestingStack): { at: nu
   return { at: at + 1, empty: true };
 }
 
-/** After a value: returns the start of the next one, or the end if nothing is open any more. */
+/** Returns the position of the value after the one that ends at `from`; `ended` is true if no object or array is open. */
 function nextValueAfter(text: string, from: number, nesting: NestingStack): { at: number; ended: boolean } {
   let at = from;
   while (nesting.isOpen) {
@@ -117,7 +117,7 @@ function nextValueAfter(text: string, from: number, nesting: NestingStack): { at
   return { at, ended: true };
 }
 
-/** Returns the end of the value that starts at `from`; NOT_FOUND if it is not JSON or nests deeper than `levels`. */
+/** Returns the end of the value that starts at `from`; NOT_FOUND if the value is invalid or nests deeper than `levels`. */
 function skipValue(text: string, from: number, nesting: NestingStack, levels: number): number {
   let at = from;
   while (at !== NOT_FOUND && nesting.deepest <= levels) {
@@ -135,7 +135,7 @@ function skipValue(text: string, from: number, nesting: NestingStack, levels: nu
   return NOT_FOUND;
 }
 
-/** Fault of an untrusted text: not JSON, or nested deeper than `levels`; null if there is none. */
+/** Checks an untrusted text: "invalid" if it is not JSON, "deep" if it nests deeper than `levels`, otherwise null. */
 export function jsonFault(text: string, levels: number): "invalid" | "deep" | null {
   const nesting = new NestingStack();
   const valueEnd = skipValue(text, skipBlank(text, 0), nesting, levels);
@@ -143,11 +143,11 @@ export function jsonFault(text: string, levels: number): "invalid" | "deep" | nu
   return valueEnd !== NOT_FOUND && skipBlank(text, valueEnd) === text.length ? null : "invalid";
 }
 
-/** `jsonFault` of a run's result, with one argument, so that it can run on a thread. */
+/** Checks the result of a run. It takes one argument, because worker threads call functions with one. */
 export const resultFault = (result: string | Uint8Array): ReturnType<typeof jsonFault> =>
   jsonFault(textOfJson(result), JSON_MAX_DEPTH);
 
-/** Texts of an object's members; for duplicate names the last, as in JSON.parse. `text` is JSON. */
+/** Returns the JSON texts of an object's members. For duplicate names it is the last one, as in JSON.parse. */
 export function memberTexts(text: string): Map<string, string> {
   const memberTextsFound = new Map<string, string>();
   let at = skipBlank(text, 0);
@@ -165,5 +165,5 @@ export function memberTexts(text: string): Map<string, string> {
   return memberTextsFound;
 }
 
-/** Text of one member; undefined if there is none. */
+/** Returns the JSON text of one member; undefined if there is none. */
 export const memberText = (text: string, name: string): string | undefined => memberTexts(text).get(name);

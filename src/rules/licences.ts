@@ -1,13 +1,17 @@
 /** Checks the licence of a package against the licences that an operator allows. */
 import satisfies from "spdx-satisfies";
 
-/** @param allowed SPDX identifiers @param licence an SPDX expression or any other text of a package; null: none */
+/**
+ * True if the licence is allowed.
+ * @param licence SPDX expression or other text from the package; null if it has no licence
+ * @param allowed SPDX identifiers of the allowed licences
+ */
 export function isAllowedLicence(licence: string | null, allowed: readonly string[]): boolean {
   if (licence === null) return false;
   try {
     return satisfies(licence, [...allowed]);
   } catch {
-    // This is not an SPDX expression, but a sentence, UNLICENSED, or the name of a file.
+    // The text is not an SPDX expression: it is a sentence, "UNLICENSED", or the name of a file.
     return allowed.includes(licence);
   }
 }

@@ -1,4 +1,4 @@
-/** Validates log events of callers (contract, section 3, log event). */
+/** Validates log events that callers send (contract, section 3, log event). */
 import { ActionError } from "../errors.js";
 import { EVENT_MAX_BYTES } from "../limits.js";
 import { describeValue, holdsInfinity, isObject, nestsDeeperThan, unstorableCharacterIndex } from "./described.js";
@@ -8,12 +8,12 @@ import { flatShape, refuseUnknownFields } from "./unknown-fields.js";
 
 const DATA_MAX_DEPTH = 100;
 
-/** Prefix of event types that only the service writes, because with it an event of a caller would look like the log entry of a run. */
+/** Prefix of the types of execution log entries. Callers must not use it, because their events would look like ended runs. */
 const OWN_TYPES = "app.task.";
 
 const IDS = ["userId", "dataSourceId", "dataSourceEntryId", "sessionId", "appNotificationId"] as const;
 
-/** A log entry in responses. */
+/** Fields of a log event in requests. Fields that only responses have are ignored. */
 const EVENT_SHAPE = flatShape(
   ["type", "data", ...IDS],
   ["id", "appId", "organizationId", "requestId", "dataString", "createdAt", "updatedAt"],
@@ -33,7 +33,7 @@ function eventType(value: unknown): string {
   if (!value.startsWith(OWN_TYPES)) return value;
   throw new ActionError(
     "REQUEST_INVALID",
-    `type must not begin with ${OWN_TYPES}, which is reserved for the service's own entries`,
+    `type must not begin with ${OWN_TYPES}, which is reserved for entries of the service (got ${describeValue(value)})`,
   );
 }
 
@@ -47,7 +47,7 @@ function eventData(value: unknown): Record<string, unknown> {
   return value;
 }
 
-/** Returns the event's bytes of JSON. @throws PAYLOAD_TOO_LARGE if it is too large (contract, section 3) */
+/** Returns the size of the event as JSON in bytes. @throws PAYLOAD_TOO_LARGE above EVENT_MAX_BYTES (contract, section 3) */
 export function eventBytes(event: unknown, name: string): number {
   const bytes = Buffer.byteLength(JSON.stringify(event));
   if (bytes <= EVENT_MAX_BYTES) return bytes;
@@ -55,7 +55,7 @@ export function eventBytes(event: unknown, name: string): number {
   throw new ActionError("PAYLOAD_TOO_LARGE", message);
 }
 
-/** @throws REQUEST_INVALID naming the field */
+/** @throws REQUEST_INVALID with the name of the invalid field */
 export function parseLogEvent(body: unknown): LogEventInput {
   if (!isObject(body)) refuseField("the body", "an object", body);
   const ownField = (field: string) => (Object.hasOwn(body, field) ? body[field] : undefined);

@@ -1,4 +1,4 @@
-/** The schema of the manifest: it validates documents, and `/schemas/manifest.json` publishes it. */
+/** Schema of the manifest. The service validates manifests with it, and publishes it as `/schemas/manifest.json`. */
 import { z } from "zod";
 import type { PathFault } from "../errors.js";
 import {
@@ -21,14 +21,14 @@ import { flatShape, nearestName, type Shape } from "./unknown-fields.js";
 export const MANIFEST_VERSION = 1;
 export const ACTIONS_PER_MANIFEST = 10_000;
 export const SETTINGS_PER_MANIFEST = 10_000;
-/** Maximum faults in one response. */
+/** Maximum number of faults that a response reports. */
 export const FAULTS_MAX = 1_000;
 
-/** Kinds of parts in a plan. */
+/** Kinds of things that a manifest contains, and that a deployment plan lists. */
 export const MANIFEST_KINDS = ["app", "setting", "secretBinding", "dataSource", "action", "alert"] as const;
 export type ManifestKind = (typeof MANIFEST_KINDS)[number];
 
-/** Any JSON value, because documents come from JSON. */
+/** Schema that accepts any JSON value. */
 const json = z.unknown();
 const openObject = z.looseObject({});
 
@@ -73,7 +73,7 @@ const actionFields = {
   source: z
     .strictObject({ language: z.enum(["typescript", "javascript"]), files: z.record(z.string(), z.string()) })
     .nullable()
-    .describe("Files from which the service builds code; code beside them is ignored."),
+    .describe("Files from which the service builds the code. If set, `code` is ignored."),
   concurrency: z
     .strictObject({ policy: z.enum(["skip", "queue", "cancel"]), limit: z.int(), key: z.string().nullable() })
     .partial({ limit: true, key: true })
@@ -83,7 +83,7 @@ const actionFields = {
     .strictObject({ delayMs: z.int(), maxWaitMs: z.int(), manual: z.boolean() })
     .partial({ maxWaitMs: true, manual: true })
     .nullable()
-    .describe("Delay that merges starts: delayMs, maxWaitMs and manual."),
+    .describe("Combines starts in quick succession into one run: delayMs, maxWaitMs and manual."),
   timeoutMs: z.int().nullable().describe("Maximum duration of a run in milliseconds."),
   jitterSeconds: z.int().nullable().describe("Seconds over which scheduled runs are spread, for a schedule trigger."),
 } satisfies Record<keyof ActionInput, z.ZodType>;
@@ -101,10 +101,12 @@ const actionSchema = z
 const dataSourceFields = {
   name: z.string().describe("Name, unique in the app."),
   columns: z.array(z.string()).describe("Names of the columns, in order."),
-  accessRules: z.array(openObject).describe("Rules that grant access to the entries."),
-  hooks: z.array(openObject).describe("Operations and messages when entries are written."),
+  accessRules: z
+    .array(openObject)
+    .describe("Rules that decide which users of the app's pages can read and write the entries."),
+  hooks: z.array(openObject).describe("Hooks that change values or send messages when entries are written."),
   indexes: z.array(json).describe("Columns, lists of columns, or {columns, unique}."),
-  isUsers: z.boolean().describe("True if pages sign in by the entries."),
+  isUsers: z.boolean().describe("True if the entries are the users who can sign in to the app's pages."),
 } satisfies Record<keyof DataSourceFields<unknown>, z.ZodType>;
 
 const dataSource = z.strictObject(dataSourceFields).partial().required({ name: true });
@@ -115,10 +117,10 @@ const { actionId: _, ...alertFields } = {
   actionId: z.never(),
   failures: z.int().describe("Number of failed runs among the last `of` runs."),
   of: z.int().describe("Number of runs that are considered."),
-  minutes: z.int().describe("Minutes without a success, or of waiting in the queue."),
-  channel: z.enum(ALERT_CHANNELS).describe("Channel of the messages."),
+  minutes: z.int().describe("Minutes without a successful run (silent), or age of the oldest queued run (queued)."),
+  channel: z.enum(ALERT_CHANNELS).describe("Channel through which the alert is sent."),
   to: z.array(z.string()).describe("Recipients of e-mails."),
-  setting: z.string().nullable().describe("Key of the protected setting with the webhook's address."),
+  setting: z.string().nullable().describe("Key of the protected setting with the URL of the webhook."),
   enabled: z.boolean().describe("False if the alert never fires."),
 } satisfies Record<keyof AlertInput, z.ZodType>;
 
@@ -133,21 +135,23 @@ const alertSchema = z
 const settingSchema = z
   .strictObject({
     key: z.string().min(1).max(SETTING_KEY_MAX_CHARACTERS).describe("Top-level key of the setting."),
-    tier: z.enum(["public", "private", "protected"]).describe("Tier, which the key's leading underscores say."),
+    tier: z
+      .enum(["public", "private", "protected"])
+      .describe("Tier of the setting, as the underscores at the start of the key determine it."),
     value: json.describe("Value of a public setting; other tiers never have one."),
-    secret: z.boolean().describe("False if runs may show the value of a private setting."),
+    secret: z.boolean().describe("False if results and logs of runs may contain the value of a private setting."),
   })
   .partial()
   .required({ key: true });
 
 const secretBindingFields = {
   key: z.string().describe("Key of a private or protected setting. Its value is never in a manifest."),
-  origin: z.string().describe("Origin that gets the value."),
+  origin: z.string().describe("Origin to which requests with the value are sent."),
   in: z.enum(BINDING_PLACES).describe("Place in the request."),
   name: z.string().nullable().describe("Header or parameter; the user for basic; service and region for aws-sigv4."),
-  format: z.string().nullable().describe("Text around the value, with {value} once."),
+  format: z.string().nullable().describe("Text that is sent, which contains {value} once."),
   sealed: z.boolean().describe("True if code cannot read the setting."),
-  tokenUrl: z.string().nullable().describe("Address that gives tokens, for oauth2."),
+  tokenUrl: z.string().nullable().describe("URL at which tokens are requested, for oauth2."),
   clientId: z.string().nullable().describe("ID of the client, for oauth2."),
   scopes: z.array(z.string()).describe("Scopes of the token, for oauth2."),
   grant: z.enum(["client_credentials", "refresh_token"]).nullable().describe("Grant, for oauth2."),
@@ -166,14 +170,14 @@ const app = z
 
 export const MANIFEST = z
   .strictObject({
-    $schema: z.string().describe("Address of this schema, for editors."),
+    $schema: z.string().describe("URL of this schema, for text editors."),
     version: z.literal(MANIFEST_VERSION).describe("Version of the format."),
     app: app.describe("Properties of the app."),
     settings: z.array(settingSchema).max(SETTINGS_PER_MANIFEST).describe("Settings by key."),
     secretBindings: z
       .array(secretBinding)
       .max(SECRET_BINDINGS_MAX)
-      .describe("Origins that get settings, by key and origin."),
+      .describe("Secret bindings: settings that the service adds to requests to certain origins."),
     dataSources: z.array(dataSource).max(DATA_SOURCES_PER_APP).describe("Data sources without their entries."),
     actions: z.array(actionSchema).max(ACTIONS_PER_MANIFEST).describe("Drafts of the actions."),
     alerts: z.array(alertSchema).max(ALERT_RULES_PER_APP).describe("Alerts."),
@@ -181,7 +185,7 @@ export const MANIFEST = z
   .partial()
   .required({ version: true });
 
-/** Parts of the schema from which the types of GraphQL are made. */
+/** Parts of the schema from which the GraphQL types are generated. */
 export const MANIFEST_PARTS = {
   app,
   setting: settingSchema,
@@ -196,7 +200,7 @@ export const MANIFEST_PARTS = {
 export type Manifest = z.infer<typeof MANIFEST>;
 export type ManifestField = Exclude<keyof Manifest, "$schema" | "version">;
 
-/** The schema as a JSON Schema document. */
+/** Returns the schema as a JSON Schema document. */
 export function manifestJsonSchema(id: string): object {
   const { $schema, ...schema } = z.toJSONSchema(MANIFEST, { target: "draft-2020-12" });
   return { $schema, $id: id, title: "Manifest of a Svc app", ...schema };
@@ -204,7 +208,7 @@ export function manifestJsonSchema(id: string): object {
 
 const fieldsOf = (schema: z.ZodObject): readonly string[] => Object.keys(schema.shape);
 
-/** Allowed fields of each kind of item. Triggers of `actions` are checked by the rules of actions, which also accept other forms. */
+/** Allowed fields of the items in a manifest. */
 export const SETTING_SHAPE: Shape = flatShape(fieldsOf(settingSchema));
 export const ALERT_FIELDS: readonly string[] = fieldsOf(alertSchema);
 export const DATA_SOURCE_FIELDS: readonly string[] = fieldsOf(dataSource);
@@ -222,7 +226,7 @@ export function pathText(path: readonly PropertyKey[]): string {
   return text;
 }
 
-/** True if the fault prevents the rest of the document from being read. */
+/** True if the rest of the manifest cannot be read because of a fault at this path. */
 export const isStructuralPath = (path: readonly PropertyKey[]): boolean =>
   path.length <= 2 || (path.length === 3 && path[2] === "key");
 
@@ -235,7 +239,7 @@ function unknownField(path: readonly PropertyKey[], name: string): string {
   return `is not a known field${nearestAdvice}`;
 }
 
-/** Returns the problem of a value, and never the value, which may be a secret. */
+/** Describes the problem of a value. The text never contains the value, because it may be a secret. */
 function reasonOf(issue: z.core.$ZodIssue, document: unknown): string {
   const received = issue.path.reduce<unknown>(
     (value, name) => (value as Record<PropertyKey, unknown> | null | undefined)?.[name],
@@ -252,7 +256,7 @@ function reasonOf(issue: z.core.$ZodIssue, document: unknown): string {
 
 const withArticle = (type: string): string => `${/^[aeiou]/.test(type) ? "an" : "a"} ${type}`;
 
-/** Returns faults of the shape, in the document's order. Their messages name types and never a value. */
+/** Checks a manifest with the schema. Returns the faults in the order of the document; messages never contain values. */
 export function shapeFaults(document: unknown): { faults: PathFault[]; isReadable: boolean } {
   const { error } = MANIFEST.safeParse(document);
   const issues = error?.issues ?? [];
@@ -275,10 +279,10 @@ export function shapeFaults(document: unknown): { faults: PathFault[]; isReadabl
 const objectsOf = (list: unknown) => (Array.isArray(list) ? list.filter(isObject) : []);
 
 /**
- * Removes the fields that are null and must be absent: GraphQL returns null for absent fields. Changes the document. The value of a public
- * setting can be null.
+ * Removes fields that are null but must be absent, because GraphQL returns null for absent fields. Changes the document.
+ * Keeps the value null of a public setting, which is valid.
  */
-export function dropAbsent(document: unknown): void {
+export function removeNullFields(document: unknown): void {
   if (!isObject(document)) return;
   for (const { path } of MANIFEST.safeParse(document).error?.issues ?? []) {
     const parent = path
@@ -295,8 +299,8 @@ export function dropAbsent(document: unknown): void {
       if (value === null) delete (where as Record<string, unknown>)[name];
 }
 
-/** Combines the faults of an item with those faults of its shape that are not reported yet. */
-export function mergedFaults(faults: readonly PathFault[], shape: readonly PathFault[]): PathFault[] {
+/** Combines the faults of an item with the faults that the schema found at other paths. */
+export function mergeFaults(faults: readonly PathFault[], shape: readonly PathFault[]): PathFault[] {
   const isWithin = (inner: string, outer: string) =>
     inner === outer || inner.startsWith(`${outer}.`) || inner.startsWith(`${outer}[`);
   const furtherFaults = shape.filter(

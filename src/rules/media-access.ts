@@ -1,4 +1,4 @@
-/** Validates access rules of folders and files, and determines the rights of a page and its user. */
+/** Validates the access rules of folders and files, and decides if a user of a page has a right. */
 
 import { ActionError } from "../errors.js";
 import { allowsUser, type CallerRule, checkAllow, type UserData } from "./caller-rules.js";
@@ -32,7 +32,7 @@ function checkRule(rule: unknown, field: string): void {
   if (enabled !== undefined && typeof enabled !== "boolean") refuseField(`${field}.enabled`, "true or false", enabled);
 }
 
-/** Validates rules. Returns null if the file or folder has no rules of its own. @throws REQUEST_INVALID that names the field */
+/** Validates rules. null means that the rules of the parent folder apply. @throws REQUEST_INVALID with the path of the field */
 export function parseMediaRules(value: unknown): MediaRule[] | null {
   if (value === null) return null;
   if (!Array.isArray(value) || value.length > RULES_MAX) {
@@ -47,8 +47,8 @@ export function parseMediaRules(value: unknown): MediaRule[] | null {
 }
 
 /**
- * True if the rules grant the right. They are the file's own, or those of the nearest folder with rules. Without rules
- * nobody has access.
+ * True if the rules grant the right to the user.
+ * @param rules rules of the file, or of the nearest folder that has rules; null grants nothing
  */
 export function grantsRight(rules: readonly MediaRule[] | null, right: MediaRight, user: UserData | null): boolean {
   return (rules ?? []).some(

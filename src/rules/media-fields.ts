@@ -1,4 +1,4 @@
-/** Validates names of folders and files, and the options for reading contents. */
+/** Validates the names of folders and files, and the options of requests that read a file. */
 import { isObject, unstorableCharacterIndex } from "./described.js";
 import { optionalId, refuseField } from "./fields.js";
 import { flatShape, refuseUnknownFields } from "./unknown-fields.js";
@@ -13,7 +13,7 @@ export const LINK_MAX_SECONDS = 7 * 86_400;
 const UNFIT_CHARACTERS = /[/\\\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/;
 
 /** @throws REQUEST_INVALID */
-export function mediaName(value: unknown, field = "name"): string {
+export function parseMediaName(value: unknown, field = "name"): string {
   const text = typeof value === "string" ? value.trim().normalize("NFC") : "";
   const isValid =
     text !== "" &&
@@ -41,15 +41,15 @@ function shortenName(name: string): string {
 /** Converts the file name that a browser sends to a valid name: the last part of a path, without invalid characters. */
 export function uploadName(input: string | undefined): string {
   const last = (input ?? "").toWellFormed().split(/[/\\]/).at(-1)!;
-  const fit = Array.from(last, (character) => (UNFIT_CHARACTERS.test(character) ? "" : character))
+  const allowedName = Array.from(last, (character) => (UNFIT_CHARACTERS.test(character) ? "" : character))
     .join("")
     .trim()
     .normalize("NFC");
-  const shortName = shortenName(fit);
+  const shortName = shortenName(allowedName);
   return shortName === "" || shortName === "." || shortName === ".." ? "file" : shortName;
 }
 
-/** Returns a folder's ID; null for the top level. Forms send texts, JSON sends numbers. @throws REQUEST_INVALID */
+/** Parses a folder's ID: a number, or a text as forms send it. null means the top level. @throws REQUEST_INVALID */
 export function folderIdIn(value: unknown, field = "folderId"): number | null {
   if (value === "" || value === "null") return null;
   return optionalId(typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : value, field);
@@ -61,15 +61,15 @@ const FILE_SHAPE = flatShape(
   ["id", "contentType", "url", "thumbnail", "size", "bytes", "checksum", "userId", "createdAt", "updatedAt"],
 );
 
-/** Returns the fields that a change sets. @throws REQUEST_INVALID */
-export function mediaChange(
+/** Parses the fields of a change to a folder or file. @throws REQUEST_INVALID */
+export function parseMediaChange(
   body: unknown,
   parent: "folderId" | "parentId",
 ): { name?: string; folderId?: number | null } {
   if (!isObject(body)) refuseField("the body", "an object", body);
   const { name } = body;
   const change = {
-    ...(name !== undefined && { name: mediaName(name) }),
+    ...(name !== undefined && { name: parseMediaName(name) }),
     ...(body[parent] !== undefined && { folderId: folderIdIn(body[parent], parent) }),
   };
   refuseUnknownFields(body, parent === "parentId" ? FOLDER_SHAPE : FILE_SHAPE);
@@ -82,14 +82,14 @@ function wholeNumber(value: unknown, field: string, min: number, max: number): n
   refuseField(field, `a whole number from ${min} to ${max}`, value);
 }
 
-/** Parses the validity of a link in seconds. @throws ActionError REQUEST_INVALID */
-export const linkSeconds = (value: unknown): number =>
+/** Parses `expiresIn`: the seconds for which a link is valid. @throws ActionError REQUEST_INVALID */
+export const parseLinkSeconds = (value: unknown): number =>
   value === undefined || value === null ? LINK_DEFAULT_SECONDS : wholeNumber(value, "expiresIn", 1, LINK_MAX_SECONDS);
 
 const PICTURE_FORMATS = ["jpeg", "png", "webp", "avif"] as const;
 export type ContentsFormat = (typeof PICTURE_FORMATS)[number];
 
-/** Form in which a file's contents are returned: as stored, as thumbnail, or as a converted picture. */
+/** Form in which a file's content is returned: as stored, as a thumbnail, or as a picture of another size or format. */
 export type ContentsForm =
   | { kind: "whole" }
   | { kind: "thumbnail" }
@@ -98,7 +98,7 @@ export type ContentsForm =
 const QUALITY_DEFAULT = 80;
 
 /** @throws REQUEST_INVALID */
-export function contentsForm(input: {
+export function parseContentsForm(input: {
   size?: unknown;
   width?: unknown;
   format?: unknown;
@@ -109,14 +109,14 @@ export function contentsForm(input: {
   const width = input.width ?? size;
   if (width === undefined && format === undefined && quality === undefined) return { kind: "whole" };
   const knownFormats: readonly unknown[] = PICTURE_FORMATS;
-  const wantedFormat = format === "jpg" ? "jpeg" : format;
-  if (wantedFormat !== undefined && !knownFormats.includes(wantedFormat)) {
+  const formatName = format === "jpg" ? "jpeg" : format;
+  if (formatName !== undefined && !knownFormats.includes(formatName)) {
     refuseField("format", `one of ${PICTURE_FORMATS.join(", ")}`, format);
   }
   return {
     kind: "resized",
     width: width === undefined ? null : wholeNumber(width, "width", 1, PICTURE_MAX_WIDTH),
-    format: (wantedFormat as ContentsFormat | undefined) ?? null,
+    format: (formatName as ContentsFormat | undefined) ?? null,
     quality: quality === undefined ? QUALITY_DEFAULT : wholeNumber(quality, "quality", 1, 100),
   };
 }

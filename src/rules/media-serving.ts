@@ -1,13 +1,13 @@
-/** Determines the headers for a file's contents: media type, inline or download, and range. */
+/** Determines headers of a response with a file: content type, download or not, and range. */
 
-/** Media types that a browser shows without running code. All others are downloaded. */
+/** Content types that a browser can show safely, because they contain no code. Files of all other types are downloaded. */
 const SHOWN_TYPES = new Set([
   ...["image/jpeg", "image/png", "image/apng", "image/gif", "image/webp", "image/avif"],
   ...["audio/mpeg", "audio/mp4", "audio/x-m4a", "audio/wav", "audio/ogg", "audio/opus", "audio/flac", "audio/aac"],
   ...["video/mp4", "video/webm", "video/ogg", "video/quicktime", "text/plain"],
 ]);
 
-/** Matches media types that a browser would run as a page or script; they are sent as plain bytes. */
+/** Matches content types that a browser may execute as a page or script. Such files are sent as application/octet-stream. */
 const ACTIVE_TYPE =
   /^(?:text\/(?!plain$)|application\/(?:xhtml|(?:pdf|x-shockwave-flash|wasm|x-mimearchive)$)|image\/svg|multipart\/|message\/)/;
 const ACTIVE_ENDS = ["xml", "json", "javascript"];
@@ -16,7 +16,10 @@ const isActive = (contentType: string): boolean =>
   ACTIVE_TYPE.test(contentType) ||
   (contentType.startsWith("application/") && ACTIVE_ENDS.some((ending) => contentType.endsWith(ending)));
 
-/** An SVG keeps its media type, because `<img>` accepts no other. Opened directly, it is downloaded and runs no scripts. */
+/**
+ * Content type of SVG, which is sent unchanged, because `<img>` accepts no other. If a browser opens the file itself, it
+ * downloads the file, so that no script in the file runs.
+ */
 const SVG = "image/svg+xml";
 
 export interface ServingHeaders {
@@ -25,7 +28,7 @@ export interface ServingHeaders {
   disposition: "inline" | "attachment";
 }
 
-/** @param isReadable false for a picture that could not be decoded: browsers may interpret it in any way */
+/** @param isReadable false for a picture that could not be decoded. It is downloaded, because it may not be a picture. */
 export function servingOf(contentType: string, isReadable: boolean): ServingHeaders {
   const isShown = SHOWN_TYPES.has(contentType) && (isReadable || !contentType.startsWith("image/"));
   if (contentType === "text/plain") return { contentType: "text/plain; charset=utf-8", disposition: "inline" };
@@ -33,7 +36,7 @@ export function servingOf(contentType: string, isReadable: boolean): ServingHead
   return { contentType: sent, disposition: isShown ? "inline" : "attachment" };
 }
 
-/** Returns the Content-Disposition header (RFC 6266), with the name in ASCII for old clients and the full name. */
+/** Returns the header Content-Disposition (RFC 6266) with the full name, and with a name in ASCII for old clients. */
 export function contentDisposition(disposition: ServingHeaders["disposition"], name: string): string {
   const asciiName = name.replaceAll(/[^\x20-\x7e]|["\\%]/g, "_");
   const encodedName = encodeURIComponent(name.toWellFormed()).replaceAll(
@@ -43,8 +46,8 @@ export function contentDisposition(disposition: ServingHeaders["disposition"], n
   return `${disposition}; filename="${asciiName}"; filename*=UTF-8''${encodedName}`;
 }
 
-/** True if the tags of If-None-Match or If-Range contain this one (RFC 9110; the former compares weakly). */
-export function namesTag(header: string | undefined, tag: string): boolean {
+/** True if the header If-None-Match or If-Range contains the tag. The prefix `W/` is ignored (RFC 9110). */
+export function containsTag(header: string | undefined, tag: string): boolean {
   if (header === undefined) return false;
   return header
     .split(",")
@@ -52,8 +55,8 @@ export function namesTag(header: string | undefined, tag: string): boolean {
 }
 
 /**
- * Returns the requested range; null for the whole content; "none" if the range starts after the end (RFC 9110, section
- * 14). For several ranges, the whole content is returned.
+ * Parses the header Range (RFC 9110, section 14). Returns null if the whole content is sent, also for several ranges;
+ * "none" if the range starts after the end of the content.
  */
 export function rangeIn(header: string | undefined, bytes: number): { start: number; end: number } | "none" | null {
   const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header?.trim() ?? "");

@@ -1,5 +1,6 @@
-/** Validates fields of messages: addresses, headers, attachments. Each fault names the field. */
+/** Validates fields of messages: addresses, headers, attachments. Each error contains the path of the invalid field. */
 
+import { ActionError } from "../errors.js";
 import { isObject, unstorableCharacterIndex } from "./described.js";
 import { refuseField } from "./fields.js";
 
@@ -32,12 +33,12 @@ const LOCAL_PART_MAX = 64;
 const LOCAL_PART = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/;
 const HOST_LABEL = /^[A-Za-z0-9-]{1,63}$/;
 const HEADER_NAME = /^[A-Za-z][A-Za-z0-9-]{0,63}$/;
-/** Matches headers that the service sets itself, such as sender and recipients. */
+/** Matches headers that callers cannot set, because the service sets them, such as the sender. */
 const OWN_HEADER =
   /^(?:(?:content|dkim|arc|resent)-|(?:from|sender|to|cc|bcc|subject|date|message-id|mime-version|return-path|received|authentication-results)$)/i;
 const MEDIA_TYPE = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$/i;
 const BASE64_TEXT = /^[A-Za-z0-9+/]*={0,2}$/;
-/** A line break in a header would start another header; other control characters are invalid in one line too. */
+/** Matches control characters. A line break in a header would start another header. */
 const CONTROL_CHARACTER = /\p{Cc}|[\u2028\u2029]/u;
 
 /** Parses a text of one line without control characters. @throws REQUEST_INVALID */
@@ -59,12 +60,12 @@ export function optionalLine(value: unknown, field: string, max = NAME_MAX): str
 export function optionalBody(value: unknown, field: string): string | null {
   if (value === undefined || value === null) return null;
   if (typeof value === "string" && unstorableCharacterIndex(value) < 0) return value;
-  return refuseField(field, "a text without characters that cannot be stored", value);
+  return refuseField(field, "a text without U+0000 and lone surrogates", value);
 }
 
 const isHostLabel = (text: string): boolean => HOST_LABEL.test(text) && !text.startsWith("-") && !text.endsWith("-");
 
-/** True for an address whose domain has at least two labels: `ann@example` is nearly always a typing error. */
+/** True for a valid address whose domain contains a dot. `ann@example` is nearly always a typing error. */
 export function isEmailAddress(text: string): boolean {
   const at = text.lastIndexOf("@");
   const [local, labels] = [text.slice(0, at), text.slice(at + 1).split(".")];
@@ -82,7 +83,7 @@ function readRecipient(value: unknown, field: string): EmailRecipient {
   return { email, name: optionalLine(name, `${field}.name`), type: type as RecipientType };
 }
 
-/** Parses recipients. Returns each address once. @throws ActionError REQUEST_INVALID */
+/** Parses recipients, and removes repeated addresses. @throws ActionError REQUEST_INVALID */
 export function emailRecipients(value: unknown): EmailRecipient[] {
   if (!Array.isArray(value) || value.length === 0 || value.length > RECIPIENTS_MAX) {
     return refuseField("to", `an array of 1 to ${RECIPIENTS_MAX} recipients {email, name, type}`, value);
@@ -94,22 +95,25 @@ export function emailRecipients(value: unknown): EmailRecipient[] {
 /** Converts `[{name, value}]` or an object to `[name, value]` pairs. */
 function headerEntries(value: unknown): [string, unknown][] {
   if (!Array.isArray(value))
-    return isObject(value) ? Object.entries(value) : refuseField("headers", "an object of texts", value);
+    return isObject(value)
+      ? Object.entries(value)
+      : refuseField("headers", "an object with a text for each name", value);
   return value.map((element, index) => {
     const recipientObject = isObject(element) ? element : {};
     return [oneLine(recipientObject["name"], `headers[${index}].name`), recipientObject["value"]];
   });
 }
 
-/** Reads additional mail headers, given as `{name: value}` or `[{name, value}]`. @throws REQUEST_INVALID */
+/** Parses additional mail headers in the form `{name: value}` or `[{name, value}]`. @throws REQUEST_INVALID */
 export function emailHeaders(value: unknown): Record<string, string> {
   if (value === undefined || value === null) return {};
   const input = headerEntries(value);
-  if (input.length > HEADERS_MAX) refuseField("headers", `at most ${HEADERS_MAX}`, input.length);
+  if (input.length > HEADERS_MAX) refuseField("headers", `at most ${HEADERS_MAX} headers`, input.length);
   return Object.fromEntries(
     input.map(([name, text]) => {
-      if (!HEADER_NAME.test(name)) refuseField("headers", "named by letters, digits and dashes", name);
-      if (OWN_HEADER.test(name)) refuseField("headers", "none that the service writes itself", name);
+      if (!HEADER_NAME.test(name)) refuseField("each name in headers", "letters, digits and dashes", name);
+      if (OWN_HEADER.test(name))
+        refuseField("each name in headers", "a header that the service does not set itself", name);
       return [name, oneLine(text, `headers.${name}`)];
     }),
   );
@@ -121,14 +125,14 @@ function readAttachment(value: unknown, field: string): MessageAttachment {
   const name = oneLine(value["name"], `${field}.name`, NAME_MAX);
   if (name === "" || /[\\/]/.test(name)) refuseField(`${field}.name`, "a file name without slashes", name);
   if (typeof type !== "string" || !MEDIA_TYPE.test(type))
-    return refuseField(`${field}.type`, "a type such as text/csv", type);
+    return refuseField(`${field}.type`, "a content type such as text/csv", type);
   if (!ATTACHMENT_ENCODINGS.some((allowed) => allowed === encoding))
     refuseField(`${field}.encoding`, "base64 or utf8", encoding);
   if (typeof content !== "string" || unstorableCharacterIndex(content) >= 0)
     return refuseField(`${field}.content`, "a text", typeof content);
   const bareText = encoding === "base64" ? content.replace(/[\r\n]/g, "") : content;
   if (encoding === "base64" && (bareText.length % 4 !== 0 || !BASE64_TEXT.test(bareText))) {
-    refuseField(`${field}.content`, "base64, as its encoding says", "something else");
+    throw new ActionError("REQUEST_INVALID", `${field}.content must be valid base64, because "encoding" is "base64"`);
   }
   return { type, name, content: bareText, encoding: encoding as MessageAttachment["encoding"] };
 }
@@ -137,7 +141,7 @@ function readAttachment(value: unknown, field: string): MessageAttachment {
 export function readAttachments(value: unknown): MessageAttachment[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value) || value.length > ATTACHMENTS_MAX) {
-    return refuseField("attachments", `an array of at most ${ATTACHMENTS_MAX}`, value);
+    return refuseField("attachments", `an array of at most ${ATTACHMENTS_MAX} attachments`, value);
   }
   return value.map((element, index) => readAttachment(element, `attachments[${index}]`));
 }

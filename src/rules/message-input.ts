@@ -1,4 +1,4 @@
-/** Validates an e-mail or a text message (packages, Communicate), and replaces its placeholders. */
+/** Validates e-mails and text messages (packages, Communicate), and replaces the placeholders in their texts. */
 
 import { ActionError } from "../errors.js";
 import { describeValue, isObject } from "./described.js";
@@ -36,7 +36,7 @@ export interface Sms {
   to: string;
   body: string;
   from: string | null;
-  /** Provider that the sender requires; null for the one of the app's settings. */
+  /** Provider that must send the message; null for the provider in the app's settings. */
   provider: SmsProvider | null;
 }
 
@@ -50,7 +50,7 @@ const EMAIL_SHAPE: Shape = {
 const SMS_TEXT = flatShape(["to", "body", "from"]);
 const SMS_SHAPE = flatShape([...Object.keys(SMS_TEXT.fields), "provider"]);
 
-/** Maximum messages of one request. */
+/** Maximum number of messages in one request. */
 export const BATCH_MAX = 1_000;
 const SMS_MAX_CHARACTERS = 1_600;
 
@@ -62,7 +62,7 @@ function requireObject(value: unknown, name: string): Record<string, unknown> {
 const dataOf = (value: unknown): Record<string, unknown> | null =>
   value === undefined || value === null ? null : requireObject(value, "data");
 
-/** Adds the position in a batch to the path of each fault, unless the path already contains it. */
+/** Adds `where`, the position in a batch, to the message of an error that `parse` throws, unless it is already there. */
 function prefixField<T>(where: string, parse: () => T): T {
   try {
     return parse();
@@ -72,7 +72,11 @@ function prefixField<T>(where: string, parse: () => T): T {
   }
 }
 
-/** Parses `{options, data}`, or options that contain `data`. @param path of the message in a larger body @throws REQUEST_INVALID */
+/**
+ * Parses `{options, data}`, or options that contain `data`.
+ * @param path path of the message in the request's body, for errors
+ * @throws REQUEST_INVALID
+ */
 export function parseEmail(body: unknown, path = ""): Email {
   const input = requireObject(body, "the message");
   const options = isObject(input["options"]) ? input["options"] : input;
@@ -84,7 +88,7 @@ export function parseEmail(body: unknown, path = ""): Email {
   );
   const html = optionalBody(options["html"], "html");
   const text = optionalBody(options["text"], "text");
-  if (html === null && text === null) throw new ActionError("REQUEST_INVALID", "html or text is required");
+  if (html === null && text === null) throw new ActionError("REQUEST_INVALID", 'a message needs "html" or "text"');
   const email: Email = {
     kind: "email",
     to,
@@ -101,7 +105,7 @@ export function parseEmail(body: unknown, path = ""): Email {
 
 /**
  * Parses `{data: {to, body, from}, provider}`, or `{to, body, from}`.
- * @param path of the message in a larger body
+ * @param path path of the message in the request's body, for errors
  * @throws REQUEST_INVALID
  */
 export function parseSms(input: unknown, path = ""): Sms {
@@ -126,7 +130,7 @@ export function parseSms(input: unknown, path = ""): Sms {
   return { kind: "sms", to, body, from, provider: provider as SmsProvider | null };
 }
 
-/** Parses a batch; reports the fault of the first faulty message. @throws REQUEST_INVALID */
+/** Parses a batch of messages. @throws REQUEST_INVALID for the first invalid message */
 export function parseBatch<T>(body: unknown, parse: (message: unknown, path: string) => T): T[] {
   const list = isObject(body) && Array.isArray(body["messages"]) ? body["messages"] : body;
   if (!Array.isArray(list) || list.length === 0 || list.length > BATCH_MAX) {

@@ -1,17 +1,17 @@
-/** Placeholders `{{name}}` in a message, filled from its data. A name is any text without braces. */
+/** Replaces placeholders `{{name}}` in a message by values from its data. A name is any text without braces. */
 import { ActionError } from "../errors.js";
 
 const PLACEHOLDER_SHAPE = /\{\{([^{}]+)\}\}/g;
 const HTML_ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
 
-/** Maximum length of a filled text, because a placeholder that occurs a thousand times could turn a megabyte into gigabytes. */
+/** Maximum length of a text after replacement. A long value that occurs a thousand times could otherwise fill the memory. */
 const FILLED_MAX_CHARACTERS = 2 * 1024 * 1024;
 
 const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => HTML_ENTITIES[character]!);
 
 /**
- * Returns the value at a name, or at a path of names with dots. Reads only own properties, so that no name reaches a prototype. Returns ""
- * for a missing value, and for one that is not a plain value.
+ * Returns the text of the property `path`, or of a nested property if `path` contains dots. Returns "" if the value is
+ * missing, or is an object or a list. Reads only own properties, so that no name reaches a prototype.
  */
 function valueAt(data: object, path: string): string {
   if (Object.hasOwn(data, path)) return textOf((data as Record<string, unknown>)[path]);
@@ -31,8 +31,8 @@ export const placeholdersOf = (text: string): string[] =>
   Array.from(text.matchAll(PLACEHOLDER_SHAPE), ([, name]) => name!.trim());
 
 /**
- * Returns `text` with placeholders replaced; unchanged without data. If `html`, values are escaped.
- * @throws ActionError REQUEST_INVALID that names the field if the result exceeds 2 MB
+ * Returns `text` with placeholders replaced; unchanged if `data` is null. If `html` is true, values are escaped.
+ * @throws ActionError REQUEST_INVALID if the result is longer than FILLED_MAX_CHARACTERS
  */
 export function fillTemplate(text: string, data: object | null, field: string, { html }: { html: boolean }): string {
   if (data === null) return text;
@@ -44,7 +44,7 @@ export function fillTemplate(text: string, data: object | null, field: string, {
     if (length > FILLED_MAX_CHARACTERS) {
       throw new ActionError(
         "REQUEST_INVALID",
-        `${field} is longer than ${FILLED_MAX_CHARACTERS} characters after its placeholders are filled`,
+        `${field} is longer than ${FILLED_MAX_CHARACTERS} characters after its placeholders are replaced`,
       );
     }
     parts.push(part);

@@ -1,5 +1,6 @@
 /** Validates notifications (packages, Notifications). */
 
+import { ActionError } from "../errors.js";
 import { EVENT_MAX_BYTES } from "../limits.js";
 import { isObject, nestsDeeperThan, unstorableCharacterIndex } from "./described.js";
 import { refuseField } from "./fields.js";
@@ -9,21 +10,21 @@ import { flatShape, refuseUnknownFields, type Shape } from "./unknown-fields.js"
 export const NOTIFICATION_STATUSES = ["draft", "published", "scheduled"] as const;
 export type NotificationStatus = (typeof NOTIFICATION_STATUSES)[number];
 
-export interface PushWish {
+export interface PushRequest {
   payload: Record<string, unknown>;
   /** Unix time in milliseconds at which the notification is sent; null to send it at once. */
   delayUntilTimestamp: number | null;
 }
 
-/** Fields of a notification that the caller sets; others are absent. */
+/** Fields of a notification that a request sets. A field that the request does not set is absent. */
 export interface NotificationFields {
   status?: NotificationStatus;
   data?: Record<string, unknown>;
-  /** Merged into `data`. */
+  /** Properties to add to `data`, which keeps its other properties. */
   extendData?: Record<string, unknown>;
   scope?: Scope | null;
   orderAt?: Date | null;
-  push?: PushWish | null;
+  push?: PushRequest | null;
 }
 
 const NOTIFICATION_SHAPE: Shape = {
@@ -42,12 +43,13 @@ const LATEST_MS = 8_640_000_000_000_000;
 
 function readStorable(value: unknown, field: string, maxBytes: number): Record<string, unknown> {
   if (!isObject(value)) return refuseField(field, "an object", value);
-  if (nestsDeeperThan(value, DATA_MAX_DEPTH)) refuseField(field, `at most ${DATA_MAX_DEPTH} levels deep`, value);
+  if (nestsDeeperThan(value, DATA_MAX_DEPTH))
+    refuseField(field, `an object with at most ${DATA_MAX_DEPTH} levels`, value);
   const text = JSON.stringify(value);
   if (Buffer.byteLength(text) > maxBytes)
     refuseField(field, `at most ${maxBytes} bytes of JSON`, Buffer.byteLength(text));
   if (/\\u0000/.test(text) || unstorableCharacterIndex(text) >= 0 || /\\ud[89a-f]/i.test(text)) {
-    refuseField(field, "without characters that cannot be stored", "one that cannot");
+    throw new ActionError("REQUEST_INVALID", `${field} must not contain U+0000 or a lone surrogate`);
   }
   return value;
 }
@@ -58,7 +60,7 @@ function readTime(value: unknown, field: string): Date {
   return refuseField(field, "a time: ISO 8601, or Unix milliseconds", value);
 }
 
-function pushWish(value: unknown): PushWish | null {
+function parsePushRequest(value: unknown): PushRequest | null {
   if (value === null) return null;
   if (!isObject(value)) return refuseField("pushNotification", "an object {payload, delayUntilTimestamp}", value);
   const payload = readStorable(value["payload"], "pushNotification.payload", PUSH_MAX_BYTES);
@@ -81,13 +83,13 @@ function dataOf({ data, extendData }: Record<string, unknown>): { data?: unknown
   return extendData ? { extendData: data } : { data };
 }
 
-/** @param path of the notification in a larger body @throws REQUEST_INVALID naming the field */
+/** @param path path of the notification in the request's body @throws REQUEST_INVALID with the path of the invalid field */
 export function parseNotification(body: unknown, path = ""): NotificationFields {
   if (!isObject(body)) return refuseField("the notification", "an object", body);
   const { status, scope, orderAt, pushNotification } = body;
   const { data, extendData } = dataOf(body);
   if (status !== undefined && status !== null && !NOTIFICATION_STATUSES.some((allowed) => allowed === status)) {
-    refuseField("status", NOTIFICATION_STATUSES.join(", "), status);
+    refuseField("status", `one of ${NOTIFICATION_STATUSES.join(", ")}`, status);
   }
   const isSet = (value: unknown) => value !== undefined && value !== null;
   const fields: NotificationFields = {
@@ -100,26 +102,26 @@ export function parseNotification(body: unknown, path = ""): NotificationFields 
     }),
     ...(scope !== undefined && { scope: parseScope(scope) }),
     ...(orderAt !== undefined && { orderAt: orderAt === null ? null : readTime(orderAt, "orderAt") }),
-    ...(pushNotification !== undefined && { push: pushWish(pushNotification) }),
+    ...(pushNotification !== undefined && { push: parsePushRequest(pushNotification) }),
   };
   refuseUnknownFields(body, NOTIFICATION_SHAPE, path);
   return fields;
 }
 
-/** Text that stands for all published notifications, in place of their IDs. */
-export const EVERY_ONE = "all";
+/** Value of `ids` that means all published notifications. */
+export const ALL_NOTIFICATIONS = "all";
 
 const MARKED_SHAPE = flatShape(["ids"]);
 
-/** Parses which notifications to mark: `"all"` or a list of IDs. @throws REQUEST_INVALID */
-export function parseMarked(value: unknown): typeof EVERY_ONE | number[] {
+/** Parses the IDs of notifications to mark as read or unread, or "all". @throws REQUEST_INVALID */
+export function parseMarked(value: unknown): typeof ALL_NOTIFICATIONS | number[] {
   const ids = isObject(value) ? value["ids"] : value;
   const isList = Array.isArray(ids) && ids.length <= NOTIFICATIONS_PER_BATCH;
-  if (ids !== EVERY_ONE && !(isList && ids.every((id) => Number.isSafeInteger(id) && id > 0))) {
+  if (ids !== ALL_NOTIFICATIONS && !(isList && ids.every((id) => Number.isSafeInteger(id) && id > 0))) {
     return refuseField("ids", `"all" or an array of at most ${NOTIFICATIONS_PER_BATCH} ids`, ids);
   }
   refuseUnknownFields(value, MARKED_SHAPE);
-  return ids as typeof EVERY_ONE | number[];
+  return ids as typeof ALL_NOTIFICATIONS | number[];
 }
 
 /** A browser's push subscription. */
@@ -133,7 +135,7 @@ export interface PushTarget {
 export const PUSH_TARGET_SHAPE: Shape = {
   fields: { ...flatShape(["endpoint", "expirationTime"]).fields, keys: flatShape(["p256dh", "auth"]) },
 };
-/** Shape of a device to remove: as listed, or as the browser's own subscription. */
+/** Allowed fields of a device to remove: a device from the list, or the subscription of the browser. */
 export const PUSH_DEVICE_SHAPE = flatShape(["endpoint", "id"], ["host", "createdAt", "keys", "expirationTime"]);
 
 const ENDPOINT_MAX = 2_000;
@@ -155,8 +157,7 @@ export function parsePushTarget(body: unknown, allowHttp: boolean): PushTarget {
   }
   const url = typeof endpoint === "string" && endpoint.length <= ENDPOINT_MAX ? URL.parse(endpoint) : null;
   const isWeb = url?.protocol === "https:" || (allowHttp && url?.protocol === "http:");
-  if (!url || !isWeb || url.username !== "" || url.password !== "")
-    refuseField("endpoint", "an https address", endpoint);
+  if (!url || !isWeb || url.username !== "" || url.password !== "") refuseField("endpoint", "an https URL", endpoint);
   const input = isObject(keys) ? keys : {};
   return {
     endpoint: url!.href,

@@ -1,12 +1,12 @@
 /**
- * Chooses a package's version for a range from its registry document, and lists the dependencies of that version. Such
- * documents are untrusted and may be large, so they are read on a thread.
+ * Chooses the version of an npm package for a version range, from the JSON document that the registry has for the
+ * package. The document is untrusted and may be large, so a worker thread reads it.
  */
 import pickManifest from "npm-pick-manifest";
 import { valid } from "semver";
 import { isObject } from "./described.js";
 
-/** A version of a package. `integrity` is the Subresource Integrity of the archive at `tarball`. */
+/** Chosen version of a package. `integrity` is the Subresource Integrity hash of the archive at the URL `tarball`. */
 export interface VersionChoice {
   version: string;
   tarball: string;
@@ -15,10 +15,10 @@ export interface VersionChoice {
   needs: [name: string, range: string][];
 }
 
-/** Chosen version, or the reason why no version fits, which completes a message that begins with the package's name. */
+/** Chosen version, or a fault. The text of the fault follows the name of the package: "lodash has no version …". */
 export type VersionResult = VersionChoice | { fault: string };
 
-/** Maximum number of dependencies of one package, more than any ordinary package has. */
+/** Maximum number of dependencies of a package. Ordinary packages have far fewer. */
 const NEEDS_MAX = 500;
 const TEXT_MAX_CHARACTERS = 2_048;
 
@@ -36,8 +36,8 @@ function integrityOf({ integrity, shasum }: { integrity?: unknown; shasum?: unkn
   return `sha1-${Buffer.from(shasum, "hex").toString("base64")}`;
 }
 
-/** Returns the required dependencies. Optional ones contain native code, and a package must work without them. */
-function needsOf(manifest: NonNullable<ReturnType<typeof pickManifest>>): [string, string][] {
+/** Returns the required dependencies. Optional dependencies are ignored: they contain native code, and packages work without them. */
+function requiredDependenciesOf(manifest: NonNullable<ReturnType<typeof pickManifest>>): [string, string][] {
   const { dependencies, optionalDependencies, peerDependencies, peerDependenciesMeta } = manifest;
   const optionalNames = new Set(entriesOf(optionalDependencies).map(([name]) => name));
   const peerMeta = isObject(peerDependenciesMeta) ? peerDependenciesMeta : {};
@@ -52,17 +52,17 @@ export interface VersionQuery {
   document: Uint8Array;
   /** Version, range or tag that is requested; "" stands for the newest version. */
   range: string;
-  /** Versions that were published later are not chosen for a range or a tag; ISO 8601, null without a minimum age. */
+  /** Time in ISO 8601. Versions published later are not chosen for a range or tag. null if there is no minimum age. */
   publishedBefore: string | null;
 }
 
-/** Chooses a version. If the registry states no publication times, any version can be chosen. */
+/** Chooses a version. If the document has no publication times, versions of any age are allowed. */
 export function chooseVersion({ document, range, publishedBefore }: VersionQuery): VersionResult {
   let packument: unknown;
   try {
     packument = JSON.parse(new TextDecoder().decode(document));
   } catch {
-    return { fault: "is described by the registry in no JSON" };
+    return { fault: "has a document in the registry that is not JSON" };
   }
   if (!isObject(packument) || !isObject(packument["versions"])) return { fault: "has no version in the registry" };
   let manifest: ReturnType<typeof pickManifest>;
@@ -80,9 +80,15 @@ export function chooseVersion({ document, range, publishedBefore }: VersionQuery
   const { version, dist } = manifest as NonNullable<typeof manifest>;
   const tarball = isObject(dist) ? dist["tarball"] : undefined;
   const integrity = isObject(dist) ? integrityOf(dist) : null;
-  if (typeof version !== "string" || !VERSION.test(version)) return { fault: "has a version that is none" };
+  if (typeof version !== "string" || !VERSION.test(version))
+    return { fault: "has an invalid version number in the registry" };
   if (typeof tarball !== "string" || tarball.length > TEXT_MAX_CHARACTERS || !URL.canParse(tarball))
     return { fault: `has no archive of ${version} in the registry` };
-  if (integrity === null) return { fault: `has an archive of ${version} without an integrity` };
-  return { version, tarball, integrity: integrity.slice(0, TEXT_MAX_CHARACTERS), needs: needsOf(manifest as never) };
+  if (integrity === null) return { fault: `has no integrity hash for the archive of ${version} in the registry` };
+  return {
+    version,
+    tarball,
+    integrity: integrity.slice(0, TEXT_MAX_CHARACTERS),
+    needs: requiredDependenciesOf(manifest as never),
+  };
 }

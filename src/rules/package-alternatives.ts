@@ -43,7 +43,7 @@ const PACKAGE_ALTERNATIVES: Readonly<Record<string, string>> = {
   xml2js: "fast-xml-parser",
 };
 
-/** @param dependency as listed, with its version @returns "" if there is none */
+/** @param dependency name with an optional version @returns the replacement, or "" if none is known */
 export function alternativeTo(dependency: string): string {
   const [name = ""] = /^.[^@/]*/.exec(dependency) ?? [];
   return Object.hasOwn(PACKAGE_ALTERNATIVES, name) ? PACKAGE_ALTERNATIVES[name]! : "";

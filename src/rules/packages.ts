@@ -1,4 +1,4 @@
-/** The catalogue of packages, and the resolution of dependencies. Serves and fetches nothing. */
+/** Catalogue of built-in packages, and the parser of an action's `dependencies`. This file sends no requests. */
 import npa from "npm-package-arg";
 import type { Asset, StoredAsset } from "../data/action-types.js";
 import { ActionError } from "../errors.js";
@@ -18,7 +18,7 @@ export interface PackageEntry {
   namespace: string | null;
   path?: string;
   url?: string;
-  /** True if the package works without the client library, or the names of those of its functions that do. */
+  /** True if the package works without the client library; or the names of the functions that work without it. */
   standalone?: boolean | readonly string[];
   /** Cheapest mode with all globals that the package uses; by default `document`. A package with a `url` always runs in a document. */
   mode?: PackageMode;
@@ -26,7 +26,7 @@ export interface PackageEntry {
   network?: boolean;
   /** True if most uses of the package need only the language, so that a run with it is first tried in `isolate`. */
   canBeTried?: boolean;
-  /** Words whose presence in the code makes a run need a document. */
+  /** Words that make code run in a document if the code contains them. */
   inDocument?: readonly string[];
   /** Functions of the package that work without a document. Code with any other use of the namespace runs in a document. */
   withoutDocument?: readonly string[];
@@ -43,9 +43,9 @@ const SERVED_PATH = /^\/[A-Za-z0-9/._-]+$/;
 const URL_MAX_CHARACTERS = 2048;
 
 /**
- * Combines the built-in packages with those of the operator; a later entry replaces an earlier one with the same name.
+ * Adds the operator's packages to the built-in ones. A later entry replaces an earlier entry with the same name.
  * @param extra parsed content of the operator's file: an array of {@link PackageEntry}
- * @throws Error that names the faulty entry
+ * @throws Error with the path of the invalid entry
  */
 export function createCatalogue(extra: unknown = []): Catalogue {
   if (!Array.isArray(extra)) throw new Error(`packages must be an array of entries (got ${describeValue(extra)})`);
@@ -60,7 +60,7 @@ export function createCatalogue(extra: unknown = []): Catalogue {
 function packageEntry(value: unknown, where: string): PackageEntry {
   if (!isObject(value)) throw new Error(`${where} must be an object (got ${describeValue(value)})`);
   const { name, namespace = null, path, url, standalone = false, mode = "document" } = value;
-  // The name of this field before 0.2.0 was mayDoWithLess.
+  // Before version 0.2.0, the name of `canBeTried` was `mayDoWithLess`.
   const {
     mayDoWithLess = false,
     canBeTried = mayDoWithLess,
@@ -80,14 +80,19 @@ function packageEntry(value: unknown, where: string): PackageEntry {
     "a property name or null",
     namespace,
   );
-  expectField((path === undefined) !== (url === undefined), "path", "given, or url, and not both", path);
+  expectField(
+    (path === undefined) !== (url === undefined),
+    "path",
+    'set if "url" is not set, and absent otherwise',
+    path,
+  );
   expectField(path === undefined || matchesPattern(path, SERVED_PATH), "path", "an absolute path", path);
   expectField(url === undefined || externalUrlFault(url) === null, "url", "an https URL", url);
   const areNames = (list: unknown) =>
     Array.isArray(list) && list.every((element) => matchesPattern(element, NAMESPACE_NAME));
   const isStandalone = typeof standalone === "boolean" || areNames(standalone);
   expectField(isStandalone, "standalone", "true, false or an array of function names", standalone);
-  expectField(PACKAGE_MODES.includes(mode as PackageMode), "mode", PACKAGE_MODES.join(", "), mode);
+  expectField(PACKAGE_MODES.includes(mode as PackageMode), "mode", `one of ${PACKAGE_MODES.join(", ")}`, mode);
   expectField(typeof canBeTried === "boolean", "canBeTried", "true or false", canBeTried);
   expectField(typeof network === "boolean", "network", "true or false", network);
   expectField(areNames(inDocument), "inDocument", "an array of function names", inDocument);
@@ -102,11 +107,11 @@ export type Dependency =
   | { kind: "npm"; name: string; range: string; subpath: string }
   | { kind: "address"; url: string };
 
-/** Matches names that are reserved for the service, so that they are never requested from a registry. */
+/** Matches names that are reserved for packages of the service. They are never requested from a registry. */
 const OWN_NAMES = /^svc-/i;
 const SPEC_MAX_CHARACTERS = 300;
 
-/** Returns the error of a dependency. `retryAfter` is set, in seconds, if a retry may succeed (contract, section 4). */
+/** Returns the error of a dependency. `retryAfter` is the number of seconds after which a retry may succeed (contract, section 4). */
 export function unresolvedError(dependency: string, reason: string, retryAfter?: number): ActionError {
   const details = retryAfter === undefined ? {} : { retryAfter };
   return new ActionError("DEPENDENCY_UNRESOLVED", `dependencies: ${describeValue(dependency)} ${reason}`, details);
@@ -123,7 +128,8 @@ export function readDependency(dependency: string, catalogue: Catalogue): Depend
     if (urlFault !== null) throw unresolvedError(dependency, urlFault);
     return { kind: "address", url: new URL(address).href };
   }
-  if (OWN_NAMES.test(dependency)) throw unresolvedError(dependency, "is no package of this service");
+  if (OWN_NAMES.test(dependency))
+    throw unresolvedError(dependency, 'is not a package of this service; names with "svc-" are reserved for it');
   return { kind: "npm", ...npmSpecOf(dependency) };
 }
 
@@ -131,12 +137,11 @@ export function readDependency(dependency: string, catalogue: Catalogue): Depend
 const WITH_SUBPATH = /^((?:@[^/@]+\/)?[^/@]+(?:@[^/@]+)?)((?:\/[\w.-]+)+)$/;
 
 /**
- * A name with an optional version, range or tag and subpath. Excludes forms that a registry client would resolve to a
- * folder or another host.
+ * Parses a name with an optional version, range or tag, and an optional subpath. Rejects forms that an npm client would
+ * resolve to a folder or another host.
  */
 function npmSpecOf(dependency: string): { name: string; range: string; subpath: string } {
-  const refusal =
-    "is no package of the catalogue, no name of an npm package such as lodash or @scope/name@^2, and no https URL";
+  const refusal = "is not a package of this service, an npm package such as lodash or @scope/name@^2, or an https URL";
   const isPlain = dependency.length <= SPEC_MAX_CHARACTERS && !/[\s\\%]/.test(dependency.trim());
   if (!isPlain || dependency !== dependency.trim()) throw unresolvedError(dependency, refusal);
   const [, spec = dependency, subpath = ""] = WITH_SUBPATH.exec(dependency) ?? [];
@@ -153,8 +158,8 @@ function npmSpecOf(dependency: string): { name: string; range: string; subpath: 
 }
 
 /**
- * True if a registry can have a package with this name. Names of dependencies come from packages, are not trusted, and
- * become part of a URL.
+ * True if the name is valid for a package in a registry. Names in the dependencies of packages are untrusted, and become
+ * part of a URL.
  */
 export function isPackageName(name: string): boolean {
   try {
@@ -167,16 +172,16 @@ export function isPackageName(name: string): boolean {
   }
 }
 
-/** Returns the error of a package that the specification names and that is not built yet. */
+/** Returns the error for a package that the specification has, but this service does not. */
 export function notBuiltError(dependency: string): ActionError {
-  const message = `dependencies: the package ${dependency} is not built yet and cannot be used`;
+  const message = `dependencies: the package ${dependency} is not available yet`;
   return new ActionError("DEPENDENCY_UNRESOLVED", message);
 }
 
-/** Fields of an asset with a stored script. `sha256`: hash of the content, in hexadecimal. */
-export type KeptAsset = StoredAsset & { sha256: string };
+/** Asset whose script is stored in the database. `sha256` is the hash of the script in hexadecimal. */
+export type StoredScriptAsset = StoredAsset & { sha256: string };
 
-export const isStoredScript = (asset: StoredAsset): asset is KeptAsset => asset.sha256 !== undefined;
+export const isStoredScript = (asset: StoredAsset): asset is StoredScriptAsset => asset.sha256 !== undefined;
 
 /** Path under which the service serves a stored script. */
 export const storedPath = (sha256: string): string => `/client/kept/${sha256}.js`;
@@ -185,12 +190,12 @@ export const storedPath = (sha256: string): string => `/client/kept/${sha256}.js
 export type AddressAssets = (stored: readonly StoredAsset[]) => Asset[];
 
 /**
- * Stored assets with their current URLs (specification, Action object, `assets`).
- * @param baseUrl of the service, without a trailing slash
+ * Adds the current URLs to stored assets (specification, Action object, `assets`).
+ * @param baseUrl URL of the service without a trailing slash
  */
 export function addressedAssets(stored: readonly StoredAsset[], catalogue: Catalogue, baseUrl: string): Asset[] {
   return stored.map(({ name, path, url, sha256, ...kept }) => {
-    // An older row has the service's URL of that time, or an external one.
+    // Older rows also contain a URL: an external URL, or a URL of the service, which may have changed since.
     const servedPath = sha256 !== undefined || url === undefined ? path : catalogue.get(name)?.path;
     return servedPath === undefined
       ? { name, url: url!, path, ...kept }
@@ -198,36 +203,36 @@ export function addressedAssets(stored: readonly StoredAsset[], catalogue: Catal
   });
 }
 
-/** Returns the reason why a dependency is not an external https URL, or null. */
+/** Returns the reason why a text is not a valid https URL, or null. */
 function externalUrlFault(text: unknown): string | null {
-  if (typeof text !== "string") return "is no URL";
+  if (typeof text !== "string") return "is not a URL";
   if (text.length > URL_MAX_CHARACTERS) return `is longer than ${URL_MAX_CHARACTERS} characters`;
   // The URL parser drops tabs and line breaks and converts backslashes: the checked URL would differ from the given
   // text.
   if (/[\s\\]/.test(text) || !URL.canParse(text)) return "is not a valid URL";
   const url = new URL(text);
   if (url.protocol !== "https:") return "must be an https URL";
-  return url.username !== "" || url.password !== "" ? "must not hold a user name or password" : null;
+  return url.username !== "" || url.password !== "" ? "must not contain a user name or password" : null;
 }
 
-/** True if the code contains `Svc` followed by anything but one of the members, which are regular expressions. */
+/** True if the code uses any members of `Svc` other than these. `members` are regular expressions. */
 function usesOtherMembers(code: string, members: readonly string[]): boolean {
   return code.replaceAll(new RegExp(`\\bSvc\\.(?:${members.join("|")})\\b`, "g"), "").includes("Svc");
 }
 
-/** Functions of `Svc` that a small script provides, so that the run needs no token. */
+/** Functions of `Svc` that work without the client library and without a token: a small script provides them. */
 const REQUEST_FUNCTIONS = ["App\\.V3\\.Actions\\.request", "App\\.Settings\\.get"];
 
-/** True if the code names one of the functions that send requests or read settings. */
-export const namesRequests = (code: string): boolean =>
+/** True if the code uses one of REQUEST_FUNCTIONS. */
+export const usesRequestFunctions = (code: string): boolean =>
   new RegExp(`\\bSvc\\.(?:${REQUEST_FUNCTIONS.join("|")})\\b`).test(code);
 
 /** Returns the name by which code imports a dependency, without its version. */
 export const importName = (dependency: string): string => dependency.replace(/(?<=[^/@])@[^/]*/, "");
 
 /**
- * True if code may use the client library. Namespaces of packages that work without the library do not count. A search
- * for the word `Svc` is enough, because code has no other name for the library.
+ * True if the code may need the client library. Uses of packages that work without the library are ignored. A search for
+ * the word `Svc` is enough, because code has no other name for the library.
  */
 export function needsLibrary(code: string, dependencies: readonly string[], catalogue: Catalogue): boolean {
   if (!code.includes("Svc")) return false;
@@ -239,22 +244,25 @@ export function needsLibrary(code: string, dependencies: readonly string[], cata
   return usesOtherMembers(code, [...REQUEST_FUNCTIONS, ...ownNames]);
 }
 
-/** Mode of the client library for code that uses it: code that uses more of `Svc` than its packages runs in a document. */
+/** Returns the mode for code that uses the client library. Code that uses members of `Svc` other than its packages needs a document. */
 export function modeOfLibrary(code: string, dependencies: readonly string[], catalogue: Catalogue): PackageMode {
   const packageNames = dependencies.flatMap((name) => catalogue.get(name)?.namespace ?? []);
-  const namespaces = [...packageNames, ...(namesRequests(code) ? REQUEST_FUNCTIONS : [])];
+  const namespaces = [...packageNames, ...(usesRequestFunctions(code) ? REQUEST_FUNCTIONS : [])];
   return namespaces.length > 0 && !usesOtherMembers(code, namespaces) ? "network-isolate" : "document";
 }
 
-/** What one piece of code needs from a package. */
+/** Mode and network that code needs because it uses a package. */
 export type PackageNeed = Required<Pick<PackageEntry, "mode" | "network" | "canBeTried">>;
 
-/** True if the code contains the package's namespace, or `Svc`, followed by anything but one of these functions. */
+/** True if the code may use functions of the package other than these. */
 function usesOtherFunctions(code: string, namespace: string | null, functions: readonly string[]): boolean {
   return usesOtherMembers(code, [`${namespace}\\.(?:${functions.join("|")})`, `(?!${namespace}\\b)\\w+`]);
 }
 
-/** Returns what this code needs from a package. @param isShared true if other code, which is not analyzed, may also call the package */
+/**
+ * Returns the mode and network that the code needs because it uses a package.
+ * @param isShared true if code that is not analyzed may also call the package
+ */
 export function needOfPackage(entry: PackageEntry, code: string, isShared = false): PackageNeed {
   const { namespace, mode = "document", network = mode !== "isolate", canBeTried = false } = entry;
   const { inDocument = [], withoutDocument = [] } = entry;

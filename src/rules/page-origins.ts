@@ -1,4 +1,4 @@
-/** Origins of an app's own pages: validation, and the form in which they are stored and compared. Opens no connection. */
+/** Validates the origins of an app's external pages, and converts them to the form in which they are stored and compared. */
 
 import { PAGE_ORIGINS_MAX } from "../limits.js";
 import { refuseField } from "./fields.js";
@@ -13,11 +13,11 @@ function readOrigin(value: unknown, allowHttp: boolean): string | null {
   const url = /^https?:\/\/[^/]+\/?$/i.test(value) ? URL.parse(value) : null;
   const origin = url && normalOrigin(url);
   if (!url || !origin) return null;
-  // Others on the network can change a page that was loaded over http, except on the developer's own machine.
+  // http is allowed only on the developer's machine, because anyone on the network can change a page on its way.
   return url.protocol === "https:" || allowHttp || LOOPBACK_HOST.test(url.hostname) ? origin : null;
 }
 
-/** @param allowHttp true if http origins of any host are valid (ALLOW_PRIVATE_NETWORK) @throws REQUEST_INVALID naming the entry */
+/** @param allowHttp true if http origins of any host are valid (ALLOW_PRIVATE_NETWORK) @throws REQUEST_INVALID */
 export function parsePageOrigins(value: unknown, allowHttp: boolean): string[] {
   if (!Array.isArray(value) || value.length > PAGE_ORIGINS_MAX) {
     const expected = `an array of at most ${PAGE_ORIGINS_MAX} origins`;

@@ -1,4 +1,4 @@
-/** Validates `limit`, `offset` and cursors of lists, and cuts pages by their size. */
+/** Validates `limit`, `offset` and the cursor of a list, and limits a page by its size in bytes. */
 
 import { ActionError } from "../errors.js";
 import { PAGE_DEFAULT, PAGE_MAX, PAGE_MAX_BYTES } from "../limits.js";
@@ -10,8 +10,8 @@ function naturalNumber(value: unknown, name: string, fallback: number, max: numb
   refuseField(name, "a whole number from 0", value);
 }
 
-/** Limits of a page: `limit` is cut to `max`. @throws REQUEST_INVALID unless it is a whole number */
-export function createPage(
+/** Parses `limit` and `offset`. A `limit` above `max` counts as `max`. @throws REQUEST_INVALID unless they are whole numbers */
+export function parsePageLimits(
   options: { limit?: unknown; offset?: unknown },
   fallback = PAGE_DEFAULT,
   max = PAGE_MAX,
@@ -25,7 +25,7 @@ export function createPage(
 /** Returns the cursor that stands for the position after the row with this ID. */
 export const cursorOf = (id: number): string => Buffer.from(`after ${id}`).toString("base64url");
 
-/** Returns the ID in a cursor; null if there is no cursor. @throws REQUEST_INVALID for a text that `cursorOf` cannot have created */
+/** Returns the ID in a cursor; null if there is no cursor. @throws REQUEST_INVALID unless `cursorOf` created the cursor */
 export function idOfCursor(cursor: unknown, name = "cursor"): number | null {
   if (cursor === undefined || cursor === null) return null;
   const id = Number(/^after ([1-9]\d{0,15})$/.exec(Buffer.from(String(cursor), "base64url").toString())?.[1]);
@@ -34,19 +34,19 @@ export function idOfCursor(cursor: unknown, name = "cursor"): number | null {
 }
 
 /**
- * Reserves bytes for a response. The operation reads the rows after the promise has resolved. The promise rejects if the response would be
- * too large.
+ * Reserves memory for the bytes of a response, before the operation reads its rows. Rejects if the response would be too
+ * large.
  */
 export type ReserveBytes = (bytes: number) => Promise<void>;
 
-/** Row that may belong to a page of large values: its ID and the size of its values. */
+/** ID of a row and the size of its values in bytes. */
 export interface SizedRow {
   id: number;
   bytes: number;
 }
 
-/** Returns the first entries that fit into PAGE_MAX_BYTES, at least one. Their bytes are reserved. @throws as `reserve` */
-export async function pageOf(
+/** Returns the IDs of the first rows that fit into PAGE_MAX_BYTES, at least one, after `reserve` has reserved their bytes. */
+export async function idsThatFit(
   sized: readonly SizedRow[],
   reserve: ReserveBytes = async () => undefined,
 ): Promise<number[]> {

@@ -1,4 +1,4 @@
-/** Rules for passphrases: the length, and a list of common ones (contract, section 7). */
+/** Rules for passphrases: their length, and a list of common passphrases that are rejected (contract, section 7). */
 import { dictionary } from "@zxcvbn-ts/language-common";
 import { ActionError } from "../errors.js";
 import { kindOf } from "./described.js";
@@ -6,18 +6,18 @@ import { kindOf } from "./described.js";
 const PASSPHRASE_MIN_CHARACTERS = 12;
 const PASSPHRASE_MAX_CHARACTERS = 1_024;
 
-/** List of some 49,000 common passphrases, the most common first. Only entries that are long enough matter. */
+/** Common passphrases. Shorter ones are left out of the list of 49,000, because their length is rejected anyway. */
 const COMMON_PASSPHRASES: ReadonlySet<string> = new Set(
   [...dictionary["passwords-common"]].filter(({ length }) => length >= PASSPHRASE_MIN_CHARACTERS),
 );
 
-/** Returns the shortest text of which the whole is a repetition: `ab` for `abab`. To find it, the text is searched in its own doubling. */
+/** Returns the shortest text that gives `text` when it is repeated: `ab` for `abab`. */
 const repeatedUnitOf = (text: string): string => text.slice(0, (text + text).indexOf(text, 1));
 
 const weakPassphrase = (message: string): ActionError => new ActionError("PASSPHRASE_TOO_WEAK", message);
 
 /**
- * Validates a passphrase and returns the form to hash, in which characters are composed, so that every keyboard gives
+ * Validates a new passphrase, and returns the form that is hashed. It is normalized to NFC, so that all keyboards give
  * the same bytes.
  * @throws REQUEST_INVALID if it is not a string; PASSPHRASE_TOO_WEAK
  */
@@ -28,8 +28,7 @@ export function checkPassphrase(value: unknown): string {
     throw weakPassphrase(`passphrase must have at least ${PASSPHRASE_MIN_CHARACTERS} characters (got ${characters})`);
   }
   const lowerCasePassphrase = passphrase.toLowerCase();
-  if (COMMON_PASSPHRASES.has(lowerCasePassphrase))
-    throw weakPassphrase("passphrase is one of the most common ones; choose another");
+  if (COMMON_PASSPHRASES.has(lowerCasePassphrase)) throw weakPassphrase("passphrase is too common; choose another");
   if (
     [...repeatedUnitOf(lowerCasePassphrase)].length < PASSPHRASE_MIN_CHARACTERS &&
     repeatedUnitOf(lowerCasePassphrase) !== lowerCasePassphrase
@@ -39,7 +38,7 @@ export function checkPassphrase(value: unknown): string {
   return passphrase;
 }
 
-/** Returns the form to hash of the passphrase in a sign-in. @throws REQUEST_INVALID */
+/** Returns the form of a passphrase that is hashed. Does not check its strength, as for a sign-in. @throws REQUEST_INVALID */
 export function readPassphrase(value: unknown): string {
   if (typeof value !== "string" || value === "" || !value.isWellFormed()) {
     throw new ActionError("REQUEST_INVALID", `passphrase must be a text (got ${kindOf(value)})`);

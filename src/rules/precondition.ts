@@ -2,91 +2,91 @@
 import { hash } from "node:crypto";
 import { ActionError } from "../errors.js";
 
-/** Accepted `updatedAt` values, ISO 8601 with milliseconds; undefined: any. */
+/** Values of `updatedAt` (ISO 8601 with milliseconds) of which the resource must have one; undefined accepts any. */
 export type ExpectedTags = readonly string[] | undefined;
 
-/** Separates, in an entity tag, the version that `If-Match` compares from facts that no author changes. */
-const BEHIND_STATE = ";";
+/** Separates the two parts of an entity tag: the version, and the state that authors do not change. */
+const TAG_SEPARATOR = ";";
 
 /**
- * Returns the strong entity tag of a version. `shownVariant` describes shown facts that no author changes, such as the
- * firing state of an alert; they affect `If-None-Match` but not `If-Match`.
+ * Returns the entity tag of a resource. `shownVariant` is state that authors do not change, such as the firing state of
+ * an alert. `If-None-Match` compares it; `If-Match` ignores it.
  */
 export const entityTag = (updatedAt: string, shownVariant: string | null = null): string =>
-  `"${updatedAt}${shownVariant === null ? "" : BEHIND_STATE + shownVariant}"`;
+  `"${updatedAt}${shownVariant === null ? "" : TAG_SEPARATOR + shownVariant}"`;
 
-/* Matches an entity tag. W/ is accepted, because a proxy that compresses weakens the tag, and the state is compared, not its bytes. */
+/** Matches an entity tag. The prefix W/ is accepted, because proxies that compress responses add it. */
 const ENTITY_TAG = /^(?:W\/)?"([\x21\x23-\x7e\x80-\xff]*)"$/;
 const TAGS_MAX = 20;
 
 /**
- * Parses the tags of a header; undefined if absent, or `*`.
+ * Parses the entity tags of a header; undefined if the header is absent or `*`.
  * @throws ActionError REQUEST_INVALID for a header that is neither `*` nor entity tags
  */
 function tagsIn(header: string | undefined, name: string): string[] | undefined {
   if (header === undefined || header.trim() === "*") return undefined;
   const tags = header.split(",", TAGS_MAX + 1).map((tag) => ENTITY_TAG.exec(tag.trim())?.[1]);
   if (tags.length <= TAGS_MAX && tags.every((tag) => tag !== undefined)) return tags;
-  const expected = `* or at most ${TAGS_MAX} entity tags, each in double quotes as ETag has it`;
+  const expected = `* or at most ${TAGS_MAX} entity tags, each in double quotes as in the header ETag`;
   throw new ActionError("REQUEST_INVALID", `${name} must be ${expected}`);
 }
 
-/** Returns the versions that `If-Match` names. @throws REQUEST_INVALID */
+/** Returns the versions in the header `If-Match`. @throws REQUEST_INVALID */
 export const readIfMatch = (header: string | undefined): ExpectedTags =>
-  tagsIn(header, "If-Match")?.map((tag) => tag.split(BEHIND_STATE, 1)[0]!);
+  tagsIn(header, "If-Match")?.map((tag) => tag.split(TAG_SEPARATOR, 1)[0]!);
 
-/** True if `If-None-Match` names the tag, or `*`: the client has this representation. @throws REQUEST_INVALID */
+/** True if `If-None-Match` is `*` or contains the tag, so that the client has the current state. @throws REQUEST_INVALID */
 export function isKnownTag(header: string | undefined, tag: string): boolean {
   if (header === undefined) return false;
   return tagsIn(header, "If-None-Match")?.includes(tag.slice(1, -1)) ?? true;
 }
 
-/** SQL of the time of a change, at least a millisecond after the previous one, so that two versions never have the same tag. */
+/** SQL for the new `updated_at`: at least a millisecond after the old one, so that two versions never have the same tag. */
 export const NEXT_UPDATED_AT =
   "date_trunc('milliseconds', greatest(clock_timestamp(), updated_at + interval '1 millisecond'))";
 
-/** @throws RESOURCE_CHANGED with the current resource, if its version is not one of the expected ones */
+/** @throws RESOURCE_CHANGED with the current resource, if its version is not expected */
 export function requireCurrent<T extends { updatedAt: string }>(resource: T, precondition: ExpectedTags): void {
   if (!precondition || precondition.includes(resource.updatedAt)) return;
-  const message = `the resource was changed at ${resource.updatedAt}, after the state that this change started from`;
+  const message = `the resource was changed at ${resource.updatedAt}, after the version that the request expects; read it again`;
   throw new ActionError("RESOURCE_CHANGED", message, { resource });
 }
 
-/** What the version of a list depends on for each item. */
-export interface StatedTag {
+/** Item of a list, as far as the version of the list depends on it. */
+export interface ListItemVersion {
   id: number;
   updatedAt: string;
 }
 
 /** Returns the version of a list. It changes when an item is added, changed or removed, and does not depend on the order. */
-export const listState = (items: readonly StatedTag[]): string =>
+export const listVersionOf = (items: readonly ListItemVersion[]): string =>
   hash("sha256", JSON.stringify(items.map(({ id, updatedAt }) => `${id} ${updatedAt}`).sort()), "base64url").slice(
     0,
     22,
   );
 
 /**
- * Checks the precondition of a change to an item that can only be read in a list. The tag may be the item's `updatedAt`
- * or that of the list.
+ * Checks the precondition of a change to an item that can only be read in a list. The expected tag can be the item's
+ * `updatedAt` or the version of the list.
  * @param item undefined if it is not in the list
  * @throws RESOURCE_CHANGED with the current item
  */
 export function requireInList(
-  item: StatedTag | undefined,
-  lists: readonly (readonly StatedTag[])[],
+  item: ListItemVersion | undefined,
+  lists: readonly (readonly ListItemVersion[])[],
   precondition: ExpectedTags,
 ): void {
   if (!precondition || (item && precondition.includes(item.updatedAt))) return;
-  if (lists.some((list) => precondition.includes(listState(list)))) return;
-  const message = "the resource or its list was changed after the state that this change started from";
+  if (lists.some((list) => precondition.includes(listVersionOf(list)))) return;
+  const message = "the resource or its list was changed after the version that the request expects; read it again";
   throw new ActionError("RESOURCE_CHANGED", message, item && { resource: item });
 }
 
-/** @throws the error that `changed` returns, if the row's version is not one of the expected ones */
+/** @throws the error that `changed` returns, if the version of the row is not expected */
 export function requireUnchanged(updatedAt: Date, precondition: ExpectedTags, changed: () => ActionError): void {
   if (precondition && !precondition.includes(updatedAt.toISOString())) throw changed();
 }
 
-/** Returns the time of a change, at least a millisecond after the previous one, so that two versions never have the same time. */
+/** Returns the new `updatedAt`: at least a millisecond after the old one, so that two versions never have the same time. */
 export const changeTimeAfter = (before: Date | undefined): Date =>
   new Date(Math.max(Date.now(), (before?.getTime() ?? 0) + 1));

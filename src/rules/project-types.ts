@@ -1,22 +1,25 @@
 /**
- * Builds svc.d.ts, the types of an app: keys of settings, columns of data sources, packages, and the `Svc` global. The
- * service serves it, and the command line writes it into a project.
+ * Builds svc.d.ts, the TypeScript declarations for the code of an app: its settings, data sources, packages, and the
+ * `Svc` global. The service serves the file, and the command line writes it into a project.
  */
 import { importName } from "./packages.js";
 
 type Item = Record<string, unknown>;
 
-/** The parts of a manifest from which types are built. */
+/** Parts of a manifest from which declarations are built. */
 export interface TypedDefinitions {
   settings?: Item[] | undefined;
   dataSources?: Item[] | undefined;
   secretBindings?: Item[] | undefined;
 }
 
-/** Declarations of packages by name, as files that import each other by number; null if a package ships none. */
+/**
+ * Declaration files of packages by name; null if a package has none. The files of a package import each other by their
+ * position in the list.
+ */
 export type PackageDeclarations = ReadonlyMap<string, readonly string[] | null>;
 
-/** An action's dependencies, and the scripts that the service resolved them to. */
+/** Dependencies of an action, and the scripts to which the service has resolved them. */
 interface DependentDefinition {
   dependencies?: unknown;
   assets?: { name: string; integrity: string }[] | undefined;
@@ -25,8 +28,8 @@ interface DependentDefinition {
 const HASH_PREFIX = "sha256-";
 
 /**
- * Returns the integrity of each package's script by the name that code imports; null for a package without one, such as one that was never
- * saved.
+ * Returns the integrity hash of each package's script, by the name that code imports. The hash is null if the service has
+ * not resolved the package yet.
  */
 export function importedPackages(actions: readonly DependentDefinition[]): Map<string, string | null> {
   const typesByName = new Map<string, string | null>();
@@ -43,7 +46,7 @@ export function importedPackages(actions: readonly DependentDefinition[]): Map<s
 
 const FILE_HEAD = `/** Types of this app. \`svc dev\` and \`svc check\` write this file; changes to it are lost. */`;
 
-/** Maximum length of declarations. Larger ones slow down each check, so packages beyond this are `any`. */
+/** Maximum length of all package declarations, because they slow down each check. Packages beyond the limit have type `any`. */
 export const PACKAGE_TYPES_MAX_CHARACTERS = 6 * 1024 * 1024;
 
 const MODULE_DECLARATIONS = `declare module "svc" {
@@ -116,7 +119,7 @@ const NAMESPACE_NAMES = [
   "Audio",
 ];
 
-/** Declarations that are used before the first contact with the server. They allow everything. */
+/** Declarations of "svc/client" until the real ones have been loaded from the server. They allow everything. */
 const UNKNOWN_CLIENT = `export interface LimitData { [field: string]: any }
 export type Trigger = any;
 export type Client = any;
@@ -125,7 +128,7 @@ export type Entry<Row> = any;
 export type DataSources = any;
 export type DataSourceConnection = any;`;
 
-/** Extensions of files that code imports as text. */
+/** Declarations for files that code can import as text, by their extension. */
 const TEXT_MODULES = ["html", "txt", "md", "csv", "sql", "css", "svg"]
   .map((extension) => `declare module "*.${extension}" {\n  const text: string;\n  export default text;\n}`)
   .join("\n");
@@ -133,7 +136,7 @@ const TEXT_MODULES = ["html", "txt", "md", "csv", "sql", "css", "svg"]
 const propertyLine = (name: unknown, type: string): string => `  ${JSON.stringify(name)}: ${type};`;
 const optionalLine = (name: unknown, type: string): string => `  ${JSON.stringify(name)}?: ${type};`;
 
-/** Returns the keys that code does not receive, because they have a sealed secret binding. */
+/** Returns the keys of settings that code does not receive, because they have a sealed secret binding. */
 function sealedKeys(...definitions: TypedDefinitions[]): Set<unknown> {
   const bindings = definitions.flatMap(({ secretBindings }) => secretBindings ?? []);
   return new Set(bindings.filter(({ sealed }) => sealed === true).map(({ key }) => key));
@@ -146,26 +149,29 @@ function typeBlock(head: string, lines: readonly string[]): string {
   return `${head} {\n${lines.join("\n")}\n}\n`;
 }
 
-/** Returns items of both lists by key. Those of the folder replace the server's. */
+/** Merges two lists by `key`. Items of the local folder replace those of the server. */
 const mergeItems = (server: readonly Item[] = [], local: readonly Item[] = [], key: string): Item[] => [
   ...new Map([...server, ...local].map((item) => [item[key], item])).values(),
 ];
 
 const isModule = (text: string): boolean => /^[ \t]*(?:export|import)\b/m.test(text);
 
-/** Returns the package as a module with its own types; `any` if it ships none. Its files become modules that only these types import. */
+/**
+ * Declares the module of a package with the package's types; without types, everything in it is `any`. Each declaration
+ * file becomes a module with a private name.
+ */
 function packageModule(name: string, files: readonly string[] | null): string {
-  // The first file is the type of the global, for code without imports.
+  // Skips the first file, which declares the package's global for code without imports.
   const [entry, ...others] = files?.slice(1) ?? [];
   if (entry === undefined || !isModule(entry)) return `declare module ${JSON.stringify(name)};`;
-  const place = (index: number | string) => JSON.stringify(`svc-types:${name}/${index}`);
+  const moduleName = (index: number | string) => JSON.stringify(`svc-types:${name}/${index}`);
   const modules = [entry, ...others].map((text, index) =>
-    typeBlock(`declare module ${place(index + 1)}`, [
-      text.replaceAll(/"\.\/(\d{1,4})"/g, (_all, number) => place(number)),
+    typeBlock(`declare module ${moduleName(index + 1)}`, [
+      text.replaceAll(/"\.\/(\d{1,4})"/g, (_all, number) => moduleName(number)),
     ]),
   );
   return [
-    `declare module ${JSON.stringify(name)} {\n  import all = require(${place(1)});\n  export = all;\n}\n`,
+    `declare module ${JSON.stringify(name)} {\n  import all = require(${moduleName(1)});\n  export = all;\n}\n`,
     ...modules,
   ].join("\n");
 }
@@ -179,7 +185,12 @@ function packageModules(packages: PackageDeclarations): string[] {
   });
 }
 
-/** @param local definitions of the folder @param packages that actions import @param client text of /client/svc.d.ts */
+/**
+ * @param server definitions on the server
+ * @param local definitions in the project's folder
+ * @param packages declarations of the packages that actions import
+ * @param client text of /client/svc.d.ts
+ */
 export function projectTypes(
   server: TypedDefinitions,
   local: TypedDefinitions,
@@ -204,7 +215,7 @@ export function projectTypes(
     FILE_HEAD,
     typeBlock(
       "interface SvcSettings",
-      // Optional, so that a test names only those that it needs.
+      // The settings are optional, so that a test needs to pass only those that its code uses.
       hiddenSettings.map(({ key }) => optionalLine(key, "any")),
     ),
     typeBlock(

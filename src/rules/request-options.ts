@@ -1,6 +1,6 @@
 /**
- * Validates the options of `Svc.App.V3.Actions.request()` (contract, section 9), which the sandbox passes, and builds
- * the request from them.
+ * Validates the options of `Svc.App.V3.Actions.request()` (contract, section 9), which come from untrusted code, and
+ * converts them to a description of the request.
  */
 import { REQUEST_BODY_MAX_BYTES, REQUEST_TIMEOUT_MAX_MS, REQUEST_TIMEOUT_MS } from "../limits.js";
 import { describeValue, isObject, kindOf } from "./described.js";
@@ -36,8 +36,8 @@ const RETRY_STATUSES: readonly number[] = [429, 502, 503, 504];
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /** Matches header values without control characters, because a line break would start another header. */
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
-/** Matches headers that the service sets, or that concern only one connection. */
-const REFUSED_HEADER =
+/** Matches headers that the service sets itself, or that apply only to one connection. */
+const FORBIDDEN_HEADER =
   /^(?:cookie2?|set-cookie2?|host|content-length|referer|auth-token.*|svc-.*|proxy-.*|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|http2-settings)$/;
 
 export type ResponseType = (typeof RESPONSE_TYPES)[number];
@@ -54,7 +54,7 @@ export interface RequestDescription {
   retry: { attempts: number; on: number[] } | undefined;
 }
 
-/** A fault of the options; `code` is one of the contract's. */
+/** Error for invalid options, with an error code of the contract. */
 export class RequestOptionsError extends Error {
   constructor(
     readonly code: "POLICY" | "LIMIT",
@@ -68,8 +68,8 @@ function optionsError(message: string): never {
   throw new RequestOptionsError("POLICY", message);
 }
 
-/** True for a header that code may not set. */
-export const isRefusedHeader = (name: string): boolean => REFUSED_HEADER.test(name.toLowerCase());
+/** True for a header that code must not set. */
+export const isForbiddenHeader = (name: string): boolean => FORBIDDEN_HEADER.test(name.toLowerCase());
 
 export const isHeaderName = (name: string): boolean => HEADER_NAME.test(name);
 export const isHeaderValue = (value: string): boolean => HEADER_VALUE.test(value);
@@ -80,9 +80,9 @@ function readUrl(value: unknown): URL {
   }
   const url = URL.parse(value as string);
   if (!url || !/^https?:$/.test(url.protocol)) optionsError("url must be an absolute https URL");
-  if (url!.username !== "" || url!.password !== "") optionsError("url must not hold credentials");
+  if (url!.username !== "" || url!.password !== "") optionsError("url must not contain credentials");
   const host = normalHost(url!.hostname);
-  if (host === null) optionsError("url must name a valid host");
+  if (host === null) optionsError("url must contain a valid host");
   url!.hostname = host!;
   url!.hash = "";
   return url!;
@@ -108,16 +108,17 @@ function* pairsOf(value: unknown, field: string): Generator<[string, string]> {
 function readHeaders(value: unknown): Record<string, string> {
   if (!isObject(value)) optionsError(`headers must be an object (got ${describeValue(value)})`);
   const entries = Object.entries(value as object);
-  if (entries.length > HEADERS_MAX) optionsError(`headers must be at most ${HEADERS_MAX} (got ${entries.length})`);
+  if (entries.length > HEADERS_MAX)
+    optionsError(`headers must have at most ${HEADERS_MAX} fields (got ${entries.length})`);
   const headers = new Map<string, string>();
   let characters = 0;
   for (const [input, content] of entries) {
     const name = input.toLowerCase();
     if (!HEADER_NAME.test(input)) optionsError(`headers has an invalid name (got ${describeValue(input)})`);
-    if (REFUSED_HEADER.test(name)) optionsError(`headers.${input} is not allowed: the service sets or removes it`);
-    if (headers.has(name)) optionsError(`headers.${input} is given twice`);
+    if (FORBIDDEN_HEADER.test(name)) optionsError(`headers.${input} is not allowed: the service sets or removes it`);
+    if (headers.has(name)) optionsError(`headers.${input} must not be set twice; case is ignored`);
     const text = typeof content === "number" ? String(content) : content;
-    // The value may be a secret: only its kind is named.
+    // The message contains only the type of the value, which may be a secret.
     if (typeof text !== "string" || !HEADER_VALUE.test(text)) {
       optionsError(
         `headers.${input} must be a string without line breaks, of Latin-1 characters (got ${kindOf(content)})`,
@@ -136,13 +137,14 @@ interface Body {
   type: string | null;
 }
 
-/** Returns the body. `body` is a string, or `{base64}` for bytes; `json` is JSON text that the library has made. */
+/** Parses the body: `body` is a string or `{base64}`, `json` is JSON text that the client library has serialized. */
 function readBody(options: Record<string, unknown>): Body {
   const bodyFields = ["body", "json", "form"].filter((name) => options[name] !== undefined && options[name] !== null);
-  if (bodyFields.length > 1) optionsError(`${bodyFields.join(" and ")} exclude each other`);
+  if (bodyFields.length > 1) optionsError(`options must contain only one of ${bodyFields.join(" and ")}`);
   const { body, json, form } = options;
   if (typeof json === "string") return { bytes: Buffer.from(json), type: "application/json" };
-  if (bodyFields[0] === "json") optionsError(`json must be a value that JSON can hold (got ${describeValue(json)})`);
+  if (bodyFields[0] === "json")
+    optionsError(`json must be a value that can be serialized as JSON (got ${describeValue(json)})`);
   if (bodyFields[0] === "form") {
     const text = new URLSearchParams([...pairsOf(form, "form")]).toString();
     return { bytes: Buffer.from(text), type: "application/x-www-form-urlencoded;charset=UTF-8" };
@@ -165,7 +167,7 @@ function readRetry(value: unknown, method: string, headers: Record<string, strin
   if (!isObject(value)) return optionsError(`retry must be an object (got ${describeValue(value)})`);
   const unknownField = Object.keys(value).find((name) => !["attempts", "on"].includes(name));
   if (unknownField !== undefined)
-    optionsError(`retry.${unknownField.slice(0, 60)} is not an option; retry has attempts and on`);
+    optionsError(`retry.${unknownField.slice(0, 60)} is not an option; retry can have "attempts" and "on"`);
   if (!IDEMPOTENT_METHODS.includes(method) && headers["idempotency-key"] === undefined) {
     optionsError(`retry of ${method} requires the header Idempotency-Key`);
   }
@@ -187,8 +189,8 @@ function refuseUnknown(options: Record<string, unknown>): void {
   optionsError(`${unknownField.slice(0, 60)} is not an option; did you mean ${nearestName(unknownField, OPTIONS)}?`);
 }
 
-/** Returns the origin that invalid options name, for the error; null if they name none. */
-export function originIn(options: unknown): string | null {
+/** Returns the origin in the `url` of options that may be invalid, for an error message; null if there is none. */
+export function requestedOriginOf(options: unknown): string | null {
   const input = isObject(options) ? options["url"] : null;
   if (typeof input !== "string" || input.length > URL_MAX_CHARACTERS) return null;
   const url = URL.parse(input);

@@ -1,4 +1,4 @@
-/** Roles of people and their order. Read it when you compare the rights of two people. */
+/** Roles of people and their order. */
 import { refuseField } from "./fields.js";
 
 /**
@@ -8,7 +8,7 @@ import { refuseField } from "./fields.js";
 export const ROLES = ["reader", "operator", "editor", "admin", "owner"] as const;
 export type Role = (typeof ROLES)[number];
 
-/** Where a role holds: in a whole organization, or on one app of it. */
+/** Area of a role: a whole organization, or one app of the organization. */
 export interface RoleScope {
   organizationId: number;
   /** ID of the app; null for the whole organization. */

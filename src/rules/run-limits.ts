@@ -1,6 +1,6 @@
 /**
- * Validates the run limits of an action: `concurrency` (runs at the same time), `debounce` (merges runs that follow each
- * other closely) and `timeoutMs`. Returns the fault of a field as text, and the form in which a field is stored.
+ * Validates the run limits of an action: `concurrency`, `debounce`, `timeoutMs` and `jitterSeconds`. The functions
+ * `…Fault` return an error message or null; the functions `stored…` return the form in which a limit is stored.
  */
 import type { Concurrency, ConcurrencyPolicy, Debounce } from "../data/action-types.js";
 import {
@@ -16,9 +16,9 @@ import { flatShape } from "./unknown-fields.js";
 const CONCURRENCY_POLICIES: readonly ConcurrencyPolicy[] = ["skip", "queue", "cancel"];
 
 const KEY_MAX_CHARACTERS = 255;
-/** Matches the key of a concurrency or debounce: names of properties, separated by dots. */
+/** Matches a path of property names, separated by dots. */
 const KEY = /^[^\s.{}",\\]+(\.[^\s.{}",\\]+)*$/;
-/** Maximum wait of a debounce that sets none, as a multiple of its delay. */
+/** Default of `maxWaitMs` as a multiple of `delayMs`. */
 const WAITS_PER_DELAY = 10;
 
 const isAbsent = (value: unknown): value is null | undefined => value === null || value === undefined;
@@ -26,7 +26,7 @@ const isAbsent = (value: unknown): value is null | undefined => value === null |
 const isWithin = (value: unknown, min: number, max: number): value is number =>
   Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
 
-/** Fields of `concurrency` and `debounce`; unknown ones are refused with those of the action. */
+/** Allowed fields of `concurrency` and `debounce`. The validation of the action rejects other fields. */
 export const CONCURRENCY_SHAPE = flatShape(["policy", "limit", "key"]);
 export const DEBOUNCE_SHAPE = flatShape(["delayMs", "maxWaitMs", "manual"]);
 
@@ -49,7 +49,9 @@ function keyFault(key: unknown): string | null {
 }
 
 const clientFault = (field: string, environment: unknown): string | null =>
-  environment === "client" ? `${field} must not be set where environment is client: it is of runs on the server` : null;
+  environment === "client"
+    ? `${field} must not be set if environment is "client": it limits only runs on the server`
+    : null;
 
 export function concurrencyFault(value: unknown, environment: unknown): string | null {
   if (isAbsent(value)) return null;
@@ -66,7 +68,7 @@ export function debounceFault(value: unknown, environment: unknown): string | nu
   if (isAbsent(value)) return null;
   if (!isObject(value)) return `debounce must be an object or null (got ${describeValue(value)})`;
   const { delayMs, maxWaitMs, manual } = value;
-  const unitText = " of milliseconds";
+  const unitText = " (milliseconds)";
   const delayFault = numberFault(delayMs, "debounce.delayMs", [1, DEBOUNCE_DELAY_MAX_MS], unitText);
   if (delayFault !== null) return delayFault;
   const bounds = [delayMs as number, DEBOUNCE_WAIT_MAX_MS] as const;
@@ -78,14 +80,14 @@ export function debounceFault(value: unknown, environment: unknown): string | nu
   return clientFault("debounce", environment);
 }
 
-/** Returns the fault of a time limit. @param max maximum milliseconds that the operator allows for a run */
+/** @param max maximum time limit of a run in milliseconds, which the operator sets */
 export function timeoutFault(value: unknown, environment: unknown, max: number): string | null {
   if (isAbsent(value)) return null;
   const minimumMs = Math.min(TIMEOUT_MIN_MS, max);
-  return numberFault(value, "timeoutMs", [minimumMs, max], " of milliseconds") ?? clientFault("timeoutMs", environment);
+  return numberFault(value, "timeoutMs", [minimumMs, max], " (milliseconds)") ?? clientFault("timeoutMs", environment);
 }
 
-/** Returns the fault of a jitter. 0 stands for none. */
+/** Returns an error message for an invalid jitter. Without a schedule trigger, only 0 and null are valid. */
 export function jitterFault(value: unknown, triggers: unknown): string | null {
   if (isAbsent(value)) return null;
   const fault = numberFault(value, "jitterSeconds", [0, JITTER_MAX_SECONDS]);
@@ -94,7 +96,7 @@ export function jitterFault(value: unknown, triggers: unknown): string | null {
     Array.isArray(triggers) && triggers.some((trigger) => isObject(trigger) && trigger["trigger"] === "schedule");
   return isScheduled
     ? null
-    : `jitterSeconds is for actions with a schedule trigger (got ${describeValue(value)}); set it to null`;
+    : `jitterSeconds must be null for an action without a schedule trigger (got ${describeValue(value)})`;
 }
 
 /** Returns the stored form of a value that `concurrencyFault` accepts. */

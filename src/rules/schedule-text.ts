@@ -18,7 +18,7 @@ export function describeFrequency(frequency: string): string {
   return sentence + dayText(fields, partText) + partText(`* ${listText(fields.months, 12)} *`);
 }
 
-/** Describes the days. By cron's rule, if both day fields are restricted, either of them is enough. */
+/** Describes the days. If both day fields are restricted, cron fires on days that match at least one of them. */
 function dayText(fields: CronFields, partText: (days: string) => string): string {
   if (firesEveryDay(fields)) return "";
   const days = partText(`${listText(fields.days, 31)} * *`);
@@ -31,7 +31,7 @@ const describeCron = (expression: string) =>
   cronstrue.toString(expression, { use24HourTimeFormat: true, verbose: false });
 
 /**
- * Returns `*\/n` if the values are all that n selects in the field, up to its end; otherwise null.
+ * Returns `*\/n` if the values are exactly the multiples of n below `size`; otherwise null.
  * @param countMin minimum number of values; fewer are described as a list
  */
 function stepText(values: ReadonlySet<number>, size: number, countMin: number): string | null {

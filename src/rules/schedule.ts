@@ -1,7 +1,8 @@
 /**
- * Validates cron expressions and time zones, and computes their ticks. Pure: reads no clock and no database.
+ * Validates cron expressions and time zones, and computes ticks. Pure functions, which read no clock and no database.
  *
- * croner matches an expression against a wall clock without clock changes; this file maps each match to the zone:
+ * The library croner finds the matches of an expression on a clock without daylight saving time. This file converts each
+ * match to the time zone:
  * - A single time of day (`30 2 * * *`) fires once on every day that the zone has. If the clock skips it, it fires when
  *   the clock goes on (03:00); if the clock repeats it, it fires the first time.
  * - Every other expression (`0,30 * * * *`, `0 1,2 * * *`) fires whenever the clock shows a match: never in a skipped
@@ -23,8 +24,8 @@ export interface ScheduleFault {
 }
 
 /**
- * Names of time zones. Intl accepts abbreviations, any case and names that only ICU has, and may return another name
- * than it received, so it cannot check the spelling. `time-zone-links.json` has the IANA names that Intl does not list.
+ * Valid names of time zones. Intl alone cannot check a name: it also accepts abbreviations, any case, and names that are
+ * not in the IANA database. `time-zone-links.json` contains the IANA names that Intl does not list.
  */
 const TIME_ZONES: ReadonlySet<string> = new Set([...Intl.supportedValuesOf("timeZone"), ...links, "UTC"]);
 
@@ -36,12 +37,12 @@ export function frequencyFault(value: unknown): ScheduleFault | null {
   });
   if (typeof value !== "string") return invalidSchedule("");
   const fields = parseCron(value);
-  if ("fault" in fields) return invalidSchedule(`: it ${fields.fault}`);
+  if ("fault" in fields) return invalidSchedule(`, but it ${fields.fault}`);
   if (firesEveryMinute(fields)) {
-    const message = `frequency must not fire every minute; ${describeValue(value)} does`;
+    const message = `frequency must not fire every minute (got ${describeValue(value)})`;
     return { status: "FREQUENCY_TOO_FREQUENT", message };
   }
-  return canFire(fields) ? null : invalidSchedule(": none of its months has these days");
+  return canFire(fields) ? null : invalidSchedule(", but none of its months has one of its days");
 }
 
 /** Returns the reason why a time zone is invalid (specification, Create parameters: a full IANA name), or null. */
@@ -63,8 +64,8 @@ export function checkTimezone(value: unknown): asserts value is string {
 
 /**
  * Returns the next ticks after `from`, the earliest first. There are fewer than `count` only after the year 3000.
- * @param frequency and
- * @param timezone as checked by {@link checkFrequency} and {@link checkTimezone}
+ * @param frequency cron expression that {@link checkFrequency} accepts
+ * @param timezone time zone that {@link checkTimezone} accepts
  */
 export function nextRuns(frequency: string, timezone: string, from: Date, count: number): Date[] {
   const start = from.getTime();
@@ -74,7 +75,7 @@ export function nextRuns(frequency: string, timezone: string, from: Date, count:
   let wallTime = matches.nextRun(new Date(start + firstOffset(timezone, start)));
   for (; wallTime !== null; wallTime = matches.nextRun(wallTime)) {
     const instants = isDaily ? dailyInstant(timezone, wallTime.getTime()) : instantsOf(timezone, wallTime.getTime());
-    // A match in a repeated hour has two instants, and the second may come after those of later matches.
+    // A match in a repeated hour has two instants. The second can be later than the instants of the next matches.
     if (ticks.length >= count && instants.length > 0 && instants[0]! > ticks[count - 1]!) break;
     ticks.push(...instants.filter((instant) => instant > start));
     ticks.sort((a, b) => a - b);
@@ -82,7 +83,7 @@ export function nextRuns(frequency: string, timezone: string, from: Date, count:
   return ticks.slice(0, count).map((tick) => new Date(tick));
 }
 
-/** Returns the UTC offset with which matching starts. If the clock goes back within a day, matches from before that happen once more. */
+/** Returns the UTC offset for the first match: the smaller one if the clock goes back within a day, because times then repeat. */
 function firstOffset(timezone: string, start: number): number {
   return Math.min(zoneOffset(timezone, start), zoneOffset(timezone, start + 86_400_000));
 }

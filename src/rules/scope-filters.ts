@@ -1,6 +1,6 @@
 /**
- * Evaluates `$filters` on values in memory, with the same results as the SQL of entry-query/filters.ts. Expects a
- * `where` that entry-query/judge.ts has validated.
+ * Evaluates the conditions of `$filters` in memory, with the same results as the SQL of entry-query/filters.ts. Pass
+ * only conditions that entry-query has validated.
  */
 import { decimalText, equalTexts, foldCase, holdsText } from "./comparable-text.js";
 import { isObject } from "./described.js";
@@ -9,13 +9,13 @@ import { type FoundValue, isScalar, type ValueTest } from "./scope-values.js";
 const NUMBER = /^\s*[-+]?(?:\d{1,255}(?:\.\d{0,255})?|\.\d{1,255})(?:[eE][-+]?\d{1,3})?\s*$/;
 const DAY = /^\d{4}-\d{2}-\d{2}/;
 
-function textOf(value: unknown): string {
+function textOfScalar(value: unknown): string {
   if (typeof value === "number") return decimalText(value);
   return isScalar(value) ? String(value) : "";
 }
 const isPlain = (value: FoundValue): boolean => typeof value !== "object" || value === null;
 const equalsAsText = (value: FoundValue, expected: string): boolean =>
-  isPlain(value) && equalTexts(expected).some((text) => foldCase(textOf(value)) === foldCase(text));
+  isPlain(value) && equalTexts(expected).some((text) => foldCase(textOfScalar(value)) === foldCase(text));
 
 type CompareValues = (a: number | string, b: number | string) => boolean;
 const isAbove: CompareValues = (a, b) => a > b;
@@ -24,10 +24,10 @@ const isBelow: CompareValues = (a, b) => a < b;
 const isAtMost: CompareValues = (a, b) => a <= b;
 const isEqual: CompareValues = (a, b) => a === b;
 
-/** Builds a comparison: of numbers if the operand is a number, otherwise of texts. */
+/** Returns a condition that compares numbers if the operand is a number, and texts otherwise. */
 function compareTest(holds: CompareValues): (operand: unknown) => ValueTest {
   return (operand) => {
-    const text = textOf(operand);
+    const text = textOfScalar(operand);
     if (!NUMBER.test(text)) return (value) => typeof value === "string" && holds(value, text);
     return (value) => {
       const isNumber = typeof value === "number" || (typeof value === "string" && NUMBER.test(value));
@@ -42,7 +42,7 @@ const isOnDay =
   (value) =>
     typeof value === "string" && DAY.test(value) && holds(value.slice(0, 10), String(operand).slice(0, 10));
 
-/** Builds the test of a range with both ends, as `[from, to]` or `{from, to}`. */
+/** Returns a condition for a range with both bounds; its operand is `[from, to]` or `{from, to}`. */
 const betweenTest =
   (first: (operand: unknown) => ValueTest, second: (operand: unknown) => ValueTest) =>
   (operand: unknown): ValueTest => {
@@ -54,7 +54,7 @@ const betweenTest =
 function isOneOf(operand: unknown): ValueTest {
   const listedValues =
     typeof operand === "string" ? operand.split(",").map((part) => part.trim()) : (operand as unknown[]);
-  return (value) => listedValues.some((listed) => equalsAsText(value, textOf(listed)));
+  return (value) => listedValues.some((listed) => equalsAsText(value, textOfScalar(listed)));
 }
 
 const isEmpty: ValueTest = (value) =>
@@ -66,20 +66,20 @@ const isEmpty: ValueTest = (value) =>
 interface ScopeCondition {
   test: (operand: unknown) => ValueTest;
   negated?: boolean;
-  /** True if the whole value is tested, and not the elements of an array. */
-  whole?: boolean;
+  /** True if an array is tested only as a whole, and not also element by element. */
+  comparesWholeValue?: boolean;
 }
 
 export const SCOPE_CONDITIONS: Readonly<Record<string, ScopeCondition>> = {
-  "==": { test: (operand) => (value) => equalsAsText(value, textOf(operand)) },
-  "!=": { test: (operand) => (value) => equalsAsText(value, textOf(operand)), negated: true },
+  "==": { test: (operand) => (value) => equalsAsText(value, textOfScalar(operand)) },
+  "!=": { test: (operand) => (value) => equalsAsText(value, textOfScalar(operand)), negated: true },
   ">": { test: compareTest(isAbove) },
   ">=": { test: compareTest(isAtLeast) },
   "<": { test: compareTest(isBelow) },
   "<=": { test: compareTest(isAtMost) },
-  contains: { test: (operand) => (value) => isScalar(value) && holdsText(String(value), textOf(operand)) },
-  empty: { test: () => isEmpty, whole: true },
-  notempty: { test: () => isEmpty, whole: true, negated: true },
+  contains: { test: (operand) => (value) => isScalar(value) && holdsText(String(value), textOfScalar(operand)) },
+  empty: { test: () => isEmpty, comparesWholeValue: true },
+  notempty: { test: () => isEmpty, comparesWholeValue: true, negated: true },
   between: { test: betweenTest(compareTest(isAtLeast), compareTest(isAtMost)) },
   oneof: { test: isOneOf },
   dateis: { test: isOnDay(isEqual) },

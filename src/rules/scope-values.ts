@@ -1,27 +1,27 @@
 /**
- * Evaluates the operators of a `where` on one document in memory, with the same results as the SQL of entry-query. A
- * path also finds values inside arrays. Expects a `where` that entry-query/judge.ts has validated.
+ * Evaluates the operators of a `where` on a document in memory, with the same results as the SQL of entry-query. Pass
+ * only a `where` that entry-query has validated.
  */
 import { isDeepStrictEqual } from "node:util";
 import { holdsText } from "./comparable-text.js";
 import { isObject } from "./described.js";
 
-/** A value in a document; undefined if it is absent, null for JSON's null. */
+/** Value at a path of a document; undefined if there is none, null for JSON's null. */
 export type FoundValue = unknown;
 export type ValueTest = (value: FoundValue) => boolean;
 
 const INDEX = /^(?:0|[1-9]\d{0,4})$/;
 
-/** Maximum number of tests on one document, because large arrays and many tests would block all other requests. */
-const LOOKS_MAX = 20_000;
-export class TooManyLooks extends Error {}
+/** Maximum number of values that are tested for one document. More would block the process, and so all other requests. */
+const TESTS_MAX = 20_000;
+export class TestLimitError extends Error {}
 
-export class LookBudget {
-  private left = LOOKS_MAX;
+export class TestBudget {
+  private left = TESTS_MAX;
 
   countStep(count = 1): void {
     this.left -= count;
-    if (this.left < 0) throw new TooManyLooks();
+    if (this.left < 0) throw new TestLimitError();
   }
 }
 
@@ -30,21 +30,21 @@ function childValue(value: FoundValue, name: string): FoundValue {
   return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
-/** Returns the values at the path. If the path leads through an array, returns the values of each element. */
-export function valuesAt(document: FoundValue, segments: readonly string[], looks: LookBudget): FoundValue[] {
+/** Returns the values at the path. For an array along the path, these are the values in all its elements. */
+export function valuesAt(document: FoundValue, segments: readonly string[], budget: TestBudget): FoundValue[] {
   let values = [document];
   for (const [at, name] of segments.entries()) {
     values = values.flatMap((value) => {
       const isLookedThrough = at > 0 && Array.isArray(value) && !INDEX.test(name);
       const items = isLookedThrough ? value : [value];
-      looks.countStep(items.length);
+      budget.countStep(items.length);
       return items.map((item) => childValue(item, name));
     });
   }
   return values;
 }
 
-/** Returns the values and, after each array, its elements. */
+/** Returns the values, and after each array also its elements. */
 export const withElements = (values: readonly FoundValue[]): FoundValue[] =>
   values.flatMap((value) => (Array.isArray(value) ? [value, ...value] : [value]));
 
@@ -86,7 +86,7 @@ interface Operator {
   test: (expected: unknown) => ValueTest;
   /** True if elements of an array count as values. */
   ofElements: boolean;
-  /** True if the operator holds when the test holds for no value. */
+  /** True if the operator matches when no value passes the test. */
   negated?: boolean;
 }
 
@@ -96,7 +96,7 @@ const oneOf = (expected: unknown): ValueTest => {
   return (value) => tests.some((test) => test(value));
 };
 
-/** Operators by name. `$exists: false` has no entry: it is the negation of `$exists: true`. */
+/** Operators by name. `$exists: false` is evaluated elsewhere, as the negation of `$exists: true`. */
 export const SCOPE_OPERATORS: Readonly<Record<string, Operator>> = {
   $eq: elementOperator(equalsTest),
   $ne: { ...elementOperator(equalsTest), negated: true },

@@ -1,4 +1,4 @@
-/** Decides who receives a notification: a `where` on the app's users, or a list of which one must match. */
+/** Validates and evaluates the `scope` of a notification: the `where`, or list of them, that selects its users. */
 
 import { isObject, nestsDeeperThan } from "./described.js";
 import { parsePath } from "./entry-query/path.js";
@@ -8,15 +8,15 @@ import { refuseField } from "./fields.js";
 import { SCOPE_CONDITIONS } from "./scope-filters.js";
 import {
   type FoundValue,
-  LookBudget,
   SCOPE_OPERATORS,
-  TooManyLooks,
+  TestBudget,
+  TestLimitError,
   type ValueTest,
   valuesAt,
   withElements,
 } from "./scope-values.js";
 
-/** Values of the app's user; null for an anonymous visitor. */
+/** Data of an app user; null for an anonymous visitor. */
 export type ScopeUser = Readonly<Record<string, unknown>> | null;
 
 export type Scope = Record<string, unknown> | Record<string, unknown>[];
@@ -27,73 +27,77 @@ const SCOPE_MAX_DEPTH = 20;
 const LIST_MAX = 1_000;
 
 /**
- * Rejects `$regex`: an untrusted pattern could block all other requests of this process. Queries of entries run patterns
- * in PostgreSQL.
+ * Rejects `$regex`, because an untrusted pattern in memory could block all other requests of this process. Queries of
+ * entries can use `$regex`, because PostgreSQL executes them.
  */
 function refuseRegex(value: unknown, fieldPath: string): void {
   if (Array.isArray(value)) for (const [at, element] of value.entries()) refuseRegex(element, `${fieldPath}[${at}]`);
   if (!isObject(value)) return;
-  if ("$regex" in value) refuseField(fieldPath, "tested by another operator than $regex, $iLike perhaps", "$regex");
+  if ("$regex" in value) refuseField(fieldPath, "compared with another operator, such as $iLike", "$regex");
   for (const [name, field] of Object.entries(value)) refuseRegex(field, `${fieldPath}.${name}`);
 }
 
 /** Validates the `where` with the same function as queries of data sources. */
 function checkWhere(where: unknown, fieldPath: string): void {
-  if (!isObject(where)) refuseField(fieldPath, "a where: an object of tests", where);
+  if (!isObject(where)) refuseField(fieldPath, "an object with conditions on columns of the user", where);
   compileWhere(where, { doc: "", entry: null, sees: () => true }, new Statement(), fieldPath);
   refuseRegex(where, fieldPath);
 }
 
-/** A number in a list is a user's ID. null: all users. @throws REQUEST_INVALID naming the field */
+/** Validates a scope. A number in a list is the ID of a user; null means all users. @throws REQUEST_INVALID */
 export function parseScope(value: unknown): Scope | null {
   if (value === undefined || value === null) return null;
   if (nestsDeeperThan(value, SCOPE_MAX_DEPTH) || Buffer.byteLength(JSON.stringify(value)) > SCOPE_MAX_BYTES) {
-    return refuseField("scope", `at most ${SCOPE_MAX_BYTES} bytes of JSON and ${SCOPE_MAX_DEPTH} levels`, value);
+    return refuseField("scope", `at most ${SCOPE_MAX_BYTES} bytes of JSON with ${SCOPE_MAX_DEPTH} levels`, value);
   }
   const list = (Array.isArray(value) ? value : [value]).map((element) =>
     Number.isSafeInteger(element) ? { id: element } : element,
   );
-  if (list.length > LIST_MAX) refuseField("scope", `a list of at most ${LIST_MAX}`, value);
+  if (list.length > LIST_MAX) refuseField("scope", `a list of at most ${LIST_MAX} items`, value);
   for (const [index, element] of list.entries())
     checkWhere(element, Array.isArray(value) ? `scope[${index}]` : "scope");
   return (Array.isArray(value) ? list : list[0]) as Scope;
 }
 
-/** Compares one scope with one document, and limits the number of tests. */
-class ScopeTrial {
-  private readonly looks = new LookBudget();
+/** Evaluates a `where` on one document, and limits the number of tests. */
+class ScopeEvaluation {
+  private readonly budget = new TestBudget();
 
-  fits(where: ScopeWhere, document: FoundValue): boolean {
+  matchesWhere(where: ScopeWhere, document: FoundValue): boolean {
     return Object.entries(where).every(([name, inner]) => {
-      if (!name.startsWith("$")) return this.field(document, parsePathOf(name), inner);
-      if (name === "$not") return !this.fits(inner as ScopeWhere, document);
+      if (!name.startsWith("$")) return this.matchesField(document, parsePathOf(name), inner);
+      if (name === "$not") return !this.matchesWhere(inner as ScopeWhere, document);
       const all = inner as ScopeWhere[];
-      if (name === "$filters") return all.every((filter) => this.filter(filter, document));
-      if (name === "$and") return all.every((conditions) => this.fits(conditions, document));
-      return all.some((conditions) => this.fits(conditions, document)) !== (name === "$nor");
+      if (name === "$filters") return all.every((filter) => this.matchesFilter(filter, document));
+      if (name === "$and") return all.every((conditions) => this.matchesWhere(conditions, document));
+      return all.some((conditions) => this.matchesWhere(conditions, document)) !== (name === "$nor");
     });
   }
 
-  private field(document: FoundValue, segments: readonly string[], tests: unknown): boolean {
-    const values = valuesAt(document, segments, this.looks);
+  private matchesField(document: FoundValue, segments: readonly string[], tests: unknown): boolean {
+    const values = valuesAt(document, segments, this.budget);
     const isTests = isObject(tests) && Object.keys(tests).some((name) => name.startsWith("$"));
-    // An element has no path, and what is in it is not looked at.
+    // An empty path means an element of $elemMatch. If it is an array, its own elements are not tested.
     const isElement = segments.length === 0;
-    if (!isTests) return this.passes("$eq", tests, values, isElement);
+    if (!isTests) return this.matchesOperator("$eq", tests, values, isElement);
     return Object.entries(tests).every(([name, expected]) => {
-      if (name === "$not") return !this.field(document, segments, expected);
-      return this.passes(name, expected, values, isElement);
+      if (name === "$not") return !this.matchesField(document, segments, expected);
+      return this.matchesOperator(name, expected, values, isElement);
     });
   }
 
-  private passes(name: string, expected: unknown, values: readonly FoundValue[], isElement: boolean): boolean {
+  private matchesOperator(name: string, expected: unknown, values: readonly FoundValue[], isElement: boolean): boolean {
     if (name === "$elemMatch") return this.elementFits(expected as ScopeWhere, values);
     if (name === "$all") {
       const all = expected as unknown[];
       return all.length > 0 && all.every((element) => this.isAmong(element, values, isElement));
     }
     const { test, ofElements, negated = false } = SCOPE_OPERATORS[name]!;
-    const isMatch = this.any(ofElements && !isElement ? withElements(values) : values, test(expected), expected);
+    const isMatch = this.someValuePasses(
+      ofElements && !isElement ? withElements(values) : values,
+      test(expected),
+      expected,
+    );
     return isMatch !== (negated || (name === "$exists" && expected === false));
   }
 
@@ -101,27 +105,27 @@ class ScopeTrial {
     const isMatch = isObject(element) && Object.keys(element).join() === "$elemMatch";
     return isMatch
       ? this.elementFits(element["$elemMatch"] as ScopeWhere, values)
-      : this.passes("$eq", element, values, isElement);
+      : this.matchesOperator("$eq", element, values, isElement);
   }
 
   private elementFits(where: ScopeWhere, values: readonly FoundValue[]): boolean {
     const isOfElement = Object.keys(where).some((name) => name.startsWith("$") && !OF_ENTRIES.includes(name));
     const fitsElement = (element: FoundValue) =>
-      isOfElement ? this.field(element, [], where) : this.fits(where, element);
-    return values.some((value) => Array.isArray(value) && this.any(value, fitsElement));
+      isOfElement ? this.matchesField(element, [], where) : this.matchesWhere(where, element);
+    return values.some((value) => Array.isArray(value) && this.someValuePasses(value, fitsElement));
   }
 
-  private filter({ column, condition, value }: ScopeWhere, document: FoundValue): boolean {
-    const { test, negated = false, whole = false } = SCOPE_CONDITIONS[condition as string]!;
-    const values = valuesAt(document, parsePathOf(column), this.looks);
-    return this.any(whole ? values : withElements(values), test(value), value) !== negated;
+  private matchesFilter({ column, condition, value }: ScopeWhere, document: FoundValue): boolean {
+    const { test, negated = false, comparesWholeValue = false } = SCOPE_CONDITIONS[condition as string]!;
+    const values = valuesAt(document, parsePathOf(column), this.budget);
+    return this.someValuePasses(comparesWholeValue ? values : withElements(values), test(value), value) !== negated;
   }
 
-  /** Tests the values. @param expected operand of the test; each element of a list counts as one comparison */
-  private any(values: readonly FoundValue[], test: ValueTest, expected?: unknown): boolean {
+  /** True if a value passes the test. @param expected operand; each element of a list counts as one test for the limit */
+  private someValuePasses(values: readonly FoundValue[], test: ValueTest, expected?: unknown): boolean {
     const stepCount = Array.isArray(expected) ? 1 + expected.length : 1;
     return values.some((value) => {
-      this.looks.countStep(stepCount);
+      this.budget.countStep(stepCount);
       return test(value);
     });
   }
@@ -135,16 +139,16 @@ function parsePathOf(column: unknown): readonly string[] {
 }
 
 /**
- * True if a notification with the scope, which `parseScope` has validated, is for the user. A scope never matches an
- * anonymous visitor.
+ * True if a notification with this scope is for the user. A scope other than null never matches an anonymous visitor.
+ * @param scope result of `parseScope`
  */
 export function isUserInScope(scope: Scope | null, user: ScopeUser): boolean {
   if (scope === null) return true;
   if (user === null) return false;
   try {
-    return [scope].flat().some((where) => new ScopeTrial().fits(where, user));
+    return [scope].flat().some((where) => new ScopeEvaluation().matchesWhere(where, user));
   } catch (error) {
-    if (error instanceof TooManyLooks) return false;
+    if (error instanceof TestLimitError) return false;
     throw error;
   }
 }

@@ -18,10 +18,10 @@ type OAuthGrantType = (typeof OAUTH_GRANTS)[number];
 export interface SecretBinding {
   /** Key of a private or protected setting. */
   key: string;
-  /** In normal form. */
+  /** Origin to which the value is sent, in normal form. */
   origin: string;
   in: BindingTarget;
-  /** Name of the header or parameter; for `basic` the user, for `aws-sigv4` service and region, such as `s3/eu-west-1`. */
+  /** Name of the header or query parameter. For `basic` the user name; for `aws-sigv4` service and region (`s3/eu-west-1`). */
   name: string | null;
   /** Text with one `{value}`, which is replaced by the setting's value. */
   format: string | null;
@@ -33,7 +33,7 @@ export interface SecretBinding {
   grant: OAuthGrantType | null;
 }
 
-/** A stored binding, with the new value of its key if the request has one. */
+/** Binding in a request, with the new value of its setting if the request contains one. */
 export type BindingInput = SecretBinding & { value?: unknown };
 
 const FIELDS = ["key", "origin", "in", "name", "format", "sealed", "tokenUrl", "clientId", "scopes", "grant", "value"];
@@ -45,7 +45,7 @@ const TEXT_MAX_CHARACTERS = 500;
 const KEY_MAX_CHARACTERS = 512;
 const SCOPES_MAX = 50;
 const VALUE_PLACEHOLDER = "{value}";
-/** Matches headers that the service or the connection sets, so that no binding can. */
+/** Matches headers that a binding cannot set, because the service or the connection sets them. */
 const FIXED_HEADER =
   /^(?:host|content-length|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|proxy-.*|http2-settings|:.*)$/i;
 const AWS_NAME = /^[a-z0-9-]{1,64}\/[a-z0-9-]{1,64}$/;
@@ -89,12 +89,12 @@ function readTokenUrl(value: unknown, path: string, allowPrivateNetwork: boolean
 
 function readName(target: BindingTarget, value: unknown, path: string): string | null {
   const name = text(value, path);
-  if (target === "query" && name === null) bindingError(`${path} is required where in is "query"`);
+  if (target === "query" && name === null) bindingError(`${path} is required if "in" is "query"`);
   if (target === "header" && name !== null && (!isHeaderName(name) || FIXED_HEADER.test(name))) {
     bindingError(`${path} must be the name of a header that a request may set (got ${describeValue(name)})`);
   }
   if (target === "basic" && name?.includes(":"))
-    bindingError(`${path} must be a user without a colon (got ${describeValue(name)})`);
+    bindingError(`${path} must be a user name without a colon (got ${describeValue(name)})`);
   if (target === "aws-sigv4" && name !== null && !AWS_NAME.test(name)) {
     bindingError(`${path} must be service and region, such as "s3/eu-west-1" (got ${describeValue(name)})`);
   }
@@ -104,9 +104,11 @@ function readName(target: BindingTarget, value: unknown, path: string): string |
 function readFormat(target: BindingTarget, value: unknown, path: string): string | null {
   const format = text(value, path);
   if (format === null) return null;
-  if (target !== "header" && target !== "query") bindingError(`${path} is for in "header" and "query" only`);
+  if (target !== "header" && target !== "query") bindingError(`${path} is allowed only if "in" is "header" or "query"`);
   if (format.split(VALUE_PLACEHOLDER).length !== 2 || !isHeaderValue(format)) {
-    bindingError(`${path} must be printable text with ${VALUE_PLACEHOLDER} once (got ${describeValue(format)})`);
+    bindingError(
+      `${path} must be printable text that contains ${VALUE_PLACEHOLDER} once (got ${describeValue(format)})`,
+    );
   }
   return format;
 }
@@ -128,12 +130,12 @@ function readOauth(input: Record<string, unknown>, target: BindingTarget, path: 
       (name) => input[name] !== undefined && input[name] !== null,
     );
     const isEmpty = extraField === "scopes" && Array.isArray(scopes) && scopes.length === 0;
-    if (extraField !== undefined && !isEmpty) bindingError(`${path}.${extraField} is for in "oauth2" only`);
+    if (extraField !== undefined && !isEmpty) bindingError(`${path}.${extraField} is allowed only if "in" is "oauth2"`);
     return { tokenUrl: null, clientId: null, scopes: [], grant: null };
   }
   return {
     tokenUrl: readTokenUrl(tokenUrl, `${path}.tokenUrl`, allowPrivateNetwork),
-    clientId: text(clientId, `${path}.clientId`) ?? bindingError(`${path}.clientId is required where in is "oauth2"`),
+    clientId: text(clientId, `${path}.clientId`) ?? bindingError(`${path}.clientId is required if "in" is "oauth2"`),
     scopes: readScopes(scopes, `${path}.scopes`),
     grant: oneOf(grant, OAUTH_GRANTS, `${path}.grant`),
   };
@@ -146,7 +148,7 @@ function readBinding(input: unknown, path: string, allowPrivateNetwork: boolean)
   const { sealed = false, value } = input;
   if (typeof sealed !== "boolean") bindingError(`${path}.sealed must be true or false (got ${describeValue(sealed)})`);
   if (sealed && !key.startsWith("__"))
-    bindingError(`${path}.sealed is for keys that start with __ (got ${describeValue(key)})`);
+    bindingError(`${path}.sealed can be true only for keys that start with __ (got ${describeValue(key)})`);
   return {
     key,
     origin: readOrigin(input["origin"], `${path}.origin`, allowPrivateNetwork),
@@ -159,7 +161,7 @@ function readBinding(input: unknown, path: string, allowPrivateNetwork: boolean)
   };
 }
 
-/** @throws REQUEST_INVALID, naming the field by its path */
+/** @throws REQUEST_INVALID with the path of the invalid field */
 export function readSecretBindings(body: unknown, allowPrivateNetwork: boolean): BindingInput[] {
   const list = isObject(body) ? body["bindings"] : undefined;
   if (!Array.isArray(list) || list.length > SECRET_BINDINGS_MAX) {
@@ -171,7 +173,7 @@ export function readSecretBindings(body: unknown, allowPrivateNetwork: boolean):
   for (const [at, { key, origin, sealed }] of bindings.entries()) {
     const before = bindings.slice(0, at).filter((other) => other.key === key);
     if (before.some((other) => other.origin === origin))
-      bindingError(`bindings[${at}] repeats key and origin of another binding`);
+      bindingError(`bindings[${at}] must not have the same key and origin as another binding`);
     if (before.some((other) => other.sealed !== sealed)) {
       bindingError(`bindings[${at}].sealed must be the same in all bindings of ${describeValue(key)}`);
     }
@@ -180,15 +182,15 @@ export function readSecretBindings(body: unknown, allowPrivateNetwork: boolean):
   return bindings;
 }
 
-/** Returns the fields that decide where and how a binding sends its value. A change of one of them counts as a new destination. */
+/** Returns a key of all fields that decide where and how the value is sent. A different key means a new destination. */
 const destinationOf = ({ sealed: _sealed, value: _value, ...destination }: BindingInput): string =>
   JSON.stringify(Object.entries(destination).sort());
 
 /**
- * Returns the first sealed key whose change needs the secret value again, if the new list lacks that value; null if
- * there is none. A key that is missing in the new list stays sealed.
+ * Returns the first sealed key that must not change without its value; null if there is none. Whoever unseals a key, or
+ * adds a destination, must send the secret value again, which proves that they know it.
  */
-export function keyWithoutValue(
+export function sealedKeyNeedingValue(
   before: readonly SecretBinding[],
   sealedKeys: readonly string[],
   after: readonly BindingInput[],
@@ -202,8 +204,8 @@ export function keyWithoutValue(
   return null;
 }
 
-/** Returns the keys that are sealed after the change. */
-export function sealedAfter(sealedKeys: readonly string[], after: readonly BindingInput[]): string[] {
+/** Returns the keys that are sealed after a change. A key without bindings stays sealed. */
+export function sealedKeysAfter(sealedKeys: readonly string[], after: readonly BindingInput[]): string[] {
   const unsealedKeys = new Set(after.filter(({ sealed }) => !sealed).map(({ key }) => key));
   const stillSealed = sealedKeys.filter((key) => !unsealedKeys.has(key));
   return [...new Set([...stillSealed, ...after.filter(({ sealed }) => sealed).map(({ key }) => key)])];

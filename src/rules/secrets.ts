@@ -1,11 +1,12 @@
 /**
  * Finds the secrets in an app's private and protected settings, each with the setting's key (contract, section 6).
  *
- * Values that rarely occur by chance count wherever they are: strings of 8 characters and more, numbers of 8 digits and
- * more. Shorter ones ("eu", "live", 443) are in many legitimate results. A shorter string counts only if it is the whole
- * value of a protected setting, and only where it is a whole string. In a private setting, a single word of letters
- * under 16 characters is no secret. A part of a structured value counts from 16 characters: shorter parts are often
- * field names.
+ * These values are secrets:
+ * - Strings of 8 or more characters and numbers of 8 or more digits. Shorter ones ("eu", 443) occur by chance in results.
+ * - A shorter string, if it is the whole value of a protected setting. It is masked only where it is a whole string.
+ * - Parts of a structured value (such as JSON) from 16 characters. Shorter parts are often field names.
+ *
+ * A single word of letters under 16 characters in a private setting is not a secret.
  */
 
 import { SECRETS_MAX_BYTES, SECRETS_MAX_COUNT } from "../limits.js";
@@ -13,7 +14,7 @@ import { AI_SETTING } from "./ai/setting.js";
 import { countCharacters, isObject } from "./described.js";
 import { type SettingTier, tierOf } from "./setting-tiers.js";
 
-/** A secret with the name of its setting. It has the same fields as the engine's type Secret, because neither imports the other. */
+/** A secret and the key of its setting. The engine's type `Secret` has the same fields; neither file imports the other. */
 export interface NamedSecret {
   name: string;
   value: string;
@@ -25,7 +26,7 @@ const LONG_CHARACTERS = 8;
 const LONG_DIGITS = 8;
 const PART_CHARACTERS = 16;
 
-/** Matches a word such as `production`, which any legitimate result may contain. */
+/** Matches a word such as `production`, which may occur by chance in any result. */
 const LETTERS_ONLY = /^\p{L}+$/u;
 
 const LINE_BREAK = /[\r\n]+/;
@@ -34,7 +35,7 @@ const PEM_LINE = /^[A-Za-z0-9+/=]+$/;
 const AUTHORITY_START = "://";
 const AUTHORITY_END = /[\s/?#]/g;
 
-/** Yields the strings and numbers at any depth. Not recursive, because JSON documents in strings may nest without limit. */
+/** Yields all strings and numbers in a value. It is not recursive, because JSON in strings may nest without limit. */
 function* scalarLeaves(value: unknown): Generator<string | number> {
   const pendingValues = [value];
   while (pendingValues.length > 0) {
@@ -62,7 +63,7 @@ function decodeText(text: string): string {
   }
 }
 
-/** Yields the passwords of URLs in a text: what is between the first colon of an authority and its last @. */
+/** Yields the passwords of URLs in a text: the characters between the first colon and the last @ of the authority. */
 function* passwordsIn(text: string): Generator<string> {
   for (let at = text.indexOf(AUTHORITY_START); at !== -1; ) {
     const authorityStart = at + AUTHORITY_START.length;
@@ -114,8 +115,8 @@ function* secretsIn(setting: unknown, tier: SettingTier): Generator<string> {
 }
 
 /**
- * Yields each secret of one setting once. In the setting of language models, only the API key is a secret: answers,
- * errors and log events contain the names of models and the provider's URL.
+ * Returns the secrets of a setting without repetition. In the setting `__ai`, only the API key is a secret, because
+ * answers, errors and log events contain the model and the provider's URL.
  */
 export function secretsOfSetting(name: string, input: unknown): NamedSecret[] {
   const setting = name === AI_SETTING && isObject(input) ? input["key"] : input;
@@ -135,12 +136,12 @@ export function sizeOfSecrets(secrets: readonly NamedSecret[]): { count: number;
   return { count: secrets.length, bytes };
 }
 
-/** Describes why these secrets exceed the limits; null if they fit. */
+/** Returns an error message if the secrets of an app exceed the limits; null if they do not. */
 export function secretsFault(secrets: readonly NamedSecret[]): string | null {
   const { count, bytes } = sizeOfSecrets(secrets);
   if (count <= SECRETS_MAX_COUNT && bytes <= SECRETS_MAX_BYTES) return null;
   return (
     `an app's private and protected settings can contain at most ${SECRETS_MAX_COUNT} strings and long numbers` +
-    ` of ${SECRETS_MAX_BYTES} bytes together; they hold ${count} of ${bytes}`
+    ` with ${SECRETS_MAX_BYTES} bytes in total (got ${count} with ${bytes} bytes)`
   );
 }

@@ -1,12 +1,11 @@
 /**
- * Converts a setting's key, which may be any JavaScript string, to a text that PostgreSQL can store, with at most four
- * bytes for each character.
+ * Converts the key of a setting, which can be any JavaScript string, to a text that PostgreSQL can store, and back. A
+ * character takes at most four bytes.
  */
 
 /*
- * Escapes characters that a text column cannot store. A backslash becomes two, NUL becomes a backslash and 0. A lone
- * surrogate becomes a backslash and the character 0x800 above it, in the private use area. With this, keys of 512
- * characters fit in an index.
+ * A backslash is escaped as two, and NUL as a backslash and 0. A lone surrogate becomes a backslash and a character of
+ * the private use area, 0x800 above it. This is short enough for keys of 512 characters to fit into an index.
  */
 const ESCAPE_SHIFT = 0x800;
 const UNSTORABLE_CHARACTER = /[\\\0]|\p{Surrogate}/gu;
@@ -21,7 +20,7 @@ function unescapeCharacter(character: string): string {
   return character === "\\" ? "\\" : String.fromCharCode(character.charCodeAt(0) - ESCAPE_SHIFT);
 }
 
-export const storedKey = (key: string): string => key.replace(UNSTORABLE_CHARACTER, escapeCharacter);
+export const escapeKey = (key: string): string => key.replace(UNSTORABLE_CHARACTER, escapeCharacter);
 
-export const spokenKey = (stored: string): string =>
+export const unescapeKey = (stored: string): string =>
   stored.replace(/\\([\s\S])/g, (_, inner: string) => unescapeCharacter(inner));

@@ -1,4 +1,4 @@
-/** Decides who can see which setting, by the prefix of its key, and which keys can exist. */
+/** Decides by the prefix of a setting's key who can read the setting, and validates keys. */
 
 import { ActionError } from "../errors.js";
 import {
@@ -13,12 +13,12 @@ import { countCharacters, describeValue, holdsInfinity, isObject, kindOf, nestsD
 export type SettingTier = "public" | "private" | "protected";
 
 /**
- * Who reads settings. `runtime`: the app's users. `http`: editors, admins, API and task tokens. `serverAction`: code,
- * as `context.settings`.
+ * Readers of settings. `runtime`: the app's pages. `http`: editors, admins, API and task tokens. `serverAction`: code of
+ * server actions, as `context.settings`. `backend`: the service itself.
  */
 export type SettingReader = "runtime" | "http" | "serverAction" | "backend";
 
-/** Top-level settings as key-value pairs: a Map, or the result of Object.entries. A key can be any text, including `__proto__`. */
+/** Top-level settings as key-value pairs, such as a Map. A key can be any text, even `__proto__`. */
 export type SettingEntries = Iterable<readonly [string, unknown]>;
 
 /** Object without a prototype, so that a setting can have the name `toString`, and a missing setting is undefined. */
@@ -31,13 +31,13 @@ const READABLE_TIERS: Record<SettingReader, readonly SettingTier[]> = {
   backend: ["public", "private", "protected"],
 };
 
-/** Keys that are rejected, because careless code would reach an object's prototype with them. */
+/** Keys that are rejected, because code that uses them carelessly would change an object's prototype. */
 const REFUSED_KEYS: readonly string[] = ["__proto__", "constructor", "prototype"];
 
 const ARTIFACT_PREFIX = "_aiartifact_";
 const ARTIFACT_NAME_MAX_CHARACTERS = SETTING_KEY_MAX_CHARACTERS - ARTIFACT_PREFIX.length;
 
-const UNDERSCORE_SIZE_MESSAGE = "private app settings exceed the 100 KB limit for server actions";
+const PRIVATE_SETTINGS_SIZE_MESSAGE = "private app settings exceed the 100 KB limit for server actions";
 
 /** Returns the tier of a top-level key (specification, App settings object). Nested keys have no tier. */
 export function tierOf(key: string): SettingTier {
@@ -45,14 +45,14 @@ export function tierOf(key: string): SettingTier {
   return key.startsWith("_") ? "private" : "public";
 }
 
-/** Returns a function that is true for the top-level keys whose tier the reader sees. */
-export function readableBy(reader: SettingReader): (key: string) => boolean {
+/** Returns a function that checks if the reader can read a top-level key. */
+export function isReadableBy(reader: SettingReader): (key: string) => boolean {
   const tiers = READABLE_TIERS[reader];
   return (key) => tiers.includes(tierOf(key));
 }
 
 function viewSettings(settings: SettingEntries, reader: SettingReader): SettingsView {
-  const readableTiers = readableBy(reader);
+  const readableTiers = isReadableBy(reader);
   const result: SettingsView = Object.create(null);
   for (const [key, value] of settings) if (readableTiers(key)) result[key] = value;
   return result;
@@ -64,13 +64,13 @@ export const runtimeView = (settings: SettingEntries): SettingsView => viewSetti
 /** Returns the settings in the response of GET settings: never a protected key. */
 export const httpView = (settings: SettingEntries): SettingsView => viewSettings(settings, "http");
 
-/** Settings that only the service uses, so that code does not receive them: the key of language models. */
-const KEPT_FROM_CODE: readonly string[] = [AI_SETTING];
+/** Settings that code does not receive, because only the service uses them. */
+const HIDDEN_FROM_CODE: readonly string[] = [AI_SETTING];
 
 /** Returns `context.settings` of a `server` action: private and protected settings. */
 export const serverActionView = (settings: SettingEntries): SettingsView =>
   viewSettings(
-    [...settings].filter(([key]) => !KEPT_FROM_CODE.includes(key)),
+    [...settings].filter(([key]) => !HIDDEN_FROM_CODE.includes(key)),
     "serverAction",
   );
 
@@ -80,10 +80,10 @@ export const serverActionView = (settings: SettingEntries): SettingsView =>
  * @param json JSON of the result of {@link serverActionView}
  * @throws ActionError EXECUTION_FAILED
  */
-export function checkUnderscoreSize(json: string): void {
+export function checkPrivateSettingsSize(json: string): void {
   const bytes = Buffer.byteLength(json);
   if (bytes <= UNDERSCORE_SETTINGS_MAX_BYTES) return;
-  throw new ActionError("EXECUTION_FAILED", `${UNDERSCORE_SIZE_MESSAGE} (got ${bytes} bytes)`);
+  throw new ActionError("EXECUTION_FAILED", `${PRIVATE_SETTINGS_SIZE_MESSAGE} (got ${bytes} bytes)`);
 }
 
 /**
@@ -98,10 +98,10 @@ export function checkSettingKeys(body: unknown): [string, unknown][] {
   for (const [key, value] of entries) {
     checkKey(key);
     if (nestsDeeperThan(value, JSON_MAX_DEPTH)) {
-      throw invalidSetting(`the setting ${describeValue(key)} nests deeper than ${JSON_MAX_DEPTH} levels`);
+      throw invalidSetting(`the setting ${describeValue(key)} must nest at most ${JSON_MAX_DEPTH} levels`);
     }
     if (holdsInfinity(value))
-      throw invalidSetting(`the setting ${describeValue(key)} holds a number that is too large`);
+      throw invalidSetting(`the setting ${describeValue(key)} must not contain a number above 1.8e308`);
   }
   return entries;
 }
@@ -121,22 +121,22 @@ export function checkDeletedKeys(body: unknown): string[] {
  * (contract, section 6).
  * @throws ActionError SETTINGS_INVALID
  */
-export function checkMark(body: unknown): { keys: string[]; secret: boolean } {
+export function parseSecretMark(body: unknown): { keys: string[]; secret: boolean } {
   const keys = checkDeletedKeys(body);
   const secret = isObject(body) ? body["secret"] : undefined;
   if (typeof secret !== "boolean") throw invalidSetting(`secret must be true or false (got ${describeValue(secret)})`);
   const wrongKey = keys.find((key) => tierOf(key) !== "private");
   if (wrongKey === undefined) return { keys, secret };
   const reason =
-    tierOf(wrongKey) === "protected" ? "a protected setting always is a secret" : "a public setting never is one";
+    tierOf(wrongKey) === "protected" ? "protected settings are always secret" : "public settings are never secret";
   throw invalidSetting(
-    `keys must name private settings, whose keys start with one _ (got ${describeValue(wrongKey)}): ${reason}`,
+    `keys must contain only private settings, which start with one _ (got ${describeValue(wrongKey)}); ${reason}`,
   );
 }
 
 /**
- * Returns the key under which the secure field of the AI builder stores its value (specification, App settings object,
- * rule 5).
+ * Returns the key of the setting in which a secure field of the AI builder stores its value (specification, App settings
+ * object, rule 5).
  * @throws ActionError SETTINGS_INVALID
  */
 export function artifactKey(settingKey: unknown): string {
@@ -144,7 +144,7 @@ export function artifactKey(settingKey: unknown): string {
   if (typeof settingKey === "string" && length > 0 && length <= ARTIFACT_NAME_MAX_CHARACTERS) {
     return ARTIFACT_PREFIX + settingKey.replace(/[^a-zA-Z0-9_.-]/gu, "_");
   }
-  const receivedText = length > 0 ? `one of ${length}` : describeValue(settingKey);
+  const receivedText = length > 0 ? `${length} characters` : describeValue(settingKey);
   throw invalidSetting(
     `settingKey must be a string of 1 to ${ARTIFACT_NAME_MAX_CHARACTERS} characters (got ${receivedText})`,
   );
@@ -159,7 +159,7 @@ export function dropProtectedKeys(body: unknown): unknown {
   return Object.fromEntries(Object.entries(body).filter(([key]) => tierOf(key) !== "protected"));
 }
 
-/** @throws ActionError SETTINGS_INVALID for more keys than a request may name, or one that cannot be a setting's */
+/** @throws ActionError SETTINGS_INVALID for too many keys, or for a key that no setting can have */
 export function checkRequestedKeys(keys: readonly string[]): void {
   checkCount(keys.length);
   for (const key of keys) checkKey(key);
@@ -167,15 +167,15 @@ export function checkRequestedKeys(keys: readonly string[]): void {
 
 function checkCount(count: number): void {
   if (count <= SETTINGS_KEYS_PER_REQUEST) return;
-  throw invalidSetting(`a request may name at most ${SETTINGS_KEYS_PER_REQUEST} settings; it names ${count}`);
+  throw invalidSetting(`a request must contain at most ${SETTINGS_KEYS_PER_REQUEST} settings (got ${count})`);
 }
 
 function checkKey(key: unknown): void {
   const expected = `a setting's key must be a string of 1 to ${SETTING_KEY_MAX_CHARACTERS} characters`;
   if (typeof key !== "string" || key === "") throw invalidSetting(`${expected} (got ${describeValue(key)})`);
   const length = countCharacters(key);
-  if (length > SETTING_KEY_MAX_CHARACTERS) throw invalidSetting(`${expected}; ${describeValue(key)} has ${length}`);
-  if (REFUSED_KEYS.includes(key)) throw invalidSetting(`a setting must not be named ${key}`);
+  if (length > SETTING_KEY_MAX_CHARACTERS) throw invalidSetting(`${expected} (got ${length}: ${describeValue(key)})`);
+  if (REFUSED_KEYS.includes(key)) throw invalidSetting(`a setting must not have the key ${key}`);
 }
 
 function invalidSetting(message: string): ActionError {

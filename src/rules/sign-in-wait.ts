@@ -1,17 +1,20 @@
-/** Decides after how many failed sign-ins a subject must wait, and for how long. Times are Unix time in milliseconds. */
+/**
+ * Decides after how many failed sign-ins the next attempt must wait, and for how long. All times are Unix time in
+ * milliseconds.
+ */
 
 export const FREE_FAILURES = 10;
 export const FAILURE_WINDOW_MS = 600_000;
 const FIRST_WAIT_MS = 60_000;
 const LONGEST_WAIT_MS = 3_600_000;
-/** Milliseconds without an attempt after which a subject's failures are forgotten. */
+/** Time without an attempt after which the stored failures of a subject are deleted. */
 export const FORGOTTEN_AFTER_MS = 86_400_000;
 
-/** Failed attempts of one subject: an account at one network address, or a network address. */
+/** Failed attempts of one subject: a network address, or an account at one network address. */
 export interface AttemptState {
   /** Times of attempts that failed or have not ended yet, oldest first. */
   failures: readonly number[];
-  /** Number of waits so far; each one doubles the next. */
+  /** Number of waits so far. Each wait is twice as long as the one before. */
   level: number;
   blockedUntil: number | null;
 }
@@ -22,7 +25,7 @@ const waitOfLevel = (level: number): number => Math.min(LONGEST_WAIT_MS, FIRST_W
 export const blockedUntil = ({ blockedUntil: until }: AttemptState, now: number): number | null =>
   until !== null && until > now ? until : null;
 
-/** Returns the state with one more attempt, which counts as a failure until it succeeds. The tenth failure in ten minutes starts a wait. */
+/** Adds an attempt, which counts as failed until it succeeds. The tenth failed attempt in ten minutes starts a wait. */
 export function addAttempt(state: AttemptState, now: number): AttemptState {
   const failures = [...state.failures.filter((failedAt) => failedAt > now - FAILURE_WINDOW_MS), now].slice(
     -FREE_FAILURES,
@@ -32,8 +35,7 @@ export function addAttempt(state: AttemptState, now: number): AttemptState {
 }
 
 /**
- * Returns the state after the attempt that began at `attemptedAt` has succeeded. The attempt, and the wait that it started, no
- * longer count.
+ * Removes the attempt that began at `attemptedAt`, because it succeeded, and the wait that it started.
  */
 export function removeAttempt(state: AttemptState, attemptedAt: number): AttemptState {
   const failures = state.failures.filter((failure) => failure !== attemptedAt);

@@ -26,7 +26,7 @@ const WHERE_SHAPES: Partial<Record<TriggerType, Shape>> = {
   analytics: WHERE_SHAPE,
   http: { fields: HTTP_WHERE_FIELDS },
 };
-/** Returns the allowed fields of a trigger. A `where` that its type does not use is ignored, whatever it contains (contract, section 3). */
+/** Returns the allowed fields of a trigger. If its type has no `where`, the `where` may contain anything (contract, section 3). */
 export const triggerShape = ({ trigger }: Record<string, unknown>): Shape => ({
   fields: { trigger: null, where: WHERE_SHAPES[trigger as TriggerType] ?? null },
 });
@@ -36,12 +36,12 @@ const WHERE_DATA_MAX_CHARACTERS = 10_000;
 const WHERE_DATA_MAX_DEPTH = 16;
 
 /**
- * Returns the fault TRIGGERS_INVALID: the value is not an array of objects, a `log`, `analytics` or `http` trigger has no usable `where`,
- * or two triggers have one address.
+ * Returns the message of TRIGGERS_INVALID; null if there is none. Checks that the value is an array of objects, that
+ * `log`, `analytics` and `http` triggers have a valid `where`, and that no two HTTP triggers match the same requests.
  */
 export function triggersFault(value: unknown): string | null {
   if (!Array.isArray(value)) return `triggers must be an array of trigger objects (got ${describeValue(value)})`;
-  if (value.length > TRIGGERS_MAX) return `triggers must be at most ${TRIGGERS_MAX} (got ${value.length})`;
+  if (value.length > TRIGGERS_MAX) return `triggers must have at most ${TRIGGERS_MAX} items (got ${value.length})`;
   for (const [index, element] of value.entries()) {
     if (!isObject(element)) return `triggers[${index}] must be an object (got ${describeValue(element)})`;
     const fault = whereFault(element);
@@ -56,30 +56,30 @@ function httpWheres(triggers: unknown): { at: number; where: HttpWhere }[] {
   return httpTriggers.map(([at, element]) => ({ at, where: element["where"] as HttpWhere }));
 }
 
-/** Validates the `where` of a log trigger: returns its fault, or null and the form in which it is stored. */
+/** Validates the `where` of a log trigger. Returns an error message, or the form in which the `where` is stored. */
 export function parseLogWhere(where: unknown): { fault: string } | { where: LogWhere } {
   const fault = whereFault({ trigger: "log", where });
   return fault === null ? { where: storedLogWhere(where as Record<string, unknown>) } : { fault };
 }
 
-/** Returns the fault TRIGGER_TYPE_INVALID. Another status reports elements that are not objects. */
+/** Returns the message of TRIGGER_TYPE_INVALID; null if all types are valid. Ignores elements that are not objects. */
 export function triggerTypeFault(value: unknown): string | null {
   for (const [index, element] of triggerElements(value)) {
     const type = ownField(element, "trigger");
     if (isTriggerType(type)) continue;
-    const expected = `${SPECIFIED_TRIGGER_TYPES.join(", ")}, or of this service ${ADDED_TRIGGER_TYPES.join(", ")}`;
+    const expected = TRIGGER_TYPES.join(", ");
     return `triggers[${index}].trigger must be one of ${expected} (got ${describeValue(type)})`;
   }
   return null;
 }
 
-/** Returns the fault TRIGGER_NOT_ALLOWED: `analytics` on `server`, `schedule` or `log` on `client`, or `http` on anything but `server`. */
+/** Returns the message of TRIGGER_NOT_ALLOWED if the environment of the action does not allow the type of a trigger; otherwise null. */
 export function triggerNotAllowedFault(value: unknown, environment: unknown): string | null {
   if (!isEnvironment(environment)) return null;
   for (const [index, element] of triggerElements(value)) {
     const type = ownField(element, "trigger");
     if (!isTriggerType(type) || !NOT_ALLOWED[environment].includes(type)) continue;
-    return `triggers[${index}].trigger must not be ${type} (got environment ${environment})`;
+    return `triggers[${index}].trigger must not be "${type}" in an action whose environment is "${environment}"`;
   }
   return null;
 }

@@ -1,19 +1,19 @@
-/** Decides whether an event matches a trigger's `where`. Server and browser share this file, so it imports only types. */
+/** Checks if an event matches the `where` of a trigger. The server and the browser execute this file, so it imports only types. */
 import type { AnalyticsEventType, LogWhere } from "../data/action-types.js";
 
-/** The fields of a log entry that a filter compares. */
+/** Fields of a log entry that a filter compares. */
 export interface LogSubject {
   type: string;
   dataSourceId?: number | null;
 }
 
-/** An analytics filter as REST or GraphQL sends it: unset fields may be null. */
+/** Filter of an analytics trigger. In responses of GraphQL, fields that are not set are null. */
 export interface AnalyticsFilter {
   type: string | null;
   data?: unknown;
 }
 
-/** The fields of an analytics event that a filter compares. */
+/** Fields of an analytics event that a filter compares. */
 export interface AnalyticsSubject {
   type: string;
   data?: unknown;
@@ -53,7 +53,7 @@ export const LOG_EVENT_TYPES: readonly string[] = [
 ];
 
 /**
- * True if the event has the filter's type, and its data source if the filter has one. The caller has already selected
+ * True if the event has the type of the filter and, if the filter has a data source, that data source. Call it only with
  * events of the action's app.
  */
 export function matchesLog(where: LogWhere, entry: LogSubject): boolean {

@@ -2,31 +2,34 @@
 import { ActionError } from "../errors.js";
 import { describeValue, isObject } from "./described.js";
 
-/** Allowed fields of an object. They may depend on the object, for example on its type. */
-export type ShapeOf = Shape | ((value: Record<string, unknown>) => Shape);
+/** Shape of an object, or a function that returns the shape for an object, for example by its type. */
+export type ShapeSource = Shape | ((value: Record<string, unknown>) => Shape);
 
-/** What a field may contain: null for no schema, an array for a list of objects, `each` for an object of objects under any name. */
-type FieldShape = ShapeOf | readonly [ShapeOf] | { each: ShapeOf } | null;
+/**
+ * Shape of a field's value: null if it is not checked, an array with one shape for a list of objects, `each` for an object
+ * whose values are objects.
+ */
+type FieldShape = ShapeSource | readonly [ShapeSource] | { each: ShapeSource } | null;
 
-const isList = (shape: Exclude<FieldShape, null>): shape is readonly [ShapeOf] => Array.isArray(shape);
+const isList = (shape: Exclude<FieldShape, null>): shape is readonly [ShapeSource] => Array.isArray(shape);
 
 /** Fields that an object may have. */
 export interface Shape {
   fields: Readonly<Record<string, FieldShape>>;
-  /** Fields that the service sets and returns; they are ignored in a body. */
+  /** Fields that only the service sets. Requests may contain them; they are ignored. */
   readOnly?: readonly string[];
 }
 
-/** Returns the shape of an object whose fields have no schema of their own. */
+/** Returns the shape of an object whose values are not checked. */
 export const flatShape = (fields: Iterable<string>, readOnly: readonly string[] = []): Shape => ({
   fields: Object.fromEntries([...fields].map((name) => [name, null])),
   readOnly,
 });
 
-/** Maximum number of characters of a name that are compared. The rest of a longer name is ignored. */
+/** Number of characters of an unknown name that are compared with known names, because the comparison takes quadratic time. */
 const COMPARED_CHARACTERS = 64;
 
-/** Returns the Levenshtein distance. */
+/** Returns the Levenshtein distance: the number of characters to insert, remove or replace. */
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i += 1) {
@@ -59,7 +62,7 @@ const childPath = (path: string, name: string): string => (path === "" ? name : 
 const shownPath = (path: string, name: string): string =>
   /^[\w$]{1,60}$/.test(name) ? childPath(path, name) : `${path}[${describeValue(name)}]`;
 
-function firstUnknownField(value: unknown, shapeOf: ShapeOf, path: string): UnknownField | null {
+function firstUnknownField(value: unknown, shapeOf: ShapeSource, path: string): UnknownField | null {
   if (!isObject(value)) return null;
   const { fields, readOnly = [] } = typeof shapeOf === "function" ? shapeOf(value) : shapeOf;
   const knownNames = Object.keys(fields);
@@ -93,8 +96,12 @@ function firstInField(value: unknown, shape: Exclude<FieldShape, null>, path: st
   return null;
 }
 
-/** Returns REQUEST_INVALID for the first field that is neither known nor read-only, at any depth that has a schema; else null. */
-export function unknownFieldIn(body: unknown, shapeOf: ShapeOf | readonly [ShapeOf], path = ""): ActionError | null {
+/** Returns REQUEST_INVALID for the first field, at any depth, that the shape does not allow; null if there is none. */
+export function unknownFieldIn(
+  body: unknown,
+  shapeOf: ShapeSource | readonly [ShapeSource],
+  path = "",
+): ActionError | null {
   const unknown = firstInField(body, shapeOf, path);
   if (!unknown) return null;
   const top = typeof shapeOf === "object" && "fields" in shapeOf ? shapeOf.fields : {};
@@ -107,19 +114,18 @@ export function unknownFieldIn(body: unknown, shapeOf: ShapeOf | readonly [Shape
 }
 
 /**
- * Rejects unknown fields. Call it after all other checks, so that any other fault is reported first.
- * @param path path of the body if it is a part of another one
- * @throws REQUEST_INVALID as `unknownFieldIn` returns it
+ * Rejects unknown fields. Call it after all other checks, because other faults are reported first.
+ * @param path path of `body` if it is a part of the request's body
+ * @throws ActionError REQUEST_INVALID
  */
-export function refuseUnknownFields(body: unknown, shapeOf: ShapeOf | readonly [ShapeOf], path = ""): void {
+export function refuseUnknownFields(body: unknown, shapeOf: ShapeSource | readonly [ShapeSource], path = ""): void {
   const fault = unknownFieldIn(body, shapeOf, path);
   if (fault) throw fault;
 }
 
 /**
- * Reports the unknown field that the route has found in the body. Call it in an operation that has several arguments,
- * after all other checks and before the change is committed.
- * @throws the fault
+ * Throws the error for the unknown field that the route has found in the request. Operations call it after all other
+ * checks, and before they commit.
  */
 export function reportUnknownField({ unknownField }: { unknownField?: ActionError }): void {
   if (unknownField) throw unknownField;

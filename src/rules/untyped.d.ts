@@ -1,4 +1,4 @@
-// Types of packages without their own, as far as this project uses them.
+// Declarations for packages that have no types, as far as this project uses them.
 declare module "npm-pick-manifest" {
   function pickManifest(packument: object, wanted: string, options: object): pickManifest.Manifest | null;
   namespace pickManifest {

@@ -4,7 +4,7 @@
  */
 import type { Status } from "../errors.js";
 
-/** Statuses in order. The last ones are from the contract (section 4), and come after those of the specification. */
+/** Error statuses in order. Statuses that only the contract has (section 4) come last. */
 const VALIDATION_TABLE: readonly Status[] = [
   "NAME_REQUIRED",
   "NAME_EMPTY",
@@ -29,7 +29,7 @@ const VALIDATION_TABLE: readonly Status[] = [
   "INTEGRATION_ORIGINS_INVALID",
 ];
 
-/** Returns the row of a status. A status that is not in the table comes after all that are. */
+/** Returns the position of a status. All statuses that are not in the table have the last position. */
 export function validationRow(status: Status): number {
   const row = VALIDATION_TABLE.indexOf(status);
   return row < 0 ? VALIDATION_TABLE.length : row;

@@ -1,6 +1,6 @@
 /**
- * Validates the app's setting for verification codes, which prove that a user owns an e-mail address or phone number,
- * and the requests of pages for codes.
+ * Validates the setting `_verify` and the requests for verification codes. A code proves that a user owns an e-mail
+ * address or phone number.
  */
 
 import { ActionError } from "../errors.js";
@@ -13,26 +13,26 @@ import { flatShape } from "./unknown-fields.js";
 /** Private setting that enables verification. */
 export const VERIFY_SETTING = "_verify";
 
-export const VERIFIED_BY = ["email", "sms"] as const;
-/** How a code is sent: by e-mail or by text message. */
-export type VerifiedBy = (typeof VERIFIED_BY)[number];
+export const VERIFICATION_CHANNELS = ["email", "sms"] as const;
+/** Channel through which a code is sent: e-mail or text message. */
+export type VerificationChannel = (typeof VERIFICATION_CHANNELS)[number];
 
 export interface VerificationRules {
   /** ID or name of the data source that contains the users. */
   dataSource: string | number;
-  /** Columns with the users' e-mail addresses and phone numbers; null for a kind that the app does not use. */
-  columns: Record<VerifiedBy, string | null>;
-  /** True if a password is not enough to sign in. */
+  /** Columns that contain the users' e-mail addresses and phone numbers; null if the app does not use the channel. */
+  columns: Record<VerificationChannel, string | null>;
+  /** True if users must enter a code in addition to their password. */
   secondFactor: boolean;
   subject: string;
   /** Text of the message; `{{code}}` is replaced by the code. */
   text: string;
 }
 
-/** Request of a page. Without `code`, a code is sent to the address, or to that of the signed-in user. With `code`, the code is checked. */
+/** Request of a page. Without `code`, the service sends a code. With `code`, the service checks the code. */
 export interface VerificationRequest {
-  by: VerifiedBy;
-  /** Address; null for the second factor of the user who is signed in. */
+  by: VerificationChannel;
+  /** E-mail address or phone number; null for the second factor, whose number is in the user's entry. */
   address: string | null;
   code: string | null;
 }
@@ -53,7 +53,7 @@ function optionalText(fields: Record<string, unknown>, name: string, max: number
   if (value === undefined || value === null) return null;
   if (typeof value === "string" && value !== "" && value.length <= max) return value;
   const expected = `a text of at most ${max} characters`;
-  throw new ActionError("SETTINGS_INVALID", `the setting ${VERIFY_SETTING}: ${name} must be ${expected}`);
+  throw new ActionError("SETTINGS_INVALID", `the setting ${VERIFY_SETTING}: "${name}" must be ${expected}`);
 }
 
 /** Returns the rules in the setting; null if the app has no verification. @throws SETTINGS_INVALID naming the field */
@@ -63,13 +63,15 @@ export function verificationRules(value: unknown): VerificationRules | null {
   const { dataSource, secondFactor = false } = fields;
   const isNamed = (typeof dataSource === "string" && dataSource !== "") || Number.isSafeInteger(dataSource);
   const settingError = (text: string) => new ActionError("SETTINGS_INVALID", `the setting ${VERIFY_SETTING}: ${text}`);
-  if (!isNamed) throw settingError("dataSource must be the id or the name of a data source");
-  if (typeof secondFactor !== "boolean") throw settingError("secondFactor must be true or false");
+  if (!isNamed) throw settingError('"dataSource" must be the ID or the name of a data source');
+  if (typeof secondFactor !== "boolean") throw settingError('"secondFactor" must be true or false');
   const columns = { email: optionalText(fields, "email", LINE_MAX), sms: optionalText(fields, "sms", LINE_MAX) };
-  if (columns.email === null && columns.sms === null) throw settingError("email or sms must name a column");
-  if (secondFactor && columns.sms === null) throw settingError("a secondFactor needs sms, the column of phone numbers");
+  if (columns.email === null && columns.sms === null)
+    throw settingError('"email" or "sms" must be the name of a column');
+  if (secondFactor && columns.sms === null)
+    throw settingError('"secondFactor" needs "sms", the column with the phone numbers');
   const text = optionalText(fields, "text", TEXT_MAX) ?? TEXT;
-  if (!text.includes("{{code}}")) throw settingError("text must hold {{code}}");
+  if (!text.includes("{{code}}")) throw settingError('"text" must contain {{code}}');
   const subject = optionalText(fields, "subject", LINE_MAX) ?? CODE_SUBJECT;
   return { dataSource: dataSource as string | number, columns, secondFactor, subject, text };
 }
@@ -80,16 +82,16 @@ function codeOf(value: unknown): string | null {
   if (value === undefined || value === null) return null;
   const bareNumber = typeof value === "string" && value.length <= 20 ? value.replaceAll(/[ -]/g, "") : "";
   if (/^\d{6}$/.test(bareNumber)) return bareNumber;
-  throw new ActionError("REQUEST_INVALID", "code must be the six digits that were sent");
+  throw new ActionError("REQUEST_INVALID", "code must be the six digits of the code that was sent");
 }
 
-/** @throws REQUEST_INVALID naming the field */
+/** @throws REQUEST_INVALID with the name of the invalid field */
 export function verificationRequest(body: unknown): VerificationRequest {
   const input = isObject(body) ? body : {};
   const { email = null, sms = null, secondFactor = null } = input;
   const namedRules = [email, sms, secondFactor].filter((rule) => rule !== null);
   if (namedRules.length !== 1) {
-    const message = `one of email, sms and secondFactor is required (got ${describeValue(body)})`;
+    const message = `exactly one of "email", "sms" and "secondFactor" is required (got ${describeValue(body)})`;
     throw new ActionError("REQUEST_INVALID", message);
   }
   const code = codeOf(input["code"]);
@@ -103,11 +105,16 @@ export function verificationRequest(body: unknown): VerificationRequest {
   }
   const address = typeof email === "string" ? email.trim() : "";
   if (isEmailAddress(address)) return { by: "email", address, code };
-  refuseField("email", "an address such as ann@example.com", email);
+  refuseField("email", "an e-mail address such as ann@example.com", email);
 }
 
-/** Returns the message that contains a code. @throws ActionError REQUEST_INVALID for an address to which no message can be sent */
-export function codeMessage({ subject, text }: VerificationRules, channel: VerifiedBy, address: string, code: string) {
+/** Builds the message with a code. @throws ActionError REQUEST_INVALID if the address is invalid */
+export function codeMessage(
+  { subject, text }: VerificationRules,
+  channel: VerificationChannel,
+  address: string,
+  code: string,
+) {
   const data = { code };
   if (channel === "email") return parseEmail({ options: { to: [{ email: address }], subject, text }, data });
   return parseSms({ to: address, body: text.replaceAll("{{code}}", code) });

@@ -1,11 +1,11 @@
-/** Converts between instants and the local time of an IANA time zone. Read this file when a tick is wrong around a clock change. */
+/** Converts between instants and the local time of an IANA time zone. Read this file if a tick is wrong when the clock changes. */
 
 const DAY_MS = 86_400_000;
 
 /** Formatters by zone, because creating one takes 50 times as long as using it. */
 const formatterByZone = new Map<string, Intl.DateTimeFormat>();
 
-/** Returns the milliseconds by which the zone's wall clock is ahead of UTC at an instant. */
+/** Returns how far the local time of the zone is ahead of UTC at an instant, in milliseconds. */
 export function zoneOffset(timeZone: string, instant: number): number {
   let formatter = formatterByZone.get(timeZone);
   if (formatter === undefined) {
@@ -17,9 +17,9 @@ export function zoneOffset(timeZone: string, instant: number): number {
 }
 
 /**
- * Returns the instants at which the zone's clock shows a wall-clock time, oldest first. Usually there is one. There are
- * two if the clock is set back over the time, and none if the clock skips it.
- * @param wall the wall-clock time, written as if it were UTC
+ * Returns the instants of a local time, oldest first. Usually there is one. There are two if the clock repeats the time,
+ * and none if the clock skips it.
+ * @param wall local time, as the milliseconds of the same time in UTC
  */
 export function instantsOf(timeZone: string, wall: number): number[] {
   const offsets = new Set([zoneOffset(timeZone, wall - DAY_MS), zoneOffset(timeZone, wall + DAY_MS)]);
@@ -28,9 +28,9 @@ export function instantsOf(timeZone: string, wall: number): number[] {
 }
 
 /**
- * Returns the instant at which the clock continues after it has skipped a wall-clock time; null if the zone skips the
- * whole day (Apia, 30 December 2011).
- * @param wall a time that {@link instantsOf} has no instant for
+ * Returns the instant at which the clock continues after it skipped a local time; null if it skipped the whole day (Apia,
+ * 30 December 2011).
+ * @param wall local time for which {@link instantsOf} returns no instant
  */
 export function endOfSkip(timeZone: string, wall: number): number | null {
   const before = zoneOffset(timeZone, wall - DAY_MS);
@@ -45,7 +45,7 @@ export function endOfSkip(timeZone: string, wall: number): number | null {
   return later;
 }
 
-/** Formats a moment on the wall clock of a zone, with its offset: 2026-11-01T01:30:00-04:00. */
+/** Formats an instant as local time of a zone with its offset: 2026-11-01T01:30:00-04:00. */
 export function localTime(moment: Date, timeZone: string): string {
   const clockTime = new Date(moment.getTime() + zoneOffset(timeZone, moment.getTime())).toISOString().slice(0, 19);
   const zone = new Intl.DateTimeFormat("en", { timeZone, timeZoneName: "longOffset" }).formatToParts(moment);

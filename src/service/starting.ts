@@ -136,7 +136,7 @@ export class Starting {
     const browsers = new Browsers({ sources, log, openProxyPort: egress.openProxyPort, openings, onLoss });
     releases.add("browsers", () => browsers.stop());
     await browsers.start();
-    parts["browser"] = () => browsers.ready();
+    parts["browser"] = () => browsers.isReady();
     return browsers;
   }
 
@@ -249,7 +249,7 @@ export class Starting {
     clockSkewMs: () => number,
   ): void {
     const { config, door, measures, releases } = this.plan;
-    const runner = browsers && { ...work, browsers: browsers.figures };
+    const runner = browsers && { ...work, browsers: browsers.countBrowsers };
     const answers = config.roles.has("api") ? this.answers.held : null;
     const sockets = this.sockets?.figures ?? null;
     const database = () => poolUse(db);

@@ -28,7 +28,7 @@ describe("a request that was blocked for a secret in its host", () => {
 
   it("is reported without the host, in the console and in the error", () => {
     fail(`https://${HOST}/`, { blockedReason: "inspector" });
-    faults.failed(`http://${HOST}:4000/x`, BLOCKED_REQUEST_TEXT);
+    faults.recordFailure(`http://${HOST}:4000/x`, BLOCKED_REQUEST_TEXT);
     expect(said).to.deep.equal([`an address: ${BLOCKED_REQUEST_TEXT}`]);
     expect(explained()).to.include(BLOCKED_REQUEST_TEXT).and.not.include(HOST);
   });

@@ -136,9 +136,9 @@ export async function execute() {
       [
         action,
         CONFIG.replace("true", "process.exit(7)"),
-        /must be made of literals and constants \(got CallExpression\)/,
+        /can contain only literals and constants \(found CallExpression\)/,
       ],
-      [action, CONFIG.replace("true", "process.env.HOME"), /must be made of literals and constants \(got process\)/],
+      [action, CONFIG.replace("true", "process.env.HOME"), /can contain only literals and constants \(found process\)/],
       [action, CONFIG.replace("{ active: true }", "1"), /config of .* must be an object/],
     ];
     symlinkSync("/etc/hostname", join(folder, "lib/link.ts"));

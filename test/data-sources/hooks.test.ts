@@ -101,7 +101,7 @@ describe("hooks of data sources that send", () => {
       html: "{{Address.Street}}",
     };
     const message =
-      'hooks[0].subject names a column that the data source does not have (got "First Nmae"); it has "Email", "First Name", "Address"';
+      'hooks[0].subject has a placeholder for a column that the data source does not have (got "First Nmae"); its columns are "Email", "First Name", "Address"';
     const refused = await service.rest("POST", base, { body: { name: "Typo", columns, hooks: [hook] } });
     expect([refused.http, refused.body.status, refused.body.error]).to.deep.equal([400, "REQUEST_INVALID", message]);
     const made = await service.rest("POST", base, { body: { name: "Typo", columns } });
@@ -109,13 +109,17 @@ describe("hooks of data sources that send", () => {
     const put = async (body: object) => (await service.rest("PUT", path, { body })).body;
     expect((await put({ hooks: [hook] })).error).to.equal(message);
     const sms = { type: "sms", runOn: ["insert"], to: "{{Phone}}", body: "x" };
-    expect((await put({ hooks: [sms] })).error).to.match(/^hooks\[0\]\.to names a column .* \(got "Phone"\)/);
+    expect((await put({ hooks: [sms] })).error).to.match(
+      /^hooks\[0\]\.to has a placeholder for a column .* \(got "Phone"\)/,
+    );
     const recipient = {
       ...hook,
       subject: "Hi",
       to: [{ email: "{{Email}}" }, { email: "a@example.com", name: "{{Nmae}}" }],
     };
-    expect((await put({ hooks: [recipient] })).error).to.match(/^hooks\[0\]\.to\[1\]\.name names a column/);
+    expect((await put({ hooks: [recipient] })).error).to.match(
+      /^hooks\[0\]\.to\[1\]\.name has a placeholder for a column/,
+    );
     expect((await put({ hooks: [sms], columns: [...columns, "Phone"] })).dataSource.hooks).to.deep.equal([sms]);
     const entries = [{ Email: "a@example.com" }];
     const body = { name: "With entries", entries, hooks: [{ ...hook, subject: "{{Nmae}}" }] };
@@ -190,7 +194,7 @@ describe("hooks of data sources that send", () => {
       { ...WELCOME_HOOK, to: [{ email: "ann" }] },
       /hooks\[0\]: to\[0\].email|hooks\[0\]: to must/,
     ],
-    ["no text", { ...WELCOME_HOOK, html: undefined }, /hooks\[0\]: html or text/],
+    ["no text", { ...WELCOME_HOOK, html: undefined }, /hooks\[0\]: a message needs "html" or "text"/],
     ["a field that there is not", { ...WELCOME_HOOK, cc: [] }, /hooks\[0\]\.cc is not a known field/],
     ["verbs that never send", { ...WELCOME_HOOK, runOn: ["delete"] }, /hooks\[0\].runOn/],
     ["a where that is none", { ...REMINDER_HOOK, where: { $or: 1 } }, /hooks\[0\]: where/],

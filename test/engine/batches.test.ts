@@ -9,9 +9,9 @@ function createDoublingBatches({ most = 10, atOnce = 1 } = {}) {
   const calls: { items: readonly number[]; go: (error?: Error) => void }[] = [];
   let called = Promise.withResolvers<void>();
   const batches = createBatches<number, number>({
-    most,
-    atOnce,
-    isOfOne: (error) => !(error instanceof AwayError),
+    maxItems: most,
+    maxConcurrentCalls: atOnce,
+    isCausedByOneItem: (error) => !(error instanceof AwayError),
     async work(items) {
       await new Promise<void>((resolve, reject) => {
         calls.push({ items, go: (error) => (error ? reject(error) : resolve()) });

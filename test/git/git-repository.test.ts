@@ -10,7 +10,7 @@ import { openGitRemote, type SendGit } from "../../src/engine/git-remote.js";
 import { createGitRepository } from "../../src/operations/git/git-repository.js";
 import { createGitWebhooks } from "../../src/operations/git/git-webhooks.js";
 import { createOutgoingSender } from "../../src/operations/requests/requests.js";
-import { fitsPattern, pulledRef, readGitInput } from "../../src/rules/git-input.js";
+import { matchesTagPattern, pulledRef, readGitInput } from "../../src/rules/git-input.js";
 
 const TYPES = { commit: 1, tree: 2, blob: 3, tag: 4 } as const;
 const ENTRIES = ["action.ts", "action.js"];
@@ -119,7 +119,7 @@ describe("git repositories", () => {
     const huge = Buffer.concat([number(4), number(2 ** 26), Buffer.from([0x90, 1])]);
     const cases: [pack: Buffer, fault: RegExp][] = [
       [Buffer.from("no pack"), /it is not a pack/],
-      [changed, /its checksum is not right/],
+      [changed, /its checksum is wrong/],
       [packOf(items, 4), /it ends too early/],
       [packOf([], 2_000_000_000), /more than 100000 files/],
       [packOf([{ ...file, size: 1 }, commit, root]), /an object cannot be unpacked/],
@@ -128,13 +128,13 @@ describe("git repositories", () => {
       [packOf([{ ...file, head: Buffer.from([0xb0, ...Buffer.alloc(159, 0x80), 0]) }]), /a number is too long/],
       [packOf([base, delta(...Buffer.alloc(160, 0x80), 0)]), /a number is too long/],
       [packOf([zeros, zeros]), /unpacks to more than 64 MB/],
-      [packOf([{ type: "unknown", content: Buffer.from("x") }]), /an object of the kind 5/],
-      [packOf([{ ...delta(4, 1, 1, 65), base: "0".repeat(40) }]), /the base of a difference is missing/],
-      [packOf([base, delta(5, 1, 1, 65)]), /another base/],
+      [packOf([{ type: "unknown", content: Buffer.from("x") }]), /an object of the unknown type 5/],
+      [packOf([{ ...delta(4, 1, 1, 65), base: "0".repeat(40) }]), /the base object of a delta is missing/],
+      [packOf([base, delta(5, 1, 1, 65)]), /does not match the size of its base object/],
       [packOf([base, delta(4, 1, 0)]), /an unknown command/],
-      [packOf([base, delta(4, 2, 1, 65)]), /shorter than it states/],
-      [packOf([base, delta(4, 1, 2, 65, 65)]), /longer than it states/],
-      [packOf([base, delta(4, 9, 0x90, 9)]), /from behind its base/],
+      [packOf([base, delta(4, 2, 1, 65)]), /fewer bytes than its header states/],
+      [packOf([base, delta(4, 1, 2, 65, 65)]), /more bytes than its header states/],
+      [packOf([base, delta(4, 9, 0x90, 9)]), /after the end of its base object/],
       [packOf([base, { type: "difference", base: hash(base), content: huge }]), /unpacks to more than 64 MB/],
       [packOf([root, file]), /its commit [0-9a-f]{40} is missing/],
       [packOf([commit, file]), /its tree [0-9a-f]{40} is missing/],
@@ -313,7 +313,7 @@ describe("git repositories", () => {
   it("matches tags by their pattern", () => {
     const fits = ["v*:v1", "v*:v", "*:a", "v*.*:v1.2", "a*a:aa", "v1:v1", "release/*:release/1", "*b*b*:abab"];
     const others = ["v*:x1", "a*a:a", "v1:v10", "v1:av1", "v*.*:v1", "*b*b*:ab", "ab*bc:abc"];
-    const test = (pair: string) => fitsPattern(pair.split(":")[1]!, pair.split(":")[0]!);
+    const test = (pair: string) => matchesTagPattern(pair.split(":")[1]!, pair.split(":")[0]!);
     expect([fits.filter((one) => !test(one)), others.filter(test)]).to.deep.equal([[], []]);
     const fields = { branch: "main", tagPattern: "v*" };
     expect(pulledRef("refs/tags/v1", fields)).to.deep.equal({ ref: "refs/tags/v1", publishes: true });

@@ -84,8 +84,8 @@ describe("rights and input of git connections", () => {
 
   it("rejects input by the path of its field, and disconnects", async () => {
     const bad: [body: unknown, error: RegExp][] = [
-      [[], /^the git connection must be an object/],
-      [{}, /^provider must be github, gitlab, gitea/],
+      [[], /^the Git connection must be an object/],
+      [{}, /^provider must be one of github, gitlab, gitea/],
       [{ ...fields(), url: "ssh://git.example/a" }, /^url must be the https or http URL/],
       [{ ...fields(), url: "https://user:secret@git.example/a" }, /^url must be/],
       [{ ...fields(), url: "https://git.example" }, /^url must be/],

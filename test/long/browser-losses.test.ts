@@ -22,7 +22,7 @@ describe("a browser that is lost while no run uses it", () => {
     const forking = zygotesOf(browser).filter((pid) => !started.includes(pid));
     expect(forking).to.not.have.length(0);
     for (const pid of forking) signalProcess(pid, "SIGKILL");
-    await until(() => browsers.ready() && browsers.pid() !== browser);
+    await until(() => browsers.isReady() && browsers.pid() !== browser);
   });
 
   it("is replaced while it has no page, before a run needs one", async () => {
@@ -32,7 +32,7 @@ describe("a browser that is lost while no run uses it", () => {
       const killed = empty.pid()!;
       // Both zygotes end shortly after each other, so the second one may not exist any more.
       for (const pid of zygotesOf(killed)) signalProcess(pid, "SIGKILL");
-      await until(() => empty.ready() && empty.pid() !== killed);
+      await until(() => empty.isReady() && empty.pid() !== killed);
     } finally {
       await empty.stop();
     }
@@ -57,7 +57,7 @@ describe("the pause before a browser is replaced", () => {
   async function killAndAwaitNext(): Promise<void> {
     const killed = browsers.pid()!;
     process.kill(-killed, "SIGKILL");
-    await until(() => browsers.ready() && browsers.pid() !== killed);
+    await until(() => browsers.isReady() && browsers.pid() !== killed);
   }
 
   it("is zero for each browser that had served a run", async () => {

@@ -60,7 +60,7 @@ describe("a browser that is killed right after a result", function () {
         await delay(ms);
         const killed = browsers.pid()!;
         process.kill(killed, "SIGKILL");
-        await until(() => browsers.ready() && browsers.pid() !== killed, 30_000);
+        await until(() => browsers.isReady() && browsers.pid() !== killed, 30_000);
       }
       expect(unhandled.map(String)).to.deep.equal([]);
     });

@@ -22,15 +22,15 @@ import { Statement } from "../../src/rules/entry-query/statement.js";
 import { compileWhere } from "../../src/rules/entry-query/where.js";
 import { scriptLiteral } from "../../src/rules/env-script.js";
 import { jsonFault, memberTexts } from "../../src/rules/json-scan.js";
-import { mediaName, uploadName } from "../../src/rules/media-fields.js";
-import { contentDisposition, namesTag, rangeIn, servingOf } from "../../src/rules/media-serving.js";
+import { parseMediaName, uploadName } from "../../src/rules/media-fields.js";
+import { containsTag, contentDisposition, rangeIn, servingOf } from "../../src/rules/media-serving.js";
 import { parseSender } from "../../src/rules/message-destination.js";
 import { emailHeaders, emailRecipients, isEmailAddress, oneLine } from "../../src/rules/message-fields.js";
 import { fillTemplate, placeholdersOf } from "../../src/rules/message-template.js";
 import { isPackageName } from "../../src/rules/packages.js";
 import { isKnownTag, readIfMatch } from "../../src/rules/precondition.js";
 import { secretsOfSetting } from "../../src/rules/secrets.js";
-import { spokenKey, storedKey } from "../../src/rules/setting-key-text.js";
+import { escapeKey, unescapeKey } from "../../src/rules/setting-key-text.js";
 import { artifactKey } from "../../src/rules/setting-tiers.js";
 
 type Parser = (text: string) => unknown;
@@ -57,9 +57,9 @@ const PARSERS: Record<string, Parser> = {
   entries: (text) => entryText(columnsOf({ text, [text.slice(0, 200)]: 1 }, "the entry"), "the entry"),
   "types of uploads": (text) => contentTypeOf(Buffer.from(text)),
   "names of uploads": (text) => uploadName(text),
-  "names of media": (text) => mediaName(text),
+  "names of media": (text) => parseMediaName(text),
   ranges: (text) => rangeIn(`bytes=${text}`, 1_000),
-  "entity tags": (text) => [namesTag(text, '"a"'), isKnownTag(text, '"a"'), readIfMatch(text)],
+  "entity tags": (text) => [containsTag(text, '"a"'), isKnownTag(text, '"a"'), readIfMatch(text)],
   "content types": (text) => [servingOf(text, true), contentDisposition("inline", text)],
   "addresses of senders": (text) => parseSender(text),
   "addresses of e-mail": (text) => [isEmailAddress(text), emailRecipients([{ email: text }])],
@@ -79,7 +79,7 @@ const PARSERS: Record<string, Parser> = {
   "names of packages": (text) => isPackageName(text),
   "values of settings": (text) => secretsOfSetting("__a", text),
   // A key has at most 512 characters.
-  "keys of settings": (text) => [text.slice(0, 512)].map((key) => [storedKey(key), spokenKey(key), artifactKey(key)]),
+  "keys of settings": (text) => [text.slice(0, 512)].map((key) => [escapeKey(key), unescapeKey(key), artifactKey(key)]),
   "texts without case": (text) => foldCase(text),
 };
 

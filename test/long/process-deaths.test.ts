@@ -69,7 +69,8 @@ const actionsOf = (url: string): Record<string, string> => ({
   document: "async function execute() { localStorage.n = 1; document.title = 'x'; return document.title }",
 });
 /** Errors that the loss of a browser process explains. */
-const EXPLAINED_ERROR = /browser ended|page crashed|Failed to fetch|No browser was available|did not come to its end/;
+const EXPLAINED_ERROR =
+  /browser ended|page crashed|Failed to fetch|No browser was available|code of the previous run did not end/;
 
 interface AnswerCounts {
   answers: number;

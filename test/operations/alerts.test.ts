@@ -279,8 +279,8 @@ describe("alerts", function () {
       [{ channel: "email", to: ["ann@example"] }, "to[0] must be an e-mail address"],
       [{ channel: "email", to: ["a@b.c\r\nBcc: d@e.f"] }, "to[0] must be an e-mail address"],
       [{ setting: "_open" }, "setting must be the key of a protected setting"],
-      [{ setting: "__none" }, "the setting __none must hold {url, secret}"],
-      [{ setting: "__wrong" }, "the setting __wrong must hold an https address under url"],
+      [{ setting: "__none" }, "the setting __none must contain {url, secret}"],
+      [{ setting: "__wrong" }, 'the setting __wrong must contain "url" with an https URL'],
       [{ condition: "queued", actionId: masterId }, "actionId must be absent"],
     ] as const) {
       const { status, error } = await refused(rule);
@@ -345,7 +345,7 @@ describe("alerts to hosts that an app names", () => {
       const { body } = await service.rest("POST", `/v1/apps/${service.appId}/alerts`, {
         body: { ...base, name: "http" },
       });
-      expect(body.error).to.contain("an https address under url");
+      expect(body.error).to.contain('"url" with an https URL');
     } finally {
       await service.stop();
       await hook.stop();

@@ -19,11 +19,11 @@ describe("the tests of columns in a rule", () => {
     checkTests(many(50), "t");
     for (const value of [{}, many(51), [], null, "a"])
       expect(refusal("REQUEST_INVALID", () => checkTests(value, "t"))).to.contain(
-        "t must be an object of 1 to 50 columns and their tests",
+        "t must be an object with conditions for 1 to 50 columns",
       );
     for (const test of [{}, null, "x", []])
       expect(refusal("REQUEST_INVALID", () => checkTests({ a: test }, "t"))).to.contain(
-        "t.a must be an object of equals, notequals or contains",
+        't.a must be an object with "equals", "notequals" or "contains"',
       );
     expect(refusal("REQUEST_INVALID", () => checkTests({ a: { equal: 1 } }, "t"))).to.contain("t.a.equal");
   });
@@ -148,7 +148,10 @@ describe("the form of access rules", () => {
       [{ ...RULE, include: "a" }, "accessRules[0].include must be an array of at most 500 columns"],
       [{ ...RULE, exclude: Array(501).fill("a") }, "accessRules[0].exclude"],
       [{ ...RULE, exclude: ["a", ""] }, "accessRules[0].exclude[1]"],
-      [{ ...RULE, require: "a" }, "accessRules[0].require must be an array of columns or their tests"],
+      [
+        { ...RULE, require: "a" },
+        "accessRules[0].require must be an array of at most 500 columns or objects with conditions on columns",
+      ],
       [{ ...RULE, require: Array(501).fill("a") }, "accessRules[0].require"],
       [{ ...RULE, require: ["a", ""] }, "accessRules[0].require[1]"],
       [{ ...RULE, require: ["a", { b: {} }] }, "accessRules[0].require[1].b"],

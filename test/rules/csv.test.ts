@@ -90,7 +90,7 @@ describe("the delimiter of a CSV", () => {
   ];
   for (const [title, text, delimiter] of cases) {
     it(`is found: ${title}`, () => {
-      expect(detectDelimiter(text, true)).to.deep.equal({ delimiter, skip: 0 });
+      expect(detectDelimiter(text, true)).to.deep.equal({ delimiter, skippedCharacters: 0 });
     });
   }
 
@@ -101,9 +101,12 @@ describe("the delimiter of a CSV", () => {
       ['"sep=,"\r', ","],
       ["SEP=\t\n", "\t"],
     ] as const) {
-      expect(detectDelimiter(`${line}a,b;c\n1,2;3\n`, true)).to.deep.equal({ delimiter, skip: line.length });
+      expect(detectDelimiter(`${line}a,b;c\n1,2;3\n`, true)).to.deep.equal({
+        delimiter,
+        skippedCharacters: line.length,
+      });
     }
-    expect(detectDelimiter("sep=;x,y\n1,2\n", true)).to.deep.equal({ delimiter: ",", skip: 0 });
+    expect(detectDelimiter("sep=;x,y\n1,2\n", true)).to.deep.equal({ delimiter: ",", skippedCharacters: 0 });
   });
 
   it("is one character other than a quote or a line break", () => {

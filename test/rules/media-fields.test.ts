@@ -1,6 +1,6 @@
 /** Tests names of uploaded files: invalid characters are removed, and long names are cut before their extension. */
 import { expect } from "chai";
-import { MEDIA_NAME_MAX_CHARACTERS, mediaName, uploadName } from "../../src/rules/media-fields.js";
+import { MEDIA_NAME_MAX_CHARACTERS, parseMediaName, uploadName } from "../../src/rules/media-fields.js";
 
 describe("the name of an uploaded file", () => {
   it("stays unchanged up to the longest name, and keeps its extension beyond", () => {
@@ -20,7 +20,7 @@ describe("the name of an uploaded file", () => {
         expect(name.isWellFormed(), `${length}`).to.equal(true);
         expect(name.length).to.be.at.most(MEDIA_NAME_MAX_CHARACTERS);
         expect(name.endsWith(end)).to.equal(true);
-        expect(mediaName(name)).to.equal(name);
+        expect(parseMediaName(name)).to.equal(name);
       }
     }
   });

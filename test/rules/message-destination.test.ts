@@ -130,10 +130,10 @@ describe("a provider of text messages of the settings", () => {
       [{ ...TWILIO_SETTING, sid: "A".repeat(65) }, "sid must be letters and digits"],
       [{ ...TWILIO_SETTING, token: undefined }, "token must be a text"],
       [{ ...TWILIO_SETTING, from: "" }, "from must be a text"],
-      [{ ...TWILIO_SETTING, url: null }, "url must be an https address"],
+      [{ ...TWILIO_SETTING, url: null }, "url must be an https URL"],
       [{ ...WEBHOOK, secret: 5 }, "secret must be a text (got 5)"],
       ...["ftp://a", "https://user@a", "https://:pw@a", "a"].map(
-        (url) => [{ ...WEBHOOK, url }, "url must be an https address without credentials"] as const,
+        (url) => [{ ...WEBHOOK, url }, "url must be an https URL without credentials"] as const,
       ),
     ] as const)
       expect(() => smsDestination(value), JSON.stringify(value)).to.throw(DestinationFault, field);

@@ -14,9 +14,11 @@ describe("the secrets of an app", () => {
   it("are rejected above the number and above the bytes, and not at them", () => {
     const many = (count: number) => Array.from({ length: count }, () => secret("x"));
     expect(secretsFault(many(SECRETS_MAX_COUNT))).to.equal(null);
-    expect(secretsFault(many(SECRETS_MAX_COUNT + 1))).to.contain(`they hold ${SECRETS_MAX_COUNT + 1} of`);
+    expect(secretsFault(many(SECRETS_MAX_COUNT + 1))).to.contain(`got ${SECRETS_MAX_COUNT + 1} with`);
     expect(secretsFault([secret("x".repeat(SECRETS_MAX_BYTES))])).to.equal(null);
-    expect(secretsFault([secret("x".repeat(SECRETS_MAX_BYTES + 1))])).to.contain(`1 of ${SECRETS_MAX_BYTES + 1}`);
+    expect(secretsFault([secret("x".repeat(SECRETS_MAX_BYTES + 1))])).to.contain(
+      `got 1 with ${SECRETS_MAX_BYTES + 1} bytes`,
+    );
   });
 
   it("of a setting are long strings and numbers, parts that are secret by themselves, and short protected strings", () => {

@@ -5,13 +5,13 @@ import { SETTINGS_KEYS_PER_REQUEST } from "../../src/limits.js";
 import {
   artifactKey,
   checkDeletedKeys,
-  checkMark,
+  checkPrivateSettingsSize,
   checkRequestedKeys,
   checkSettingKeys,
-  checkUnderscoreSize,
   dropProtectedKeys,
   httpView,
-  readableBy,
+  isReadableBy,
+  parseSecretMark,
   runtimeView,
   serverActionView,
   tierOf,
@@ -53,7 +53,7 @@ describe("tiers of settings", () => {
   });
 
   it("give back-end code everything", () => {
-    expect([...SETTINGS.keys()].every(readableBy("backend"))).to.equal(true);
+    expect([...SETTINGS.keys()].every(isReadableBy("backend"))).to.equal(true);
   });
 
   it("split any settings into views that lose nothing and never overlap wrongly", () => {
@@ -131,14 +131,14 @@ describe("private and protected settings", () => {
   const valueOfBytes = (bytes: number) => JSON.stringify({ _a: "x".repeat(bytes - '{"_a":""}'.length) });
 
   it("can have 100 KB of JSON and not a byte more", () => {
-    checkUnderscoreSize(valueOfBytes(102_400));
-    expect(refusal("EXECUTION_FAILED", () => checkUnderscoreSize(valueOfBytes(102_401)))).to.contain(
+    checkPrivateSettingsSize(valueOfBytes(102_400));
+    expect(refusal("EXECUTION_FAILED", () => checkPrivateSettingsSize(valueOfBytes(102_401)))).to.contain(
       "private app settings exceed the 100 KB limit for server actions",
     );
   });
 
   it("are counted in UTF-8", () => {
-    refusal("EXECUTION_FAILED", () => checkUnderscoreSize(JSON.stringify({ _a: "é".repeat(51_200) })));
+    refusal("EXECUTION_FAILED", () => checkPrivateSettingsSize(JSON.stringify({ _a: "é".repeat(51_200) })));
   });
 });
 
@@ -156,7 +156,7 @@ describe("keys in a request", () => {
       () => checkDeletedKeys({ keys: more }),
       () => checkSettingKeys(Object.fromEntries(more.map((key) => [key, 1]))),
     ])
-      expect(refusal("SETTINGS_INVALID", check)).to.contain(`it names ${more.length}`);
+      expect(refusal("SETTINGS_INVALID", check)).to.contain(`got ${more.length}`);
   });
 
   it("are rejected with the received value", () => {
@@ -165,18 +165,20 @@ describe("keys in a request", () => {
     for (const key of ["", 5, null, "x".repeat(513), "__proto__"])
       refusal("SETTINGS_INVALID", () => checkDeletedKeys({ keys: [key] }));
     const huge = JSON.parse('{"a": [1e999]}');
-    expect(refusal("SETTINGS_INVALID", () => checkSettingKeys(huge))).to.contain("a number that is too large");
+    expect(refusal("SETTINGS_INVALID", () => checkSettingKeys(huge))).to.contain(
+      "must not contain a number above 1.8e308",
+    );
     expect(refusal("SETTINGS_INVALID", () => checkSettingKeys("secret text"))).to.not.contain("secret text");
   });
 
   it("of a mark must be private settings, and others get the reason", () => {
-    expect(checkMark({ keys: ["_a", "_a"], secret: true })).to.deep.equal({ keys: ["_a"], secret: true });
-    expect(checkMark({ keys: ["_a"], secret: false }).secret).to.equal(false);
+    expect(parseSecretMark({ keys: ["_a", "_a"], secret: true })).to.deep.equal({ keys: ["_a"], secret: true });
+    expect(parseSecretMark({ keys: ["_a"], secret: false }).secret).to.equal(false);
     for (const secret of [undefined, "yes", 1])
-      expect(refusal("SETTINGS_INVALID", () => checkMark({ keys: ["_a"], secret }))).to.contain("secret must be");
-    const reasonOf = (key: string) => refusal("SETTINGS_INVALID", () => checkMark({ keys: [key], secret: true }));
-    expect(reasonOf("__a")).to.contain("a protected setting always is a secret");
-    expect(reasonOf("a")).to.contain("a public setting never is one");
+      expect(refusal("SETTINGS_INVALID", () => parseSecretMark({ keys: ["_a"], secret }))).to.contain("secret must be");
+    const reasonOf = (key: string) => refusal("SETTINGS_INVALID", () => parseSecretMark({ keys: [key], secret: true }));
+    expect(reasonOf("__a")).to.contain("protected settings are always secret");
+    expect(reasonOf("a")).to.contain("public settings are never secret");
   });
 
   it("of the AI builder have 1 to the maximum of characters", () => {
@@ -185,11 +187,11 @@ describe("keys in a request", () => {
       ["", '""'],
       [null, "null"],
       [5, "5"],
-      ["x".repeat(501), "one of 501"],
+      ["x".repeat(501), "501 characters"],
     ] as const)
       expect(refusal("SETTINGS_INVALID", () => artifactKey(key))).to.contain(`(got ${received})`);
     const message = refusal("SETTINGS_INVALID", () => artifactKey("x".repeat(1_000)));
-    expect(message).to.contain("must be a string of 1 to 500 characters (got one of 1000)");
+    expect(message).to.contain("must be a string of 1 to 500 characters (got 1000 characters)");
     expect(artifactKey("x".repeat(500))).to.have.length(512);
     expect(refusal("SETTINGS_INVALID", () => artifactKey(""))).to.contain('(got "")');
   });

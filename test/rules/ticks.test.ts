@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { jitterOffset, MISSED_COUNTED, MISSED_LISTED, ticksOwed } from "../../src/rules/ticks.js";
+import { dueTicks, jitterOffset, MISSED_COUNTED_MAX, MISSED_LISTED_MAX } from "../../src/rules/ticks.js";
 import { localTime } from "../../src/rules/zone-clock.js";
 
 const at = (text: string) => new Date(`2026-03-02T${text}Z`);
@@ -7,16 +7,16 @@ const iso = (dates: Date[]) => dates.map((date) => date.toISOString().slice(11, 
 
 describe("ticks that are due", () => {
   it("are the next one that was awaited, and the next after now", () => {
-    const { missed, current, next } = ticksOwed("*/2 * * * *", "UTC", at("12:00:00"), at("12:00:01"));
+    const { missed, current, next } = dueTicks("*/2 * * * *", "UTC", at("12:00:00"), at("12:00:01"));
     expect(missed).to.deep.equal([]);
     expect(iso(current)).to.deep.equal(["12:00:00"]);
     expect(iso([next])).to.deep.equal(["12:02:00"]);
   });
 
   it("are missed if they are more than 60 s late, and in time at exactly 60 s", () => {
-    const sharp = ticksOwed("1-59 * * * *", "UTC", at("12:01:00"), at("12:02:00"));
+    const sharp = dueTicks("1-59 * * * *", "UTC", at("12:01:00"), at("12:02:00"));
     expect(iso(sharp.current)).to.deep.equal(["12:01:00", "12:02:00"]);
-    const late = ticksOwed("1-59 * * * *", "UTC", at("12:01:00"), at("12:02:00.001"));
+    const late = dueTicks("1-59 * * * *", "UTC", at("12:01:00"), at("12:02:00.001"));
     expect(iso(late.missed.map(({ tick }) => tick))).to.deep.equal(["12:01:00"]);
     expect(iso(late.current)).to.deep.equal(["12:02:00"]);
   });
@@ -24,8 +24,8 @@ describe("ticks that are due", () => {
   it("of a long pause are all counted: some one by one, the rest by their number", () => {
     const waiting = at("00:00:00");
     const now = new Date(waiting.getTime() + 1_000 * 120_000);
-    const { missed, current, next } = ticksOwed("*/2 * * * *", "UTC", waiting, now);
-    expect(missed).to.have.length(MISSED_LISTED + 1);
+    const { missed, current, next } = dueTicks("*/2 * * * *", "UTC", waiting, now);
+    expect(missed).to.have.length(MISSED_LISTED_MAX + 1);
     expect(missed.reduce((sum, { count }) => sum + count, 0) + current.length).to.equal(1_001);
     expect(missed.at(-1)).to.deep.include({ count: 900, atLeast: false });
     expect(missed.map(({ atLeast }) => atLeast)).to.not.include(true);
@@ -35,27 +35,29 @@ describe("ticks that are due", () => {
   it("are listed one by one up to the maximum, and those beyond it in one entry", () => {
     const waiting = at("00:00:00");
     const late = (ticks: number) => new Date(waiting.getTime() + (ticks - 1) * 120_000 + 60_001);
-    const listed = ticksOwed("*/2 * * * *", "UTC", waiting, late(MISSED_LISTED)).missed;
-    expect(listed.map(({ count }) => count)).to.deep.equal(Array(MISSED_LISTED).fill(1));
-    const more = ticksOwed("*/2 * * * *", "UTC", waiting, late(MISSED_LISTED + 1)).missed;
-    expect(more).to.have.length(MISSED_LISTED + 1);
-    expect(more.at(-1)!.tick.getTime()).to.equal(waiting.getTime() + MISSED_LISTED * 120_000);
-    const exact = ticksOwed("*/2 * * * *", "UTC", waiting, late(MISSED_LISTED + MISSED_COUNTED)).missed.at(-1);
+    const listed = dueTicks("*/2 * * * *", "UTC", waiting, late(MISSED_LISTED_MAX)).missed;
+    expect(listed.map(({ count }) => count)).to.deep.equal(Array(MISSED_LISTED_MAX).fill(1));
+    const more = dueTicks("*/2 * * * *", "UTC", waiting, late(MISSED_LISTED_MAX + 1)).missed;
+    expect(more).to.have.length(MISSED_LISTED_MAX + 1);
+    expect(more.at(-1)!.tick.getTime()).to.equal(waiting.getTime() + MISSED_LISTED_MAX * 120_000);
+    const exact = dueTicks("*/2 * * * *", "UTC", waiting, late(MISSED_LISTED_MAX + MISSED_COUNTED_MAX)).missed.at(-1);
     expect(exact).to.deep.include({ count: 1_000, atLeast: false });
-    const beyond = ticksOwed("*/2 * * * *", "UTC", waiting, late(MISSED_LISTED + MISSED_COUNTED + 1)).missed.at(-1);
-    expect(beyond).to.deep.include({ count: MISSED_COUNTED, atLeast: true });
+    const beyond = dueTicks("*/2 * * * *", "UTC", waiting, late(MISSED_LISTED_MAX + MISSED_COUNTED_MAX + 1)).missed.at(
+      -1,
+    );
+    expect(beyond).to.deep.include({ count: MISSED_COUNTED_MAX, atLeast: true });
   });
 
   it("are not missed at exactly 60 s, however many were before", () => {
     const waiting = at("00:00:00");
     for (const [ticks, shared] of [
-      [MISSED_LISTED, []],
+      [MISSED_LISTED_MAX, []],
       [500, [400]],
-      [MISSED_LISTED + MISSED_COUNTED, [1_000]],
+      [MISSED_LISTED_MAX + MISSED_COUNTED_MAX, [1_000]],
     ] as const) {
       const due = new Date(waiting.getTime() + ticks * 120_000);
-      const owed = ticksOwed("*/2 * * * *", "UTC", waiting, new Date(due.getTime() + 60_000));
-      expect(owed.missed.slice(MISSED_LISTED).map(({ count }) => count)).to.deep.equal(shared);
+      const owed = dueTicks("*/2 * * * *", "UTC", waiting, new Date(due.getTime() + 60_000));
+      expect(owed.missed.slice(MISSED_LISTED_MAX).map(({ count }) => count)).to.deep.equal(shared);
       expect(owed.missed.map(({ atLeast }) => atLeast)).to.not.include(true);
       expect(owed.current).to.deep.equal([due]);
     }
@@ -64,12 +66,12 @@ describe("ticks that are due", () => {
   it("are counted up to a maximum after months, and the current tick still fires", () => {
     const waiting = at("00:00:00");
     const now = new Date(waiting.getTime() + 100_000 * 120_000);
-    const { missed, current } = ticksOwed("*/2 * * * *", "UTC", waiting, now);
-    expect(missed.at(-1)).to.deep.include({ count: MISSED_COUNTED, atLeast: true });
+    const { missed, current } = dueTicks("*/2 * * * *", "UTC", waiting, now);
+    expect(missed.at(-1)).to.deep.include({ count: MISSED_COUNTED_MAX, atLeast: true });
     expect(current.map((tick) => tick.getTime())).to.deep.equal([now.getTime()]);
-    const sharp = ticksOwed("*/2 * * * *", "UTC", waiting, new Date(now.getTime() + 60_000));
+    const sharp = dueTicks("*/2 * * * *", "UTC", waiting, new Date(now.getTime() + 60_000));
     expect(sharp.current).to.deep.equal([now]);
-    const late = ticksOwed("*/2 * * * *", "UTC", waiting, new Date(now.getTime() + 60_001));
+    const late = dueTicks("*/2 * * * *", "UTC", waiting, new Date(now.getTime() + 60_001));
     expect([late.current, late.next.getTime()]).to.deep.equal([[], now.getTime() + 120_000]);
   });
 });

@@ -5,7 +5,7 @@ import { ActionError } from "../../errors.js";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { AppTypesGenerator } from "../../operations/manifest/app-types.js";
 import type { ManifestItem, ManifestPlan, ManifestResult, Manifests } from "../../operations/manifest/manifests.js";
-import { dropAbsent, type ManifestKind } from "../../rules/manifest.js";
+import { type ManifestKind, removeNullFields } from "../../rules/manifest.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import { ManifestDefinitionsInput, ManifestDefinitionsType } from "./manifest-types.js";
@@ -52,7 +52,7 @@ function documentOf(manifest: unknown, definitions: unknown): unknown {
   if (manifest !== undefined && manifest !== null)
     throw new ActionError("REQUEST_INVALID", "the request must have manifest or definitions (got both)");
   const document: unknown = JSON.parse(JSON.stringify(definitions));
-  dropAbsent(document);
+  removeNullFields(document);
   return document;
 }
 

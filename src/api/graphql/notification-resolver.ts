@@ -5,7 +5,7 @@ import type { AccessGate } from "../../operations/access/gate.js";
 import type { Notification } from "../../operations/notifications/notification-rows.js";
 import type { Notify } from "../../operations/notifications/notify.js";
 import { guardSource } from "../../operations/records/live-source.js";
-import { EVERY_ONE } from "../../rules/notification-input.js";
+import { ALL_NOTIFICATIONS } from "../../rules/notification-input.js";
 import type { RequestContext } from "../context.js";
 import { AppId, Limit, Offset } from "./arguments.js";
 import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
@@ -132,7 +132,7 @@ export class NotificationResolver {
     ids?: unknown,
   ): Promise<MarkedNotificationsType> {
     const caller = await this.gate.enter(context, "markNotifications", appId);
-    return this.notify.service.markRead(caller, appId, ids ?? EVERY_ONE);
+    return this.notify.service.markRead(caller, appId, ids ?? ALL_NOTIFICATIONS);
   }
 
   @Query(() => PushSubscriptionsType, {

@@ -4,7 +4,13 @@ import { hash } from "node:crypto";
 import type { FastifyRequest } from "fastify";
 import { ActionError } from "../../errors.js";
 import { refuseField } from "../../rules/fields.js";
-import { type ExpectedTags, entityTag, listState, readIfMatch, type StatedTag } from "../../rules/precondition.js";
+import {
+  type ExpectedTags,
+  entityTag,
+  type ListItemVersion,
+  listVersionOf,
+  readIfMatch,
+} from "../../rules/precondition.js";
 import { type EntityReference, referenceKind, referenceOf } from "../../rules/reference.js";
 import { type Shape, unknownFieldIn } from "../../rules/unknown-fields.js";
 import type { RequestContext } from "../context.js";
@@ -42,7 +48,7 @@ export interface RestRequest {
    */
   at<T extends object>(state: { updatedAt: string }, answer: T, answerTag?: string | null): T;
   /** Sets the version of the returned list. `If-Match` then accepts the version for each of its items. Returns the response. */
-  ofList<T extends object>(items: readonly StatedTag[], answer: T): T;
+  ofList<T extends object>(items: readonly ListItemVersion[], answer: T): T;
   /**
    * Returns the body as an object, `{}` if there was none.
    * @param shape fields that the body may have, unless the operation checks them itself: it then reports an unknown field after all other
@@ -145,7 +151,7 @@ export function restRequest(
     },
     ofList(items, answer) {
       const answerTag = hash("sha256", JSON.stringify(answer), "base64url").slice(0, 22);
-      onTag(entityTag(listState(items), answerTag));
+      onTag(entityTag(listVersionOf(items), answerTag));
       return answer;
     },
     object(shape) {

@@ -1,7 +1,7 @@
-/** Error for a file that is not an archive, or is damaged. */
+/** Errors of backup files. */
 import { StartError } from "../../errors.js";
 
-/** Error whose message is one line for people: what is wrong with the file, the passphrase or the key. */
+/** Error for a problem with a backup file, its passphrase or its key. The message is one line for the operator. */
 export class ArchiveError extends StartError {
   override readonly name = "ArchiveError";
 }

@@ -1,6 +1,6 @@
 /**
- * Encrypts a stream of bytes with AES-256-GCM in chunks. Each chunk is bound to its position and the last one is marked, so that changed,
- * truncated, reordered and appended files are refused.
+ * Encrypts a stream of bytes with AES-256-GCM in chunks. The nonce of a chunk contains its position, and a mark for the
+ * last chunk. So a file whose chunks were changed, removed, reordered or added cannot be decrypted.
  */
 import {
   createCipheriv,
@@ -14,10 +14,10 @@ import {
 import { promisify } from "node:util";
 import { ArchiveError, damagedArchive } from "./failure.js";
 
-/** Secret of an encrypted archive: a passphrase or 32 random bytes. */
+/** Secret with which a backup file is encrypted: a passphrase, or a key of 32 random bytes. */
 export type Secret = { kind: "passphrase"; text: string } | { kind: "key"; bytes: Buffer };
 
-/** First bytes of every encrypted file; the digit is the version of the format. */
+/** First bytes of every encrypted file. The digit is the version of the format. */
 export const SEAL_MAGIC = Buffer.from("svc-backup-seal1");
 const SALT_BYTES = 32;
 const CHECK_BYTES = 16;
@@ -30,7 +30,10 @@ const CHUNK_BYTES = 64 * 1024;
 const TAG_BYTES = 16;
 const SEALED_BYTES = CHUNK_BYTES + TAG_BYTES;
 
-/** Parameters of scrypt. Each guess costs 128 MB and a third of a second. The format fixes them, so that a file cannot demand more. */
+/**
+ * Parameters of scrypt. Each guess of a passphrase takes 128 MB and a third of a second. They are not read from the file,
+ * because a malicious file could ask for far more.
+ */
 const SCRYPT_PARAMETERS = { N: 2 ** 17, r: 8, p: 1, maxmem: 160 * 2 ** 20 };
 
 interface Keys {
@@ -47,7 +50,7 @@ async function deriveKeys(secret: Secret, salt: Buffer): Promise<Keys> {
   return { chunks: keyBytes.subarray(0, 32), check: keyBytes.subarray(32) };
 }
 
-/** Returns the nonce of a chunk. It is unique for each key, because the salt belongs to the file and the number to the chunk. */
+/** Returns the nonce of a chunk. A nonce is never used twice with a key: each file has its own key, each chunk its number. */
 function chunkNonce(number: number, last: boolean): Buffer {
   const iv = Buffer.alloc(12);
   iv.writeUInt32BE(number, 7);
@@ -58,7 +61,7 @@ function chunkNonce(number: number, last: boolean): Buffer {
 const headerChecksum = ({ check }: Keys, head: Buffer): Buffer =>
   createHmac("sha256", check).update(head).digest().subarray(0, CHECK_BYTES);
 
-/** Yields pieces of exactly `size` bytes and whether a piece is the last one, which may be shorter or empty. */
+/** Splits a stream into pieces of `size` bytes. The last piece may be shorter or empty, and has `last: true`. */
 async function* splitIntoPieces(
   bytes: AsyncIterable<Buffer>,
   size: number,
@@ -71,7 +74,7 @@ async function* splitIntoPieces(
     if (heldBytes <= size) continue;
     const all = Buffer.concat(rest);
     let at = 0;
-    // A piece is not the last one only if there is at least one more byte.
+    // Keeps at least one byte, because a piece before the last one must be followed by another.
     for (; all.length - at > size; at += size) yield { piece: all.subarray(at, at + size), last: false };
     rest = [all.subarray(at)];
     heldBytes = all.length - at;
@@ -79,7 +82,7 @@ async function* splitIntoPieces(
   yield { piece: Buffer.concat(rest), last: true };
 }
 
-/** Yields the content of the file: the header, then the chunks. */
+/** Encrypts a stream: yields the header of the file, then the encrypted chunks. */
 export async function* sealStream(plain: AsyncIterable<Buffer>, secret: Secret): AsyncGenerator<Buffer> {
   const head = Buffer.concat([SEAL_MAGIC, Buffer.from([KIND[secret.kind]]), randomBytes(SALT_BYTES)]);
   const keys = await deriveKeys(secret, head.subarray(SEAL_MAGIC.length + 1));
@@ -95,19 +98,20 @@ export async function* sealStream(plain: AsyncIterable<Buffer>, secret: Secret):
 async function openHeader(header: Buffer, secret: Secret | null): Promise<{ keys: Keys; head: Buffer }> {
   const head = header.subarray(0, HEADER_BYTES - CHECK_BYTES);
   const kind = (["passphrase", "key"] as const).find((kindName) => KIND[kindName] === head[SEAL_MAGIC.length]);
-  if (header.length < HEADER_BYTES || !kind) throw damagedArchive("its beginning is not whole");
-  if (secret?.kind !== kind) throw new ArchiveError(`the file is encrypted with ${SECRET_WORDS[kind]}: pass that`);
+  if (header.length < HEADER_BYTES || !kind) throw damagedArchive("its header is incomplete");
+  if (secret?.kind !== kind)
+    throw new ArchiveError(`the file is encrypted with ${SECRET_WORDS[kind]}; pass ${SECRET_WORDS[kind]}`);
   const keys = await deriveKeys(secret, head.subarray(SEAL_MAGIC.length + 1));
   if (!timingSafeEqual(headerChecksum(keys, head), header.subarray(HEADER_BYTES - CHECK_BYTES))) {
     const which = kind === "passphrase" ? "passphrase" : "key";
-    throw new ArchiveError(`the ${which} is not the one that the file was encrypted with`);
+    throw new ArchiveError(`the ${which} is wrong: the file was encrypted with another ${which}`);
   }
   return { keys, head };
 }
 
 /**
- * Yields the decrypted bytes. Nothing of a chunk is yielded before its tag is verified.
- * @param sealed the bytes after the header
+ * Decrypts a stream. Verifies each chunk before its bytes are yielded.
+ * @param sealed bytes of the file after the header
  * @throws ArchiveError
  */
 export async function* unsealStream(
@@ -127,7 +131,7 @@ export async function* unsealStream(
       plain = Buffer.concat([decipher.update(body), decipher.final()]);
     } catch {
       throw damagedArchive(
-        last ? "it was cut off, or its last part was changed" : `it was changed at about byte ${number * SEALED_BYTES}`,
+        last ? "its end is missing or was changed" : `it was changed near byte ${number * SEALED_BYTES}`,
       );
     }
     yield plain;

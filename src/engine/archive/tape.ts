@@ -1,12 +1,12 @@
 /**
- * Writes parts as a tar file whose last part contains the digest of all others. The reader accepts only regular files
- * with plain names and rejects everything else in tar, such as links.
+ * Writes parts as a tar file whose last part contains the digest of all other parts. The reader accepts only regular
+ * files with plain names. It rejects links and everything else that tar allows.
  */
 import { createHash, type Hash } from "node:crypto";
 import { Header } from "tar";
 import { damagedArchive } from "./failure.js";
 
-/** A part, completely in memory. */
+/** A part of an archive: one file of the tar file, completely in memory. */
 export interface TapePart {
   name: string;
   content: Buffer;
@@ -68,8 +68,8 @@ class Bytes {
     this.source = bytes[Symbol.asyncIterator]();
   }
 
-  /** Returns fewer bytes only at the end of the stream. */
-  async takeBytes(count: number): Promise<Buffer> {
+  /** Reads `count` bytes; fewer only at the end of the stream. */
+  async readBytes(count: number): Promise<Buffer> {
     while (this.size < count) {
       const { value, done } = await this.source.next();
       if (done) break;
@@ -88,19 +88,19 @@ class Bytes {
   }
 }
 
-/** Returns the next part; null at the two empty blocks that end a tar file. */
+/** Returns the next part; null at an empty block, which marks the end of a tar file. */
 async function nextPart(bytes: Bytes): Promise<TapePart | null> {
-  const block = await bytes.takeBytes(BLOCK_BYTES);
+  const block = await bytes.readBytes(BLOCK_BYTES);
   if (block.length < BLOCK_BYTES) throw damagedArchive("it is incomplete");
   const header = new Header(block, 0);
   if (header.nullBlock) return null;
   const { path = "", size = -1, type, cksumValid, linkpath } = header;
-  if (!cksumValid) throw damagedArchive("one of its parts has no readable heading");
-  if (type !== "File" || linkpath || !isName(path)) throw damagedArchive("it has a part that no backup has");
+  if (!cksumValid) throw damagedArchive("the header of a part cannot be read");
+  if (type !== "File" || linkpath || !isName(path)) throw damagedArchive("it contains a part that no backup contains");
   if (!Number.isSafeInteger(size) || size < 0 || size > PART_MAX_BYTES)
-    throw damagedArchive(`its part ${path} has no possible size`);
+    throw damagedArchive(`the size of its part ${path} is not valid`);
   const padded = Math.ceil(size / BLOCK_BYTES) * BLOCK_BYTES;
-  const content = await bytes.takeBytes(padded);
+  const content = await bytes.readBytes(padded);
   if (content.length < padded) throw damagedArchive("it is incomplete");
   return { name: path, content: content.subarray(0, size) };
 }
@@ -112,7 +112,11 @@ function isEndOfTape({ name, content }: TapePart, count: number, sha256: string)
   return true;
 }
 
-/** Yields the parts of a tar file. They can be trusted only when all have been yielded. @throws ArchiveError */
+/**
+ * Yields the parts of a tar file. Use them only after the last part has been yielded, because the digest is verified at
+ * the end.
+ * @throws ArchiveError
+ */
 export async function* readTape(stream: AsyncIterable<Buffer>): AsyncGenerator<TapePart> {
   const bytes = new Bytes(stream);
   const hash = createHash("sha256");
@@ -124,8 +128,8 @@ export async function* readTape(stream: AsyncIterable<Buffer>): AsyncGenerator<T
       addToDigest(hash, part);
       yield part;
     }
-    if ((await nextPart(bytes)) !== null || (await bytes.takeBytes(2 * BLOCK_BYTES)).length !== BLOCK_BYTES) {
-      throw damagedArchive("something follows its end");
+    if ((await nextPart(bytes)) !== null || (await bytes.readBytes(2 * BLOCK_BYTES)).length !== BLOCK_BYTES) {
+      throw damagedArchive("there are bytes after its end");
     }
   } finally {
     await bytes.close();

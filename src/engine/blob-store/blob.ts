@@ -8,16 +8,16 @@ export interface BlobEntry {
   modifiedAt: number;
 }
 
-/** First and last byte, both included. */
+/** Range of bytes from `start` to `end`, both included. */
 export interface ByteRange {
   start: number;
   end: number;
 }
 
 export interface BlobStore {
-  /** Stores the file at `path` and removes it there. Afterwards the blob is complete and on disk, or acknowledged by the bucket. */
+  /** Moves the file at `path` into the store. Resolves when the blob is safely on disk, or the bucket has confirmed it. */
   put(key: string, path: string): Promise<void>;
-  /** @throws BlobMissing */
+  /** Opens a stream of the blob, or of a range of its bytes. @throws BlobMissing */
   read(key: string, range?: ByteRange): Promise<Readable>;
   /** Removes the blob; does nothing if it does not exist. */
   remove(key: string): Promise<void>;
@@ -30,7 +30,7 @@ export interface BlobStore {
   stop(): void;
 }
 
-/** A bucket and a folder in it. Credentials come from the usual AWS variables. */
+/** An S3 bucket and a folder in it. Credentials come from the standard environment variables of AWS. */
 export interface Bucket {
   bucket: string;
   /** Prefix of keys without slashes at both ends; "" for none. */
@@ -44,20 +44,20 @@ export interface Bucket {
 export const bucketIdentity = ({ bucket, prefix, endpoint, region }: Bucket): string =>
   `s3:${endpoint ?? region}/${bucket}/${prefix}`;
 
-/** Returns a random key, which does not depend on names of users. */
+/** Returns a random key for a new blob. */
 export const newBlobKey = (): string => randomBytes(16).toString("hex");
 
 const KEY = /^[0-9a-f]{32}$/;
 
 export const isBlobKey = (name: string): boolean => KEY.test(name);
 
-/** Returns a valid key. Throws for other texts, because keys become parts of paths. */
+/** Returns the key if it is valid. Throws otherwise, because keys become parts of file paths. */
 export function checkBlobKey(key: string): string {
   if (isBlobKey(key)) return key;
   throw new Error("a blob's key must be 32 hexadecimal digits");
 }
 
-/** Error for a blob that is not in the store although the database has it. */
+/** Error for a blob that the database refers to, but that is not in the store. */
 export class BlobMissing extends Error {
   override readonly name = "BlobMissing";
 }

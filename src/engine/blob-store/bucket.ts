@@ -1,4 +1,4 @@
-/** Stores blobs as objects of an S3 bucket. Each is sent in one request with its length. */
+/** Stores blobs as objects in an S3 bucket. Each blob is uploaded in one request. */
 import { createReadStream } from "node:fs";
 import { rm, stat } from "node:fs/promises";
 import type { Readable } from "node:stream";
@@ -23,7 +23,7 @@ import {
 } from "./blob.js";
 
 const CONNECT_LIMIT_MS = 5_000;
-/** Milliseconds without any byte after which a connection counts as lost. */
+/** Time without any data after which a connection counts as lost. */
 const SILENCE_LIMIT_MS = 30_000;
 
 function isAbsent(error: unknown): boolean {

@@ -7,7 +7,7 @@ import { type BlobEntry, BlobMissing, type BlobStore, type ByteRange, checkBlobK
 
 const isAbsent = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === "ENOENT";
 
-/** Flushes a folder: a file name is durable only after its folder is on disk. */
+/** Flushes a folder to disk. Without this, a new file could be missing after a power failure. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, "r");
   try {
@@ -17,13 +17,13 @@ async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** Returns the path of the file with the store's identity. */
+/** Returns the path of the file that contains the store's identity. */
 export const identityFile = (root: string, space: string): string => join(root, space, "store-id");
 
 /** @param root absolute path */
 export function createFolderStore(root: string, space: string): BlobStore {
   const home = join(root, space);
-  /** Returns the path of a blob. There are 256 folders, so that none has too many files. */
+  /** Returns the path of a blob. Blobs are spread over 256 folders, because large folders are slow. */
   const pathOf = (key: string) => join(home, checkBlobKey(key).slice(0, 2), key);
 
   async function put(key: string, path: string): Promise<void> {
@@ -67,7 +67,7 @@ export function createFolderStore(root: string, space: string): BlobStore {
     async identity() {
       await mkdir(home, { recursive: true, mode: 0o700 });
       const path = identityFile(root, space);
-      // Only the first of several processes creates it.
+      // If several processes start at once, only the first creates the file.
       await writeFile(path, randomUUID(), { flag: "wx", mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
         if (error.code !== "EEXIST") throw error;
       });

@@ -1,4 +1,7 @@
-/** Runs untrusted scripts in Chromium. Chooses the mode and the least busy browser for each run, and repeats a run that needs another mode. */
+/**
+ * Runs untrusted scripts in Chromium. Chooses the mode and the browser for each run. If a run turns out to need another
+ * mode, and has had no effect yet, repeats it in that mode.
+ */
 
 import { setTimeout as setTimeoutPromise } from "node:timers/promises";
 import { runInBackground } from "../../background.js";
@@ -30,8 +33,8 @@ const ATTEMPTS_BEFORE_START = 3;
 const BROWSER_POLL_MS = 20;
 
 /**
- * Chooses the supervisor for a run: one that has not failed this run, with the fewest active runs, and then the one
- * whose browser has served the fewest. Returns null if none has a browser.
+ * Chooses the supervisor for a run: prefers one that this run has not tried, then the fewest active runs, then the fewest
+ * past runs of its browser. Returns null if no supervisor has a browser.
  */
 function leastBusy(supervisors: readonly Supervisor[], tried: ReadonlySet<Supervisor>): Supervisor | null {
   const rank = (supervisor: Supervisor) => [
@@ -46,7 +49,7 @@ function leastBusy(supervisors: readonly Supervisor[], tried: ReadonlySet<Superv
   return ranked[0]?.supervisor ?? null;
 }
 
-/** Waits until a browser is running. @returns false if none is in time */
+/** Waits until a browser is running. @returns false after BROWSER_START_TIMEOUT_MS */
 async function waitForBrowser(supervisors: readonly Supervisor[]): Promise<boolean> {
   const deadline = Date.now() + BROWSER_START_TIMEOUT_MS;
   while (Date.now() < deadline && supervisors.some(({ stopped }) => !stopped)) {
@@ -58,17 +61,17 @@ async function waitForBrowser(supervisors: readonly Supervisor[]): Promise<boole
 
 const needsOfCode = createNeedsOfCode();
 const documentTrials = new Trials();
-/** Code that recently ended its page in a network isolate, or had too little stack there. It runs in a document. */
+/** Code that recently crashed a network isolate or overflowed its stack. From then on it runs in a document. */
 const needDocument = new RememberedCode();
 
-/** Mode in which a run is evaluated. `trialOf` is set if it is first tried in `isolate`. */
+/** Mode of a run. If `trialOf` is set, the run is first tried in the mode `isolate`. */
 interface Placement {
   mode: Mode;
   trialOf: TrialOf | null;
   network: boolean;
 }
 
-/** Chooses the cheapest mode that has all globals which the run's code and packages name. */
+/** Chooses the cheapest mode that has all globals which the run's code and packages use. */
 function placementOf(request: PageRun): Placement {
   const { packages, source } = request;
   if (request.mode !== undefined) {
@@ -97,7 +100,7 @@ function needsOfPackage(script: PageScript): Pick<Placement, "mode" | "network">
 /** Causes of a failure after which the page can be used again. */
 const REUSABLE_AFTER: readonly FailureCause[] = ["script", "result", "retry"];
 
-/** Causes of a failure in a network isolate after which the code always runs in a document. */
+/** Causes of a failure after which the code no longer runs in a network isolate, but in a document. */
 const ENDED_WITH_PAGE: readonly FailureCause[] = ["retry", "browser", "memory"];
 
 const cancelledBeforeStart = () =>
@@ -115,7 +118,7 @@ async function runIn(
   const slot: PageKey = { key: [isolationKey, origin, mode].join("\n"), origin, mode };
   generation.active += 1;
   try {
-    // The browser ended, or returned no page, so the run is repeated in the next browser.
+    // If the browser ended or opened no page, null lets the caller repeat the run in another browser.
     const page = await pool.acquire(slot).catch(() => null);
     if (page === null) return null;
     if (!page.ready) {
@@ -178,7 +181,7 @@ export class Browsers {
     return start(this.supervisors);
   }
 
-  /** Runs a script, and returns its outcome. Code with an effect runs at most once. Never rejects. */
+  /** Runs a script, and resolves with its outcome. Repeats a run only if its code has had no effect. Never rejects. */
   readonly run = async (request: PageRun): Promise<PageOutcome> => {
     const { mode, trialOf, network } = placementOf(request);
     const { mayRequest: _mayRequest, onRequest: _onRequest, ...withoutRequests } = request;
@@ -204,17 +207,20 @@ export class Browsers {
   };
 
   /** True if a browser is running. */
-  ready(): boolean {
+  isReady(): boolean {
     return this.first !== null;
   }
 
   /** Returns the number of active runs. */
-  busy(): number {
+  activeRuns(): number {
     return this.supervisors.reduce((sum, supervisor) => sum + supervisor.busy(), 0);
   }
 
-  /** Returns the number of running browsers and of browser contexts: with a run, idle with a key, and opened in advance. */
-  readonly figures = (): { up: number; serving: number; warm: number; spare: number } => {
+  /**
+   * Returns the number of running browsers (`up`), and of their browser contexts: with a run (`serving`), idle but
+   * reserved for an app (`warm`), and unused (`spare`).
+   */
+  readonly countBrowsers = (): { up: number; serving: number; warm: number; spare: number } => {
     const contexts = this.supervisors.flatMap((supervisor) => supervisor.contexts());
     const sum = (kind: "serving" | "warm" | "spare") => contexts.reduce((total, counts) => total + counts[kind], 0);
     const up = this.supervisors.filter(({ current }) => current !== null).length;
@@ -248,7 +254,8 @@ export class Browsers {
     for (let tries = 0; tries < ATTEMPTS_BEFORE_START; tries += 1) {
       if (request.signal?.aborted) return cancelledBeforeStart();
       if (!(await waitForBrowser(supervisors))) break;
-      // The supervisor is chosen and counted without an await in between, so that concurrent runs are spread.
+      // No await between choosing the supervisor and counting the run: otherwise concurrent runs would all choose the
+      // same supervisor.
       const supervisor = leastBusy(supervisors, tried);
       if (!supervisor?.current) continue;
       const outcome = await runIn(supervisor, supervisor.current, request, mode);

@@ -1,18 +1,18 @@
-/** Flags with which Chromium runs untrusted code: those that isolate it, and those for performance. Also checks the flags of a remote browser. */
+/** Command-line flags with which Chromium runs untrusted code. Also checks the flags of a remote browser. */
 import { isIP } from "node:net";
 
-/** V8 heap limit of a page. watch/memory.ts limits buffers outside the heap. */
+/** Maximum size of the V8 heap of a page. watch/memory.ts limits memory outside the heap, such as buffers. */
 const HEAP_MAX_MB = 384;
 
 /**
- * Flag that optimizes code later. Each run has new function objects, so optimized code serves only this run. It is worth its cost after a
- * few thousand calls within the run, not because an earlier run on the same thread made many calls.
+ * Flags that make V8 optimize code later. Each run has new function objects, so only this run benefits from optimized
+ * code. Optimization is worth its cost only after a few thousand calls within a run.
  */
 const OPTIMIZED_LATER =
   "--no-profile-guided-optimization --invocation-count-for-maglev=4000 --invocation-count-for-maglev-osr=1000";
 
 /**
- * Features that are switched off, because with them a document outlives its navigation, sends requests after it, or
+ * Features that are switched off, because with them a page stays alive or sends requests after the next navigation, or
  * preloads the next page.
  */
 const FEATURES_OFF = [
@@ -26,35 +26,35 @@ const FEATURES_OFF = [
   "OptimizationHints",
   "Translate",
   "AutofillServerCommunication",
-  // Reports that a host requests are sent minutes later, during another run.
+  // A host can ask for reports, which the browser would send minutes later, during another run.
   "Reporting",
   "NetworkErrorLogging",
 ];
 
 /**
- * Features that are switched on. The first puts the audio process into a sandbox. With the second, HSTS changes only
- * navigations, not what a page loads, until run-requests.ts clears it.
+ * Features that are switched on. `AudioServiceSandbox` puts the audio process into a sandbox.
+ * `HstsTopLevelNavigationsOnly` prevents that HSTS of one run changes the requests of the next one.
  */
 const FEATURES_ON = ["AudioServiceSandbox", "HstsTopLevelNavigationsOnly"];
 
 /**
- * Features of Blink that are switched off. The check of storage (traces.ts) does not see storage buckets. WebGPU would
- * give code the graphics hardware.
+ * Features of Blink that are switched off. The check for stored data (traces.ts) cannot see storage buckets. WebGPU
+ * would give code access to the graphics hardware.
  */
 const BLINK_FEATURES_OFF = ["StorageBuckets", "WebGPU"];
 
-/** Enables ShadowRealm: a new global scope for each run at a fifth of the cost of any other. */
+/** Enables ShadowRealm, which gives each run new globals at a fifth of the cost of all other ways. */
 const REALM_FLAG = "--harmony-shadow-realm";
 /**
- * Flags that make ShadowRealm safe: V8 must collect garbage in one step, because Chromium aborts when an incremental
- * collection ends while a realm's code runs. Objects of the platform are still swept in steps, which are reported when
- * the next collection starts. So the first collection starts late: few runs have two before they wait for anything.
+ * Flags that make ShadowRealm safe. Chromium aborts if an incremental garbage collection ends while a realm's code runs,
+ * so V8 must collect in one step. Chromium's own objects are still swept in steps, which end when the next collection
+ * starts. A large initial heap makes it rare that two collections happen while a run's code does not wait.
  */
 const REALM_SAFETY_FLAGS = ["--no-incremental-marking", "--no-concurrent-sweeping", "--initial-heap-size=96"];
 
 /**
- * Features that are switched off because they are too slow: a new frame host takes a third of the time of a navigation.
- * Document and global are new without it.
+ * Features that are switched off because they are slow. `RenderDocument` creates a new frame host at each navigation,
+ * which takes a third of the navigation's time. The document and its global object are new without it too.
  */
 const COSTLY_FEATURES = ["RenderDocument"];
 
@@ -74,14 +74,14 @@ const WITHOUT_SANDBOX = [
 ];
 
 const CONTAINMENT_FLAGS = [
-  // A context without a proxy port reaches nothing, because no server listens on port 9.
+  // Default proxy for a browser context that has no proxy port: no server listens on port 9, so all requests fail.
   "--proxy-server=http://127.0.0.1:9",
   "--proxy-bypass-list=<-loopback>",
-  // Each build supports only one of the two names. Without the flag, WebRTC sends UDP past the proxy.
+  // Prevents WebRTC from sending UDP past the proxy. Each build of Chromium supports only one of the two names.
   "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
   "--webrtc-ip-handling-policy=disable_non_proxied_udp",
   "--disable-quic",
-  // With HTTP/2 a WebSocket would use an open tunnel without a check (request-guard.ts).
+  // With HTTP/2, a WebSocket would use an existing tunnel without the check in request-guard.ts.
   "--disable-http2",
   "--disable-background-networking",
   "--disable-component-update",
@@ -90,14 +90,14 @@ const CONTAINMENT_FLAGS = [
   "--no-first-run",
   "--no-pings",
   "--disable-back-forward-cache",
-  // No session of a page reports their requests, and a run does not need them.
+  // Shared workers are disabled, because no session reports their requests.
   "--disable-shared-workers",
   "--block-new-web-contents",
   "--disable-extensions",
-  // Without the first the drawing process has no sandbox. With only the second, offscreen canvases still have 3D.
+  // Both flags are needed: without the first, the GPU process has no sandbox; without it, offscreen canvases have 3D.
   "--disable-software-rasterizer",
   "--disable-3d-apis",
-  // No private key matches this one, so no page can enable a trial feature by a token.
+  // No private key exists for this public key, so no page can enable an origin trial with a token.
   "--origin-trial-public-key=AgAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
 ];
 
@@ -119,7 +119,10 @@ const CONVENIENCE_FLAGS = [
   "--no-startup-window",
 ];
 
-/** Returns all flags except those for the connection and the profile folder. @param egressHost address at which the proxy ports listen */
+/**
+ * Returns all flags except those for the DevTools connection and the profile folder.
+ * @param egressHost address at which the proxy ports listen
+ */
 export function browserFlags(egressHost: string): string[] {
   return [
     ...CONTAINMENT_FLAGS,
@@ -134,7 +137,7 @@ export function browserFlags(egressHost: string): string[] {
 
 const nameOf = (flag: string): string => flag.split("=", 1)[0]!;
 
-/** Reads flags as Chromium does: the last flag of a name counts. Chromium reports quoted values only on Windows. */
+/** Parses a command line as Chromium does: the last flag of a name counts. Removes quotes, which only Windows has. */
 function readSwitches(commandLine: string): Map<string, string> {
   const parts = commandLine.replaceAll('"', "").split(/ (?=--)/);
   return new Map(parts.map((part) => [nameOf(part).trim(), part.trim()]));
@@ -145,14 +148,14 @@ const listedValues = (value: string | undefined) => (value ?? "").replace(/^[^=]
 function allowsOtherHosts(value: string | undefined, egressHost: string): boolean {
   const rules = listedValues(value).map((rule) => rule.trim());
   const otherRules = rules.filter((rule) => rule !== RESOLVE_NO_HOST);
-  // Addresses of other runners' proxy ports may be allowed too; host names may not.
+  // Other runners may have their proxy ports at other addresses. Host names must not be allowed.
   const onlyAddresses = otherRules.every((rule) => isIP(rule.replace(/^EXCLUDE /, "")) !== 0);
   return !(rules.includes(RESOLVE_NO_HOST) && onlyAddresses && otherRules.includes(`EXCLUDE ${egressHost}`));
 }
 
 /**
- * Compares a browser's command line with the flags for untrusted code. Returns the missing and the forbidden flags. It
- * may disable more features, allow more addresses and pass more flags to V8.
+ * Compares a browser's command line with the required flags. Returns the missing and the forbidden flags. The browser
+ * may disable more features, allow more addresses, and pass more flags to V8.
  */
 export function containmentFaults(commandLine: string, egressHost: string, sandbox: boolean): string[] {
   const switches = readSwitches(commandLine);

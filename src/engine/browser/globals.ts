@@ -1,4 +1,4 @@
-/** Lists the globals of each mode. Isolates have only these globals; code that names another one runs in a document. */
+/** Lists the globals of each mode. Code that uses a global that no isolate has runs in a document. */
 
 const LANGUAGE_GLOBALS =
   "Object Function Array Number Infinity NaN undefined Boolean String Symbol Date Promise RegExp Error AggregateError " +
@@ -10,7 +10,7 @@ const LANGUAGE_GLOBALS =
 
 /** Classes that a network isolate has as globals (in-page/host-platform.ts). */
 export const HOST_CLASSES: readonly string[] = ["Headers", "Request", "Response", "Blob", "File", "FormData"];
-/** Classes of which a network isolate has objects, but not the global name. */
+/** Classes that are no globals in a network isolate, although it has objects of these classes, such as `crypto`. */
 export const UNNAMED_HOST_CLASSES: readonly string[] = ["Crypto", "SubtleCrypto", "CryptoKey"];
 /** Other globals of a network isolate. */
 const PLATFORM_GLOBALS =
@@ -19,8 +19,8 @@ const PLATFORM_GLOBALS =
   "ReadableStream ReadableStreamDefaultReader ReadableStreamBYOBReader WritableStream WritableStreamDefaultWriter TransformStream " +
   "ByteLengthQueuingStrategy CountQueuingStrategy TextDecoderStream TextEncoderStream CompressionStream DecompressionStream";
 
-/** Globals that only a document has, and that many libraries name. */
-const OFTEN_NAMED = "FinalizationRegistry structuredClone performance";
+/** Globals that only a document has, and that many libraries use. */
+const OFTEN_NAMED_DOCUMENT_GLOBALS = "FinalizationRegistry structuredClone performance";
 
 /** Members of `navigator` that code can read in a trial. */
 export const NAVIGATOR_MEMBERS: readonly string[] =
@@ -28,7 +28,7 @@ export const NAVIGATOR_MEMBERS: readonly string[] =
     " ",
   );
 
-/** Members of `performance` in a network isolate: only the clock, because other members would be shared by all runs of the thread. */
+/** Members of `performance` in a network isolate. All others are missing, because all runs of a thread would share their data. */
 export const PERFORMANCE_MEMBERS: readonly string[] = ["now", "timeOrigin"];
 
 export const ISOLATE_GLOBALS: readonly string[] = `${LANGUAGE_GLOBALS} console`.split(" ");
@@ -39,16 +39,15 @@ export const NETWORK_ISOLATE_GLOBALS: readonly string[] = [
   ...PLATFORM_GLOBALS.split(" "),
 ];
 
-/** The only global of a network isolate that makes requests: code that does not name it has no network. */
+/** The only global of a network isolate that sends requests. Code that does not use it needs no network. */
 export const REQUESTING_GLOBAL = "fetch";
 
-/** Classes whose new object has no effect until it is used, and whose constructor never throws without arguments. */
+/** Classes whose constructor has no effect and never throws if it is called without arguments. */
 const INERT_GLOBALS = ["TextEncoder", "TextDecoder", "AbortController"];
 
 /**
- * A global that a trial replaces (in-page/stand-ins.ts), and the kind of replacement: a value that can be stored and
- * compared, a clock, the global object (`scope`), the known members of `navigator`, or a getter that throws
- * (`refused`).
+ * Replacement of a global in a trial (in-page/stand-ins.ts). Its kind decides which uses are allowed, for example a clock
+ * or the global object (`scope`). Any other use ends the trial. `refused`: reading the global ends the trial.
  */
 export type StandIn = readonly [
   name: string,
@@ -64,14 +63,14 @@ function kindOfPlatform(name: string): StandIn[1] {
 const standInsFor = (names: readonly string[]): StandIn[] =>
   names.filter((name) => !ISOLATE_GLOBALS.includes(name)).map((name) => [name, kindOfPlatform(name)]);
 
-/** Stand-ins in a trial of a network isolate. */
+/** Replaced globals in a trial of code for a network isolate. */
 export const NETWORK_ISOLATE_STAND_INS: readonly StandIn[] = standInsFor(NETWORK_ISOLATE_GLOBALS);
 
-const OF_EVERY_DOCUMENT = [...NETWORK_ISOLATE_GLOBALS, ...OFTEN_NAMED.split(" ")];
+const ALWAYS_REPLACED_GLOBALS = [...NETWORK_ISOLATE_GLOBALS, ...OFTEN_NAMED_DOCUMENT_GLOBALS.split(" ")];
 
 /** Names by which a document's global object can be reached. */
 const SCOPES = "window self frames parent top".split(" ");
-/** Other globals of a document that libraries store, or check the type of, without using them. */
+/** Other globals of a document that libraries often store or test without using them. */
 const DOCUMENT_OBJECTS =
   "document location history screen localStorage sessionStorage indexedDB caches WebAssembly".split(" ");
 const DOCUMENT_FUNCTIONS = (
@@ -83,7 +82,7 @@ const DOCUMENT_FUNCTIONS = (
 ).split(" ");
 
 const DOCUMENT_KINDS: ReadonlyMap<string, StandIn[1]> = new Map<string, StandIn[1]>([
-  ...standInsFor(OF_EVERY_DOCUMENT),
+  ...standInsFor(ALWAYS_REPLACED_GLOBALS),
   ...SCOPES.map((name) => [name, "scope"] as const),
   ...DOCUMENT_OBJECTS.map((name) => [name, "object"] as const),
   ...DOCUMENT_FUNCTIONS.map((name) => [name, "function"] as const),
@@ -91,10 +90,10 @@ const DOCUMENT_KINDS: ReadonlyMap<string, StandIn[1]> = new Map<string, StandIn[
 ]);
 
 /**
- * Returns the replaced globals of a trial of a document: the usual ones and `names`. A document has too many globals to
- * replace each in every run.
+ * Returns the replaced globals in a trial of code for a document: the globals that are always replaced, and `names`. A
+ * document has too many globals to replace all of them in every run.
  */
 export const documentStandIns = (names: readonly string[]): StandIn[] =>
-  [...new Set([...OF_EVERY_DOCUMENT, "navigator", ...names])]
+  [...new Set([...ALWAYS_REPLACED_GLOBALS, "navigator", ...names])]
     .filter((name) => !ISOLATE_GLOBALS.includes(name))
     .map((name) => [name, DOCUMENT_KINDS.get(name) ?? "refused"]);

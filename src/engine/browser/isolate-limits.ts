@@ -1,13 +1,12 @@
 /**
- * Detects code that uses globals in a way that a network isolate does not support, so that the code runs in a document.
- * Used by mode.ts.
+ * Detects code that uses globals in a way that a network isolate does not support. mode.ts runs such code in a document.
  */
 import type { AnyNode, Identifier, Literal, Program } from "acorn";
 import { fullAncestor } from "acorn-walk";
 
 /**
- * Classes whose objects take kilobytes of the platform's memory. V8 counts them late and collects them in steps, and the last step ends the
- * page of an isolate while its code runs (chromium-flags.ts): 250,000 streams did, or a million event targets.
+ * Classes whose objects take kilobytes of memory outside V8's heap. Many of them cause an incremental garbage collection,
+ * which crashes an isolate while its code runs (chromium-flags.ts). 250,000 streams or a million event targets did.
  */
 const HEAVY_CLASSES = new Set(
   (
@@ -17,8 +16,8 @@ const HEAVY_CLASSES = new Set(
 );
 const STREAM_READER_NAMES = ["getReader", "ReadableStreamDefaultReader", "ReadableStreamBYOBReader"];
 /**
- * Members that a network isolate does not support: addresses of blobs would belong to the worker, and a body is not a byte stream
- * (`getReader({ mode: "byob" })`).
+ * Members that a network isolate does not support: URLs of blobs would belong to the worker and not to the run. Also
+ * `getReader({ mode: "byob" })`, because the body of a response is not a byte stream.
  */
 const UNSUPPORTED_MEMBERS = ["createObjectURL", "revokeObjectURL"];
 const UNSUPPORTED_TEXT = "byob";
@@ -34,7 +33,7 @@ function isExecute(node: AnyNode, parent: AnyNode | undefined): boolean {
   return parent?.type === "VariableDeclarator" && isIdentifierNamed(parent.id, "execute");
 }
 
-/** True if the last node of `path` is in a loop, or in a function that may be called more than once. */
+/** True if the last node of `path` may be evaluated repeatedly: in a loop, or in a function other than `execute`. */
 function mayRunRepeatedly(path: readonly AnyNode[]): boolean {
   return path.some(
     (node, index) =>
@@ -43,7 +42,7 @@ function mayRunRepeatedly(path: readonly AnyNode[]): boolean {
   );
 }
 
-/** True if this use of a class creates at most one object. A class that is passed as a value may create any number. */
+/** True if this use of a class creates at most one object. A class that is passed as a value may create many. */
 function isUsedOnce(path: readonly AnyNode[]): boolean {
   const [parent, node] = path.slice(-2) as [AnyNode, AnyNode];
   if (parent.type === "BinaryExpression") return parent.operator === "instanceof" && parent.right === node;
@@ -64,8 +63,8 @@ function membersRead(node: AnyNode): string[] {
 }
 
 /**
- * True if the code uses an unsupported member, may create many heavy objects, or reads `closed` of a stream's reader: a stream of an isolate
- * receives the parts and the failure of the platform's stream only when it is read, so `closed` without a read would never settle.
+ * True if the code uses an unsupported member, may create many heavy objects, or reads `closed` of a stream's reader. A
+ * stream of an isolate receives data and errors only when it is read, so `closed` without a read would never settle.
  */
 export function exceedsNetworkIsolate(program: Program): boolean {
   const read = new Set<string>();

@@ -1,6 +1,6 @@
 /**
- * Chooses the mode for code by the globals that it names: the cheapest mode that has them all (globals.ts). Parses code, and never evaluates
- * it.
+ * Chooses the mode for code: the cheapest mode that has all globals which the code uses (globals.ts). Parses the code,
+ * and never evaluates it.
  */
 import {
   type AnyNode,
@@ -19,11 +19,11 @@ import { exceedsNetworkIsolate } from "./isolate-limits.js";
 import type { Mode } from "./run.js";
 
 /**
- * Maximum length of code that is analyzed. Longer code runs in a document. The time of the analysis grows faster than the code, and it
- * blocks the process.
+ * Maximum length of code that is analyzed. Longer code runs in a document, because the analysis would block the process
+ * for too long.
  */
 export const ANALYZED_MAX_CHARACTERS = 16_384;
-/** Names by which code can use globals that it does not name. */
+/** Globals through which code can use other globals without their names. */
 const DYNAMIC_CODE_NAMES = ["globalThis", "eval", "eval()", "Function"];
 /** Globals of which a mode has only some members, so that code must name the member. */
 const PARTIAL_MEMBERS = PERFORMANCE_MEMBERS.map((member) => `performance.${member}`);
@@ -36,7 +36,7 @@ const ISOLATE_MODES = [
   { mode: "network-isolate", names: withoutDynamicCodeNames([...NETWORK_ISOLATE_GLOBALS, ...PARTIAL_MEMBERS]) },
 ] as const;
 
-/** What code needs from a mode. `network` is true if it names a global that makes requests, or if it runs in a document. */
+/** Mode of a piece of code. `network` is true if the code uses a global that sends requests, or runs in a document. */
 export interface CodeNeeds {
   mode: Mode;
   network: boolean;
@@ -52,12 +52,12 @@ const FURTHER_GLOBALS =
   /webkit|^(FinalizationRegistry|AnimationTrigger|BeforeInstallPromptEvent|captureEvents|releaseEvents)$/i;
 const IDENTIFIER = /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u;
 
-/** True if a document may have this global. False for a name that exists nowhere in a browser, such as one of Node's. */
+/** True if a document may have this global. False for a name that no browser has, such as a global of Node. */
 export function isDocumentGlobal(name: string): boolean {
   return !IDENTIFIER.test(name) || Object.hasOwn(browserGlobals.browser, name) || FURTHER_GLOBALS.test(name);
 }
 
-/** The matches that Chromium really has as globals. A text may match any number of other words. */
+/** Globals of Chromium that FURTHER_GLOBALS matches. The expression also matches many words that are no globals. */
 const FURTHER_OF_CHROMIUM = new Set(
   (
     "webkitURL webkitRTCPeerConnection webkitMediaStream WebKitMutationObserver WebKitCSSMatrix webkitSpeechRecognitionError " +
@@ -67,14 +67,14 @@ const FURTHER_OF_CHROMIUM = new Set(
   ).split(" "),
 );
 
-/** Matches a word, or an escape sequence, which is not the start of a word. */
+/** Matches a word, or an escape sequence, so that the `n` of `\n` does not count as the start of a word. */
 const CODE_WORD = /\\.|[A-Za-z_$][\w$]*/g;
 
 /** Maximum number of texts whose names are cached. */
 const CACHED_TEXTS_MAX = 1_000;
 const namesByContent = new LRUCache<string, readonly string[]>({ max: CACHED_TEXTS_MAX });
 
-/** Returns the globals of a document that occur in a script, in code, strings or comments. `content` identifies the text for the cache. */
+/** Returns the globals of a document whose names occur anywhere in a script. `content` is the key of the script in the cache. */
 export function documentNamesIn(source: string, content?: string): readonly string[] {
   const knownNames = content === undefined ? undefined : namesByContent.get(content);
   if (knownNames !== undefined) return knownNames;
@@ -85,9 +85,8 @@ export function documentNamesIn(source: string, content?: string): readonly stri
 }
 
 /**
- * Returns what a package needs, by the globals that it names. Libraries check for globals that no browser has, and name
- * the global object; neither counts. A direct `eval` needs a document, because an isolate's `eval` does not see the
- * scope of the call.
+ * Returns the mode of a package by the globals that it uses. Ignores globals that no browser has, and the global object,
+ * because libraries only test for them. `eval` needs a document, because in an isolate it does not see local variables.
  */
 export function needsOfNames(names: readonly string[]): CodeNeeds {
   const needed = names.filter((name) => !DYNAMIC_CODE_NAMES.includes(name) && isDocumentGlobal(name));
@@ -95,7 +94,7 @@ export function needsOfNames(names: readonly string[]): CodeNeeds {
   return { mode: "network-isolate", network: needed.includes(REQUESTING_GLOBAL) };
 }
 
-/** Size of the cache, in characters of code. */
+/** Maximum size of the cache in characters of code. */
 const CACHE_CHARACTERS = 16 * 1024 * 1024;
 
 export function createNeedsOfCode(cacheCharacters = CACHE_CHARACTERS): NeedsOfCode {
@@ -125,12 +124,12 @@ function needsOfCode(code: string, defined: readonly string[]): CodeNeeds {
     if (!isolate || (isolate.mode === "network-isolate" && exceedsNetworkIsolate(program))) return DOCUMENT_NEEDS;
     return { mode: isolate.mode, network: used.includes(REQUESTING_GLOBAL) };
   } catch {
-    // Code that cannot be parsed fails in the document, with the browser's own message.
+    // The code cannot be parsed. In a document it fails with the message of the browser.
     return DOCUMENT_NEEDS;
   }
 }
 
-/** Returns the globals that the code uses. A member of `performance` that an isolate has counts as a separate name. */
+/** Returns the globals that the code uses. Members of `performance` that an isolate has are separate names. */
 function undeclaredNames(program: Program): string[] {
   const members = new Map<unknown, string>();
   fullAncestor(program, (node) => {
@@ -148,8 +147,8 @@ function undeclaredNames(program: Program): string[] {
 }
 
 /**
- * True if the code may use globals that it does not name: by modules, by `this` as the global object, or by functions that are created from
- * text.
+ * True if the code may use globals without their names: through modules, through `this` as the global object, or through
+ * functions that are created from text.
  */
 function mayUseUnnamedGlobals(program: Program): boolean {
   let isReached = false;
@@ -184,7 +183,7 @@ function propertyKeyOf({ key }: Property | AssignmentProperty): unknown {
   return key.type === "Literal" ? key.value : undefined;
 }
 
-/** True if `this` is an object, as in a class, or in a method of an object. */
+/** True if `this` cannot be the global object, because it is in a class or in a method of an object. */
 function isObjectThis(ancestors: readonly AnyNode[]): boolean {
   const index = ancestors.findLastIndex(
     ({ type }) => type === "FunctionDeclaration" || type === "FunctionExpression" || type === "ClassBody",

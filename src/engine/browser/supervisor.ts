@@ -1,4 +1,4 @@
-/** Keeps one browser running: starts it, and replaces it when it has ended, does not respond or has executed its share of runs. */
+/** Keeps a browser running: starts it, and replaces it if it ends, does not respond, or has executed enough runs. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { runInBackground } from "../../background.js";
@@ -10,23 +10,23 @@ import { LaunchWatch } from "./watch/launches.js";
 
 export interface SupervisorOptions {
   log: Logger;
-  /** Opens the network connection of one context. Null if runs have no network. */
+  /** Opens a proxy port for a browser context; null if runs have no network. */
   openProxyPort: (() => Promise<ProxyPort>) | null;
   /** Queue for opening contexts and documents, shared by all browsers; by default no queue. */
   openings?: PageOpenings;
-  /** Contexts opened in advance; default 2. */
+  /** Number of contexts that are opened in advance; default 2. */
   spares?: number;
-  /** Maximum idle pages over all keys, 20 to 45 MB each; default 48. */
+  /** Maximum number of idle pages of all keys, which need 20 to 45 MB each; default 48. */
   warmPages?: number;
-  /** Runs after which a browser is replaced without failing a run; default {@link RUNS_PER_BROWSER}. */
+  /** Number of runs after which a browser is replaced; default {@link RUNS_PER_BROWSER}. Active runs end first. */
   runsPerBrowser?: number;
-  /** Called for each page that a run lost, with the reason, and for each browser that was lost, with `browser`. */
+  /** Called with the reason for each page that a run has lost, and with `browser` for each browser that has ended. */
   onLoss?: (kind: string) => void;
-  /** Waits before a restart; by default with a timer. Tests replace it. */
+  /** Waits before a restart. Tests replace this function. */
   pause?: (ms: number, signal: AbortSignal) => Promise<unknown>;
 }
 
-/** One browser with its pages, from its start until the last of its runs has ended. */
+/** A browser with its pages. After its replacement has started, it exists until the last of its runs has ended. */
 export interface BrowserGeneration {
   chromium: Chromium;
   pool: Pool;
@@ -37,12 +37,12 @@ export interface BrowserGeneration {
 }
 
 /**
- * Number of runs after which a browser is replaced. The browser's own processes grow by 2 MB in 30,000 runs in an isolate, by 15 MB in
- * 12,000 with a document, by 12 MB with 1,000 contexts. watch/memory.ts detects faster growth. After a replacement, each app needs a new
- * context: up to half a second on a busy machine.
+ * Number of runs after which a browser is replaced, because the memory of its own processes grows: by 2 MB in 30,000 runs
+ * in an isolate, by 15 MB in 12,000 runs with a document, by 12 MB with 1,000 contexts. watch/memory.ts detects faster
+ * growth. The number is high, because each app then needs a new context, which takes up to half a second.
  */
 const RUNS_PER_BROWSER = 50_000;
-/** Wait in milliseconds after a failed start. It doubles with each failure. A failed start costs a fifth of a second of processor time. */
+/** Delay after the first failed start. It doubles with each failure. A failed start takes 0.2 s of processor time. */
 const BACKOFF_FIRST_MS = 100;
 const BACKOFF_MAX_MS = 1_000;
 const WITHOUT_QUEUE: PageOpenings = { enter: async () => () => undefined };
@@ -60,9 +60,9 @@ export class Supervisor {
     private readonly options: SupervisorOptions,
   ) {}
 
-  /** The browser for new runs; null while none is running. */
+  /** Browser for new runs; null while no browser is running. */
   get current(): BrowserGeneration | null {
-    return this.newest?.chromium.alive() ? this.newest : null;
+    return this.newest?.chromium.isAlive() ? this.newest : null;
   }
 
   get stopped(): boolean {
@@ -84,7 +84,7 @@ export class Supervisor {
     const generation: BrowserGeneration = { chromium, pool, watch, ...counts };
     this.generations.add(generation);
     const launches = new LaunchWatch(chromium, pool.hasPages, () =>
-      this.options.log.error({ browser: this.source.name }, "the browser can start no page; it is replaced"),
+      this.options.log.error({ browser: this.source.name }, "the browser cannot start pages; replacing the browser"),
     );
     runInBackground(
       chromium.ended.then(() => {
@@ -105,7 +105,7 @@ export class Supervisor {
     try {
       await generation.pool.fill();
       this.options.log.info(await source.inspect(chromium), "the browser is up");
-      if (!chromium.alive()) throw new Error("it ended during its start");
+      if (!chromium.isAlive()) throw new Error("the browser ended during its start");
     } catch (error) {
       await chromium.stop();
       throw error;
@@ -156,7 +156,7 @@ export class Supervisor {
     runInBackground(this.restart());
   }
 
-  /** Starts a browser, and retries until one is running. The wait grows until a browser has served a run. */
+  /** Starts a browser, and retries until it is running. The delay is reset only when a browser has served a run. */
   async restart(): Promise<void> {
     const { pause = (ms, signal) => delay(ms, undefined, { signal }).catch(() => undefined) } = this.options;
     while (!this.stopped) {
@@ -172,7 +172,7 @@ export class Supervisor {
     }
   }
 
-  /** Logs why no browser is running. Logs a repeated reason once. */
+  /** Logs why no browser is running. Logs the same reason only once. */
   logFault(fault: Error): void {
     if (fault.message !== this.lastFault) this.options.log.error({ err: fault }, "the browser did not start");
     this.lastFault = fault.message;
@@ -183,7 +183,7 @@ export class Supervisor {
     return [...this.generations].reduce((sum, { active }) => sum + active, 0);
   }
 
-  /** Number of contexts of each browser, including those that are being replaced. */
+  /** Returns the numbers of contexts of each browser, including browsers that are being replaced. */
   contexts(): { serving: number; warm: number; spare: number }[] {
     return [...this.generations].map(({ active, pool }) => ({ serving: active, ...pool.idleCounts() }));
   }
@@ -193,7 +193,7 @@ export class Supervisor {
     this.options.onLoss?.(kind);
   }
 
-  /** Counts a run that starts. Replaces an old or large browser in the background. */
+  /** Counts a run that starts. Replaces the browser in the background if it has had too many runs or uses too much memory. */
   countRun(generation: BrowserGeneration): void {
     const { log, runsPerBrowser = RUNS_PER_BROWSER } = this.options;
     generation.runs += 1;
@@ -206,7 +206,7 @@ export class Supervisor {
 
   async stop(): Promise<void> {
     this.stopping.abort();
-    // Browsers are stopped first, including one that is starting, because its start waits for the browser's responses.
+    // Stops browsers first, even one that is starting, because the start would otherwise wait for its responses.
     await Promise.all([...this.generations].map(({ chromium }) => chromium.stop()));
     await this.starting?.catch(() => undefined);
   }

@@ -1,16 +1,15 @@
 /**
- * Trials save time: libraries name many globals that most runs never use. A run whose own code needs only the language
- * is first tried in an isolate, where other globals are replaced (in-page/stand-ins.ts). The replacements detect a use.
- * Nothing leaves the isolate until the trial has ended, so a run that needs more globals, time or memory can be
- * repeated in its own mode.
+ * Trials make runs with libraries faster, because libraries contain names of many globals that most runs never use. If a
+ * run's own code needs only the language, it is first tried in an isolate. Stand-ins for other globals detect if they are
+ * used (in-page/stand-ins.ts). A trial has no effect outside, so the run can be repeated in another mode.
  */
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { type ConsoleLine, hasOverflowed, type Mode, type PageOutcome, type PageRun, type PageScript } from "./run.js";
 
 /**
- * Maximum number of apps whose failed trials are remembered, each with its own entries. Entries expire, because the
- * machine may only have been busy.
+ * Maximum number of apps whose failed trials are remembered. Entries expire after REMEMBERED_MS, because a trial may also
+ * fail if the machine is busy.
  */
 const REMEMBERED_APPS = 1_000;
 const REMEMBERED_PER_APP = 100;
@@ -18,18 +17,18 @@ const REMEMBERED_MS = 600_000;
 /** Outcomes of a trial after which the run is repeated. */
 const NEEDS_MORE: readonly string[] = ["retry", "memory", "timeout"];
 
-/** Time limit of a trial in milliseconds, and as a share of the run's own: a longer run would delay the others of its thread. */
+/** Time limit of a trial, absolute and as a share of the run's time limit. A long trial would only delay the run. */
 const TRIAL_MAX_MS = 1_000;
 const TRIAL_MAX_SHARE = 1 / 4;
 /**
- * Maximum number of console lines that are held back during a trial. A run that prints more is repeated outside of a
- * trial, so that its lines can be followed live.
+ * Maximum number of console lines that are held back during a trial. A run that prints more is repeated without a trial,
+ * so that people can follow its lines live.
  */
 const LINES_MAX = 500;
 
 export type TrialOf = NonNullable<PageRun["trialOf"]>;
 
-/** Identifies code and packages by their contents. */
+/** Returns a key for the code and the packages of a run. */
 function keyOf({ packages, source }: PageRun): string {
   const contents = packages.map((script) => ("content" in script && script.content) || script.name);
   return hash("sha256", [...contents, source].join("\n"));
@@ -38,7 +37,7 @@ function keyOf({ packages, source }: PageRun): string {
 const isTriable = (script: PageScript): boolean =>
   "source" in script && (script.mode === "isolate" || script.canBeTried === true);
 
-/** Maximum length of the scripts in a trial of a document. They are searched for names (stored-texts.ts), which blocks the process. */
+/** Maximum length of all scripts of a run that is tried instead of a document. Searching them for names blocks the process. */
 const LOOKED_THROUGH_CHARACTERS = 512 * 1024;
 
 function areSearchable(packages: readonly PageScript[]): boolean {
@@ -46,11 +45,11 @@ function areSearchable(packages: readonly PageScript[]): boolean {
   return lengths.reduce((sum, length) => sum + length, 0) <= LOOKED_THROUGH_CHARACTERS;
 }
 
-/** True for a failure in the trial of a document that may not be the code's fault: a name that is built at run time is not replaced. */
+/** True for an error that may not occur in a document: globals whose names the code builds at run time have no stand-in. */
 const failedInDocumentTrial = (ended: PageOutcome, trialOf: TrialOf): boolean =>
   trialOf === "document" && !ended.ok && ended.cause === "script";
 
-/** Remembers code, by app. */
+/** Set of code, by app. Entries expire. */
 export class RememberedCode {
   private readonly byApp = new LRUCache<string, LRUCache<string, true>>({ max: REMEMBERED_APPS });
 
@@ -73,7 +72,10 @@ export class Trials {
     this.needMore = new RememberedCode(rememberedPerApp);
   }
 
-  /** Returns `mode` if the run should be tried in `isolate` first, otherwise null. @param modeOfSource mode that the source needs */
+  /**
+   * Returns `mode` if the run should be tried in `isolate` first, otherwise null.
+   * @param modeOfSource mode that the action's own code needs
+   */
   modeToTry(request: PageRun, mode: Mode, modeOfSource = mode): TrialOf | null {
     if (modeOfSource !== "isolate" || this.needMore.has(request)) return null;
     const mayBe = mode === "isolate" || request.packages.every(isTriable);
@@ -81,9 +83,9 @@ export class Trials {
   }
 
   /**
-   * Runs the trial, and holds its console lines back until the outcome is final.
+   * Runs a trial. Prints its console lines only if the trial succeeds.
    * @param run runs a request in `isolate`
-   * @returns null if the run needs more; its code is remembered, and the caller repeats the run
+   * @returns the outcome; null if the caller must repeat the run in its own mode
    */
   async run(
     request: PageRun,

@@ -1,4 +1,4 @@
-/** Unpacks the archive of an npm package into memory. Accepts only plain files under plain paths, within limits. */
+/** Unpacks the archive of an npm package into memory. Rejects links, devices, and paths outside of the package. */
 import { gunzipSync } from "node:zlib";
 import { Parser, type ReadEntry } from "tar";
 import { PackageFault } from "./fault.js";
@@ -8,14 +8,14 @@ export const UNPACKED_MAX_BYTES = 64 * 1024 * 1024;
 export const FILES_MAX = 20_000;
 const PATH_MAX_CHARACTERS = 512;
 
-/** Paths begin with a slash and are relative to the package. */
+/** Contents of files by path. Paths are relative to the package and begin with a slash. */
 export type Files = Map<string, Buffer>;
 
 /** Matches files that a bundle needs: sources, package metadata, and declarations. Source maps and TypeScript sources are not needed. */
 const WANTED_FILE = /(?:\.(?:[cm]?js|json|es6|jsx|css|txt|svg|wasm|d\.[cm]?ts)|\/readme(?:\.\w+)?)$/i;
 
 const PLAIN_ENTRY_TYPES = new Set(["File", "OldFile", "ContiguousFile"]);
-/** Types of tar records that describe the archive and are not files. */
+/** Types of tar records that describe other records and are not files. */
 const HEADERS = new Set(["GlobalExtendedHeader", "ExtendedHeader", "NextFileHasLongPath", "OldExtendedHeader"]);
 
 function unzipArchive(archive: Buffer): Buffer {
@@ -28,28 +28,28 @@ function unzipArchive(archive: Buffer): Buffer {
   }
 }
 
-/** Returns the path in the package. Archives have one folder with any name around all files. */
+/** Returns the path of a file in the package. In archives, all files are in one folder, which can have any name. */
 function pathInPackage({ path }: ReadEntry): string {
   // `.` is the folder itself: some packers write `package/./index.js`.
   const segments = path.split("/").filter((segment) => segment !== ".");
   while (segments.length > 1 && segments.at(-1) === "") segments.pop();
   const isUnsafe = segments.some((segment) => segment === "" || segment === ".." || /[\\\0]/.test(segment));
   if (isUnsafe || path.length > PATH_MAX_CHARACTERS)
-    throw new PackageFault("its archive holds a file outside the package");
+    throw new PackageFault("its archive contains a file outside of the package");
   return `/${segments.slice(1).join("/")}`;
 }
 
-/** @throws PackageFault for anything but files and folders inside the package, and for too much of either */
+/** @throws PackageFault if the archive has other things than files and folders of the package, or is too large */
 export function unpackFiles(archive: Buffer): Files {
   const files: Files = new Map();
   let count = 0;
   let fault: Error | null = null;
   const extractEntry = (entry: ReadEntry) => {
     count += 1;
-    if (count > FILES_MAX) throw new PackageFault(`it holds more than ${FILES_MAX} files`);
+    if (count > FILES_MAX) throw new PackageFault(`it contains more than ${FILES_MAX} files`);
     if (entry.type === "Directory" || HEADERS.has(entry.type)) return;
     if (!PLAIN_ENTRY_TYPES.has(entry.type))
-      throw new PackageFault(`its archive holds a link or a device (${entry.type})`);
+      throw new PackageFault(`its archive contains a link or a device (${entry.type})`);
     const path = pathInPackage(entry);
     if (!WANTED_FILE.test(path)) return;
     const chunks: Buffer[] = [];
@@ -72,6 +72,6 @@ export function unpackFiles(archive: Buffer): Files {
   });
   parser.end(unzipArchive(archive));
   if (fault !== null) throw fault;
-  if (!files.has("/package.json")) throw new PackageFault("its archive holds no package.json");
+  if (!files.has("/package.json")) throw new PackageFault("its archive contains no package.json");
   return files;
 }

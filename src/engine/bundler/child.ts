@@ -1,6 +1,6 @@
 /**
- * Process that opens unchecked packages: it reads their archives from standard input, writes one script or an error to descriptor 3, and
- * ends. It has no environment, no network and no writable file.
+ * Program of a build process, which opens untrusted packages. It reads their archives from standard input, writes the
+ * result as JSON to file descriptor 3, and ends. It has no environment, no network and no writable files.
  */
 
 import { createWriteStream } from "node:fs";
@@ -14,7 +14,7 @@ import { makeScript } from "./make-script.js";
 import { readRepository } from "./project/git-project.js";
 import { makeSourceScript } from "./source-script.js";
 
-/** Size above which declarations are left out. */
+/** Maximum size of all TypeScript declarations. Further declaration files are left out. */
 const DECLARATIONS_MAX_BYTES = 16 * 1024 * 1024;
 
 async function standardInput(): Promise<Buffer> {
@@ -47,7 +47,7 @@ async function answerTo(input: Buffer): Promise<BundlerAnswer> {
       tree.add(folder, files);
     } catch (error) {
       if (error instanceof PackageFault && packages[0]!.name !== name)
-        throw new PackageFault(`of ${name}: ${error.message}`);
+        throw new PackageFault(`needs ${name}, whose archive is not valid: ${error.message}`);
       throw error;
     }
     if (unpacked > UNPACKED_MAX_BYTES) {

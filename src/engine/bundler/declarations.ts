@@ -1,38 +1,38 @@
 /**
- * Collects the TypeScript declarations of a package and of everything that they import, as files without folders that
- * refer to each other by number.
+ * Collects the TypeScript declarations of a package and of everything that they import. The result is a list of files that
+ * import each other by their number in the list.
  */
 import { dirname, join } from "node:path/posix";
 import enhancedResolve from "enhanced-resolve";
 import type { FileTree } from "./file-tree.js";
 import type { GlobalName } from "./global-name.js";
 
-/** Maximum number of files. More would slow down the editors of the package's users. */
+/** Maximum number of declaration files. More would make code editors slow. */
 const FILES_MAX = 600;
 const MAX_BYTES = 1024 * 1024;
-/** Maximum number of module names in all files. */
+/** Maximum number of imported names in all files. */
 const NAMED_MAX = 3_000;
 
 const PACKAGE = /^(?:@[^/]+\/)?[^/]+/;
 const DECLARATION_FILE = /\.d\.[cm]?ts$/;
-/** Extensions of modules, and the extension of the declaration file beside each. */
+/** Extensions of modules, with the extension of the declaration file in the same folder. */
 const DECLARATION_EXTENSIONS: readonly [RegExp, string][] = [
   [/\.mjs$/, ".d.mts"],
   [/\.cjs$/, ".d.cts"],
   [/\.jsx?$/, ".d.ts"],
 ];
 
-/** Words that may precede the name of a module: of the package, or of one that it needs. */
+/** Matches words that may precede the name of a module. */
 const MODULE_KEYWORD = /\b(?:from|import|require|module)\b/g;
-/** Matches the quoted name after such a word, and in a reference. */
+/** Matches the quoted name after MODULE_KEYWORD or PATH_REFERENCE. */
 const NAME = /(\s*(?:\(\s*)?)["']([^"'\n]+)["']/y;
-/** Matches the start of `<reference path="…">`, by which declarations name other files. */
+/** Matches the start of `<reference path="…">`, with which a declaration file refers to another. */
 const PATH_REFERENCE = /<reference\s+path\s*=/g;
 const SPECIFIER_MAX_CHARACTERS = 300;
 
 const isShortSpecifier = (specifier: string): boolean => specifier.length <= SPECIFIER_MAX_CHARACTERS;
 
-/** Replaces the name of each module that follows a match of `before`. Uses two steps, because one expression for both is not linear. */
+/** Replaces each module name after a match of `before`. Two expressions are used, because a single one could take quadratic time. */
 function replaceSpecifiers(text: string, before: RegExp, replace: (specifier: string) => string): string {
   let written = "";
   let from = 0;
@@ -78,7 +78,7 @@ function createFinder(tree: FileTree) {
   }
 
   /**
-   * True if a module of the folder would find the package. Checked before the resolver is used, which takes a thousand
+   * True if modules in the folder can import the package. This check comes first, because the resolver takes a thousand
    * times as long for a missing package.
    */
   function isInstalled(name: string, folder: string): boolean {
@@ -109,7 +109,7 @@ function globalType(namespace: boolean): string {
   return `type All = typeof import("./1");\nexport type Value = ${value};\n`;
 }
 
-/** Declaration files in the order in which they were reached, with their texts, which refer to other files by number. */
+/** Declaration files in the order in which they were found. Their texts import other files by number. */
 class Declared {
   readonly texts: string[] = [];
   private readonly paths: string[] = [];
@@ -126,7 +126,7 @@ class Declared {
     return this.paths.indexOf(path) + 1;
   }
 
-  /** Reads all files that are reachable from the first one. @returns false if there are more than an editor can load */
+  /** Reads all files that the first file imports, directly or indirectly. @returns false if a limit is exceeded */
   async readAll(): Promise<boolean> {
     for (let at = 0; at < this.paths.length; at += 1) {
       const content = this.tree.read(this.paths[at]!)!;
@@ -161,7 +161,7 @@ class Declared {
   }
 }
 
-/** @returns null if the package has no declarations, or more than an editor can load */
+/** @returns texts of the declaration files; null if the package has none, or if a limit is exceeded */
 export async function declarationsOf(
   tree: FileTree,
   { name }: { name: string },

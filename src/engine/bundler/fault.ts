@@ -1,11 +1,11 @@
 /** Errors for packages and project files that cannot be built, with messages for the author of an action. */
 
-/** Error that the package has caused, not the service. */
+/** Error that a package or an action's source has caused, and not the service. */
 export class PackageFault extends Error {
   override readonly name = "PackageFault";
 }
 
-/** Error that a file of a project folder has caused. The message names the file. */
+/** Error that a file of a project folder has caused. The message contains the path of the file. */
 export class ProjectFault extends PackageFault {}
 
 /** Error if the machine was too busy to bundle a package. A retry may succeed. */
@@ -19,8 +19,8 @@ export class UncontainedError extends Error {
 
   constructor() {
     super(
-      "this machine gives its bundler no user namespaces, without which it would have a network; the operator may allow them " +
-        "(docs/operate/containers.md), or set NPM_SANDBOX=off",
+      "this machine does not allow user namespaces, so the service cannot bundle npm packages without access to the network; " +
+        "the operator can allow user namespaces (docs/operate/containers.md) or set NPM_SANDBOX=off",
     );
   }
 }

@@ -1,4 +1,4 @@
-/** A tree of packages in memory, which the resolver reads like a file system. */
+/** Files of packages in memory, which a module resolver reads like a file system. */
 import type { FileSystem } from "enhanced-resolve";
 import type { Files } from "./archive.js";
 
@@ -11,7 +11,7 @@ const statsOf = (isFile: boolean) => ({
 });
 
 function missingFileError(path: string): NodeJS.ErrnoException {
-  return Object.assign(new Error(`there is no ${path}`), { code: "ENOENT" });
+  return Object.assign(new Error(`the file ${path} does not exist`), { code: "ENOENT" });
 }
 
 export class FileTree {

@@ -1,9 +1,9 @@
-/** Finds the global name of a package: the name in its own browser build or README, otherwise its package name in camel case. */
+/** Finds the global name of a package: from its own browser build, from its README, or from its package name in camel case. */
 import { type AnyNode, type Program, parse } from "acorn";
 import { simple } from "acorn-walk";
 import globals from "globals";
 
-/** Global name of a package and where it was found, which decides its value. */
+/** Global name of a package, and how the value of the global is set. */
 export interface GlobalName {
   name: string;
   /** True if the global contains all exports although the module has a default export. */
@@ -28,8 +28,8 @@ export const isFreeGlobalName = (name: string): boolean =>
   IDENTIFIER.test(name) && !RESERVED_WORDS.has(name) && !EXISTING_GLOBALS.has(name) && !(name in Object.prototype);
 
 /**
- * Maximum characters of a browser build that is searched. It names its global within the first lines, but the factory
- * after them may be long.
+ * Maximum length of a browser build that is searched for its global name. The name is in the first lines, but the whole
+ * file must be parsed.
  */
 const WRAPPER_MAX_CHARACTERS = 2_000_000;
 const README_MAX_CHARACTERS = 200_000;
@@ -43,11 +43,11 @@ function propertyName(node: AnyNode): string | null {
 const isModuleReference = (node: AnyNode): boolean =>
   node.type === "Identifier" && (node.name === "module" || node.name === "exports" || node.name === "define");
 
-/** True if a build assigns an object that its factory then fills, so that the global contains all exports. */
+/** True if a build assigns an empty object to which its factory then adds all exports. */
 const isFilledValue = (value: AnyNode): boolean =>
   value.type === "ObjectExpression" || (value.type === "LogicalExpression" && value.right.type === "ObjectExpression");
 
-/** Returns each property that a statement of the build sets on a possible global object, in order. */
+/** Returns the properties that the build sets on objects that may be the global object, in order. */
 function assignedIn(wrapper: AnyNode): GlobalName[] {
   const names: GlobalName[] = [];
   simple(wrapper, {
@@ -61,7 +61,7 @@ function assignedIn(wrapper: AnyNode): GlobalName[] {
   return names;
 }
 
-/** Returns the bodies of a UMD build's wrappers: functions that it calls at once, with the module's factory as an argument. */
+/** Returns the bodies of the wrappers of a UMD build: functions that are called at once with the module's factory. */
 function wrappersOf({ body }: Program): AnyNode[] {
   return body.flatMap((statement) => {
     if (statement.type !== "ExpressionStatement") return [];
@@ -88,7 +88,7 @@ export function nameInBuild(source: string, packageName: string): GlobalName | n
     );
     const camel = nameInCamelCase(packageName);
     const named = [...assigned, ...variables].find(({ name }) => equalsIgnoringCase(name, camel));
-    // A build can include other packages, each with its own global. Then no name is certain.
+    // A build can include other packages with their own globals. If there are several names, none is certain.
     const alone = assigned.length > 0 ? assigned : variables;
     return named ?? (alone.length === 1 ? alone[0]! : null);
   } catch {
@@ -96,7 +96,7 @@ export function nameInBuild(source: string, packageName: string): GlobalName | n
   }
 }
 
-/** Returns the name that the README's examples use. */
+/** Returns the name that examples in the README use; null if there is none. */
 export function nameInReadme(readme: string, packageName: string): GlobalName | null {
   const text = readme.slice(0, README_MAX_CHARACTERS);
   const named = packageName.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&");
@@ -114,7 +114,7 @@ export function nameInReadme(readme: string, packageName: string): GlobalName | 
   });
   const [first] = names.sort((a, b) => a.at - b.at);
   if (first) return { name: first.name, namespace: first.namespace };
-  // Code that destructures exports from it uses its global name.
+  // If the examples destructure exports, the global contains all exports.
   const parts = [
     new RegExp(`\\bimport\\s*\\{[^{}]*\\}\\s*from\\s*["']${named}["']`),
     new RegExp(`\\{[^{}]*\\}\\s*=\\s*require\\(\\s*["']${named}["']`),
@@ -124,7 +124,7 @@ export function nameInReadme(readme: string, packageName: string): GlobalName | 
   return name === null ? null : { name, namespace };
 }
 
-/** Returns the package's name as the README spells it in a call: `Handlebars.compile(…)`. */
+/** Returns the package name in the case in which the README uses it in calls, such as `Handlebars.compile(…)`. */
 function spellingIn(text: string, packageName: string): string | null {
   const camel = nameInCamelCase(packageName);
   const spelled = text.matchAll(

@@ -1,4 +1,4 @@
-/** Builds one script for browsers from a tree of packages in memory. Executes no code of the packages, and does not read the disk. */
+/** Builds a browser script from packages in memory. Executes no code of the packages, and does not read the disk. */
 import { extname } from "node:path/posix";
 import {
   type BuildOptions,
@@ -17,7 +17,7 @@ import { type GlobalName, nameInBuild, nameInCamelCase, nameInReadme } from "./g
 import { createResolution } from "./resolution.js";
 import { neededModules, parsedScript, usedNames } from "./used-names.js";
 
-/** A package of the tree with its folder. */
+/** Package and its folder in the file tree. */
 export interface PackageInTree {
   name: string;
   version: string;
@@ -30,19 +30,19 @@ export interface Script {
   global: string;
   /** Global names that the script uses (used-names.ts). */
   names: string[];
-  /** The packages in the script; the requested package comes first. `licence` is what they declare; null if they declare none. */
+  /** Packages in the script, the requested package first. `licence` is null if a package declares none. */
   parts: { name: string; version: string; licence: string | null }[];
-  /** Declaration files by number (declarations.ts); null if there are none. */
+  /** Texts of the declaration files (declarations.ts); null if there are none. */
   declarations: string[] | null;
 }
 
-/** JavaScript version of the output, which every current browser supports. */
+/** JavaScript version of the output. All current browsers support it. */
 const LANGUAGE_TARGET = "es2022";
 const PACKAGE_NAMESPACE = "package";
 const REASON_MAX_CHARACTERS = 300;
 
 const NODE_GLOBAL = "process";
-/** Replacements for names that bundlers for browsers define, such as the environment in `NODE_ENV`. */
+/** Values of names that bundlers for browsers usually define, such as `NODE_ENV`. */
 const BUILD_DEFINITIONS = {
   [`${NODE_GLOBAL}.env.NODE_ENV`]: '"production"',
   [`${NODE_GLOBAL}.browser`]: "true",
@@ -60,8 +60,8 @@ const LOADER_BY_EXTENSION: Readonly<Record<string, Loader>> = {
 };
 
 /**
- * Returns the licence that a package.json states: a string, or in older forms an object, or a list of objects of which
- * one can be chosen.
+ * Returns the licence in a package.json. Newer ones have a string; older ones have an object, or a list of objects of
+ * which users can choose one.
  */
 function licenceOf(manifest: Record<string, unknown>): string | null {
   const typeOf = (licence: unknown) =>
@@ -79,7 +79,7 @@ function readmeOf(tree: FileTree, folder: string, manifest: Record<string, unkno
   return String(names.map((name) => tree.read(`${folder}/${name}`)).find(Boolean) ?? "");
 }
 
-/** Returns the name of a module with a subpath: its last segment, so that `@noble/hashes/sha256` is sha256. */
+/** Returns the global name of a module with a subpath: the last segment, such as sha256 for `@noble/hashes/sha256`. */
 function nameOfSubpath(subpath: string): GlobalName {
   const last = subpath.slice(subpath.lastIndexOf("/") + 1).replace(/\.[cm]?js$/, "");
   return { name: nameInCamelCase(last), namespace: false };
@@ -97,7 +97,7 @@ function globalOf(tree: FileTree, { name, folder }: PackageInTree, subpath: stri
   return nameInReadme(readmeOf(tree, folder, manifest), name) ?? { name: nameInCamelCase(name), namespace: false };
 }
 
-/** esbuild plugin that resolves all imports in the tree, so that esbuild does not read the disk. */
+/** Returns an esbuild plugin that resolves all imports in the file tree, so that esbuild does not read the disk. */
 function packagesOf(tree: FileTree, root: PackageInTree): Plugin {
   const { resolve } = createResolution(tree);
   return {
@@ -106,14 +106,14 @@ function packagesOf(tree: FileTree, root: PackageInTree): Plugin {
       onResolve({ filter: /.*/ }, async ({ path, importer, kind, namespace }) => {
         const isOurs = namespace !== PACKAGE_NAMESPACE;
         const from = isOurs ? "/" : importer;
-        // The service's own script imports the package, in any form.
+        // The service's own script gets the package's ES module, even if the script uses `require`.
         const resolved = await resolve(path, from, kind.startsWith("require") && !isOurs ? "require" : "import");
         if (typeof resolved === "object") {
           const packageFolder = /^(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(resolved.file)?.[1] ?? root.folder;
           const sideEffects = tree.manifest(packageFolder)["sideEffects"] !== false;
           return { path: resolved.file, namespace: PACKAGE_NAMESPACE, sideEffects };
         }
-        // A missing module is no error if it is never used: the check of the finished script decides.
+        // A missing module is not an error yet, because its import may be removed. checkModules checks the final script.
         return resolved === "empty" ? { path, namespace: "empty" } : { path, external: true };
       });
       onLoad({ filter: /.*/, namespace: "empty" }, () => ({ contents: "module.exports = {}", loader: "js" }));
@@ -121,13 +121,13 @@ function packagesOf(tree: FileTree, root: PackageInTree): Plugin {
         const contents = tree.read(path);
         return contents
           ? { contents, loader: LOADER_BY_EXTENSION[extname(path)] ?? "jsx" }
-          : { errors: [{ text: "it is gone" }] };
+          : { errors: [{ text: "the file does not exist in the package" }] };
       });
     },
   };
 }
 
-/** Returns esbuild's messages without the quoted source lines. */
+/** Returns the first message of esbuild with its file, but without the quoted source line. */
 function reasonOf(errors: readonly Message[] | undefined, fallback: unknown): string {
   const [first] = errors ?? [];
   if (!first)
@@ -152,8 +152,8 @@ const SHARED_BUILD_OPTIONS = {
 } as const satisfies BuildOptions;
 
 /**
- * True if the package's module is an ES module with a default export. Returns false for a module that cannot be read;
- * building the script reports why.
+ * Determines if the package's module is an ES module, and if it has a default export. Both are false for a module that
+ * cannot be read; the build of the script then reports the reason.
  */
 async function shapeOf(
   tree: FileTree,
@@ -184,8 +184,8 @@ async function shapeOf(
 }
 
 /**
- * Returns the code that sets the global: to the result of `import X from`, which a README means, or to all exports. The
- * latter is done only if needed, because each run then copies every export.
+ * Returns code that sets the global to the default export, as in `import X from "package"`, or to all exports. All exports
+ * are used only if necessary, because each run then copies every export.
  */
 async function wrapperOf(
   tree: FileTree,
@@ -230,8 +230,9 @@ function checkModules(needed: readonly string[], isBuiltin: (name: string) => bo
 }
 
 /**
- * @param packages the requested package comes first
- * @param options.subpath path of the module, "" for the main module
+ * Builds the script of a package with its dependencies.
+ * @param packages the requested package first
+ * @param options.subpath path of the module in the package; "" for the main module
  * @throws PackageFault
  */
 export async function makeScript(
@@ -250,8 +251,7 @@ export async function makeScript(
   const within = ({ folder }: PackageInTree) =>
     inputs.some((path) => path.startsWith(`${folder}/`) && !path.startsWith(`${folder}/node_modules/`));
   const used = packages.filter((placed) => placed === root || within(placed));
-  // ASCII only, as is esbuild's default: one character beyond Latin-1 doubles the size of the text in memory, in
-  // transfer and in each run.
+  // esbuild writes only ASCII by default. A single character beyond Latin-1 would double the size of the text in memory.
   const { code } = await transform(bundleText, { minify: true, legalComments: "eof", target: LANGUAGE_TARGET });
   const source = `/*! ${used.map(({ name, version }) => `${name}@${version}`).join(" ")} */\n${code}`;
   if (Buffer.byteLength(source) > options.maxBytes) {
@@ -259,7 +259,7 @@ export async function makeScript(
     throw new PackageFault(`its script must have at most ${options.maxBytes / 2 ** 20} MB (got ${megabytes} MB)`);
   }
   const parts = used.map(({ name, version, folder }) => ({ name, version, licence: licenceOf(tree.manifest(folder)) }));
-  // A package without types works as well.
+  // Errors are ignored, because a package also works without declarations.
   const declarations = subpath === "" ? await declarationsOf(tree, root, global).catch(() => null) : null;
   return { source, global: global.name, names: usedNames(program), parts, declarations };
 }

@@ -8,11 +8,11 @@ async function childrenOf(pid: number): Promise<number[]> {
   return children.split(" ").filter(Boolean).map(Number);
 }
 
-/** Returns the processor time of a process and its children in seconds; Infinity if the machine does not report it. */
+/** Returns the CPU time of a process and its children in seconds; Infinity if the machine does not report it. */
 export async function processorTimeOf(pid: number): Promise<number> {
   try {
     const [stat, children] = await Promise.all([readFile(`/proc/${pid}/stat`, "latin1"), childrenOf(pid)]);
-    // Own time in user and kernel mode, and the time of children that have ended.
+    // Fields of the process's time in user and kernel mode, and of the time of its children that have ended.
     const ticks = stat
       .slice(stat.lastIndexOf(")") + 2)
       .split(" ")

@@ -10,7 +10,7 @@ import { ActionError } from "../../errors.js";
 import { TOKENS_PER_APP } from "../../limits.js";
 import { type Caller, SCOPES, type Scope } from "../../rules/access.js";
 import { optionalId, refuseField, requiredText } from "../../rules/fields.js";
-import { type ExpectedTags, requireInList, type StatedTag } from "../../rules/precondition.js";
+import { type ExpectedTags, type ListItemVersion, requireInList } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
 import type { Credentials } from "./credentials.js";
@@ -42,7 +42,7 @@ type TokenRow = Omit<TokenSummary, "createdAt" | "expiresAt" | "lastUsedAt"> & {
 };
 
 /** A token of an app, with the `updatedAt` from which its ETag is computed. */
-export type TaggedToken = TokenSummary & StatedTag;
+export type TaggedToken = TokenSummary & ListItemVersion;
 
 /** Adds `updatedAt` for the ETag. It equals `createdAt`, because a token can be revoked but not changed. */
 const addTokenState = (token: TokenSummary): TaggedToken => ({ ...token, updatedAt: token.createdAt });

@@ -3,7 +3,7 @@ import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import type { Person } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
-import type { SessionOf } from "../../rules/env-script.js";
+import type { ReadSession } from "../../rules/env-script.js";
 
 /** A person of an organization. */
 export interface User extends Person {
@@ -33,7 +33,7 @@ export function createPeople({ db }: { db: DataSource }) {
    * Returns the session that `Svc.Session` shows: the user of the page or of the server run (specification,
    * Authentication 3).
    */
-  const session: SessionOf = async ({ appId, personId, copy }) => {
+  const session: ReadSession = async ({ appId, personId, copy }) => {
     const personRows = personId === null ? [] : await rows<Person>(db, PERSON, [personId]);
     return { appId, user: personRows[0] ?? null, environment: copy };
   };

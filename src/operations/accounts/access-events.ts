@@ -4,7 +4,7 @@
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
-import { createPage, cursorOf, idOfCursor } from "../../rules/page.js";
+import { cursorOf, idOfCursor, parsePageLimits } from "../../rules/page.js";
 
 /** Entry to write to the audit log of access. `data` contains names and IDs, never a secret. */
 export interface AccessEvent {
@@ -75,7 +75,7 @@ export function createAccessList({ db }: { db: DataSource }) {
     isAdministrator: boolean,
     options: { limit?: number | null; cursor?: string | null },
   ): Promise<AccessPage> => {
-    const { limit } = createPage(options);
+    const { limit } = parsePageLimits(options);
     const values = [organizationId, isAdministrator, idOfCursor(options.cursor), limit + 1];
     const eventRows = await rows<AccessEntry & { createdAt: Date }>(db, SELECT_ACCESS_EVENTS, values);
     const entries = eventRows.slice(0, limit).map((entry) => ({ ...entry, createdAt: entry.createdAt.toISOString() }));

@@ -4,7 +4,7 @@ import { ActionRow } from "../../data/action.js";
 import { rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { foldCase, foldCaseSql } from "../../rules/comparable-text.js";
-import { createPage, pageOf, type ReserveBytes, type SizedRow } from "../../rules/page.js";
+import { idsThatFit, parsePageLimits, type ReserveBytes, type SizedRow } from "../../rules/page.js";
 import { NO_PACKAGES } from "../packages/packages.js";
 import { recordChange } from "../records/audit.js";
 import {
@@ -62,7 +62,7 @@ export function createActions(options: {
       options: { limit?: unknown; offset?: unknown; search?: string | null | undefined },
       reserve?: ReserveBytes,
     ): Promise<{ actions: Action[]; pagination: { total: number; hasMore: boolean } }> {
-      const { limit, offset } = createPage(options);
+      const { limit, offset } = parsePageLimits(options);
       const searchWords = foldCase(options.search ?? "")
         .split(/\s+/)
         .filter(Boolean);
@@ -79,7 +79,7 @@ export function createActions(options: {
         [...parameters, limit, offset],
       );
       const { total } = count!;
-      const pageIds = In(await pageOf(actionSizes, reserve));
+      const pageIds = In(await idsThatFit(actionSizes, reserve));
       const actionRows = await db.getRepository(ActionRow).find({ where: { id: pageIds }, order: { id: "DESC" } });
       return { actions: actionRows.map(show), pagination: { total, hasMore: offset + actionRows.length < total } };
     },

@@ -12,7 +12,7 @@ import type { Caller } from "../../rules/access.js";
 import { type ActionInput, presentSource } from "../../rules/action-input.js";
 import { shownSource } from "../../rules/action-source.js";
 import type { AddressAssets } from "../../rules/packages.js";
-import { createPage } from "../../rules/page.js";
+import { parsePageLimits } from "../../rules/page.js";
 import { storedScripts } from "../packages/kept-scripts.js";
 import { findAction, inputOf, isStorableId, productionOf } from "./action-rows.js";
 
@@ -221,7 +221,7 @@ export function createVersions({ db, addressed }: { db: DataSource; addressed: A
       actionId: number,
       options: { limit?: unknown; offset?: unknown; published?: boolean | null | undefined },
     ): Promise<{ versions: VersionSummary[]; pagination: VersionPagination }> {
-      const { limit, offset } = createPage(options, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX);
+      const { limit, offset } = parsePageLimits(options, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX);
       await findAction(db.manager, appId, actionId);
       const [chosen, order] = options.published ? PUBLISHED_VERSIONS : ALL_VERSIONS;
       const [count] = await rows<{ total: number }>(

@@ -11,9 +11,9 @@ import { ActionError } from "../../errors.js";
 import { APP_VERSIONS_KEPT, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { appUpdate } from "../../rules/app-events.js";
-import { createPage } from "../../rules/page.js";
+import { parsePageLimits } from "../../rules/page.js";
 import type { ExpectedTags } from "../../rules/precondition.js";
-import { spokenKey } from "../../rules/setting-key-text.js";
+import { unescapeKey } from "../../rules/setting-key-text.js";
 import type { SettingsView } from "../../rules/setting-tiers.js";
 import { recordChange } from "../records/audit.js";
 import type { IntakeLimiter } from "../records/intake.js";
@@ -162,7 +162,7 @@ export function createAppVersions(options: {
     await applyChanges(manager, appId, changes);
     const removedSettings = await rows<StoredSetting>(manager, DELETE_SETTINGS, [id, appId]);
     const changedSettings = await rows<StoredSetting>(manager, RESTORE_SETTINGS, [id, appId, caller.personId]);
-    const keys = [...changedSettings, ...removedSettings].map(({ key }) => spokenKey(key));
+    const keys = [...changedSettings, ...removedSettings].map(({ key }) => unescapeKey(key));
     if (keys.length > 0) await touchSettings(manager, appId);
     await recordChange(manager, caller, {
       appId,
@@ -182,7 +182,7 @@ export function createAppVersions(options: {
       versions: AppVersion[];
       pagination: { limit: number; offset: number; total: number; hasMore: boolean };
     }> {
-      const { limit, offset } = createPage(options, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX);
+      const { limit, offset } = parsePageLimits(options, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX);
       const [count] = await rows<{ total: number }>(db, "SELECT count(*) AS total FROM app_version WHERE app_id = $1", [
         appId,
       ]);

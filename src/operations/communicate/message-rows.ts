@@ -5,7 +5,7 @@ import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { refuseField } from "../../rules/fields.js";
 import type { MessageAttachment } from "../../rules/message-fields.js";
-import { createPage, pageOf, type ReserveBytes, type SizedRow } from "../../rules/page.js";
+import { idsThatFit, parsePageLimits, type ReserveBytes, type SizedRow } from "../../rules/page.js";
 import { MESSAGE_STATUSES, type MessageKind, type MessageStatus, type Recipient } from "./outbox.js";
 
 /** A message in the list of the outbox. Times are ISO 8601. */
@@ -85,7 +85,7 @@ export async function listMessages(
   query: MessageQuery,
   reserve?: ReserveBytes,
 ): Promise<MessageList> {
-  const { limit, offset } = createPage(query);
+  const { limit, offset } = parsePageLimits(query);
   const filterValues = [oneOf(query.kind, ["email", "sms"], "kind"), oneOf(query.status, MESSAGE_STATUSES, "status")];
   const MATCHING_MESSAGES = "app_id = $1 AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR status = $3)";
   const values = [appId, ...filterValues];
@@ -103,7 +103,7 @@ export async function listMessages(
   const first = `(SELECT coalesce(jsonb_agg(recipient ORDER BY place), '[]') FROM jsonb_array_elements(recipients) WITH ORDINALITY AS r (recipient, place)
                    WHERE place <= ${SHOWN_RECIPIENTS}) AS "to"`;
   const sql = `SELECT ${SUMMARY_COLUMNS}, ${first} FROM message WHERE id = ANY ($1::bigint[]) ORDER BY id DESC`;
-  const messageRows = await rows<Row>(db, sql, [await pageOf(messageSizes, reserve)]);
+  const messageRows = await rows<Row>(db, sql, [await idsThatFit(messageSizes, reserve)]);
   const { total } = count!;
   return { messages: messageRows.map(summaryOf), pagination: { total, hasMore: offset + messageRows.length < total } };
 }

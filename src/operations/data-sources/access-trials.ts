@@ -9,7 +9,7 @@ import type { UserData } from "../../rules/caller-rules.js";
 import { describeValue, isObject } from "../../rules/described.js";
 import { ACCESS_RULE_SHAPE, ENTRY_VERBS, type EntryVerb, parseAccessRules } from "../../rules/entries/access-rules.js";
 import { decidingRule, testsAsWhere } from "../../rules/entries/entry-access.js";
-import { type EntryData, entryId } from "../../rules/entries/entry-input.js";
+import { type EntryData, parseEntryId } from "../../rules/entries/entry-input.js";
 import type { ReserveBytes } from "../../rules/page.js";
 import { referenceOf } from "../../rules/reference.js";
 import { flatShape, refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
@@ -81,7 +81,7 @@ export function createAccessTrials(options: {
       throw new ActionError("REQUEST_INVALID", message);
     }
     const source = await sources.find(appId, referenceOf(ref));
-    const values = [appId, source.id, entryId(input["entryId"], "user.entryId")];
+    const values = [appId, source.id, parseEntryId(input["parseEntryId"], "user.parseEntryId")];
     const [entry] = await rows<{ data: EntryData }>(db, SELECT_ENTRY_DATA, values);
     if (!entry) throw new ActionError("ENTRY_NOT_FOUND");
     return visibleColumns(entry.data, (column) => !source.hashedColumns.includes(column));

@@ -10,7 +10,7 @@ import { accessDenied } from "../../rules/entries/entry-access.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
 import { textHooks } from "../../rules/entries/hooks.js";
 import { parseSignIn } from "../../rules/entries/sign-in.js";
-import type { VerifiedBy } from "../../rules/verification.js";
+import type { VerificationChannel } from "../../rules/verification.js";
 import { type HashTurn, hashTurn, matchesHash } from "../records/hashes.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import { visibleColumns } from "./entry.js";
@@ -25,7 +25,7 @@ export interface AppUser {
    * Kinds of address that the user has proven with a code since the sign-in, each with the time of the proof in ISO
    * 8601. Absent if the user has proven none.
    */
-  verified?: Partial<Record<VerifiedBy, string>>;
+  verified?: Partial<Record<VerificationChannel, string>>;
 }
 
 /**
@@ -36,7 +36,7 @@ export interface AddressProof {
   entryId: number;
   column: string;
   address: string;
-  by: VerifiedBy;
+  by: VerificationChannel;
 }
 
 /**
@@ -90,7 +90,7 @@ const proofOf = (data: EntryData, columns: readonly string[]): Buffer =>
 const wrongValuesError = (): ActionError => new ActionError("UNAUTHORIZED", "no user with these values");
 
 interface AppUserRow extends AppUser {
-  verified: Partial<Record<VerifiedBy, string>>;
+  verified: Partial<Record<VerificationChannel, string>>;
   pending: boolean;
   hashed: string[];
   columns: string[];
@@ -171,7 +171,7 @@ export function createAppUsers(options: {
     await rows(db, SAVE_SIGN_IN, [...session, JSON.stringify(verified), needsCode]);
   }
 
-  const provenNow = (channel: VerifiedBy) => ({ [channel]: new Date().toISOString() });
+  const provenNow = (channel: VerificationChannel) => ({ [channel]: new Date().toISOString() });
 
   return {
     signedIn: findSignedInUser,

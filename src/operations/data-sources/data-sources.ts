@@ -4,10 +4,10 @@ import { isDuplicate, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { DATA_SOURCES_PER_APP } from "../../limits.js";
 import { type Caller, isPersonCaller } from "../../rules/access.js";
-import { MetColumns } from "../../rules/entries/columns.js";
+import { NewColumnCollector } from "../../rules/entries/columns.js";
 import { checkUsersMark, parseDataSourceChange, parseNewDataSource } from "../../rules/entries/data-source-input.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
-import { hashedBy } from "../../rules/entries/hooks.js";
+import { hashedColumnsOf } from "../../rules/entries/hooks.js";
 import { checkPlaceholders } from "../../rules/entries/sending-hooks.js";
 import type { ReserveBytes } from "../../rules/page.js";
 import type { ExpectedTags } from "../../rules/precondition.js";
@@ -115,15 +115,15 @@ export function createDataSources(options: {
         entries,
         ...more
       } = fields;
-      const hashedColumns = [...new Set(hashedBy(hooks))];
+      const hashedColumns = [...new Set(hashedColumnsOf(hooks))];
       checkUnique(requestedIndexes, hashedColumns);
       const { isUsers = false } = more;
       checkUsersMark(isUsers, { before: false, mayMark: isPersonCaller(caller), hashed: hashedColumns });
       await checkCount(appId);
       const first = await validatedEntries({ hooks, hashedColumns }, entries, hashTurn(appId, caller));
       intake.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)), entries.length + 1);
-      const met = new MetColumns(columns);
-      for (const { data } of first) met.meet(data);
+      const met = new NewColumnCollector(columns);
+      for (const { data } of first) met.addColumnsOf(data);
       checkPlaceholders(hooks, [...columns, ...met.added]);
       const all = [...columns, ...met.added];
       const definition = { name, columns: all, accessRules, hooks, hashedColumns, indexes: requestedIndexes, isUsers };
@@ -159,7 +159,7 @@ export function createDataSources(options: {
       const fields = parseDataSourceChange(body, checkIndexes);
       const { indexes: requestedIndexes } = fields;
       const { id, indexes: before, hashedColumns, columns, isUsers } = await sources.find(appId, ref);
-      const hashed = [...hashedColumns, ...hashedBy(fields.hooks ?? [])];
+      const hashed = [...hashedColumns, ...hashedColumnsOf(fields.hooks ?? [])];
       checkUnique(requestedIndexes ?? before, hashed);
       checkPlaceholders(fields.hooks ?? [], fields.columns ?? columns);
       checkUsersMark(fields.isUsers, { before: isUsers, mayMark: isPersonCaller(caller), hashed });

@@ -7,11 +7,11 @@ import { duplicatedIndex, type Executor, isMissingReference, isRefusedData, rows
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, ENTRIES_PER_DATA_SOURCE } from "../../limits.js";
 import { isVisitor } from "../../rules/access.js";
-import { MetColumns } from "../../rules/entries/columns.js";
+import { NewColumnCollector } from "../../rules/entries/columns.js";
 import {
-  changeHead,
   ENTRIES_CHANGED,
   type EntryEvent,
+  entryChangeSummary,
   entryEvent,
   importEvent,
 } from "../../rules/entries/entry-events.js";
@@ -82,7 +82,7 @@ interface ChangeNotice {
 
 /** Collects the changes of one transaction: how many entries it writes, their IDs, and their earlier states. */
 export class EntryChange {
-  readonly met: MetColumns;
+  readonly met: NewColumnCollector;
   readonly events: ChangeNotice[] = [];
   readonly inserted: number[] = [];
   /** Earlier states of entries, each as JSON. */
@@ -101,7 +101,7 @@ export class EntryChange {
     readonly source: StoredDataSource,
     private readonly messages: HookMessages,
   ) {
-    this.met = new MetColumns(source.columns);
+    this.met = new NewColumnCollector(source.columns);
   }
 
   get isBulk(): boolean {
@@ -129,7 +129,7 @@ export class EntryChange {
   addInserted(id: number, data: Record<string, unknown>, bytes: number): void {
     this.counts.inserted += 1;
     this.bytes += bytes;
-    this.met.meet(data);
+    this.met.addColumnsOf(data);
     if (this.inserted.length < LISTED_ENTRIES) this.inserted.push(id);
     if (this.events.length >= BULK_ENTRIES) return;
     this.messages.add("insert", id, data);
@@ -140,7 +140,7 @@ export class EntryChange {
   addUpdated(before: StoredEntry, data: Record<string, unknown>, columns: readonly string[], bytes: number): void {
     this.counts.updated += 1;
     this.bytes += bytes;
-    this.met.meet(data);
+    this.met.addColumnsOf(data);
     this.storeEarlierState(before, false);
     if (this.events.length >= BULK_ENTRIES) return;
     this.messages.add("update", before.id, data);
@@ -259,7 +259,7 @@ export function createEntryChanges(options: {
       ? [false, change.inserted, `[${change.replaced.join(",")}]`]
       : [true, [], "[]"];
     // Writes of pages are recorded only as log events, so that visitors cannot fill the audit log.
-    const changeHeadJson = isVisitor(emitter) ? null : JSON.stringify(changeHead(source.id, change));
+    const changeHeadJson = isVisitor(emitter) ? null : JSON.stringify(entryChangeSummary(source.id, change));
     const by = [changeHeadJson, emitter.personId, emitter.credentialId || null];
     const values = [...sourceKey, addedEntries, bytes, ...subscriberNotice, ...by];
     const [tally] = await rows<{ entries: number; bytes: number }>(executor, UPDATE_SOURCE_SIZE, values);

@@ -10,7 +10,7 @@ import type { EntityManager } from "typeorm";
 import { rows as rowsOf } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, IMPORT_LIMIT_MS } from "../../limits.js";
-import { MetColumns } from "../../rules/entries/columns.js";
+import { NewColumnCollector } from "../../rules/entries/columns.js";
 import { accessDenied } from "../../rules/entries/entry-access.js";
 import { columnsOf, type EntryData } from "../../rules/entries/entry-input.js";
 import { hashTurn } from "../records/hashes.js";
@@ -108,7 +108,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
     rights: Rights,
     source: StoredDataSource,
     importOptions: EntryImportOptions,
-    met: MetColumns,
+    met: NewColumnCollector,
   ): ReadyEntries {
     const { trusted } = rights.caller;
     const turn = hashTurn(source.appId, rights.writer.emitter);
@@ -126,7 +126,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
       const isCsv = importOptions.layout !== undefined && importOptions.layout.columns !== null;
       const data = isCsv ? (input as EntryData) : columnsOf(input, label);
       const readyEntry = await validateEntry(data, label);
-      met.meet(data);
+      met.addColumnsOf(data);
       const bytes = Buffer.byteLength(readyEntry.text);
       // Imports of pages count toward the page's rate limit. Other imports are limited only by the disk and the app's
       // quota.
@@ -153,7 +153,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
     const rowStart = `${appId}\t${id}\t`;
     let text = "";
     const add = ({ data, text: json, bytes }: ReadyEntry & { bytes: number }) => {
-      change.met.meet(data);
+      change.met.addColumnsOf(data);
       change.addCounted({ inserted: 1 }, bytes);
       text += `${rowStart}${json.replaceAll("\\", "\\\\")}\n`;
     };
@@ -246,7 +246,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
       rights.grant(source, "insert");
       if (!importOptions.keepsExisting) requireReplaceRight(rights, source);
       intake.checkSpace();
-      const met = new MetColumns([]);
+      const met = new NewColumnCollector([]);
       const readyEntries = prepareEntries(rights, source, importOptions, met);
       // A small file is received completely before the import uses a database connection.
       const received = { ...(await readFirstEntries(readyEntries, BULK_ENTRIES)), ready: readyEntries };

@@ -125,7 +125,7 @@ function readsBy(read: ReadRows) {
     const boundLimit = statement.bind(options.limit + (isPaged ? 1 : 0), "bigint");
     const select = `SELECT ${columns} FROM data_source_entry e WHERE ${where.join(" AND ")}
       ORDER BY ${orderBy(keys, sql, isReversed)} LIMIT ${boundLimit} OFFSET ${statement.bind(options.offset, "bigint")}`;
-    refuseUnknownFields(options.given, QUERY_SHAPE);
+    refuseUnknownFields(options.receivedQuery, QUERY_SHAPE);
     const boundedSelect = boundBySize(select, options.limit, isPaged ? ["keys", "found"] : []);
     const rows = fittingRows(await read<KeyedRow>(key.appId, boundedSelect, statement.values));
     if (!isPaged) return { rows };
@@ -146,7 +146,7 @@ function readsBy(read: ReadRows) {
     const select = `SELECT d::text AS data, octet_length(d::text) AS bytes FROM (${compiledAggregate.sql}) made ORDER BY n, m ${limit}`;
     const sql = `SELECT data FROM (SELECT data, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS total_bytes, row_number() OVER () AS place
       FROM (${select}) chosen) sized WHERE total_bytes <= ${PAGE_MAX_BYTES} OR place = 1 ORDER BY place`;
-    refuseUnknownFields(options.given, QUERY_SHAPE);
+    refuseUnknownFields(options.receivedQuery, QUERY_SHAPE);
     const rows = await read<{ data: string }>(key.appId, sql, statement.values);
     const isShown = (column: string) => !compiledAggregate.areEntries || scope.canSee(column);
     return { entries: rows.map(({ data }) => new JsonText(orderMembers(data, compiledAggregate.keys, isShown))) };

@@ -7,8 +7,8 @@ import {
   type CheckedShape,
   indexServesShape,
   type QueryShape,
-  shapeOf,
-  suggestionFor,
+  queryShapeOf,
+  suggestIndexColumns,
 } from "../../rules/entry-query/query-shape.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import { columnsOf } from "./index-definitions.js";
@@ -64,7 +64,7 @@ export function createRecentQueries(now: () => number = Date.now) {
     /** Records a query that has finished or exceeded its time limit. @param ms duration in milliseconds */
     record(source: StoredDataSource, query: unknown, ms: number): void {
       const knownColumns = new Set(source.columns);
-      const shape = shapeOf(query, (column) => knownColumns.has(column));
+      const shape = queryShapeOf(query, (column) => knownColumns.has(column));
       if (shape === null) return;
       const queryShapes = newestOf(bySource, keyOf(source), SOURCES_MAX, () => new Map<string, StoredQuery>());
       const name = JSON.stringify([shape.where, shape.order, shape.aggregate]);
@@ -90,7 +90,7 @@ export function createRecentQueries(now: () => number = Date.now) {
         return {
           ...{ where, order, aggregate, count, p95Ms: p95(storedQuery), lastAt: new Date(lastAt).toISOString() },
           index: index === undefined ? null : columnsOf(index),
-          suggestion: index === undefined ? suggestionFor(shape, mayIndex) : null,
+          suggestion: index === undefined ? suggestIndexColumns(shape, mayIndex) : null,
         };
       });
     },

@@ -123,10 +123,10 @@ async function* csvRows(bytes: Readable, layout: CsvLayout): AsyncGenerator<stri
   for await (const { part, isWhole } of readWithSample(textOf(bytes))) {
     let text = part;
     if (!csvParser) {
-      const { delimiter, skip } = detectDelimiter(part, isWhole);
+      const { delimiter, skippedCharacters } = detectDelimiter(part, isWhole);
       layout.delimiter ??= delimiter;
       csvParser = new CsvParser(layout.delimiter);
-      text = part.slice(skip);
+      text = part.slice(skippedCharacters);
     }
     yield* csvParser.write(text);
     if (csvParser.heldCharacters > ROW_MAX_CHARACTERS) throw tooLong();

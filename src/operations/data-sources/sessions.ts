@@ -6,7 +6,7 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { describeValue, isObject } from "../../rules/described.js";
 import { accessDenied } from "../../rules/entries/entry-access.js";
-import type { AppSession, SessionOf } from "../../rules/env-script.js";
+import type { AppSession, ReadSession } from "../../rules/env-script.js";
 import { refuseField } from "../../rules/fields.js";
 import { type EntityReference, referenceOf } from "../../rules/reference.js";
 import { flatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
@@ -46,13 +46,13 @@ export function createSessions(options: {
   logEvents: LogEvents;
   intake: IntakeLimiter;
   /** Returns the session of a page, without the app's user who is signed in. */
-  baseSessionOf: SessionOf;
+  baseSessionOf: ReadSession;
   /** Called after a user has signed in to a page or signed out. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
 }) {
   const { db, sources, appUsers, logEvents, intake, baseSessionOf: person, userChanged } = options;
 
-  const sessionOf: SessionOf = async (user) => {
+  const sessionOf: ReadSession = async (user) => {
     const [session, appUser] = await Promise.all([person(user), appUsers.signedIn(user.credentialId, user.appId)]);
     if (!appUser) return session;
     const { pending, ...dataSource } = appUser;

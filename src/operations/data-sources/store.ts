@@ -6,7 +6,7 @@ import type { Config } from "../../config.js";
 import type { KeyRing } from "../../engine/key-ring.js";
 import type { Notifications } from "../../engine/notifications.js";
 import type { Caller } from "../../rules/access.js";
-import type { SessionOf } from "../../rules/env-script.js";
+import type { ReadSession } from "../../rules/env-script.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import { createAccessTrials } from "./access-trials.js";
@@ -48,7 +48,7 @@ export function createStore(options: {
   /** `dataSourceQuotaMb` is the limit for the entries of one app. The same limit applies to its snapshots. 0 means unlimited. */
   config: Pick<Config, "dataSourceQuotaMb">;
   /** Returns the session of a page or a run, without the app's user who is signed in. */
-  person: SessionOf;
+  person: ReadSession;
   /** Keys that encrypt the positions of subscriptions. */
   ring: KeyRing;
   /** True if a sign-in to the app needs a second factor. */

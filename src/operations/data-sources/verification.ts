@@ -16,9 +16,9 @@ import {
   codeMessage,
   VERIFICATION_SHAPE,
   VERIFY_SETTING,
+  type VerificationChannel,
   type VerificationRequest,
   type VerificationRules,
-  type VerifiedBy,
   verificationRequest,
   verificationRules,
 } from "../../rules/verification.js";
@@ -53,7 +53,7 @@ const SELECT_ENTRY_BY_VALUE = `
 interface Subject {
   source: StoredDataSource;
   column: string;
-  by: VerifiedBy;
+  by: VerificationChannel;
   entryId: number | null;
   address: string;
   purpose: "validate" | "2fa";
@@ -80,7 +80,7 @@ export function createVerification(options: {
   async function subjectOfAddress(
     source: StoredDataSource,
     column: string,
-    channel: VerifiedBy,
+    channel: VerificationChannel,
     input: string,
   ): Promise<Subject> {
     const normalizedValue = textHooks(source.hooks, null)({ [column]: input });

@@ -9,7 +9,7 @@ import { ActionError, rateLimitError } from "../../errors.js";
 import { HTTP_ADDRESS_FACTOR, RATE_WINDOW_MS } from "../../limits.js";
 import { type Caller, mayEnter } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
-import { givenAnswer, type HttpAnswer, jsonAnswer } from "../../rules/http/answer.js";
+import { answerFromJson, answerFromOptions, type HttpAnswer } from "../../rules/http/answer.js";
 import { headersFor, parsedBody, valuesOf } from "../../rules/http/body.js";
 import { paramsOf } from "../../rules/http/path.js";
 import { eventIdOf } from "../../rules/http/signatures.js";
@@ -90,8 +90,8 @@ const FAILED_ANSWER: HttpAnswer = {
 
 function answerOf(outcome: RunOutcome): HttpAnswer {
   if (!outcome.ok) return FAILED_ANSWER;
-  if (!outcome.isResponse) return jsonAnswer(outcome.data);
-  return givenAnswer(JSON.parse(String(outcome.data ?? "null"))) ?? FAILED_ANSWER;
+  if (!outcome.isResponse) return answerFromJson(outcome.data);
+  return answerFromOptions(JSON.parse(String(outcome.data ?? "null"))) ?? FAILED_ANSWER;
 }
 
 const acceptedAnswer = (runId: number): HttpAnswer => ({

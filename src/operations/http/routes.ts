@@ -7,7 +7,7 @@ import type { ActionRow } from "../../data/action.js";
 import type { HttpMethod, HttpWhere, Trigger } from "../../data/action-types.js";
 import { type Executor, isDeadlock, isDuplicate, preparedRows, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { shapeOf, shapesFor } from "../../rules/http/path.js";
+import { matchingShapesOf, patternShapeOf } from "../../rules/http/path.js";
 import { routeKey } from "../../rules/http/where.js";
 import { type RouteMatch, SELECT_ROUTES } from "../runs/matching-routes.js";
 
@@ -53,7 +53,7 @@ export async function addressTakenFault(
 ): Promise<ActionError | null> {
   const httpConditions = httpWheres(triggers);
   if (httpConditions.length === 0) return null;
-  const pathShapes = httpConditions.map(({ path }) => shapeOf(path));
+  const pathShapes = httpConditions.map(({ path }) => patternShapeOf(path));
   const methods = httpConditions.map(({ method }) => method ?? ANY);
   const values = [where.appId, where.isDraft, pathShapes, methods, where.except];
   const [taken] = await rows<{ at: number; name: string }>(executor, SELECT_TAKEN_ADDRESS, values);
@@ -88,7 +88,7 @@ const REPLACE_ROUTES = `
 export async function writeRoutes(manager: EntityManager, { id, appId, masterId, triggers }: ActionRow): Promise<void> {
   const httpConditions = httpWheres(triggers);
   const isDraft = masterId === null;
-  const pathShapes = httpConditions.map(({ path }) => shapeOf(path));
+  const pathShapes = httpConditions.map(({ path }) => patternShapeOf(path));
   const methods = httpConditions.map(({ method }) => method ?? ANY);
   const settings = httpConditions.map((where) => JSON.stringify(where));
   await rows(manager, REMOVE_OTHERS, [id, pathShapes, methods]);
@@ -136,7 +136,7 @@ export function createAddressClaims(): (triggers: readonly Trigger[]) => void {
  * parameter.
  */
 function bestOf(routes: readonly Route[], pathShapes: readonly string[]): Route[] {
-  const shapeRank = ({ where }: Route) => pathShapes.indexOf(shapeOf(where.path));
+  const shapeRank = ({ where }: Route) => pathShapes.indexOf(patternShapeOf(where.path));
   const bestRank = Math.min(...routes.map(shapeRank));
   return routes.filter((route) => shapeRank(route) === bestRank);
 }
@@ -157,8 +157,8 @@ export async function findRoutes(
   { appId, isDraft, decoded }: { appId: number; isDraft: boolean; decoded: readonly string[] },
   mayOpen: (route: Route, segment: string) => Promise<boolean>,
 ): Promise<FoundRoutes> {
-  const shapes = shapesFor(decoded);
-  const shapesBeforeSecret = isDraft ? [] : shapesFor(decoded.slice(0, -1));
+  const shapes = matchingShapesOf(decoded);
+  const shapesBeforeSecret = isDraft ? [] : matchingShapesOf(decoded.slice(0, -1));
   if (shapes.length + shapesBeforeSecret.length === 0) return { routes: [], match: null };
   const values = [appId, isDraft, shapes, shapesBeforeSecret];
   const found = await preparedRows<Route & { rowText: string }>(db, "find-http-routes", SELECT_ROUTES, values);

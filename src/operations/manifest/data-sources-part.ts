@@ -8,7 +8,7 @@ import { ActionError, type PathFault } from "../../errors.js";
 import { DATA_SOURCES_PER_APP } from "../../limits.js";
 import { type Caller, isPersonCaller } from "../../rules/access.js";
 import { checkUsersMark, parseDataSourceChange, parseNewDataSource } from "../../rules/entries/data-source-input.js";
-import { hashedBy } from "../../rules/entries/hooks.js";
+import { hashedColumnsOf } from "../../rules/entries/hooks.js";
 import { checkPlaceholders } from "../../rules/entries/sending-hooks.js";
 import { DATA_SOURCE_FIELDS, type Manifest } from "../../rules/manifest.js";
 import { DATA_SOURCE_COLUMNS, type StoredDataSource } from "../data-sources/data-source-rows.js";
@@ -62,7 +62,7 @@ function writeOf(caller: Caller, item: unknown, before: StoredDataSource | null,
     indexes: fields.indexes ?? before?.indexes ?? [],
     isUsers: fields.isUsers ?? before?.isUsers ?? false,
   };
-  const hashedColumns = [...new Set([...(before?.hashedColumns ?? []), ...hashedBy(input.hooks)])];
+  const hashedColumns = [...new Set([...(before?.hashedColumns ?? []), ...hashedColumnsOf(input.hooks)])];
   checkUnique(input.indexes, hashedColumns);
   const isUsers = { before: before?.isUsers ?? false, mayMark: isPersonCaller(caller), hashed: hashedColumns };
   checkUsersMark(input.isUsers, isUsers);

@@ -17,7 +17,7 @@ import {
   MANIFEST_VERSION,
   type Manifest,
   type ManifestKind,
-  mergedFaults,
+  mergeFaults,
   shapeFaults,
 } from "../../rules/manifest.js";
 import type { ReserveBytes } from "../../rules/page.js";
@@ -266,7 +266,7 @@ export function createManifests(options: {
       const auditedKeys: { fields: string[]; keys: string[] } = { fields: [], keys: [] };
       const context = { ...options, manager, caller };
       const { parts, sources: sourcesPlan } = await planParts(context, manifest, state, preparedParts, auditedKeys);
-      const faults = mergedFaults(
+      const faults = mergeFaults(
         parts.flatMap((part) => part.faults),
         shape,
       );

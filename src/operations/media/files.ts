@@ -6,8 +6,8 @@ import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import type { MediaFile } from "../../data/media-types.js";
 import { ActionError } from "../../errors.js";
-import { mediaChange } from "../../rules/media-fields.js";
-import { createPage } from "../../rules/page.js";
+import { parseMediaChange } from "../../rules/media-fields.js";
+import { parsePageLimits } from "../../rules/page.js";
 import { NEXT_UPDATED_AT, requireCurrent } from "../../rules/precondition.js";
 import type { AdmittedRequest } from "../access/gate.js";
 import type { IntakeLimiter } from "../records/intake.js";
@@ -55,7 +55,7 @@ export function createFiles(options: {
     const grants = await callers.grantsFor(admission);
     const { rules, ownRules } = await requireFile(grants, appId, id);
     grants.requireRight(rules, "update");
-    const change = mediaChange(body, "folderId");
+    const change = parseMediaChange(body, "folderId");
     if (change.folderId !== undefined) {
       const target = await folders.rulesAt(grants, appId, change.folderId);
       grants.requireRight(target, "create");
@@ -115,7 +115,7 @@ export function createFiles(options: {
     /** Lists the files of the app that the caller can read, the newest first. */
     async list(admission: AdmittedRequest, appId: number, paging: { limit?: number | null; offset?: number | null }) {
       const grants = await callers.grantsFor(admission);
-      const { limit, offset } = createPage(paging);
+      const { limit, offset } = parsePageLimits(paging);
       const fileFilter: MediaFilter = {
         appId,
         fileCondition: "$2::text IS NULL",

@@ -9,8 +9,8 @@ import { ActionError } from "../../errors.js";
 import { FOLDER_DEPTH_MAX, FOLDERS_MAX, PAGE_MAX } from "../../limits.js";
 import { holdsTextSql } from "../../rules/comparable-text.js";
 import { isObject } from "../../rules/described.js";
-import { folderIdIn, mediaChange, mediaName } from "../../rules/media-fields.js";
-import { createPage } from "../../rules/page.js";
+import { folderIdIn, parseMediaChange, parseMediaName } from "../../rules/media-fields.js";
+import { parsePageLimits } from "../../rules/page.js";
 import { NEXT_UPDATED_AT, requireCurrent } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { AdmittedRequest } from "../access/gate.js";
@@ -176,7 +176,7 @@ export function createFolders(options: {
     visibleMedia: VisibleMedia,
     paging: ListingOptions,
   ) {
-    const { limit, offset } = createPage(paging, PAGE_MAX);
+    const { limit, offset } = parsePageLimits(paging, PAGE_MAX);
     const values = [appId, value, ...(visibleMedia ?? [null, null])];
     const condition = `app_id = $1 AND ${fileCondition} AND ${visibleFileSql(visibleMedia)}`;
     const fileRows = await rows<FileRow>(
@@ -255,7 +255,7 @@ export function createFolders(options: {
     const fields = isObject(body) ? body : {};
     const parentId = namedFolder(grants, fields["parentId"], "parentId");
     grants.requireRight(await rulesAt(grants, appId, parentId), "create");
-    const name = mediaName(fields["name"]);
+    const name = parseMediaName(fields["name"]);
     intake.takeRows(emitterOf(admission), appId, name.length);
     return db
       .transaction(async (manager) => {
@@ -286,7 +286,7 @@ export function createFolders(options: {
     const grants = await callers.grantsFor(admission);
     const before = await requireFolder(grants, appId, id);
     grants.requireRight(before.rules, "update");
-    const change = mediaChange(body, "parentId");
+    const change = parseMediaChange(body, "parentId");
     if (change.folderId !== undefined) {
       const target = await rulesAt(grants, appId, change.folderId);
       grants.requireRight(target, "create");

@@ -4,7 +4,7 @@
  */
 import { createHmac, hkdfSync, timingSafeEqual } from "node:crypto";
 import type { KeyRing } from "../../engine/key-ring.js";
-import { linkSeconds } from "../../rules/media-fields.js";
+import { parseLinkSeconds } from "../../rules/media-fields.js";
 import type { AdmittedRequest } from "../access/gate.js";
 import type { Files } from "./files.js";
 import type { MediaCallers } from "./media-callers.js";
@@ -41,7 +41,7 @@ export function createLinks(options: { ring: KeyRing; callers: MediaCallers; fil
     async create(admission: AdmittedRequest, appId: number, id: number, expiresIn: unknown): Promise<MediaLink> {
       const grants = await callers.grantsFor(admission);
       grants.requireRight((await files.findOrThrow(grants, appId, id)).rules, "read");
-      const expires = Math.floor(Date.now() / 1000) + linkSeconds(expiresIn);
+      const expires = Math.floor(Date.now() / 1000) + parseLinkSeconds(expiresIn);
       const signature = signLink(ring.current(), appId, id, String(expires)).toString("base64url");
       const url = `${contentsUrl(baseUrl, appId, id)}?expires=${expires}&signature=${signature}`;
       return { url, expiresAt: new Date(expires * 1000).toISOString() };

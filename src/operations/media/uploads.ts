@@ -21,7 +21,7 @@ import {
   UPLOADS_MAX,
   UPLOADS_OF_VISITORS_MAX,
 } from "../../limits.js";
-import { mediaName, uploadName } from "../../rules/media-fields.js";
+import { parseMediaName, uploadName } from "../../rules/media-fields.js";
 import type { AdmittedRequest } from "../access/gate.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
@@ -292,7 +292,7 @@ export function createUploads(options: UploadsOptions) {
 
       async finish({ folderId, name }) {
         if (files.length === 0) throw new ActionError("REQUEST_INVALID", "the form must contain at least one file");
-        const input = name === undefined || name === "" || files.length > 1 ? null : mediaName(name);
+        const input = name === undefined || name === "" || files.length > 1 ? null : parseMediaName(name);
         const store = async (manager: EntityManager) => {
           await lockApp(manager, appId);
           grants.requireRight(await folders.rulesAt(grants, appId, folderId, manager), "create");

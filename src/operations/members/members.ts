@@ -8,7 +8,7 @@ import { ActionError } from "../../errors.js";
 import { MEMBERS_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { requiredText } from "../../rules/fields.js";
-import { changeTimeAfter, type ExpectedTags, requireInList, type StatedTag } from "../../rules/precondition.js";
+import { changeTimeAfter, type ExpectedTags, type ListItemVersion, requireInList } from "../../rules/precondition.js";
 import { highestOf, isRoleAbove, parseRole, type Role, type RoleScope } from "../../rules/roles.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
@@ -27,7 +27,7 @@ export interface Member {
 }
 
 /** Returns the fields of the members from which the ETag of their list is computed. */
-export const statedMembers = (members: readonly Member[]): StatedTag[] =>
+export const statedMembers = (members: readonly Member[]): ListItemVersion[] =>
   members.map(({ user, updatedAt }) => ({ id: user.id, updatedAt }));
 
 /** The person whose role changes, and the ETags that the request accepts (`If-Match`). */

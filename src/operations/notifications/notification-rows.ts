@@ -3,7 +3,7 @@
  * a notification. Validates nothing.
  */
 import { type Executor, rows } from "../../data/database.js";
-import type { NotificationStatus, PushWish } from "../../rules/notification-input.js";
+import type { NotificationStatus, PushRequest } from "../../rules/notification-input.js";
 import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import type { Scope } from "../../rules/scope.js";
 
@@ -18,7 +18,7 @@ export interface Notification {
   data: Record<string, unknown>;
   scope: Scope | null;
   orderAt: string | null;
-  pushNotification: PushWish | null;
+  pushNotification: PushRequest | null;
   publishedAt: string | null;
   /** Position among the app's published notifications; null until it is published. */
   cursor: number | null;
@@ -121,7 +121,7 @@ export interface WrittenNotification {
   data: Record<string, unknown>;
   scope: Scope | null;
   orderAt: Date | null;
-  push: PushWish | null;
+  push: PushRequest | null;
 }
 
 const jsonOrNull = (value: unknown): string | null => (value === null ? null : JSON.stringify(value));

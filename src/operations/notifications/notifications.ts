@@ -13,7 +13,7 @@ import { rateLimitKeyOf } from "../../rules/address-block.js";
 import { describeValue } from "../../rules/described.js";
 import { refuseField } from "../../rules/fields.js";
 import {
-  EVERY_ONE,
+  ALL_NOTIFICATIONS,
   NOTIFICATION_STATUSES,
   NOTIFICATIONS_PER_BATCH,
   type NotificationFields,
@@ -21,7 +21,7 @@ import {
   parseMarked,
   parseNotification,
 } from "../../rules/notification-input.js";
-import { createPage, pageOf, type ReserveBytes, type SizedRow } from "../../rules/page.js";
+import { idsThatFit, parsePageLimits, type ReserveBytes, type SizedRow } from "../../rules/page.js";
 import { type ExpectedTags, requireCurrent } from "../../rules/precondition.js";
 import { isUserInScope } from "../../rules/scope.js";
 import { recordChange } from "../records/audit.js";
@@ -197,7 +197,7 @@ export function createNotificationsService(options: {
       reader: key,
       where,
       tail,
-      values: [await pageOf(notificationSizes, reserve)],
+      values: [await idsThatFit(notificationSizes, reserve)],
     });
   }
 
@@ -274,7 +274,7 @@ export function createNotificationsService(options: {
       query: { status?: unknown; limit?: unknown; offset?: unknown },
       reserve: ReserveBytes = async () => undefined,
     ): Promise<NotificationPage> {
-      const { limit, offset } = createPage(query);
+      const { limit, offset } = parsePageLimits(query);
       const { status = null } = query;
       if (status !== null && !NOTIFICATION_STATUSES.some((allowed) => allowed === status)) {
         refuseField("status", `one of ${NOTIFICATION_STATUSES.join(", ")}`, status);
@@ -288,7 +288,7 @@ export function createNotificationsService(options: {
       }
       const sql = `SELECT id, bytes FROM notification WHERE app_id = $1 AND ($2::text IS NULL OR status = $2)
                     ORDER BY id DESC LIMIT $3 OFFSET $4`;
-      const ids = await pageOf(await rows<SizedRow>(db, sql, [appId, status, limit, offset]), reserve);
+      const ids = await idsThatFit(await rows<SizedRow>(db, sql, [appId, status, limit, offset]), reserve);
       const [where, tail] = ["notification.id = ANY ($3::bigint[])", "ORDER BY notification.id DESC"];
       const entries = await readNotifications(db, { appId, reader: reader.key, where, tail, values: [ids] });
       const [count] = await rows<{ total: number }>(db, COUNT, [appId, status]);
@@ -306,7 +306,7 @@ export function createNotificationsService(options: {
         (await listNotifications(appId, reader)).map((notification) => [notification.id, notification]),
       );
       const unreadNotifications = [...byId.values()].filter(({ readStatus }) => !readStatus);
-      if (ids === EVERY_ONE) {
+      if (ids === ALL_NOTIFICATIONS) {
         intake.takeRows(caller, appId, 0, 1);
         await db.query(MARK_ALL, [appId, reader.key]);
         return { count: unreadNotifications.length };

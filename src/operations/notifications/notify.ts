@@ -5,7 +5,7 @@ import type { CheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
 import type { Notifications as Notices } from "../../engine/notifications.js";
 import type { Caller } from "../../rules/access.js";
-import type { SessionOf } from "../../rules/env-script.js";
+import type { ReadSession } from "../../rules/env-script.js";
 import { parseSender } from "../../rules/message-destination.js";
 import type { IntakeLimiter } from "../records/intake.js";
 import type { Settings } from "../settings/settings.js";
@@ -22,7 +22,7 @@ export function createNotify(options: {
   db: DataSource;
   notices: Notices;
   settings: Settings;
-  sessionOf: SessionOf;
+  sessionOf: ReadSession;
   intake: IntakeLimiter;
   connections: CheckedConnections;
   allowPrivateNetwork: boolean;

@@ -2,7 +2,7 @@
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
-import type { SessionOf } from "../../rules/env-script.js";
+import type { ReadSession } from "../../rules/env-script.js";
 import type { ScopeUser } from "../../rules/scope.js";
 
 /** Notification channel with `appId:credentialId`: a message means that the page's user has changed or signed out. */
@@ -18,7 +18,7 @@ export interface NotificationReader {
 
 export type ReaderOf = ReturnType<typeof createReaderOf>;
 
-export function createReaderOf(sessionOf: SessionOf) {
+export function createReaderOf(sessionOf: ReadSession) {
   return async function readerOf(caller: Caller, appId: number): Promise<NotificationReader> {
     const { personId, credentialId, kind, copy } = caller;
     const seesAll = kind !== "live" && kind !== "viewer";

@@ -12,7 +12,7 @@ import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, rateLimitError } from "../../errors.js";
 import { DECLARATIONS_PER_APP, RATE_WINDOW_MS } from "../../limits.js";
 import { describeValue } from "../../rules/described.js";
-import { isStoredScript, type KeptAsset, storedPath } from "../../rules/packages.js";
+import { isStoredScript, type StoredScriptAsset, storedPath } from "../../rules/packages.js";
 import { PACKAGE_TYPES_MAX_CHARACTERS } from "../../rules/project-types.js";
 
 /** A package of the registry whose code is in a script. */
@@ -138,7 +138,7 @@ export function sha256In(integrity: unknown): string | null {
 const integrityOf = (sha256: string): string => `sha256-${Buffer.from(sha256, "hex").toString("base64")}`;
 
 /** Returns the asset that connects a dependency with its stored script. */
-export function assetOf(name: string, facts: ScriptFacts): KeptAsset {
+export function assetOf(name: string, facts: ScriptFacts): StoredScriptAsset {
   const { sha256, bytes, version, licence, global, names } = facts;
   const integrity = integrityOf(sha256);
   const logFacts = {

@@ -19,8 +19,8 @@ import {
   type Dependency,
   importName,
   isStoredScript,
-  type KeptAsset,
   readDependency,
+  type StoredScriptAsset,
   unresolvedError,
 } from "../../rules/packages.js";
 import type { IntakeLimiter } from "../records/intake.js";
@@ -79,7 +79,7 @@ export interface ResolvedPackages {
 
 /** Dependencies in an exported document: scripts that this service has, and the exact version of each package. */
 export interface PromisedAssets {
-  storedAssets: readonly KeptAsset[];
+  storedAssets: readonly StoredScriptAsset[];
   versions: ReadonlyMap<string, string>;
 }
 

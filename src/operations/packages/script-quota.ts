@@ -5,7 +5,7 @@
 import { LRUCache } from "lru-cache";
 import { KEPT_SCRIPTS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { type KeptAsset, unresolvedError } from "../../rules/packages.js";
+import { type StoredScriptAsset, unresolvedError } from "../../rules/packages.js";
 import type { StoredScripts } from "./kept-scripts.js";
 
 /** The request that adds scripts. One object stands for one request. */
@@ -62,7 +62,7 @@ export function createScriptQuota(scripts: Pick<StoredScripts, "bytesWith">) {
      * Counts a script that is already stored, for example because another app uses it. @throws ActionError
      * DEPENDENCY_UNRESOLVED
      */
-    countStoredScript: (author: ScriptAuthor, { name, sha256, bytes = 0 }: KeptAsset): Promise<void> =>
+    countStoredScript: (author: ScriptAuthor, { name, sha256, bytes = 0 }: StoredScriptAsset): Promise<void> =>
       reserveBytes(author, name, sha256, bytes + DECLARATIONS_BYTES),
   };
 }

@@ -5,7 +5,14 @@
 import type { DataSource } from "typeorm";
 import { countUpTo } from "../../data/count.js";
 import { type Executor, rows } from "../../data/database.js";
-import { createPage, cursorOf, idOfCursor, pageOf, type ReserveBytes, type SizedRow } from "../../rules/page.js";
+import {
+  cursorOf,
+  idOfCursor,
+  idsThatFit,
+  parsePageLimits,
+  type ReserveBytes,
+  type SizedRow,
+} from "../../rules/page.js";
 
 /** An entry as it is returned to callers. `data` contains names of keys and fields, and IDs. Times are ISO 8601. */
 export interface AuditEntry {
@@ -85,7 +92,7 @@ export async function listAudit(
   options: AuditOptions,
   reserve?: ReserveBytes,
 ): Promise<AuditPage> {
-  const { limit, offset } = createPage(options);
+  const { limit, offset } = parsePageLimits(options);
   const cursorId = idOfCursor(options.cursor);
   const MATCHING_ENTRIES = "app_id = $1 AND ($2::bigint IS NULL OR action_id = $2)";
   const parameters = [appId, options.actionId ?? null];
@@ -96,7 +103,7 @@ export async function listAudit(
       ORDER BY id DESC LIMIT $3 OFFSET $4`,
     [...parameters, limit + 1, offset, cursorId],
   );
-  const pageIds = await pageOf(entrySizes.slice(0, limit), reserve);
+  const pageIds = await idsThatFit(entrySizes.slice(0, limit), reserve);
   const entries = await rows<AuditEntry & { createdAt: Date }>(
     db,
     `SELECT id, type, person_id AS "userId", credential_id AS "credentialId", action_id AS "actionId", data,

@@ -8,7 +8,14 @@ import { ActionError } from "../../errors.js";
 import { describeValue } from "../../rules/described.js";
 import { memberText } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
-import { createPage, cursorOf, idOfCursor, pageOf, type ReserveBytes, type SizedRow } from "../../rules/page.js";
+import {
+  cursorOf,
+  idOfCursor,
+  idsThatFit,
+  parsePageLimits,
+  type ReserveBytes,
+  type SizedRow,
+} from "../../rules/page.js";
 import { flatShape, refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
 
 /** Notification channel. A message `appId:logId:runId` is sent when an entry has been written. */
@@ -265,7 +272,7 @@ export function createLogs(db: DataSource) {
      */
     async list(appId: number, input: unknown, reserve?: ReserveBytes): Promise<LogPage> {
       const options = requireRecord(input, "the body");
-      const { limit, offset } = createPage(options);
+      const { limit, offset } = parsePageLimits(options);
       const cursorId = idOfCursor(options["cursor"]);
       const { conditions, parameters } = matchingOf(appId, options);
       refuseUnknownFields(options, OPTIONS_SHAPE);
@@ -275,7 +282,7 @@ export function createLogs(db: DataSource) {
       const sql = `SELECT id, ${ENTRY_BYTES} FROM execution_log WHERE ${pageConditions.join(" AND ")} ORDER BY id DESC`;
       const pageParameters = cursorId === null ? parameters : [...parameters, cursorId];
       const entrySizes = await pageRows<SizedRow>(sql, pageParameters, limit, offset);
-      const pageIds = await pageOf(entrySizes.slice(0, limit), reserve);
+      const pageIds = await idsThatFit(entrySizes.slice(0, limit), reserve);
       const logs = (await findAll(pageIds)).map(({ entry }) => entry);
       const hasMore = pageIds.length > 0 && pageIds.length < entrySizes.length;
       return {
@@ -298,7 +305,7 @@ export function createLogs(db: DataSource) {
           ORDER BY place`,
         [ids],
       );
-      const pageIds = await pageOf(entrySizes);
+      const pageIds = await idsThatFit(entrySizes);
       const left = entrySizes.slice(pageIds.length).map(({ id }) => id);
       return { entries: await findAll(pageIds), left };
     },
@@ -348,7 +355,7 @@ export function createLogs(db: DataSource) {
       if (id === null) return null;
       if (reserve) {
         const sql = `SELECT id, ${ENTRY_BYTES} FROM execution_log WHERE id = $1`;
-        await pageOf(await preparedRows<SizedRow>(db, "log-entry-size", sql, [id]), reserve);
+        await idsThatFit(await preparedRows<SizedRow>(db, "log-entry-size", sql, [id]), reserve);
       }
       return (await findAll([id]))[0]?.entry ?? null;
     },

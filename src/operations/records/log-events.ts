@@ -84,9 +84,9 @@ export function createLogEvents({
   // stored without it.
   const eventBatches = createBatches({
     work: storeAll,
-    most: EVENTS_PER_STATEMENT,
-    atOnce: STATEMENTS_AT_ONCE,
-    isOfOne: (error) => !isDatabaseAway(error),
+    maxItems: EVENTS_PER_STATEMENT,
+    maxConcurrentCalls: STATEMENTS_AT_ONCE,
+    isCausedByOneItem: (error) => !isDatabaseAway(error),
   });
 
   /** Stores an event. If the limit on chains of runs prevents a run, it logs this in the same transaction. */

@@ -3,7 +3,12 @@ import type { EntityManager } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
-import { type BindingInput, readSecretBindings, type SecretBinding, sealedAfter } from "../../rules/secret-bindings.js";
+import {
+  type BindingInput,
+  readSecretBindings,
+  type SecretBinding,
+  sealedKeysAfter,
+} from "../../rules/secret-bindings.js";
 import { recordChange } from "../records/audit.js";
 import { sealKeys } from "../settings/secret-values.js";
 import type { Settings } from "../settings/settings.js";
@@ -49,7 +54,7 @@ export function createBindingDefinitions(options: { settings: Settings; allowPri
       const bindings = input.map(({ value: _, ...binding }) => binding);
       const sealedKeys = await settings.secretValues.sealedKeys(appId, manager);
       await rows(manager, UPSERT_BINDINGS, [appId, JSON.stringify(bindings)]);
-      await sealKeys(manager, appId, sealedAfter(sealedKeys, input));
+      await sealKeys(manager, appId, sealedKeysAfter(sealedKeys, input));
       await rows(manager, TOUCH_SECRETS, [appId]);
       const bindingFacts = bindings.map(({ key, origin, in: place }) => ({ key, origin, in: place }));
       await recordChange(manager, caller, {

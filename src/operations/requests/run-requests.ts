@@ -15,10 +15,10 @@ import {
 import type { Scan } from "../../engine/secret-scan.js";
 import { normalOrigin } from "../../rules/integration-origins.js";
 import {
-  originIn,
   type RequestDescription,
   RequestOptionsError,
   readRequestOptions,
+  requestedOriginOf,
 } from "../../rules/request-options.js";
 import { maskResponse, textOfResponse } from "./responses.js";
 
@@ -86,7 +86,7 @@ function hostOf(origin: string): string {
  * (contract, section 9).
  */
 function failureAnswer(options: unknown, code: string, message: string): OutgoingAnswer {
-  const origin = originIn(options);
+  const origin = requestedOriginOf(options);
   const isNamed = origin === null || message.includes(origin);
   return { head: JSON.stringify([0, code, isNamed ? message : `${message} (request to ${origin})`]), text: "" };
 }

@@ -11,7 +11,7 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { echoForms } from "../../rules/echo-forms.js";
 import { type ExpectedTags, requireCurrent } from "../../rules/precondition.js";
-import { keyWithoutValue, readSecretBindings, type SecretBinding } from "../../rules/secret-bindings.js";
+import { readSecretBindings, type SecretBinding, sealedKeyNeedingValue } from "../../rules/secret-bindings.js";
 import { secretsOfSetting } from "../../rules/secrets.js";
 import { lockApp, type Settings } from "../settings/settings.js";
 import { createBindingDefinitions, storedBindings } from "./binding-definitions.js";
@@ -66,7 +66,7 @@ export function createSecretBindings(options: {
     if (precondition) requireCurrent(bindingsBefore, precondition);
     const input = readSecretBindings(body, allowPrivateNetwork);
     const sealedKeys = await settings.secretValues.sealedKeys(appId, manager);
-    const key = keyWithoutValue(bindingsBefore.bindings, sealedKeys, input);
+    const key = sealedKeyNeedingValue(bindingsBefore.bindings, sealedKeys, input);
     if (key !== null) {
       const message = `the setting ${key} is sealed; to unseal it or to change its destination, send its value in "value"`;
       throw new ActionError("FORBIDDEN", message);

@@ -118,9 +118,9 @@ export class RunFinisher {
   constructor(private readonly db: DataSource) {
     this.batches = createBatches<EndedRun, boolean>({
       work: (runs) => finishRuns(db, runs),
-      most: BATCH_MAX,
-      atOnce: STATEMENTS_AT_ONCE,
-      isOfOne: (error) => !isDatabaseAway(error),
+      maxItems: BATCH_MAX,
+      maxConcurrentCalls: STATEMENTS_AT_ONCE,
+      isCausedByOneItem: (error) => !isDatabaseAway(error),
     });
   }
 

@@ -8,16 +8,16 @@ import { fileURLToPath } from "node:url";
 import { LRUCache } from "lru-cache";
 import { needsOfNames } from "../../engine/browser/mode.js";
 import type { PageScript } from "../../engine/browser/run.js";
-import type { SessionOf } from "../../rules/env-script.js";
+import type { ReadSession } from "../../rules/env-script.js";
 import {
   type Catalogue,
   isStoredScript,
   modeOfLibrary,
-  namesRequests,
   needOfPackage,
   needsLibrary,
   notBuiltError,
   unresolvedError,
+  usesRequestFunctions,
 } from "../../rules/packages.js";
 import type { Credentials } from "../access/credentials.js";
 import type { StoredScripts } from "../packages/kept-scripts.js";
@@ -67,7 +67,7 @@ export interface PreparedScripts {
 }
 
 interface PageScriptsOptions {
-  sessionOf: SessionOf;
+  sessionOf: ReadSession;
   credentials: Credentials;
   catalogue: Catalogue;
   storedScripts: StoredScripts;
@@ -187,7 +187,7 @@ export class PageScripts {
     const hasSession = dependencies.includes(SESSION_PACKAGE);
     if (hasSession) packages.unshift(await this.sessionScript(run));
     if (!this.usesLibrary(action)) {
-      const sendsRequests = namesRequests(code);
+      const sendsRequests = usesRequestFunctions(code);
       if (sendsRequests) packages.unshift(await this.requestsScript());
       const revoke = async () => undefined;
       return { packages, hasToken: false, readsLater: hasSession, sendsRequests, responseMark, revoke };

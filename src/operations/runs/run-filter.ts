@@ -4,7 +4,7 @@ import { type Executor, rows } from "../../data/database.js";
 import { RUN_STATES, type RunState } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
 import { optionalId, refuseField } from "../../rules/fields.js";
-import { createPage } from "../../rules/page.js";
+import { parsePageLimits } from "../../rules/page.js";
 import { TRIGGER_TYPES } from "../../rules/trigger-input.js";
 
 /** Filters as the caller sends them. The range of time includes `from` and excludes `to`. */
@@ -117,7 +117,7 @@ export function runConditions(appId: number, filter: RunFilter): RunConditions {
     indexed: indexed.join(" AND "),
     unindexed: unindexed.length > 0 ? unindexed.join(" AND ") : null,
     parameters,
-    ...createPage(filter),
+    ...parsePageLimits(filter),
   };
 }
 

@@ -8,7 +8,7 @@ import type { Environment } from "../../data/action-types.js";
 import type { Scan, ScannedText, SecretScans } from "../../engine/secret-scan.js";
 import { ActionError } from "../../errors.js";
 import { secretsFault, secretsOfSetting } from "../../rules/secrets.js";
-import { checkUnderscoreSize, serverActionView } from "../../rules/setting-tiers.js";
+import { checkPrivateSettingsSize, serverActionView } from "../../rules/setting-tiers.js";
 import type { RunOutcome } from "../records/execution-logs.js";
 import type { SecretValues } from "../settings/secret-values.js";
 import type { Settings } from "../settings/settings.js";
@@ -103,7 +103,7 @@ export class RunSecrets {
    */
   contextSettings(environment: Environment): string {
     if (environment !== "server") return "{}";
-    checkUnderscoreSize(this.start.context);
+    checkPrivateSettingsSize(this.start.context);
     return this.start.context;
   }
 

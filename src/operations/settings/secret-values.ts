@@ -7,7 +7,7 @@ import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { describeValue } from "../../rules/described.js";
 import { secretsFault, secretsOfSetting, sizeOfSecrets } from "../../rules/secrets.js";
-import { spokenKey, storedKey } from "../../rules/setting-key-text.js";
+import { escapeKey, unescapeKey } from "../../rules/setting-key-text.js";
 import { tierOf } from "../../rules/setting-tiers.js";
 
 /**
@@ -62,7 +62,7 @@ const INSERT_SEALED_SETTINGS =
  * bindings.
  */
 export async function sealKeys(executor: Executor, appId: number, keys: readonly string[]): Promise<void> {
-  const stored = keys.map(storedKey);
+  const stored = keys.map(escapeKey);
   await rows(executor, UNSEAL_OTHERS, [appId, stored]);
   await rows(executor, INSERT_SEALED_SETTINGS, [appId, stored]);
 }
@@ -75,8 +75,8 @@ export async function markSecrets(
   secret: boolean,
 ): Promise<void> {
   const sql = "UPDATE setting SET not_secret = $3 WHERE app_id = $1 AND key = ANY ($2::text[]) RETURNING key";
-  const markedRows = await rows<{ key: string }>(executor, sql, [appId, keys.map(storedKey), !secret]);
-  const markedKeys = new Set(markedRows.map(({ key }) => spokenKey(key)));
+  const markedRows = await rows<{ key: string }>(executor, sql, [appId, keys.map(escapeKey), !secret]);
+  const markedKeys = new Set(markedRows.map(({ key }) => unescapeKey(key)));
   const missingKey = keys.find((key) => !markedKeys.has(key));
   if (missingKey !== undefined)
     throw new ActionError("SETTINGS_INVALID", `there is no setting ${describeValue(missingKey)}`);
@@ -114,7 +114,7 @@ export function createSecretValues(options: {
     /** Returns the keys of settings that only bindings use, so that code does not receive them. */
     async sealedKeys(appId: number, executor: Executor = db): Promise<string[]> {
       const sealedRows = await preparedRows<{ key: string }>(executor, "sealed-keys", SEALED_KEYS, [appId]);
-      return sealedRows.map(({ key }) => spokenKey(key));
+      return sealedRows.map(({ key }) => unescapeKey(key));
     },
 
     /** Returns the version number of the last change of a private or protected setting. */

@@ -1,6 +1,6 @@
 /** Reads and writes names, tiers and public values of an app's settings, as manifests contain them. Never decrypts a value. */
 import { type Executor, rows } from "../../data/database.js";
-import { spokenKey, storedKey } from "../../rules/setting-key-text.js";
+import { escapeKey, unescapeKey } from "../../rules/setting-key-text.js";
 import { type SettingTier, tierOf } from "../../rules/setting-tiers.js";
 
 /** A setting. Only public settings have their value. */
@@ -33,7 +33,7 @@ export async function readDefinitions(executor: Executor, appId: number): Promis
     [appId],
   );
   const definitions = definitionRows.map(({ key: stored, value, notSecret }): SettingDefinition => {
-    const key = spokenKey(stored);
+    const key = unescapeKey(stored);
     const tier = tierOf(key);
     if (tier === "public") return { key, tier, ...(value !== null && { value: JSON.parse(value) as unknown }) };
     return tier === "private" ? { key, tier, secret: !notSecret } : { key, tier };
@@ -68,8 +68,8 @@ export async function readStatus(
   appId: number,
   keys: readonly string[] | null,
 ): Promise<StatusRow[]> {
-  const statusRows = await rows<StatusRow>(executor, STATUS, [appId, keys?.map(storedKey) ?? null]);
-  return statusRows.map((row) => ({ ...row, key: spokenKey(row.key) }));
+  const statusRows = await rows<StatusRow>(executor, STATUS, [appId, keys?.map(escapeKey) ?? null]);
+  return statusRows.map((row) => ({ ...row, key: unescapeKey(row.key) }));
 }
 
 /** Stores keys without a value, and whether the private ones are secret. */
@@ -79,7 +79,7 @@ export async function declareSettings(
   keys: readonly string[],
   { secret }: { secret: boolean },
 ): Promise<void> {
-  const stored = keys.map(storedKey);
+  const stored = keys.map(escapeKey);
   await rows(executor, INSERT_DECLARED, [appId, stored, !secret]);
   await rows(executor, MARK_NOT_SECRET, [appId, stored, !secret]);
 }

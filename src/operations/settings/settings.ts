@@ -7,17 +7,17 @@ import { ActionError } from "../../errors.js";
 import { SETTINGS_MAX_BYTES, UNDERSCORE_SETTINGS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { appUpdate } from "../../rules/app-events.js";
-import type { PublicEnv, RuntimeEnv, SessionOf } from "../../rules/env-script.js";
+import type { PublicEnv, ReadSession, RuntimeEnv } from "../../rules/env-script.js";
 import { type ExpectedTags, requireCurrent } from "../../rules/precondition.js";
-import { spokenKey, storedKey } from "../../rules/setting-key-text.js";
+import { escapeKey, unescapeKey } from "../../rules/setting-key-text.js";
 import {
   artifactKey,
   checkDeletedKeys,
-  checkMark,
   checkRequestedKeys,
   checkSettingKeys,
   dropProtectedKeys,
   httpView,
+  parseSecretMark,
   runtimeView,
   type SettingsView,
   serverActionView,
@@ -111,7 +111,7 @@ export function createSettings(options: {
   dataKeys: DataKeys;
   baseUrl: string;
   clientTimeoutMs: number;
-  sessionOf: SessionOf;
+  sessionOf: ReadSession;
   logEvents: LogEvents;
   intake: IntakeLimiter;
 }) {
@@ -126,7 +126,7 @@ export function createSettings(options: {
     // The transaction of `executor` may have just created the data key, so that only the transaction can read the key.
     const dataKey = hasSealed ? await (executor ? dataKeys.findOrMake(appId, executor) : dataKeys.find(appId)) : null;
     return storedRows.map(({ key, value, sealed }) => [
-      spokenKey(key),
+      unescapeKey(key),
       JSON.parse(sealed ? openText(dataKey!, sealed, settingLabel(appId, key)) : value!),
     ]);
   }
@@ -172,7 +172,7 @@ export function createSettings(options: {
 
   async function store(executor: Executor, caller: Caller, appId: number, entries: [string, unknown][]): Promise<void> {
     const texts = entries.map(([key, value]) => ({
-      key: storedKey(key),
+      key: escapeKey(key),
       tier: tierOf(key),
       text: JSON.stringify(value),
     }));
@@ -229,10 +229,11 @@ export function createSettings(options: {
 
   /** Removes settings, also declared ones without a value. Returns the keys of removed settings that had a value. */
   async function removeKeys(executor: Executor, caller: Caller, appId: number, keys: string[]): Promise<string[]> {
-    const stored = keys.map(storedKey);
+    const stored = keys.map(escapeKey);
     await rows(executor, "DELETE FROM declared_setting WHERE app_id = $1 AND key = ANY ($2::text[])", [appId, stored]);
     const sql = "DELETE FROM setting WHERE app_id = $1 AND key = ANY ($2::text[]) RETURNING key";
-    const removedKeys = (await rows<{ key: string }>(executor, sql, [appId, stored])).map(({ key }) => spokenKey(key));
+    const removedRows = await rows<{ key: string }>(executor, sql, [appId, stored]);
+    const removedKeys = removedRows.map(({ key }) => unescapeKey(key));
     if (removedKeys.length === 0) return removedKeys;
     await touchSettings(executor, appId);
     await recordChange(executor, caller, { appId, type: "app.settings.delete", data: { keys: removedKeys } });
@@ -336,7 +337,7 @@ export function createSettings(options: {
      */
     async mark(caller: Caller, target: SettingsTarget, input: unknown): Promise<SettingStatus[]> {
       const { appId } = target;
-      const { keys, secret } = checkMark(input);
+      const { keys, secret } = parseSecretMark(input);
       await db.transaction(async (manager) => {
         await lockSettings(manager, target);
         await markSecrets(manager, appId, keys, secret);

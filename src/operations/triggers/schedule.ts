@@ -5,7 +5,7 @@ import { rows } from "../../data/database.js";
 import { STATE_BY_REASON } from "../../data/run.js";
 import { checkFrequency, checkTimezone, nextRuns } from "../../rules/schedule.js";
 import { describeFrequency } from "../../rules/schedule-text.js";
-import { MISSED_COUNTED, nextTick, type OwedTicks, TICK_LATE_MS, ticksOwed } from "../../rules/ticks.js";
+import { type DueTicks, dueTicks, MISSED_COUNTED_MAX, nextTick, TICK_LATE_MS } from "../../rules/ticks.js";
 import { localTime } from "../../rules/zone-clock.js";
 import { QUEUED_CHANNEL } from "../records/queue-limits.js";
 import type { ServiceMeasures, TickFateLabel } from "../watch/measures.js";
@@ -122,7 +122,7 @@ interface TickFate {
  */
 function decideTickFates(
   due: DueRow,
-  owedTicks: OwedTicks,
+  owedTicks: DueTicks,
   { busy, published, paused, upSince }: ActionCircumstances,
 ): TickFate[] {
   const { appId, actionId } = due;
@@ -130,7 +130,9 @@ function decideTickFates(
   let isRunning = busy.has(actionId);
   const rowsOfMissedTicks = owedTicks.missed.map(({ tick, count, atLeast }) => {
     const missedReason = upSince !== null && tick >= upSince ? SKIP_REASONS.late : SKIP_REASONS.down;
-    const reason = atLeast ? `${missedReason}; more than ${MISSED_COUNTED} ticks, not counted further` : missedReason;
+    const reason = atLeast
+      ? `${missedReason}; more than ${MISSED_COUNTED_MAX} ticks, not counted further`
+      : missedReason;
     return { appId, actionId, tick, count, reason: offReason ?? reason };
   });
   const currentFates = owedTicks.current.map((tick) => {
@@ -182,7 +184,7 @@ export function createSchedule(options: {
         const timezone = row.timezone ?? defaultTimezone;
         const tick = tickOf(row, timezone);
         const shiftedNow = new Date(moment.getTime() - (row.dueAt.getTime() - tick.getTime()));
-        const owedTicks = ticksOwed(row.frequency, timezone, tick, shiftedNow);
+        const owedTicks = dueTicks(row.frequency, timezone, tick, shiftedNow);
         fates.push(...decideTickFates(row, owedTicks, state));
         next.push(new Date(owedTicks.next.getTime() + row.offsetMs).toISOString());
         // After a long pause, one schedule has thousands of missed ticks, whose computation would block the event loop.

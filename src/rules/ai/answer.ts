@@ -1,4 +1,4 @@
-/** Types of `Svc.AI` answers and of providers' APIs, independent of the provider, and a helper that builds requests. */
+/** Types that all AI providers share: results of `Svc.AI`, and the interface to the API of a provider. */
 import type { ToolCall } from "./options.js";
 
 export interface TokenUsage {
@@ -31,7 +31,7 @@ export interface ProviderRequest {
 export interface ProviderApi {
   /** Builds the request of a call. @throws AiError POLICY if the provider does not support the call */
   request(options: object, model: string, key: string): ProviderRequest;
-  /** Reads the response of a call. @throws AiError TRANSPORT if it has another form */
+  /** Reads the response of a call. @throws AiError TRANSPORT if a field is missing or has another type */
   read(options: object, model: string, body: Buffer): AiAnswer;
   /** Reads the events of a streamed completion. */
   stream(model: string): CompletionEventReader;

@@ -1,11 +1,11 @@
 /** Anthropic's Messages API: builds requests, and reads responses and streams. Sends nothing. */
 import { type AiCompletion, type CompletionEventReader, jsonRequest, type ProviderApi } from "./answer.js";
-import { policyError } from "./failure.js";
+import { AiError, policyError } from "./failure.js";
 import type { AiOptions, CompletionOptions, Message } from "./options.js";
 import { argumentsOf, countOf, indexIn, malformedResponse, objectOf, textOf, valueAtPath } from "./provider-json.js";
 
 const VERSION = "2023-06-01";
-/** Maximum tokens of an answer, which the API requires. */
+/** Default of `max_tokens`, the maximum number of tokens of an answer. The API requires this field. */
 const MAX_TOKENS = 1_024;
 
 /** Converts a message. The API expects tool results as blocks of a user message. */
@@ -16,7 +16,10 @@ function messageFor({ role, content, toolCalls, toolCallId }: Message) {
   return { role, content: [...(content === "" ? [] : [{ type: "text", text: content }]), ...toolUses] };
 }
 
-/** Converts messages. The API rejects two consecutive messages of one role, so results of several tools are combined. */
+/**
+ * Converts messages. Combines consecutive tool results into one message, because the API rejects two consecutive
+ * messages of one role.
+ */
 function messagesFor(messages: readonly Message[]): object[] {
   const mergedMessages: { role: string; content: unknown }[] = [];
   for (const message of messages.filter(({ role }) => role !== "system").map(messageFor)) {
@@ -81,7 +84,7 @@ interface ContentBlock {
 function openStream(model: string): CompletionEventReader {
   const blocks: ContentBlock[] = [];
   const usage = { inputTokens: 0, outputTokens: 0 };
-  let [content, finishReason, answered, isWhole] = ["", "", model, false];
+  let [content, finishReason, answeringModel, isWhole] = ["", "", model, false];
   let characters = 0;
 
   function beginBlock(event: unknown, index: number): void {
@@ -95,14 +98,14 @@ function openStream(model: string): CompletionEventReader {
       const type = valueAtPath(event, "type");
       const index = indexIn(valueAtPath(event, "index"));
       if (type === "message_start") {
-        answered = textOf(valueAtPath(event, "message", "model")) || answered;
+        answeringModel = textOf(valueAtPath(event, "message", "model")) || answeringModel;
         usage.inputTokens = countOf(valueAtPath(event, "message", "usage", "input_tokens"));
       } else if (type === "content_block_start") beginBlock(event, index);
       else if (type === "message_delta") {
         finishReason = textOf(valueAtPath(event, "delta", "stop_reason")) || finishReason;
         usage.outputTokens = countOf(valueAtPath(event, "usage", "output_tokens")) || usage.outputTokens;
       } else if (type === "message_stop") isWhole = true;
-      else if (type === "error") throw malformedResponse("end: the provider reported an error");
+      else if (type === "error") throw new AiError("TRANSPORT", "the provider reported an error in its stream");
       const addedText = type === "content_block_delta" ? textOf(valueAtPath(event, "delta", "partial_json")) : "";
       if (blocks[index]) blocks[index].text += addedText;
       const text = type === "content_block_delta" ? textOf(valueAtPath(event, "delta", "text")) : "";
@@ -112,10 +115,10 @@ function openStream(model: string): CompletionEventReader {
     },
     characters: () => characters,
     end() {
-      if (!isWhole) throw malformedResponse("end of its stream");
+      if (!isWhole) throw malformedResponse('event "message_stop" at the end of the stream');
       const toolUses = blocks.filter((block) => block?.type === "tool_use");
       const toolCalls = toolUses.map(({ id, name, text }) => ({ id, name, arguments: argumentsOf(text) }));
-      return { message: { role: "assistant", content }, toolCalls, usage, model: answered, finishReason };
+      return { message: { role: "assistant", content }, toolCalls, usage, model: answeringModel, finishReason };
     },
   };
 }
@@ -123,8 +126,9 @@ function openStream(model: string): CompletionEventReader {
 export const ANTHROPIC_API: ProviderApi = {
   request(input, model, key) {
     const options = input as AiOptions;
-    if (options.call !== "completions") throw policyError(`the provider anthropic does not offer ${options.call}`);
-    if (options.responseFormat !== null) throw policyError("the provider anthropic does not offer responseFormat");
+    if (options.call !== "completions") throw policyError(`the provider "anthropic" does not support ${options.call}`);
+    if (options.responseFormat !== null)
+      throw policyError('the provider "anthropic" does not support "responseFormat"');
     const headers = { "x-api-key": key, "anthropic-version": VERSION };
     return jsonRequest("/v1/messages", headers, bodyOf(options, model));
   },

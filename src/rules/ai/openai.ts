@@ -68,7 +68,7 @@ const usageOf = (usage: unknown): TokenUsage => ({
 
 function completionOf(body: Record<string, unknown>, model: string): AiCompletion {
   const message = valueAtPath(body, "choices", 0, "message");
-  if (message === undefined) throw malformedResponse("choice");
+  if (message === undefined) throw malformedResponse("choices[0].message");
   const toolCalls = valueAtPath(message, "tool_calls");
   return {
     message: { role: "assistant", content: textOf(valueAtPath(message, "content")) },
@@ -84,16 +84,16 @@ function completionOf(body: Record<string, unknown>, model: string): AiCompletio
 }
 
 /**
- * Returns the index of a part of a tool call. Some services send none: a part with an ID starts a new call, and others belong to the last
- * one.
+ * Returns the index of the tool call to which a part of the stream belongs. Some services send no index: there a part
+ * with an ID starts a new call, and a part without an ID continues the last call.
  */
-function indexOf(delta: unknown, known: number): number {
+function toolCallIndexOf(delta: unknown, callCount: number): number {
   const index = valueAtPath(delta, "index");
   if (Number.isSafeInteger(index)) return indexIn(index);
-  return textOf(valueAtPath(delta, "id")) !== "" ? known : Math.max(0, known - 1);
+  return textOf(valueAtPath(delta, "id")) !== "" ? callCount : Math.max(0, callCount - 1);
 }
 
-/** Collects the events of a stream. Each tool call has an index, under which its arguments arrive in pieces. */
+/** Collects the events of a stream. The arguments of a tool call arrive in several parts with the same index. */
 function openStream(model: string): CompletionEventReader {
   const calls: { id: string; name: string; text: string }[] = [];
   let usage: TokenUsage = { inputTokens: 0, outputTokens: 0 };
@@ -102,7 +102,7 @@ function openStream(model: string): CompletionEventReader {
 
   function addToCalls(deltas: unknown): void {
     for (const delta of Array.isArray(deltas) ? deltas : []) {
-      const index = indexOf(delta, calls.length);
+      const index = toolCallIndexOf(delta, calls.length);
       calls[index] ??= { id: "", name: "", text: "" };
       calls[index].id ||= textOf(valueAtPath(delta, "id"));
       calls[index].name ||= textOf(valueAtPath(delta, "function", "name"));
@@ -125,7 +125,7 @@ function openStream(model: string): CompletionEventReader {
     },
     characters: () => characters,
     end() {
-      if (finishReason === "") throw malformedResponse("end of its stream");
+      if (finishReason === "") throw malformedResponse("finish_reason at the end of the stream");
       const toolCalls = calls.filter(Boolean).map(({ id, name, text }) => ({ id, name, arguments: argumentsOf(text) }));
       return { message: { role: "assistant", content }, toolCalls, usage, model: answered, finishReason };
     },
@@ -171,7 +171,7 @@ export const OPENAI_API: ProviderApi = {
         return jsonRequest("/embeddings", bearerHeader(key), { model, input: options.input });
       case "image": {
         const { prompt, size } = options;
-        // Newer models always send bytes, and reject the field.
+        // Only "dall-e" models need this field to send bytes. Newer models always do, and reject the field.
         const asBytes = model.startsWith("dall-e") && { response_format: "b64_json" };
         return jsonRequest("/images/generations", bearerHeader(key), {
           model,

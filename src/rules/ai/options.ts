@@ -1,4 +1,4 @@
-/** Validates the options of `Svc.AI` calls. Each fault names the field by its path. */
+/** Validates the options of `Svc.AI` calls. Each error message contains the path of the invalid field. */
 import { describeValue, isObject } from "../described.js";
 import { policyError } from "./failure.js";
 
@@ -82,14 +82,14 @@ function textIn(value: unknown, field: string): string {
 function readList(value: unknown, field: string): unknown[] {
   return Array.isArray(value) && value.length <= ITEMS_MAX
     ? value
-    : refuseField(field, `a list of at most ${ITEMS_MAX}`, value);
+    : refuseField(field, `a list of at most ${ITEMS_MAX} items`, value);
 }
 
 function objectIn(value: unknown, field: string, fields: readonly string[]): Record<string, unknown> {
   if (!isObject(value)) return refuseField(field, "an object", value);
   const unknownField = Object.keys(value).find((name) => !fields.includes(name));
   if (unknownField !== undefined)
-    throw policyError(`${field} has no field ${describeValue(unknownField)}; it may have ${fields.join(", ")}`);
+    throw policyError(`${field} has the unknown field ${describeValue(unknownField)}; allowed: ${fields.join(", ")}`);
   return value;
 }
 
@@ -160,7 +160,7 @@ function transcriptIn(options: Record<string, unknown>, model: string | null): T
   return { call: "transcribe", model, file: { name: plainName || "audio", contentType: contentType as string, bytes } };
 }
 
-/** @throws AiError POLICY that names the field */
+/** Validates the options of a call. @throws AiError POLICY whose message contains the path of the invalid field */
 export function readAiOptions(call: AiCall, value: unknown): AiOptions {
   const options = objectIn(value ?? {}, "options", FIELDS[call]);
   const { model: requested = null } = options;
@@ -171,7 +171,8 @@ export function readAiOptions(call: AiCall, value: unknown): AiOptions {
   if (call === "transcribe") return transcriptIn(options, model);
   if (call === "image") {
     const { prompt, size = null } = options;
-    if (size !== null && !/^\d{2,5}x\d{2,5}$/.test(String(size))) refuseField("size", "such as 1024x1024", size);
+    if (size !== null && !/^\d{2,5}x\d{2,5}$/.test(String(size)))
+      refuseField("size", "width and height in pixels, such as 1024x1024", size);
     return { call, model, prompt: textIn(prompt, "prompt"), size: size as string | null };
   }
   const { input } = options;

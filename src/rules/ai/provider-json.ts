@@ -1,9 +1,9 @@
-/** Reads JSON and event streams of a provider without trusting their shape. */
+/** Reads JSON and event streams of an AI provider. Every value is checked, because a provider may send anything. */
 import { isObject } from "../described.js";
 import { AiError } from "./failure.js";
 
-export const malformedResponse = (problem: string): AiError =>
-  new AiError("TRANSPORT", `the provider's answer has no ${problem}`);
+export const malformedResponse = (missing: string): AiError =>
+  new AiError("TRANSPORT", `the provider's answer has no ${missing}`);
 
 export function objectOf(body: Buffer): Record<string, unknown> {
   try {
@@ -20,17 +20,21 @@ export const textOf = (value: unknown): string => (typeof value === "string" ? v
 export const countOf = (value: unknown): number =>
   Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : 0;
 
-/** Maximum index of a part of an answer. An array with a much larger one would take seconds to read. */
+/** Maximum index in an answer. A sparse array with a much larger index would take seconds to read. */
 const INDEX_MAX = 1_000;
 
 /** Returns a valid index. @throws AiError TRANSPORT for an index that a correct response never contains */
 export function indexIn(value: unknown): number {
   const index = countOf(value);
-  if (index > INDEX_MAX) throw malformedResponse(`parts with an index of at most ${INDEX_MAX}`);
+  if (index > INDEX_MAX)
+    throw new AiError(
+      "TRANSPORT",
+      `the provider's answer has a part with the index ${index}; the maximum is ${INDEX_MAX}`,
+    );
   return index;
 }
 
-/** Returns the member valueAtPath a path of a JSON value; undefined if there is none. */
+/** Returns the value at a path of keys and indexes in a JSON value; undefined if there is none. */
 export function valueAtPath(value: unknown, ...path: (string | number)[]): unknown {
   let innerValue = value;
   for (const step of path) {
@@ -65,7 +69,7 @@ export class EventReader {
     return lines.flatMap((line) => this.eventsOf(line));
   }
 
-  /** Returns the last event, which need not end with an empty line. */
+  /** Ends the stream, and returns the last event if no empty line has ended it. */
   end(): unknown[] {
     const last = this.rest + this.decoder.decode();
     this.rest = "";

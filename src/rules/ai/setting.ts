@@ -11,11 +11,11 @@ export interface AiSetting {
   /** Without a trailing slash. */
   baseUrl: URL;
   key: string;
-  /** Models that code can use, the default first; null for any. */
+  /** Models that code can use; the first is the default. null allows all models. */
   models: readonly string[] | null;
   dailyTokens: number | null;
   dailyRequests: number | null;
-  /** True if log events contain the texts. */
+  /** True if the log events of AI calls contain the prompts and the answers. */
   logTexts: boolean;
 }
 
@@ -41,11 +41,11 @@ function modelsIn({ models = null }: Record<string, unknown>): readonly string[]
   throw settingFault("models", "a list of the names of models", models);
 }
 
-/** Returns the fault of a base URL with its remedy. Shows no credentials and no query. */
+/** Returns the error for an invalid base URL. The message contains neither the credentials nor the query of the URL. */
 function baseUrlFault(url: URL | null, input: unknown, allowHttp: boolean): AiError {
   const schemes = allowHttp ? "an https or http URL" : "an https URL";
   const received = url === null ? kindOf(input) : `${url.protocol}//${url.host}${url.pathname}`;
-  const remedy = "; for http and private addresses, the operator sets ALLOW_PRIVATE_NETWORK=1";
+  const remedy = "; to allow http and private addresses, the operator sets ALLOW_PRIVATE_NETWORK=1";
   const advice = !allowHttp && url?.protocol === "http:" ? remedy : "";
   const expected = `${schemes} without credentials and query, such as https://api.mistral.ai/v1`;
   return policyError(`the setting ${AI_SETTING}.baseUrl must be ${expected} (got ${received})${advice}`);
@@ -53,7 +53,7 @@ function baseUrlFault(url: URL | null, input: unknown, allowHttp: boolean): AiEr
 
 /**
  * @param allowHttp true if the key may be sent over http (ALLOW_PRIVATE_NETWORK)
- * @throws AiError POLICY that names the field, and never the key
+ * @throws AiError POLICY whose message contains the name of the invalid field, and never the key
  */
 export function readAiSetting(value: unknown, allowHttp: boolean): AiSetting {
   if (value === undefined) throw policyError(`the app has no setting ${AI_SETTING}: set {provider, key} in Studio`);
@@ -62,7 +62,7 @@ export function readAiSetting(value: unknown, allowHttp: boolean): AiSetting {
   if (provider !== "openai" && provider !== "anthropic")
     throw settingFault("provider", '"openai" or "anthropic"', provider);
   if (!isText(key) || !/^[\x21-\x7e]+$/.test(key)) {
-    const expected = "a text of ASCII characters without spaces; any text for a server without keys";
+    const expected = "ASCII characters without spaces; if the server needs no key, set any such text";
     throw policyError(`the setting ${AI_SETTING}.key must be ${expected} (got ${kindOf(key)})`);
   }
   const { baseUrl: input = DEFAULT_URL[provider] } = value;
@@ -82,9 +82,10 @@ export function readAiSetting(value: unknown, allowHttp: boolean): AiSetting {
 /** Returns the model of a call. @throws AiError POLICY if the setting does not list it */
 export function modelOf({ models }: AiSetting, requested: string | null): string {
   const model = requested ?? models?.[0];
-  if (model === undefined) throw policyError(`model is required: the setting ${AI_SETTING} lists no models`);
+  if (model === undefined)
+    throw policyError(`"model" is required, because the setting ${AI_SETTING} has no "models" and so no default`);
   if (models === null || models.includes(model)) return model;
   throw policyError(
-    `model must be one of the setting ${AI_SETTING}: ${models.join(", ")} (got ${describeValue(model)})`,
+    `"model" must be one of the models in the setting ${AI_SETTING}: ${models.join(", ")} (got ${describeValue(model)})`,
   );
 }

@@ -1,4 +1,4 @@
-/** Access rules of a data source as editors write them: validates their form. */
+/** Validates the form of a data source's access rules. */
 
 import { type CallerRule, type ColumnTests, checkAllow, checkColumn, checkTests } from "../caller-rules.js";
 import { isObject } from "../described.js";
@@ -8,7 +8,7 @@ import { flatShape } from "../unknown-fields.js";
 export const ENTRY_VERBS = ["select", "insert", "update", "delete"] as const;
 export type EntryVerb = (typeof ENTRY_VERBS)[number];
 
-/** One access rule. The first rule that matches caller and operation decides (contract, packages: access rules). */
+/** An access rule. The first rule that matches the caller and the operation decides (contract, packages: access rules). */
 export interface AccessRule {
   type: readonly EntryVerb[];
   allow: CallerRule;
@@ -18,7 +18,10 @@ export interface AccessRule {
   include?: readonly string[];
   /** Columns that the caller can neither see nor write. */
   exclude?: readonly string[];
-  /** Columns that a read or delete must name in its `where`, or a write in its data; with tests, their values are compared too. */
+  /**
+   * Columns that must occur in the `where` of a read or delete, or in the data of a write. With conditions, the values
+   * must also meet these.
+   */
   require?: readonly (string | ColumnTests)[];
 }
 
@@ -37,7 +40,7 @@ function checkColumns(value: unknown, field: string): void {
 function checkRequire(value: unknown, field: string): void {
   if (value === undefined) return;
   if (!Array.isArray(value) || value.length > COLUMNS_MAX)
-    refuseField(field, "an array of columns or their tests", value);
+    refuseField(field, `an array of at most ${COLUMNS_MAX} columns or objects with conditions on columns`, value);
   for (const [at, element] of value.entries()) {
     const place = `${field}[${at}]`;
     if (typeof element === "string") checkColumn(element, place);
@@ -59,7 +62,7 @@ function checkRule(rule: unknown, field: string): void {
   checkRequire(require, `${field}.require`);
 }
 
-/** Validates rules. Returns no rules for null. @throws REQUEST_INVALID that names the field */
+/** Validates rules; null means none. @throws ActionError REQUEST_INVALID whose message contains the path of the field */
 export function parseAccessRules(value: unknown): AccessRule[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value) || value.length > RULES_MAX) {

@@ -6,8 +6,8 @@ import { refuseField } from "../fields.js";
 
 export const COLUMN_MAX_CHARACTERS = 255;
 /**
- * Maximum number of listed columns. Beyond it, new columns are stored with their entries but not listed, so that visitors cannot make the
- * list grow without end.
+ * Maximum number of columns that a data source lists. Further columns are stored with their entries, but not listed, so
+ * that visitors cannot make the list grow without limit.
  */
 export const COLUMNS_LISTED = 1_000;
 
@@ -16,8 +16,8 @@ export function checkColumnName(name: string, fieldPath: string): void {
   const isValid =
     name !== "" && name.length <= COLUMN_MAX_CHARACTERS && unstorableCharacterIndex(name) < 0 && name !== "__proto__";
   if (isValid) return;
-  const expected = `must be a name of 1 to ${COLUMN_MAX_CHARACTERS} characters, and not __proto__`;
-  throw new ActionError("REQUEST_INVALID", `a column of ${fieldPath} ${expected} (got ${describeValue(name)})`);
+  const expected = `must have a name of 1 to ${COLUMN_MAX_CHARACTERS} characters other than __proto__`;
+  throw new ActionError("REQUEST_INVALID", `each column of ${fieldPath} ${expected} (got ${describeValue(name)})`);
 }
 
 /** Parses the columns of a new data source. @throws REQUEST_INVALID */
@@ -36,7 +36,7 @@ export function parseColumns(value: unknown): string[] {
 }
 
 /** Collects the columns of written entries that the data source does not list yet, in order. */
-export class MetColumns {
+export class NewColumnCollector {
   private readonly known: Set<string>;
   readonly added: string[] = [];
 
@@ -44,7 +44,7 @@ export class MetColumns {
     this.known = new Set(listed);
   }
 
-  meet(data: object): void {
+  addColumnsOf(data: object): void {
     for (const name in data) {
       if (this.known.has(name) || this.known.size >= COLUMNS_LISTED) continue;
       this.known.add(name);

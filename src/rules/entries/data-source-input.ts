@@ -20,7 +20,7 @@ const CHANGE_SHAPE: Shape = {
 };
 const NEW_DATA_SOURCE_SHAPE: Shape = { ...CHANGE_SHAPE, fields: { ...CHANGE_SHAPE.fields, entries: null } };
 
-/** Fields of a data source that the body sets. `Indexes` is what the caller's parser of `indexes` returns. */
+/** Fields of a data source in a request. `Indexes` is the type to which the caller parses `indexes`. */
 export interface DataSourceFields<Indexes> {
   name?: string;
   columns?: string[];
@@ -44,7 +44,7 @@ function parseFlag(value: unknown, field: string): boolean {
   refuseField(field, "true or false", value);
 }
 
-/** Validates `indexes`. Null stands for none. @throws REQUEST_INVALID */
+/** Validates `indexes`. null means no indexes. @throws REQUEST_INVALID */
 export type ParseIndexes<Indexes> = (value: unknown) => Indexes;
 
 function parseField(value: unknown, field: Field, parseIndexes: ParseIndexes<unknown>): unknown {
@@ -56,7 +56,8 @@ function parseField(value: unknown, field: Field, parseIndexes: ParseIndexes<unk
 }
 
 /**
- * Checks that only editors mark a data source as the app's users, and that it has a hashed column for sign-ins.
+ * Checks a change of `isUsers`, which makes the entries of a data source the users of the app. Only editors can change
+ * it, and the data source needs a hashed column for sign-ins.
  * @param before the current value
  * @throws FORBIDDEN, REQUEST_INVALID
  */
@@ -67,7 +68,7 @@ export function checkUsersMark(
   if (isUsers === undefined || isUsers === before) return;
   if (!mayMark) throw new ActionError("FORBIDDEN", "only an editor can change isUsers");
   if (isUsers && hashed.length === 0) {
-    throw new ActionError("REQUEST_INVALID", "isUsers needs a column that a hook hashes (got no hashed column)");
+    throw new ActionError("REQUEST_INVALID", '"isUsers" needs a hashed column: add a hook with the operation "hash"');
   }
 }
 
@@ -77,18 +78,25 @@ function parseRows(value: unknown): EntryData[] {
   return rowsOf(value, "entries").map((row, index) => columnsOf(row, `entries[${index}]`));
 }
 
-/** @throws NAME_REQUIRED, NAME_EMPTY, NAME_TOO_LONG, REQUEST_INVALID that names the field */
+/** @throws ActionError NAME_REQUIRED, NAME_EMPTY, NAME_TOO_LONG; REQUEST_INVALID with the path of the invalid field */
 export function parseNewDataSource<Indexes>(
   body: unknown,
   parseIndexes: ParseIndexes<Indexes>,
 ): DataSourceFields<Indexes> & { name: string; entries: EntryData[] } {
   if (!isObject(body)) refuseField("a data source", "an object", body);
-  const fields = { ...input(body, parseIndexes), name: parseName(body["name"]), entries: parseRows(body["entries"]) };
+  const fields = {
+    ...parseFields(body, parseIndexes),
+    name: parseName(body["name"]),
+    entries: parseRows(body["entries"]),
+  };
   refuseUnknownFields(body, NEW_DATA_SOURCE_SHAPE);
   return fields;
 }
 
-function input<Indexes>(body: Record<string, unknown>, parseIndexes: ParseIndexes<Indexes>): DataSourceFields<Indexes> {
+function parseFields<Indexes>(
+  body: Record<string, unknown>,
+  parseIndexes: ParseIndexes<Indexes>,
+): DataSourceFields<Indexes> {
   const namedFields = FIELDS.filter((field) => body[field] !== undefined);
   return Object.fromEntries(namedFields.map((field) => [field, parseField(body[field], field, parseIndexes)]));
 }
@@ -99,7 +107,7 @@ export function parseDataSourceChange<Indexes>(
   parseIndexes: ParseIndexes<Indexes>,
 ): DataSourceFields<Indexes> {
   if (!isObject(body)) refuseField("the fields", "an object", body);
-  const fields = input(body, parseIndexes);
+  const fields = parseFields(body, parseIndexes);
   refuseUnknownFields(body, CHANGE_SHAPE);
   return fields;
 }

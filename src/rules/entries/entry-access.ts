@@ -1,6 +1,6 @@
 /**
- * Determines a caller's rights on the entries of a data source. The first matching access rule decides, and also which
- * columns are visible.
+ * Determines a caller's rights on the entries and columns of a data source. The first access rule that matches the
+ * caller and the operation decides.
  */
 import { ActionError } from "../../errors.js";
 import { allowsUser, type ColumnTests, filledTests, type UserData, type ValueTest } from "../caller-rules.js";
@@ -9,21 +9,21 @@ import { type EntryScope, FULL_SCOPE as EVERY_COLUMN } from "../entry-query/opti
 import { parsePath } from "../entry-query/path.js";
 import type { AccessRule, EntryVerb } from "./access-rules.js";
 
-/** The caller as access rules see it: a trusted one of the app itself, or a page with its signed-in user. */
+/** Caller of an operation on entries: trusted (no access rules apply), or a page with the user who is signed in, if any. */
 export type EntryCaller = { trusted: true } | { trusted: false; user: UserData | null };
 
-/** What one caller may do with one operation. */
+/** Rights of a caller for one operation. */
 export interface EntryGrant {
-  /** True if the caller can see the column, or write it for a write. A hashed column can be written but never seen. */
+  /** True if the caller can read the column (select, delete) or write it (insert, update). Hashed columns are never read. */
   mayTouch(column: string): boolean;
   /** Columns that the `where` (select, delete) or the data (insert, update) must contain. */
   required: readonly string[];
   /**
-   * Tests that an entry must pass before it is read, changed or removed, and that written data must pass. Placeholders
-   * are already replaced.
+   * Conditions that an entry must meet before it is read, changed or removed, and that written data must meet.
+   * Placeholders are already replaced.
    */
   tests: ColumnTests;
-  /** Key that is equal for grants with the same visible or writable columns. */
+  /** Key that is the same for grants with the same columns, requirements and conditions. */
   fingerprint: string;
 }
 
@@ -44,7 +44,7 @@ function grantOf(rule: AccessRule, user: UserData | null): EntryGrant {
   return { mayTouch, required, tests, fingerprint: JSON.stringify([include, exclude, required, tests]) };
 }
 
-/** Combines tests. Two different tests of one column cannot be combined: then no entry passes. */
+/** Combines conditions. If two of them contradict each other, no entry can meet both, and access is denied. */
 function mergeTests(all: readonly ColumnTests[]): ColumnTests {
   const mergedTests: Record<string, ValueTest> = {};
   for (const [column, test] of all.flatMap((tests) => Object.entries(tests))) {
@@ -58,7 +58,7 @@ function mergeTests(all: readonly ColumnTests[]): ColumnTests {
   return mergedTests;
 }
 
-/** Returns the index of the rule that decides for the user, or for an anonymous visitor; -1 if none does. */
+/** Returns the index of the first rule that matches the user, or an anonymous visitor if `user` is null; -1 if none does. */
 export const decidingRule = (rules: readonly AccessRule[], verb: EntryVerb, user: UserData | null): number =>
   rules.findIndex((rule) => appliesTo(rule, verb, user));
 
@@ -74,18 +74,18 @@ export function grantFor(rules: readonly AccessRule[], verb: EntryVerb, caller: 
 }
 
 /**
- * True if the caller may name an entry by its ID alone. An ID cannot satisfy a rule that requires a column by name, but
- * it can satisfy one that tests a value.
+ * True if the caller may select an entry by its ID. False if the rule requires a column in the `where`, because an ID
+ * contains none. A rule with conditions on values can be checked after the entry is read.
  */
 export const mayNameById = ({ required, tests }: EntryGrant): boolean =>
   required.every((column) => Object.hasOwn(tests, column));
 
-/** Returns the tests as a `where` of the query language; null if there are none. */
+/** Converts conditions to a `where` of the query language; null if there are none. */
 export function testsAsWhere(tests: ColumnTests): Record<string, unknown> | null {
   const conditions = Object.entries(tests).flatMap(([column, { equals, notequals, contains }]) => {
     const path = `data.${column.replaceAll(".", "\\.")}`;
     return [
-      // `$eq` also matches lists that contain the value.
+      // `$eq` also matches lists that contain the value, which `equals` does not.
       ...(equals === undefined ? [] : [{ [path]: { $eq: equals, $not: { $type: "array" } } }]),
       ...(notequals === undefined ? [] : [{ [path]: { $ne: notequals } }]),
       ...(contains === undefined ? [] : [{ [path]: { $iLike: contains } }]),
@@ -107,7 +107,7 @@ export function columnNamed(key: string): string | null {
   }
 }
 
-/** Yields the conditions that every matching entry must meet: those at the top of the `where`, and those in its `$and`. */
+/** Yields the conditions on columns that every matching entry must meet: at the top of the `where`, and in its `$and`. */
 function* requiredConditions(where: unknown): Generator<[column: string, condition: unknown]> {
   if (!isObject(where)) return;
   for (const [key, value] of Object.entries(where)) {
@@ -140,7 +140,7 @@ function* requiredValues(where: unknown): Generator<[column: string, value: unkn
 }
 
 /**
- * Rejects a `where` that requires another value than the rule does; otherwise the result would be empty.
+ * Rejects a `where` that compares a column with another value than the access rule. No entry could match both.
  * @throws DATA_SOURCE_ACCESS_DENIED
  */
 export function requireValues({ tests }: EntryGrant, where: unknown): void {
@@ -150,21 +150,20 @@ export function requireValues({ tests }: EntryGrant, where: unknown): void {
   }
 }
 
-/** @throws DATA_SOURCE_ACCESS_DENIED that names the missing column if the caller can know it */
+/** @throws DATA_SOURCE_ACCESS_DENIED. The message contains the missing column only if the caller has access to it. */
 export function requireColumns(grant: EntryGrant, input: ReadonlySet<string>, place: "where" | "data"): void {
   const missingColumn = grant.required.find((column) => !input.has(column));
   if (missingColumn === undefined) return;
   if (!grant.mayTouch(missingColumn)) throw accessDenied();
   throw new ActionError(
     "DATA_SOURCE_ACCESS_DENIED",
-    `the access rule asks for ${JSON.stringify(missingColumn)} in the ${place}`,
+    `the access rule requires the column ${JSON.stringify(missingColumn)} in "${place}"`,
   );
 }
 
 /**
- * Returns the entries and columns that a read may return.
- * @throws DATA_SOURCE_ACCESS_DENIED
- * @param hashed columns that no caller can see
+ * Returns the columns that a read may return, and a filter for its entries.
+ * @param hashed columns that no caller can read
  */
 export function scopeFor(grant: EntryGrant, hashed: ReadonlySet<string>): EntryScope {
   const filter = testsAsWhere(grant.tests);

@@ -1,9 +1,9 @@
-/** Builds log events of data sources (specification, Log event types; contract, packages). Stores nothing. */
+/** Builds the log events of data sources (specification, Log event types; contract, packages). */
 import { UPDATE_NAMES_MAX_BYTES } from "../../limits.js";
 
 export type EntryEvent = "create" | "update" | "delete";
 
-/** Returns as many of the names as fit into an event, from the first. */
+/** Returns the first names, as many as fit into an event. */
 function limitNames(names: readonly string[]): string[] {
   let bytes = 0;
   const tooFar = names.findIndex((name) => {
@@ -13,10 +13,10 @@ function limitNames(names: readonly string[]): string[] {
   return tooFar < 0 ? [...names] : names.slice(0, tooFar);
 }
 
-/** Returns the field with the page's user who has written. For a person of the organization, the service adds the name itself. */
+/** Returns the event's field with the app user who wrote. The service itself adds the name of a person of the organization. */
 const userEmailField = (email: string | null) => (email === null ? {} : { _userEmail: email });
 
-/** Builds the event of one entry. `columns` are the written ones or, for a removed entry, all that it had. */
+/** Builds the event of one entry. `columns` are the written columns or, for a removed entry, all its columns. */
 export function entryEvent(event: EntryEvent, columns: readonly string[], userEmail: string | null) {
   return { type: `dataSource.entry.${event}`, data: { columns: limitNames(columns), ...userEmailField(userEmail) } };
 }
@@ -37,15 +37,15 @@ export function importEvent(counts: BulkCounts, columns: readonly string[], user
 export const ENTRIES_CHANGED = "dataSource.entries";
 const IDS_NAMED = 20;
 
-/** What one transaction has changed in a data source. */
+/** Changes of a data source by one transaction. */
 interface EntryEventChange {
   operation: string | null;
   counts: { inserted: number; updated: number; deleted: number };
   events: readonly { event: EntryEvent; id: number; columns: readonly string[] }[];
 }
 
-/** Returns data of a change for the audit log: IDs, numbers and names of columns, never a value. */
-export function changeHead(dataSourceId: number, { operation, counts, events }: EntryEventChange) {
+/** Returns the data of an audit log entry: IDs, counts and names of columns, never values. */
+export function entryChangeSummary(dataSourceId: number, { operation, counts, events }: EntryEventChange) {
   const columns = [...new Set(events.flatMap((event) => event.columns))];
   const entries = events.slice(0, IDS_NAMED).map(({ event, id }) => ({ event, id }));
   return {

@@ -9,19 +9,19 @@ import { flatShape, refuseUnknownFields, type Shape } from "../unknown-fields.js
 import { checkColumnName } from "./columns.js";
 import { HOOK_VERBS, type HookVerb } from "./sending-hooks.js";
 
-/** Maximum nesting of an entry's data. JSON.parse accepts more, but a `where` or a page may not handle it. */
+/** Maximum nesting of an entry's data. JSON.parse accepts more, but recursive code in pages and queries could fail. */
 const DATA_MAX_DEPTH = 100;
 export const COLUMNS_PER_ENTRY = 1_000;
 
 export type EntryData = Record<string, unknown>;
 
-/** Matches JSON escapes of characters that a text column cannot store. Only if one is found is the data walked. */
+/** Matches JSON escapes of characters that PostgreSQL cannot store. Only data with such an escape is searched in full. */
 const SUSPECT_ESCAPE = /\\u(?:0000|[dD][89a-fA-F])/;
 
-function unstorableText(value: unknown): boolean {
+function hasUnstorableText(value: unknown): boolean {
   if (typeof value === "string") return unstorableCharacterIndex(value) >= 0;
   if (typeof value !== "object" || value === null) return false;
-  return Object.entries(value).some(([key, inner]) => unstorableCharacterIndex(key) >= 0 || unstorableText(inner));
+  return Object.entries(value).some(([key, inner]) => unstorableCharacterIndex(key) >= 0 || hasUnstorableText(inner));
 }
 
 /** Serializes the data. @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE, naming `fieldPath` and the column */
@@ -40,13 +40,13 @@ export function entryText(data: unknown, fieldPath: string): string {
     if (typeof value === "object" && value !== null && nestsDeeperThan(value, DATA_MAX_DEPTH)) {
       throw new ActionError(
         "REQUEST_INVALID",
-        `${describeValue(column)} of ${fieldPath} must nest at most ${DATA_MAX_DEPTH} levels`,
+        `the column ${describeValue(column)} of ${fieldPath} must nest at most ${DATA_MAX_DEPTH} levels`,
       );
     }
     if (holdsInfinity(value)) {
       throw new ActionError(
         "REQUEST_INVALID",
-        `${describeValue(column)} of ${fieldPath} must not contain a number above 1.8e308`,
+        `the column ${describeValue(column)} of ${fieldPath} must not contain a number above 1.8e308`,
       );
     }
   }
@@ -64,17 +64,17 @@ export function entryText(data: unknown, fieldPath: string): string {
 
 function refuseUnstorable(data: EntryData, fieldPath: string): void {
   for (const [column, value] of Object.entries(data)) {
-    if (!unstorableText(value)) continue;
-    const reason = "must not hold the character U+0000 or half of a surrogate pair";
-    throw new ActionError("REQUEST_INVALID", `${describeValue(column)} of ${fieldPath} ${reason}`);
+    if (!hasUnstorableText(value)) continue;
+    const reason = "must not contain the character U+0000 or a lone surrogate";
+    throw new ActionError("REQUEST_INVALID", `the column ${describeValue(column)} of ${fieldPath} ${reason}`);
   }
 }
 
-/** Fields that the service sets in an entry of a response, besides its data. */
+/** Fields of an entry in responses in addition to `data`. Only the service sets them. */
 const ENTRY_FIELDS = ["id", "dataSourceId", "createdAt", "updatedAt", "order"];
 
 /**
- * Returns an entry's columns: the body itself, or its `data` if the body has the form of a response.
+ * Returns an entry's columns: the body itself, or its `data` if the body looks like an entry in a response.
  * @throws ActionError REQUEST_INVALID that names `fieldPath`
  */
 export function columnsOf(body: unknown, fieldPath: string): EntryData {
@@ -102,12 +102,12 @@ export function rowsOf(value: unknown, field: string): unknown[] {
   );
 }
 
-/** A parsed commit: new, changed and removed entries. */
+/** Validated commit: one request that adds, changes and removes entries. */
 export interface CommitInput {
   inserts: EntryData[];
   updates: { id: number; data: EntryData; precondition: ExpectedTags }[];
   deletes: number[];
-  /** False if entries that the commit does not name are removed. */
+  /** False if the commit replaces all entries: entries whose IDs it does not contain are removed. */
   append: boolean;
   /** True if updates merge top-level columns; false if they replace the data. */
   extend: boolean;
@@ -116,7 +116,7 @@ export interface CommitInput {
   runHooks: readonly HookVerb[];
 }
 
-/** Fields of an entry in a commit; read-only fields are ignored. */
+/** Fields of an entry in a commit. Read-only fields are ignored. */
 const COMMIT_ENTRY_SHAPE = flatShape(["id", "data", "ifUpdatedAt"], ENTRY_FIELDS);
 
 const COMMIT_SHAPE: Shape = {
@@ -127,13 +127,13 @@ const COMMIT_SHAPE: Shape = {
 };
 
 /** Parses the id of an entry. @throws REQUEST_INVALID */
-export function entryId(value: unknown, field: string): number {
+export function parseEntryId(value: unknown, field: string): number {
   if (typeof value === "number" && Number.isSafeInteger(value) && value > 0) return value;
   refuseField(field, "an entry's id", value);
 }
 
-/** Parses an `updatedAt`; undefined if absent. @throws REQUEST_INVALID */
-export function ifUpdatedAtOf(value: unknown, field: string): ExpectedTags {
+/** Parses `ifUpdatedAt`, the expected `updatedAt` of the entry; undefined if absent. @throws REQUEST_INVALID */
+export function parseIfUpdatedAt(value: unknown, field: string): ExpectedTags {
   if (value === undefined || value === null) return undefined;
   const time = typeof value === "string" || value instanceof Date ? new Date(value).getTime() : Number.NaN;
   if (!Number.isNaN(time)) return [new Date(time).toISOString()];
@@ -160,11 +160,11 @@ function dataOf(entry: Record<string, unknown>, field: string): EntryData {
   refuseField(`${field}.data`, "an object of columns", data);
 }
 
-/** @throws REQUEST_INVALID naming the field */
+/** @throws REQUEST_INVALID with the path of the invalid field */
 export function parseCommit(body: unknown): CommitInput {
   if (!isObject(body)) refuseField("a commit", "an object", body);
   const entries = rowsOf(body["entries"] ?? [], "entries");
-  const deletes = rowsOf(body["delete"] ?? [], "delete").map((id, index) => entryId(id, `delete[${index}]`));
+  const deletes = rowsOf(body["delete"] ?? [], "delete").map((id, index) => parseEntryId(id, `delete[${index}]`));
   if (entries.length + deletes.length > COMMIT_ENTRIES_MAX) {
     const operationCount = entries.length + deletes.length;
     throw new ActionError(
@@ -182,9 +182,9 @@ export function parseCommit(body: unknown): CommitInput {
     if (id === undefined || id === null) inserts.push(data);
     else
       updates.push({
-        id: entryId(id, `${field}.id`),
+        id: parseEntryId(id, `${field}.id`),
         data,
-        precondition: ifUpdatedAtOf(ifUpdatedAt, `${field}.ifUpdatedAt`),
+        precondition: parseIfUpdatedAt(ifUpdatedAt, `${field}.ifUpdatedAt`),
       });
   }
   refuseDuplicateIds([...updates.map(({ id }) => id), ...deletes]);
@@ -201,7 +201,8 @@ export function parseCommit(body: unknown): CommitInput {
 function refuseDuplicateIds(ids: readonly number[]): void {
   const seenIds = new Set<number>();
   for (const id of ids) {
-    if (seenIds.has(id)) throw new ActionError("REQUEST_INVALID", `a commit names entry ${id} twice`);
+    if (seenIds.has(id))
+      throw new ActionError("REQUEST_INVALID", `a commit must not contain an entry twice (got ID ${id})`);
     seenIds.add(id);
   }
 }

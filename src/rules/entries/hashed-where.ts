@@ -1,9 +1,9 @@
-/** Extracts conditions on hashed columns from a `where`, because they can only be compared by hashing. */
+/** Extracts the conditions on hashed columns from a `where`, because SQL cannot compare a text with a hash. */
 import { ActionError } from "../../errors.js";
-import { isObject } from "../described.js";
+import { describeValue, isObject } from "../described.js";
 import { columnNamed } from "./entry-access.js";
 
-/** The `where` without hashed columns, and the texts to compare with each hashed column. */
+/** Parts of a `where`: `rest` without the conditions on hashed columns, and the texts to compare with hashed columns. */
 export interface HashedWhere {
   rest: Record<string, unknown>;
   compared: readonly (readonly [column: string, text: string])[];
@@ -17,9 +17,9 @@ function comparedText(condition: unknown): string | undefined {
 }
 
 /**
- * Extracts the comparisons of hashed columns from a `where`; null if there are none. In all other conditions, a hashed
- * column counts as absent.
- * @throws REQUEST_INVALID for other conditions
+ * Splits a `where`; null if it compares no hashed column. Only conditions at the top of the `where` are extracted. In
+ * nested conditions, a hashed column counts as absent.
+ * @throws REQUEST_INVALID if such a condition is not a comparison with a text
  */
 export function splitHashed(where: unknown, hashed: readonly string[]): HashedWhere | null {
   if (!isObject(where) || hashed.length === 0) return null;
@@ -35,7 +35,7 @@ export function splitHashed(where: unknown, hashed: readonly string[]): HashedWh
     if (text === undefined) {
       throw new ActionError(
         "REQUEST_INVALID",
-        `where.${column.slice(0, 60).toWellFormed()} is hashed: it can only be compared with a text, by equality`,
+        `where.${column.slice(0, 60).toWellFormed()} must be a text to compare with, because the column is hashed (got ${describeValue(condition)})`,
       );
     }
     compared.push([column, text]);

@@ -1,4 +1,4 @@
-/** Validates the hooks of a data source, and applies their text operations. Hashing takes time and is done elsewhere. */
+/** Validates the hooks of a data source, and applies all their operations except hashing, which is asynchronous. */
 
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
@@ -17,7 +17,7 @@ import {
 const HOOK_OPERATIONS = ["trim", "lower", "upper", "hash"] as const;
 type FieldOperation = (typeof HOOK_OPERATIONS)[number];
 
-/** Hook that changes columns when they are written, for example to lower case. */
+/** Hook that changes the values of columns before they are stored, for example to lower case. */
 export interface OperationsHook {
   type: "operations";
   runOn: readonly HookVerb[];
@@ -28,7 +28,7 @@ export type EntryHook = OperationsHook | SendingHook;
 
 const OPERATIONS_SHAPE = flatShape(["type", "runOn", "fields"]);
 
-/** Returns the shape of a hook. Unknown fields are rejected last, together with those of the data source. */
+/** Returns the allowed fields of a hook. Unknown fields are reported last, together with those of the data source. */
 export const hookShape = (hook: Record<string, unknown>): Shape =>
   SENDING_TYPES.includes(hook["type"] as string)
     ? sendingHookShape(hook["type"] as SendingHook["type"])
@@ -45,7 +45,7 @@ function checkOperations(hook: Record<string, unknown>, field: string): void {
   const { runOn, fields } = hook;
   if (!isListOf(runOn, HOOK_VERBS)) refuseField(`${field}.runOn`, `an array of ${HOOK_VERBS.join(" and ")}`, runOn);
   if (!isObject(fields) || Object.keys(fields).length > FIELDS_MAX)
-    refuseField(`${field}.fields`, "an object of columns", fields);
+    refuseField(`${field}.fields`, `an object with operations for at most ${FIELDS_MAX} columns`, fields);
   for (const [column, operations] of Object.entries(fields)) {
     checkColumnName(column, `${field}.fields`);
     if (!isListOf(operations, HOOK_OPERATIONS))
@@ -53,7 +53,7 @@ function checkOperations(hook: Record<string, unknown>, field: string): void {
   }
 }
 
-/** Checks the received hooks. Returns no hooks for null. @throws REQUEST_INVALID naming the field */
+/** Validates hooks; null means none. @throws REQUEST_INVALID with the path of the invalid field */
 export function parseHooks(value: unknown): EntryHook[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value) || value.length > HOOKS_MAX)
@@ -73,14 +73,14 @@ export function parseHooks(value: unknown): EntryHook[] {
 const isOperations = (hook: EntryHook): hook is OperationsHook => !isSendingHook(hook);
 
 /** Returns the columns that the hooks hash. */
-export function hashedBy(hooks: readonly EntryHook[]): string[] {
+export function hashedColumnsOf(hooks: readonly EntryHook[]): string[] {
   const matchingHooks = hooks
     .filter(isOperations)
     .flatMap(({ fields }) => Object.entries(fields).filter(([, operations]) => operations.includes("hash")));
   return matchingHooks.map(([column]) => column);
 }
 
-/** Returns the text operations of one column, in order. */
+/** Returns the text operations of each column, in the order in which they apply. `verb` null stands for all operations. */
 function textOperations(hooks: readonly EntryHook[], verb: HookVerb | null): Map<string, FieldOperation[]> {
   const operationsByColumn = new Map<string, FieldOperation[]>();
   for (const { runOn, fields } of hooks.filter(isOperations)) {
@@ -106,8 +106,8 @@ function applyOperations(text: string, operations: readonly FieldOperation[]): s
 }
 
 /**
- * Returns a function that applies the hooks to one entry's data, except for hashing, and does not change its argument.
- * @param verb operation; null for a comparison, which uses the text operations of all of them
+ * Returns a function that returns an entry's data after all operations of the hooks except hashing.
+ * @param verb operation on the entry; null to change values for a comparison, which applies the hooks of every verb
  */
 export function textHooks(
   hooks: readonly EntryHook[],

@@ -1,6 +1,6 @@
 /**
- * Hooks that send an e-mail or a text message when an entry is written: validates their form, and builds the message of
- * one entry. Sends nothing.
+ * Validates hooks that send an e-mail or a text message when an entry is written, and builds the message for an entry.
+ * Other code sends the message.
  */
 import { ActionError } from "../../errors.js";
 import { describeValue, isObject } from "../described.js";
@@ -39,7 +39,7 @@ export const isSendingHook = (hook: { type: string }): hook is SendingHook => SE
 
 type FillText = (text: string, html: boolean) => string;
 
-/** Returns recipients with placeholders replaced. Those without a valid address are left out. */
+/** Returns recipients with placeholders replaced, without the recipients whose address is invalid. */
 function fillRecipients(to: unknown, texts: FillText): unknown {
   if (!Array.isArray(to)) return to;
   const filledRecipients = to.map((recipient) => {
@@ -72,13 +72,13 @@ function smsOf({ to, body, ...rest }: Record<string, unknown>, texts: FillText, 
   return parseSms({ ...rest, to: fillField(to), body: fillField(body) }, path);
 }
 
-/** @param path of the hook in the body that sets it */
+/** @param path path of the hook in the request, for error messages */
 function messageOf(hook: SendingHook, texts: FillText, path = ""): Email | Sms {
   const { type, runOn: _, where: __, ...fields } = hook;
   return type === "email" ? emailOf(fields, texts, path) : smsOf(fields, texts, path);
 }
 
-/** True if the message has a recipient, because an empty column gives no address. */
+/** True if the message has a recipient. It has none if the column with the address is empty. */
 function hasRecipient({ type, to }: SendingHook, texts: FillText): boolean {
   if (type === "sms") return typeof to === "string" && texts(to, false).trim() !== "";
   return (fillRecipients(to, texts) as unknown[]).length > 0;
@@ -93,7 +93,7 @@ export function hookMessage(hook: SendingHook, data: Readonly<Record<string, unk
   return hasRecipient(hook, texts) ? messageOf(hook, texts) : null;
 }
 
-/** Maximum column names in an error. */
+/** Maximum number of column names in an error message. */
 const NAMED_MAX = 10;
 
 /** Returns the hook's texts with placeholders, by their paths. */
@@ -108,9 +108,9 @@ function textsOf({ type, to, ...fields }: SendingHook): [path: string, text: unk
 }
 
 /**
- * Rejects placeholders of columns that the data source does not have, which would stay empty. All are accepted before
- * any column is known.
- * @throws REQUEST_INVALID that names the field and the column
+ * Rejects placeholders for columns that the data source does not have, because they would stay empty. Accepts all while
+ * the data source lists no columns.
+ * @throws REQUEST_INVALID with the path of the field and the column
  */
 export function checkPlaceholders(hooks: readonly { type: string }[], columns: readonly string[]): void {
   if (columns.length === 0) return;
@@ -125,7 +125,7 @@ export function checkPlaceholders(hooks: readonly { type: string }[], columns: r
       const namedColumns = columns.slice(0, NAMED_MAX).map(describeValue).join(", ") + ellipsis;
       throw new ActionError(
         "REQUEST_INVALID",
-        `hooks[${at}].${path} names a column that the data source does not have (got ${describeValue(unknownPlaceholder)}); it has ${namedColumns}`,
+        `hooks[${at}].${path} has a placeholder for a column that the data source does not have (got ${describeValue(unknownPlaceholder)}); its columns are ${namedColumns}`,
       );
     }
   }
@@ -151,7 +151,7 @@ export function checkSendingHook(hook: Record<string, unknown>, field: string): 
   };
   if (!isListOf(hook["runOn"], HOOK_VERBS)) refuse(`${field}.runOn must be an array of ${HOOK_VERBS.join(" and ")}`);
   if (JSON.stringify(hook).length > HOOK_MAX_CHARACTERS) {
-    refuse(`${field} may have ${HOOK_MAX_CHARACTERS} characters of JSON`);
+    refuse(`${field} must have at most ${HOOK_MAX_CHARACTERS} characters of JSON`);
   }
   try {
     if (hook["where"] !== undefined) {

@@ -1,4 +1,4 @@
-/** Validates the values with which a page signs in: columns with values, one of them a password or other secret. */
+/** Validates the `where` of a sign-in: the column that identifies the user's entry, and the hashed column with the password. */
 
 import { ActionError } from "../../errors.js";
 import { describeValue, isObject, unstorableCharacterIndex } from "../described.js";
@@ -9,24 +9,26 @@ const VALUE_MAX_CHARACTERS = 4_096;
 const COLUMNS_MAX = 10;
 
 function checkValue(value: unknown, field: string): void {
-  // Operators would search instead of identifying an entry, and null must not equal null.
+  // Query operators are rejected, because they could match an entry without its exact values. null is rejected, because
+  // it would match an entry without a password.
   const isText = typeof value === "string" && value !== "" && value.length <= VALUE_MAX_CHARACTERS;
   if ((isText && unstorableCharacterIndex(value) < 0) || (typeof value === "number" && Number.isFinite(value))) return;
   const receivedText = typeof value === "string" ? `a text of ${value.length} characters` : describeValue(value);
   throw new ActionError("REQUEST_INVALID", `${field} must be a text or a number (got ${receivedText})`);
 }
 
-/** A sign-in: values that identify an entry, values of hashed columns that prove it, and the keys by which attempts are counted. */
+/** Values of a sign-in: `known` identifies the entry, `secrets` are the values to compare with its hashed columns. */
 export interface SignIn {
   known: EntryData;
   secrets: EntryData;
-  /** Subjects of an attempt. Each is counted separately, so that trying another value does not reset the count. */
+  /** Keys by which failed attempts are counted, one for each column of `known`. A change of one column does not reset the others. */
   subjects: readonly EntryData[];
 }
 
 /**
- * A sign-in identifies an entry by a column and proves it by a hashed one, so that public values cannot sign in.
- * @throws DATA_SOURCE_ACCESS_DENIED if no hashed column is named, REQUEST_INVALID
+ * Validates a sign-in. It must contain a column that identifies an entry and a hashed column, so that a caller cannot
+ * sign in with values that are not secret.
+ * @throws DATA_SOURCE_ACCESS_DENIED without a hashed column; REQUEST_INVALID for other faults
  */
 export function parseSignIn(where: unknown, hashed: readonly string[]): SignIn {
   if (!isObject(where) || Object.keys(where).length > COLUMNS_MAX) {
@@ -37,10 +39,13 @@ export function parseSignIn(where: unknown, hashed: readonly string[]): SignIn {
   const secrets = Object.fromEntries(entries.filter(([column]) => hashed.includes(column)));
   const knownColumns = Object.fromEntries(entries.filter(([column]) => !hashed.includes(column)));
   if (Object.keys(secrets).length === 0) {
-    throw new ActionError("DATA_SOURCE_ACCESS_DENIED", "where must name a column that a hook hashes");
+    throw new ActionError("DATA_SOURCE_ACCESS_DENIED", "where must contain a hashed column, such as the password");
   }
   if (Object.keys(knownColumns).length === 0) {
-    throw new ActionError("REQUEST_INVALID", "where must name an entry by a column that is not hashed");
+    throw new ActionError(
+      "REQUEST_INVALID",
+      "where must contain a column that is not hashed, such as the e-mail address",
+    );
   }
   const subjects = Object.entries(knownColumns).map(([column, value]) => ({ [column]: value }));
   return { known: knownColumns, secrets, subjects };

@@ -5,7 +5,7 @@ import { describeValue, holdsInfinity, isObject, unstorableCharacterIndex } from
 import { refuseField } from "../fields.js";
 import { flatShape, refuseUnknownFields } from "../unknown-fields.js";
 
-/** Maximum nesting of a `where`. The query language is described in docs/reference/data-source-queries.md. */
+/** Maximum nesting of a `where`. docs/reference/data-source-queries.md describes the query language and all limits below. */
 export const WHERE_MAX_DEPTH = 12;
 export const WHERE_MAX_OPERATORS = 250;
 export const LIST_MAX = 10_000;
@@ -22,7 +22,7 @@ export function throwLimitError(message: string): never {
   throw new ActionError("REQUEST_INVALID", message);
 }
 
-/** Rejects a name. @throws REQUEST_INVALID with the names that `fieldPath` allows, and the received one */
+/** Rejects an unknown field, operator or condition. @throws REQUEST_INVALID with the allowed names and the received name */
 export function refuseName(fieldPath: string, allowed: readonly string[], received: string): never {
   throw new ActionError(
     "REQUEST_INVALID",
@@ -30,19 +30,19 @@ export function refuseName(fieldPath: string, allowed: readonly string[], receiv
   );
 }
 
-/** @throws REQUEST_INVALID unless it is an object */
+/** @throws REQUEST_INVALID unless the value is an object */
 export function checkObject(value: unknown, fieldPath: string): Record<string, unknown> {
   return isObject(value) ? value : refuseField(fieldPath, "an object", value);
 }
 
-/** Returns an object of known fields, absent ones undefined. @throws REQUEST_INVALID for other fields or types */
+/** Returns the value if it is an object with only allowed fields. @throws REQUEST_INVALID */
 export function checkFields(value: unknown, fieldPath: string, allowed: readonly string[]): Record<string, unknown> {
   const input = checkObject(value, fieldPath);
   refuseUnknownFields(input, flatShape(allowed), fieldPath);
   return input;
 }
 
-/** Returns an object of known operators. @throws REQUEST_INVALID for other operators or types */
+/** Returns the value if it is an object with only allowed operators. @throws REQUEST_INVALID */
 export function readOperators(value: unknown, fieldPath: string, allowed: readonly string[]): Record<string, unknown> {
   const input = checkObject(value, fieldPath);
   const unknownName = Object.keys(input).find((key) => !allowed.includes(key));
@@ -52,7 +52,7 @@ export function readOperators(value: unknown, fieldPath: string, allowed: readon
 
 export function checkList(value: unknown, fieldPath: string, max: number, min = 0): unknown[] {
   if (Array.isArray(value) && value.length <= max && value.length >= min) return value;
-  return refuseField(fieldPath, `an array of ${min} to ${max.toLocaleString("en")}`, value);
+  return refuseField(fieldPath, `an array of ${min} to ${max.toLocaleString("en")} items`, value);
 }
 
 export function wholeNumber(value: unknown, fieldPath: string, min: number, max: number): number {
@@ -63,7 +63,7 @@ export function wholeNumber(value: unknown, fieldPath: string, min: number, max:
 /** Returns a text that PostgreSQL can store. */
 export function checkText(value: unknown, fieldPath: string, max: number): string {
   if (typeof value === "string" && value.length <= max && unstorableCharacterIndex(value) < 0) return value;
-  return refuseField(fieldPath, `a text of at most ${max} storable characters`, value);
+  return refuseField(fieldPath, `a text of at most ${max} characters without U+0000 and lone surrogates`, value);
 }
 
 export function readFlag(value: unknown, fieldPath: string): boolean {
@@ -82,10 +82,10 @@ function isUnstorable(value: unknown, levels: number): boolean {
   );
 }
 
-/** Returns a JSON value as the text of a parameter. @throws ActionError REQUEST_INVALID if no entry could store it */
+/** Serializes a JSON value for an SQL parameter. @throws ActionError REQUEST_INVALID if no entry could contain the value */
 export function jsonValue(value: unknown, fieldPath: string): string {
   if (value === undefined || isUnstorable(value, VALUE_MAX_DEPTH) || holdsInfinity(value)) {
-    refuseField(fieldPath, `a JSON value that an entry can hold, ${VALUE_MAX_DEPTH} levels deep at most`, value);
+    refuseField(fieldPath, `a JSON value that an entry can contain, with at most ${VALUE_MAX_DEPTH} levels`, value);
   }
   return JSON.stringify(value);
 }

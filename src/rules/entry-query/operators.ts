@@ -1,4 +1,4 @@
-/** Compiles the operators of `where` that test one value to SQL. */
+/** Compiles the operators of `where` that compare one value, such as `$eq` and `$in`, to SQL. */
 import { holdsTextSql, UNICODE_COLLATION } from "../comparable-text.js";
 import { refuseField } from "../fields.js";
 import { checkList, checkText, jsonValue, LIST_MAX, wholeNumber } from "./judge.js";
@@ -6,12 +6,12 @@ import { jsonNullIfMissing, type Test } from "./path.js";
 import { translatePattern } from "./regular-expression.js";
 import type { Statement } from "./statement.js";
 
-/** A test, and the values at a path that it applies to: see `anyValueAt`. */
+/** Test of an operator, and the values at a path to which it applies: see `anyValueAt` in path.ts. */
 export interface ValueTest {
   test: Test;
   /** True if elements of an array count as values. */
   elements: boolean;
-  ofNothing: boolean;
+  matchesMissing: boolean;
 }
 
 type Operator = (
@@ -21,12 +21,12 @@ type Operator = (
   siblings: Record<string, unknown>,
 ) => ValueTest;
 
-export const typeOf = (value: string): string => `jsonb_typeof(${jsonNullIfMissing(value)})`;
+export const typeSql = (value: string): string => `jsonb_typeof(${jsonNullIfMissing(value)})`;
 /** Returns SQL for the text of a scalar; NULL for JSON's null. */
-export const textOf = (value: string): string => `(${value} #>> '{}')`;
+export const textSql = (value: string): string => `(${value} #>> '{}')`;
 
-const valueTest = (test: Test, ofNothing = false): ValueTest => ({ test, elements: true, ofNothing });
-const arrayTest = (test: Test): ValueTest => ({ test, elements: false, ofNothing: false });
+const valueTest = (test: Test, matchesMissing = false): ValueTest => ({ test, elements: true, matchesMissing });
+const arrayTest = (test: Test): ValueTest => ({ test, elements: false, matchesMissing: false });
 
 const equalOperator: Operator = (operand, fieldPath, statement) => {
   const expected = statement.bind(jsonValue(operand, fieldPath), "jsonb");
@@ -50,14 +50,14 @@ const comparedBy =
       refuseField(fieldPath, "a number, a text or a boolean", operand);
     const expected = statement.bind(jsonValue(operand, fieldPath), "jsonb");
     return valueTest(
-      (value) => `(${jsonNullIfMissing(value)} ${sign} ${expected} AND ${typeOf(value)} = '${typeOperator}')`,
+      (value) => `(${jsonNullIfMissing(value)} ${sign} ${expected} AND ${typeSql(value)} = '${typeOperator}')`,
     );
   };
 
 const sizeOperator: Operator = (operand, fieldPath, statement) => {
   const length = statement.bind(wholeNumber(operand, fieldPath, 0, 1_000_000), "integer");
   return arrayTest(
-    (value) => `CASE WHEN ${typeOf(value)} = 'array' THEN jsonb_array_length(${value}) = ${length} ELSE false END`,
+    (value) => `CASE WHEN ${typeSql(value)} = 'array' THEN jsonb_array_length(${value}) = ${length} ELSE false END`,
   );
 };
 
@@ -94,7 +94,7 @@ const moduloOperator: Operator = (operand, fieldPath, statement) => {
   const [by, rest] = [statement.bind(divisor, "numeric"), statement.bind(remainder, "numeric")];
   return valueTest(
     (value) =>
-      `CASE WHEN ${typeOf(value)} = 'number' THEN mod(${textOf(value)}::numeric, ${by}) = ${rest} ELSE false END`,
+      `CASE WHEN ${typeSql(value)} = 'number' THEN mod(${textSql(value)}::numeric, ${by}) = ${rest} ELSE false END`,
   );
 };
 
@@ -103,18 +103,18 @@ const regexOperator: Operator = (operand, fieldPath, statement, siblings) => {
   const boundPattern = statement.bind(pattern, "text");
   return valueTest(
     (value) =>
-      `(${typeOf(value)} = 'string' AND ${textOf(value)} ${ignoreCase ? `${UNICODE_COLLATION} ~*` : 'COLLATE "C" ~'} ${boundPattern})`,
+      `(${typeSql(value)} = 'string' AND ${textSql(value)} ${ignoreCase ? `${UNICODE_COLLATION} ~*` : 'COLLATE "C" ~'} ${boundPattern})`,
   );
 };
 
-export const isScalar = (value: string): string => `${typeOf(value)} IN ('string', 'number', 'boolean')`;
+export const isScalarSql = (value: string): string => `${typeSql(value)} IN ('string', 'number', 'boolean')`;
 
 const caseBlindPart: Operator = (operand, fieldPath, statement) => {
   const boundText = statement.bind(checkText(operand, fieldPath, 10_000), "text");
-  return valueTest((value) => `(${isScalar(value)} AND ${holdsTextSql(textOf(value), boundText)})`);
+  return valueTest((value) => `(${isScalarSql(value)} AND ${holdsTextSql(textSql(value), boundText)})`);
 };
 
-/** Operators that match if any value passes the test, and those that match if no value passes it. */
+/** Operators by name. An operator matches if at least one value passes its test, or no value if it is `negated`. */
 export const OPERATOR_TESTS: Readonly<Record<string, { operator: Operator; negated?: boolean }>> = {
   $eq: { operator: equalOperator },
   $ne: { operator: equalOperator, negated: true },

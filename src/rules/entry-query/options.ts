@@ -1,7 +1,7 @@
 /** Validates the options of `find`. `where`, `order` and `aggregate` are validated by their compilers. */
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
-import { createPage } from "../page.js";
+import { parsePageLimits } from "../page.js";
 import { flatShape, type Shape } from "../unknown-fields.js";
 import { checkList, checkObject, checkText, JOINS_MAX, readFlag, wholeNumber } from "./judge.js";
 import { CURSOR_MAX_CHARACTERS } from "./order.js";
@@ -14,11 +14,14 @@ const ATTRIBUTES_MAX = 500;
 const ON_MAX = 3;
 const NAME_MAX = 100;
 
-/** What one caller can see of a data source. */
+/** Columns and entries of a data source that a caller can see. */
 export interface EntryScope {
-  /** True if the caller can see the top-level column: in entries, `where`, `order`, joins, aggregates, indexes and exports. */
+  /**
+   * True if the caller can see this top-level column. Everything else treats a hidden column as missing: entries,
+   * `where`, `order`, joins, aggregates, indexes and exports.
+   */
   canSee(column: string): boolean;
-  /** Condition that is added to each `where`. It may name hidden columns; null for none. */
+  /** Condition that is added to each `where`; null for none. It can also use columns that the caller cannot see. */
   filter: Record<string, unknown> | null;
 }
 
@@ -26,31 +29,31 @@ export interface EntryScope {
 export const FULL_SCOPE: EntryScope = { canSee: () => true, filter: null };
 
 export interface FindOptions {
-  /** The received query. */
-  given: unknown;
+  /** The query as the caller sent it. */
+  receivedQuery: unknown;
   where: unknown;
   order: unknown;
   aggregate: unknown;
-  /** The only columns to show; null for all. */
+  /** Columns to return; null for all. */
   attributes: ReadonlySet<string> | null;
   limit: number;
   offset: number;
   includePagination: boolean;
-  /** True if a total is returned when it costs nothing: unless the query sets pagination to false. */
+  /** True if the response contains a total when it costs no query: unless `includePagination` is false. */
   mayPaginate: boolean;
-  /** Start of the page: true for the first page, the text of a cursor for another one, null for pages by offset. */
+  /** True for the first page by cursor, or the cursor of another page; null for pages by offset. */
   cursor: string | true | null;
   joins: readonly JoinOptions[];
 }
 
 export interface JoinOptions {
   name: string;
-  /** The joined data source, by its id or its name. */
+  /** ID or name of the joined data source. */
   dataSource: { id: number } | { name: string };
   /** Pairs of column paths that must be equal: one of the entry and one of the joined entry. */
   on: readonly (readonly [left: string, right: string])[];
   required: boolean;
-  /** What the join returns: the entries, whether there are any, their number, or the sum of a column. */
+  /** Result of the join: the entries, true if there are any, their number, or the sum of a column. */
   shows: { as: "entries" } | { as: "has" } | { as: "count" } | { as: "sum"; column: string };
   where: unknown;
   order: unknown;
@@ -63,7 +66,7 @@ const JOIN_SHAPE = flatShape([
   ...["where", "attributes", "limit", "order"],
 ]);
 
-/** Allowed fields of a query. Unknown ones are rejected last, after the query was compiled. */
+/** Allowed fields of a query. Unknown fields are reported last, after the query was compiled. */
 export const QUERY_SHAPE: Shape = {
   fields: {
     ...flatShape([
@@ -96,20 +99,20 @@ function readAttributes(value: unknown, fieldPath: string): ReadonlySet<string> 
 function joinedSource(join: Record<string, unknown>, fieldPath: string): JoinOptions["dataSource"] {
   const { dataSourceId, dataSourceName } = join;
   if (dataSourceId !== undefined && dataSourceId !== null) {
-    // An id can be the text of a path or a form.
+    // Clients may take the ID as text from a URL or a form.
     const id =
       typeof dataSourceId === "string" && /^\d{1,10}$/.test(dataSourceId) ? Number(dataSourceId) : dataSourceId;
     return { id: wholeNumber(id, `${fieldPath}.dataSourceId`, 1, 2 ** 31 - 1) };
   }
   if (typeof dataSourceName === "string")
     return { name: checkText(dataSourceName, `${fieldPath}.dataSourceName`, 255) };
-  return refuseField(fieldPath, "an object with dataSourceId or dataSourceName", join);
+  return refuseField(fieldPath, 'an object with "dataSourceId" or "dataSourceName"', join);
 }
 
 function readJoinPairs(value: unknown, fieldPath: string): JoinOptions["on"] {
   const pairList = isObject(value) ? Object.entries(value) : [];
   if (pairList.length === 0 || pairList.length > ON_MAX)
-    refuseField(fieldPath, `an object of 1 to ${ON_MAX} pairs of columns`, value);
+    refuseField(fieldPath, `an object of 1 to ${ON_MAX} pairs of columns, such as {"_id": "OrderId"}`, value);
   return pairList.map(([left, right]) => [left, checkText(right, `${fieldPath}.${left}`, 512)] as const);
 }
 
@@ -121,7 +124,7 @@ function readShownColumns(join: Record<string, unknown>, fieldPath: string): Joi
     sum !== undefined && sum !== null,
   ];
   if (requestedColumns.filter(Boolean).length > 1)
-    refuseField(fieldPath, "an object with one of has, count and sum", join);
+    refuseField(fieldPath, 'an object with only one of "has", "count" and "sum"', join);
   if (requestedColumns[0]) return { as: "has" };
   if (requestedColumns[1]) return { as: "count" };
   return requestedColumns[2] ? { as: "sum", column: checkText(sum, `${fieldPath}.sum`, 512) } : { as: "entries" };
@@ -129,7 +132,7 @@ function readShownColumns(join: Record<string, unknown>, fieldPath: string): Joi
 
 function parseJoin(name: string, value: unknown): JoinOptions {
   const place = `join.${name}`;
-  checkText(name, "join's names", NAME_MAX);
+  checkText(name, "the name of a join", NAME_MAX);
   const join = checkObject(value, place);
   return {
     name,
@@ -157,16 +160,16 @@ function parseCursor(value: unknown): FindOptions["cursor"] {
   return value === true ? true : checkText(value, "cursor", CURSOR_MAX_CHARACTERS);
 }
 
-/** @throws REQUEST_INVALID that names the field, the expected and the received value */
+/** @throws REQUEST_INVALID with the path of the invalid field, the expected and the received value */
 export function parseFind(value: unknown): FindOptions {
   const options = checkObject(value ?? {}, "the query");
   const parsed = {
-    given: value,
+    receivedQuery: value,
     where: options["where"],
     order: options["order"],
     aggregate: options["aggregate"] ?? null,
     attributes: readAttributes(options["attributes"], "attributes"),
-    ...createPage(options, ENTRIES_DEFAULT, ENTRIES_MAX),
+    ...parsePageLimits(options, ENTRIES_DEFAULT, ENTRIES_MAX),
     includePagination: readFlag(options["includePagination"], "includePagination"),
     mayPaginate: options["includePagination"] !== false,
     cursor: parseCursor(options["cursor"]),

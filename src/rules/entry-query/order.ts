@@ -1,4 +1,4 @@
-/** Compiles `order` and pages by cursor: the sort keys of a list, and the condition for entries after a position. */
+/** Compiles `order` to sort keys, and a cursor to the SQL condition for the entries of the next or previous page. */
 import { createHash } from "node:crypto";
 import { ActionError } from "../../errors.js";
 import { isObject } from "../described.js";
@@ -14,7 +14,7 @@ export interface OrderKey {
 
 const ID: Path = { own: "id" };
 
-/** Returns the sort keys. The ID is the last one, so that the order is total. @throws ActionError REQUEST_INVALID */
+/** Returns the sort keys. The last key is the ID, so that no two entries are equal. @throws ActionError REQUEST_INVALID */
 export function parseOrder(order: unknown, source: Source, fieldPath = "order"): OrderKey[] {
   const input = order === undefined || order === null ? [] : checkList(order, fieldPath, ORDER_MAX);
   const keys = input.map((element, index): OrderKey => {
@@ -25,12 +25,12 @@ export function parseOrder(order: unknown, source: Source, fieldPath = "order"):
     return { path: parsePath(column, `${innerPath}[0]`, source, true), descending: upperDirection === "DESC" };
   });
   if (keys.length === 0) keys.push({ path: { own: "order" }, descending: false });
-  // The ID has the same direction as the key before it, so that one index serves both.
+  // The ID has the same direction as the key before it, so that PostgreSQL can use one index for both.
   if (!keys.some(({ path }) => path.own === "id")) keys.push({ path: ID, descending: keys.at(-1)!.descending });
   return keys;
 }
 
-/** Returns SQL of the value that each key compares: fields of the entry itself unchanged, columns as jsonb. */
+/** Returns SQL for the value of a sort key: a field such as `createdAt` in its own type, a column as jsonb. */
 export const keySql = ({ path }: OrderKey, source: Source, statement: Statement): string =>
   path.own === null ? keyAt(path, source, statement) : ownFieldSql(path.own, source);
 
@@ -52,10 +52,10 @@ const KEY_VALUE_FORMS: Record<OwnField, RegExp> = {
   updatedAt: /^\d{4,6}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?[-+]\d\d(?::\d\d)?$/,
 };
 
-/** Returns SQL of the text of a key's value in a cursor. */
+/** Returns SQL for the text with which a cursor stores the value of a key. */
 export const keyText = (sql: string): string => `(${sql})::text`;
 
-/** Returns an SQL condition that is true if the entry follows those values in the order, or precedes them if reversed. */
+/** Returns an SQL condition for the entries after the position with these values, or before it if `reversed` is true. */
 export function afterPosition(
   keys: readonly OrderKey[],
   sql: readonly string[],
@@ -82,8 +82,8 @@ export function afterPosition(
 export const CURSOR_MAX_CHARACTERS = 20_000;
 
 /**
- * Position at which a page starts. Its text has no meaning for callers. It contains only values that the caller can
- * see, and is validated like any input.
+ * Position after which a page starts. Callers get it as an opaque text, which contains only values that they can see. The
+ * text is validated like any input, because callers can change it.
  */
 export interface Cursor {
   values: readonly string[];
@@ -99,7 +99,8 @@ const orderFingerprint = (keys: readonly OrderKey[], dataSourceId: number): stri
 export function writeCursor(keys: readonly OrderKey[], dataSourceId: number, { values, reversed }: Cursor): string {
   const content = { f: orderFingerprint(keys, dataSourceId), k: values, r: reversed ? 1 : 0 };
   const cursor = Buffer.from(JSON.stringify(content)).toString("base64url");
-  if (cursor.length > CURSOR_MAX_CHARACTERS) throwLimitError("the values of order's columns are too long for a cursor");
+  if (cursor.length > CURSOR_MAX_CHARACTERS)
+    throwLimitError('the values of the columns in "order" are too long for a cursor; use "offset" instead');
   return cursor;
 }
 
@@ -127,15 +128,15 @@ function isValueOfKey(value: unknown, { path }: OrderKey): value is string {
 export function readCursor(cursor: unknown, keys: readonly OrderKey[], dataSourceId: number): Cursor {
   const content = typeof cursor === "string" ? decodeCursor(cursor) : null;
   const values = content?.["k"];
-  const isOurs =
+  const isValid =
     content !== null &&
     content["f"] === orderFingerprint(keys, dataSourceId) &&
     Array.isArray(values) &&
     values.length === keys.length &&
     keys.every((key, index) => isValueOfKey(values[index], key));
-  if (isOurs) return { values: values as string[], reversed: content["r"] === 1 };
+  if (isValid) return { values: values as string[], reversed: content["r"] === 1 };
   throw new ActionError(
     "REQUEST_INVALID",
-    "cursor must come from an earlier page of this data source with the same order",
+    'cursor must be one that an earlier query of this data source with the same "order" returned',
   );
 }

@@ -6,15 +6,15 @@ import { refuseField } from "../fields.js";
 import { checkText, PATH_MAX_CHARACTERS, PATH_MAX_SEGMENTS } from "./judge.js";
 import type { Statement } from "./statement.js";
 
-/** Fields of an entry itself, besides its `data`. */
+/** Fields of an entry in addition to its columns in `data`. */
 export const OWN_FIELDS = ["id", "createdAt", "updatedAt", "order"] as const;
 export type OwnField = (typeof OWN_FIELDS)[number];
 
 export type Path = { own: OwnField } | { own: null; segments: readonly string[] };
 
-/** What a path refers to in SQL. */
+/** SQL of the document in which paths are looked up. */
 export interface Source {
-  /** SQL of the document, a jsonb that is not null. */
+  /** SQL expression of the document: a jsonb that is never NULL. */
   doc: string;
   /** Alias of the entry's row; null if the document belongs to no entry. */
   entry: string | null;
@@ -35,8 +35,8 @@ const DOT = /(?<!\\)\./;
 const isOwnField = (name: string): name is OwnField => (OWN_FIELDS as readonly string[]).includes(name);
 
 /**
- * Parses a path. `data.` marks a column, `entry.` a field of the entry itself; without a prefix, if `bareOwn` is set,
- * id, createdAt, updatedAt and order are the entry's.
+ * Parses a path. The prefix `data.` marks a column, and `entry.` a field such as `createdAt`. If `bareOwn` is true, the
+ * names id, createdAt, updatedAt and order without a prefix also mean those fields.
  */
 export function parsePath(value: unknown, fieldPath: string, source: Pick<Source, "entry">, bareOwn = false): Path {
   const name = checkText(value, fieldPath, PATH_MAX_CHARACTERS);
@@ -47,14 +47,18 @@ export function parsePath(value: unknown, fieldPath: string, source: Pick<Source
   const column = source.entry !== null && name.startsWith("data.") ? name.slice(5) : name;
   const segments = column.split(DOT).map((segment) => segment.replaceAll("\\.", "."));
   if (column === "" || segments.length > PATH_MAX_SEGMENTS) {
-    refuseField(fieldPath, `the path of a column, of at most ${PATH_MAX_SEGMENTS} names`, value);
+    refuseField(
+      fieldPath,
+      `the path of a column with at most ${PATH_MAX_SEGMENTS} names, such as Address.street`,
+      value,
+    );
   }
   return { own: null, segments };
 }
 
 const JSON_NULL = "'null'::jsonb";
 
-/** Returns SQL of a field of the entry itself, in its own type. */
+/** Returns SQL for a field such as `createdAt`, in the type of its table column. */
 export const ownFieldSql = (own: OwnField, source: Source): string => `${source.entry}.${SQL_OF_OWN[own]}`;
 
 function ownJson(own: OwnField, source: Source): string {
@@ -68,18 +72,18 @@ const stepSql = (sql: string, segment: string, statement: Statement): string =>
     ? `(${sql} #> ARRAY[${statement.bind(segment, "text")}])`
     : `(${sql} -> ${statement.bind(segment, "text")})`;
 
-/** True if the caller cannot see the path. An empty path is the document itself: the element of $elemMatch. */
+/** True if the caller cannot see the column of the path. An empty path means the document itself, as in $elemMatch. */
 const isHidden = ({ segments }: { segments: readonly string[] }, source: Source): boolean =>
   segments.length > 0 && !source.sees(segments[0]!);
 
-/** Returns SQL of the value at a path if there are no arrays along it: jsonb, or NULL if missing. */
+/** Returns SQL for the value at a path as jsonb, or NULL if missing. Does not search the elements of arrays along the path. */
 export function valueAt(path: Path, source: Source, statement: Statement): string {
   if (path.own !== null) return ownJson(path.own, source);
   if (isHidden(path, source)) return "NULL::jsonb";
   return path.segments.reduce((sql, segment) => stepSql(sql, segment, statement), source.doc);
 }
 
-/** Returns SQL of the value with JSON's null if it is missing, for indexes and the order of entries. */
+/** Returns SQL for the value at a path, or JSON's null if missing, as indexes and `order` use it. */
 export const keyAt = (path: Path, source: Source, statement: Statement): string =>
   `COALESCE(${valueAt(path, source, statement)}, ${JSON_NULL})`;
 
@@ -88,18 +92,21 @@ export const jsonNullIfMissing = (value: string): string => `COALESCE(${value}, 
 /** Condition on one value: converts SQL of a nullable jsonb to SQL of a boolean that is never NULL. */
 export type Test = (value: string) => string;
 
-/** Values at a path that a test applies to: all of them, or only arrays as a whole. */
+/** Values at a path to which a test applies. */
 interface ReachableValues {
   /** True if elements of an array at the end of the path count as values. */
   elements: boolean;
-  /** True if the test can hold for a missing value, so that arrays along the path must be searched. */
-  ofNothing: boolean;
+  /** True if the test can be true for a missing value. Then arrays along the path must be searched first. */
+  matchesMissing: boolean;
 }
 
-/** SQL for jsonb's order: non-empty lists are above booleans and below objects. A range, so that an index serves it. */
+/**
+ * Returns SQL that is true for a non-empty array. In jsonb's order these are above booleans and below objects. The
+ * comparison can use an index; `jsonb_typeof` could not.
+ */
 const isFilledArray = (key: string): string => `(${key} > 'true'::jsonb AND ${key} < '{}'::jsonb)`;
 
-/** Returns SQL of the JSON types at each position after which the path continues with a name. */
+/** Returns SQL for the JSON type of each value along the path that is followed by a name, where an array can be. */
 export function jsonTypesAlongPath(segments: readonly string[], source: Source, statement: Statement): string[] {
   return segments.slice(1).flatMap((next, index) => {
     if (INDEX.test(next)) return [];
@@ -107,7 +114,7 @@ export function jsonTypesAlongPath(segments: readonly string[], source: Source, 
   });
 }
 
-/** Returns SQL that is true if there is an array at the path or along it, for `anyValueAt`; null if there can be none. */
+/** Returns SQL that is true if there is an array at the path or along it; null if there can be none. */
 export function arrayAt(
   segments: readonly string[],
   source: Source,
@@ -120,13 +127,13 @@ export function arrayAt(
   return arrays.length === 1 ? arrays[0]! : `(${arrays.join(" OR ")})`;
 }
 
-/** Returns SQL of rows with each value at the path as `name.v`, including elements of arrays along the path. */
+/** Returns the SQL of a FROM clause with one row for each value at the path, including elements of arrays along the path. */
 function valuesFrom(segments: readonly string[], source: Source, statement: Statement, elements: boolean) {
-  const first = statement.name();
+  const first = statement.uniqueName();
   let last = first;
   const parts = [`(SELECT ${stepSql(source.doc, segments[0]!, statement)} AS v) ${first}`];
   const lateralJoin = (sql: string) => {
-    last = statement.name();
+    last = statement.uniqueName();
     parts.push(`CROSS JOIN LATERAL (${sql}) ${last}`);
   };
   for (const segment of segments.slice(1)) {
@@ -145,8 +152,8 @@ function valuesFrom(segments: readonly string[], source: Source, statement: Stat
 }
 
 /**
- * Returns SQL that is true if each test passes for some value at the path. It first tests the direct value in a form
- * that an index serves, then elements of arrays along the path, if there are any.
+ * Returns SQL that is true if each test passes for at least one value at the path. It first tests the direct value, for
+ * which PostgreSQL can use an index, and then the elements of arrays along the path.
  */
 export function anyValueAt(
   path: Path,
@@ -164,6 +171,6 @@ export function anyValueAt(
     const { from, value: lastValue } = valuesFrom(path.segments, source, statement, reach.elements);
     return `EXISTS (SELECT FROM ${from} WHERE ${test(lastValue)})`;
   });
-  if (reach.ofNothing) return `(CASE WHEN ${isArray} THEN ${elementTests.join(" AND ")} ELSE ${directTests} END)`;
+  if (reach.matchesMissing) return `(CASE WHEN ${isArray} THEN ${elementTests.join(" AND ")} ELSE ${directTests} END)`;
   return `((${directTests}) OR (${[isArray, ...elementTests].join(" AND ")}))`;
 }

@@ -1,18 +1,22 @@
-/** Computes the shape of a query: its columns, operators and order, without values. Also finds the index that serves the shape. */
+/**
+ * Computes the shape of a query: its columns, operators and order, without values. The service counts slow queries by
+ * shape and suggests an index for a shape.
+ */
 import { isObject } from "../described.js";
 import { type OwnField, parsePath } from "./path.js";
 
-/** A column's path, or a field of the entry itself, and its operators. */
+/** Column or other field of an entry (such as `createdAt`) in a query. */
 interface NamedColumn {
-  /** Name in an index definition; null for a field of the entry itself. */
+  /** Path of the column as in an index definition; null for a field such as `createdAt`. */
   column: string | null;
-  top: string | null;
+  topLevelColumn: string | null;
+  /** Column with its operator or direction, as the shape contains it. */
   text: string;
 }
 
 interface ShapeCondition extends NamedColumn {
-  /** True if every found entry meets the condition: it is outside of $or, $nor and $not, so that an index can be used for it. */
-  isFound: boolean;
+  /** True if every result meets the condition, because it is outside of $or, $nor and $not. Then an index can help. */
+  isRequired: boolean;
   isEquality: boolean;
 }
 
@@ -21,7 +25,7 @@ interface ShapeSorting extends NamedColumn {
 }
 
 export interface QueryShape {
-  /** Columns with their operators, sorted; then the conditions within $or, $nor and $not. */
+  /** Columns with their operators, sorted as texts. A condition within $or, $nor or $not starts with that operator. */
   where: string[];
   order: string[];
   aggregate: boolean;
@@ -32,7 +36,7 @@ export interface CheckedShape extends QueryShape {
   sorting: readonly ShapeSorting[];
 }
 
-/** Maximum number of parts of a shape. Longer queries rarely repeat, so they are not recorded. */
+/** Maximum number of conditions and sort keys of a shape. Longer queries are not recorded, because they rarely repeat. */
 const PARTS_MAX = 12;
 const COLUMNS_MAX = 3;
 const FOUND_BY_INDEX = ["$eq", "$in", "$gt", "$gte", "$lt", "$lte"];
@@ -44,9 +48,9 @@ const escapeSegments = (segments: readonly string[]): string =>
 
 function nameColumn(input: string, bareOwn: boolean, text: (name: string) => string): NamedColumn {
   const path = parsePath(input, "", ENTRY, bareOwn);
-  if (path.own !== null) return { column: null, top: null, text: text(path.own satisfies OwnField) };
+  if (path.own !== null) return { column: null, topLevelColumn: null, text: text(path.own satisfies OwnField) };
   const column = escapeSegments(path.segments);
-  return { column, top: path.segments[0]!, text: text(column) };
+  return { column, topLevelColumn: path.segments[0]!, text: text(column) };
 }
 
 function conditionsOf(where: Record<string, unknown>, within: string): ShapeCondition[] {
@@ -59,7 +63,7 @@ function conditionsOf(where: Record<string, unknown>, within: string): ShapeCond
     if (key === "$filters") {
       return (value as { column: string; condition: string }[]).map(({ column, condition }) => ({
         ...nameColumn(column, false, (name) => `${within}${name} ${condition}`),
-        isFound: false,
+        isRequired: false,
         isEquality: false,
       }));
     }
@@ -69,7 +73,7 @@ function conditionsOf(where: Record<string, unknown>, within: string): ShapeCond
       .filter((operator) => operator !== "$options")
       .map((operator) => ({
         ...nameColumn(key, false, (name) => `${within}${name} ${operator}`),
-        isFound: within === "" && FOUND_BY_INDEX.includes(operator),
+        isRequired: within === "" && FOUND_BY_INDEX.includes(operator),
         isEquality: operator === "$eq" || operator === "$in",
       }));
   });
@@ -84,10 +88,11 @@ function sortingOf(order: unknown): ShapeSorting[] {
 }
 
 /**
- * Returns the shape of a valid query. Null if it has too many parts, or names columns that `knows` does not: otherwise callers could fill
- * the list with invented names.
+ * Returns the shape of a valid query; null if the query has too many parts or unknown columns. Unknown columns are not
+ * recorded, because callers could fill the list of shapes with invented names.
+ * @param knows true if the data source lists the column
  */
-export function shapeOf(query: unknown, knows: (column: string) => boolean): CheckedShape | null {
+export function queryShapeOf(query: unknown, knows: (column: string) => boolean): CheckedShape | null {
   if (!isObject(query)) return null;
   const { where, order, aggregate } = query;
   const conditions = isObject(where) ? conditionsOf(where, "") : [];
@@ -95,33 +100,37 @@ export function shapeOf(query: unknown, knows: (column: string) => boolean): Che
   const sorting = isAggregate ? [] : sortingOf(order);
   const texts = [...new Set(conditions.map(({ text }) => text))].sort();
   if (texts.length + sorting.length > PARTS_MAX) return null;
-  if (![...conditions, ...sorting].every(({ top }) => top === null || knows(top))) return null;
+  if (![...conditions, ...sorting].every(({ topLevelColumn }) => topLevelColumn === null || knows(topLevelColumn)))
+    return null;
   return { where: texts, order: sorting.map(({ text }) => text), aggregate: isAggregate, conditions, sorting };
 }
 
 const isOneWay = (sorting: readonly ShapeSorting[]): boolean =>
   sorting.every(({ descending }) => descending === sorting[0]!.descending);
 
-/** True if an index on those columns serves the query: by its first column, or by its order. */
+/** True if the query can use an index on these columns: for a condition on the first column, or for the order. */
 export function indexServesShape(columns: readonly string[], { conditions, sorting }: CheckedShape): boolean {
   const plainColumns = columns.map((column) => nameColumn(column, false, (name) => name).column);
-  if (conditions.some(({ isFound, column }) => isFound && column !== null && column === plainColumns[0])) return true;
+  if (conditions.some(({ isRequired, column }) => isRequired && column !== null && column === plainColumns[0]))
+    return true;
   const sortedColumns = sorting.map(({ column }) => column);
   return sortedColumns.length > 0 && isOneWay(sorting) && sortedColumns.join("\n") === plainColumns.join("\n");
 }
 
 /**
- * Returns the columns of an index that would serve the query; null if none would.
+ * Returns the columns of an index that would make the query faster; null if there is none.
  * @param mayIndex true if the top-level column can be indexed
  */
-export function suggestionFor(
+export function suggestIndexColumns(
   { conditions, sorting }: CheckedShape,
   mayIndex: (column: string) => boolean,
 ): string[] | null {
-  const indexableConditions = conditions.filter(({ isFound, top }) => isFound && top !== null && mayIndex(top));
+  const indexableConditions = conditions.filter(
+    ({ isRequired, topLevelColumn }) => isRequired && topLevelColumn !== null && mayIndex(topLevelColumn),
+  );
   const bestCondition = indexableConditions.find(({ isEquality }) => isEquality) ?? indexableConditions[0];
   if (bestCondition) return [bestCondition.column!];
-  const isIndexable = sorting.every(({ top }) => top !== null && mayIndex(top));
+  const isIndexable = sorting.every(({ topLevelColumn }) => topLevelColumn !== null && mayIndex(topLevelColumn));
   if (sorting.length === 0 || sorting.length > COLUMNS_MAX || !isIndexable || !isOneWay(sorting)) return null;
   return sorting.map(({ column }) => column!);
 }

@@ -1,6 +1,6 @@
 /**
- * Translates JavaScript's regular expressions to PostgreSQL's. Rejects constructs that have another meaning there.
- * Groups do not capture, so that PostgreSQL needs no backtracking.
+ * Translates regular expressions of JavaScript to those of PostgreSQL. Rejects constructs that PostgreSQL interprets
+ * differently. The translated groups do not capture, so that PostgreSQL needs no backtracking.
  */
 import { type AST, RegExpParser } from "@eslint-community/regexpp";
 import { ActionError } from "../../errors.js";
@@ -8,10 +8,10 @@ import { describeValue } from "../described.js";
 
 const PATTERN_MAX_CHARACTERS = 200;
 /**
- * Maximum repetition count in PostgreSQL, and here also for the product of nested counts, because each repetition
- * enlarges the automaton.
+ * Maximum repetition count that PostgreSQL allows.
  */
 const REPEAT_MAX = 255;
+/** Maximum size of an expression after all counted repetitions are written out, as PostgreSQL's automaton needs them. */
 const COPIES_MAX = 1_000;
 
 const LINE_ENDS = "\\n\\r\\u2028\\u2029";
@@ -19,14 +19,14 @@ const SPACE_CHARACTERS = "\\t-\\r \\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u
 const CHARACTER_SETS = { digit: "0-9", space: SPACE_CHARACTERS, word: "A-Za-z0-9_" } as const;
 const PLAIN_CHARACTER = /[A-Za-z0-9 ]/;
 
-/** Groups of letters that JavaScript's `i` treats as equal. PostgreSQL treats only pairs of them as equal. */
+/** Groups of letters that are all equal in JavaScript if case is ignored. In PostgreSQL only pairs of them are equal. */
 const CASE_GROUPS = [
   ...["µΜμ", "Ǆǅǆ", "Ǉǈǉ", "Ǌǋǌ", "Ǳǲǳ", "\u0345Ιι\u1fbe", "Ββϐ", "Εεϵ", "Θθϑ", "Κκϰ", "Ππϖ", "Ρρϱ", "Σςσ", "Φφϕ"],
   ...["Вв\u1c80", "Дд\u1c81", "Оо\u1c82", "Сс\u1c83", "Тт\u1c84\u1c85", "Ъъ\u1c86", "Ѣѣ\u1c87", "\u1c88Ꙋꙋ", "Ṡṡẛ"],
 ];
 const groupMembers = CASE_GROUPS.map((group) => [...group].map((letter) => letter.codePointAt(0)!));
 
-/** Returns all letters of the groups that have one in the range. */
+/** Returns all letters of the groups that have a letter in the range. */
 const likeRange = (min: number, max: number): string =>
   groupMembers
     .filter((members) => members.some((code) => code >= min && code <= max))
@@ -34,7 +34,7 @@ const likeRange = (min: number, max: number): string =>
     .map(characterText)
     .join("");
 
-/** Letters that PostgreSQL's `i` treats as another letter, unlike JavaScript: ſ as s, the Kelvin sign as k and so on. */
+/** Letters that equal a second letter in PostgreSQL if case is ignored, but not in JavaScript, such as ſ and s. */
 const LONE_LETTERS = ["İi", "ıi", "ſs", "\u212ak", "\u2126ω", "\u212bå", "ϴθ", "ẞß"].map(
   ([letter, other]) => [letter!.codePointAt(0)!, other!] as const,
 );
@@ -47,7 +47,7 @@ const coversCode = (elements: readonly AST.CharacterClassElement[], code: number
     return element.type === "CharacterSet" && element.kind === "word" && code < 128;
   });
 
-/** Returns the letters that PostgreSQL would add to a class because of a single letter in it. */
+/** Returns the letters that a class matches only in PostgreSQL, because it contains one of LONE_LETTERS. */
 function addedLetters(elements: readonly AST.CharacterClassElement[]): string[] {
   const letters = LONE_LETTERS.filter(([letter, other]) => {
     const letterCases = [other, other.toUpperCase()]
@@ -59,7 +59,7 @@ function addedLetters(elements: readonly AST.CharacterClassElement[]): string[] 
   return [...new Set(letters.map(([, other]) => characterText(other.codePointAt(0)!)))];
 }
 
-/** Translated pattern. `ignoreCase` needs a collation that knows all letters. */
+/** Pattern for PostgreSQL. If `ignoreCase` is true, the query must use UNICODE_COLLATION. */
 export interface TranslatedPattern {
   pattern: string;
   ignoreCase: boolean;
@@ -105,7 +105,7 @@ function characterSet(node: AST.CharacterSet, dotAll: boolean): string {
   return `[${node.negate ? "^" : ""}${CHARACTER_SETS[node.kind]}]`;
 }
 
-/** Translates one pattern, and counts the product of nested repetitions. */
+/** Translates one pattern, and counts its size with all repetitions written out (COPIES_MAX). */
 class PatternTranslation {
   private copies = 0;
 
@@ -178,7 +178,7 @@ const codePointOf = (high: number, low: number) => (high - 0xd800) * 0x400 + (lo
 
 const expressionParser = new RegExpParser({ ecmaVersion: 2025 });
 
-/** @throws REQUEST_INVALID that names the path and the unsupported construct */
+/** @throws REQUEST_INVALID with the path of the field and the unsupported construct */
 export function translatePattern(pattern: unknown, flags: unknown, fieldPath: string): TranslatedPattern {
   if (typeof pattern !== "string" || pattern.length > PATTERN_MAX_CHARACTERS) {
     const expected = `a regular expression of at most ${PATTERN_MAX_CHARACTERS} characters`;
@@ -187,7 +187,7 @@ export function translatePattern(pattern: unknown, flags: unknown, fieldPath: st
   if (flags !== undefined && (typeof flags !== "string" || !/^(?!.*(.).*\1)[is]*$/.test(flags))) {
     throw new ActionError(
       "REQUEST_INVALID",
-      `${fieldPath}.$options must consist of i and s (got ${describeValue(flags)})`,
+      `${fieldPath}.$options can contain only the flags i and s (got ${describeValue(flags)})`,
     );
   }
   try {
@@ -197,7 +197,7 @@ export function translatePattern(pattern: unknown, flags: unknown, fieldPath: st
       tree.alternatives,
       1,
     );
-    // The outer group prevents that a leading `***:` or `(?` acts as a PostgreSQL directive.
+    // Without the outer group, PostgreSQL would treat a leading `***:` or `(?` as a directive.
     return { pattern: `(?:${writtenText})`, ignoreCase };
   } catch (error) {
     const reason = error instanceof UntranslatableError ? `contains ${error.message}` : "is not a regular expression";

@@ -1,8 +1,8 @@
-/** Builds an SQL statement: numbers its parameters, and creates unique names. */
+/** Collects the parameters of an SQL statement, and creates unique names for its aliases. */
 
 export class Statement {
   readonly values: unknown[] = [];
-  private readonly places = new Map<string, string>();
+  private readonly placeholders = new Map<string, string>();
   private names = 0;
 
   /** @param values first parameters of the statement, starting with `$1` */
@@ -10,22 +10,26 @@ export class Statement {
     this.values.push(...values);
   }
 
-  /** Adds a parameter with a PostgreSQL type. Values of callers enter statements only this way, so that they cannot become SQL. */
+  /**
+   * Adds a parameter, and returns its placeholder such as `$2::text`. All values from callers must be bound, so that they
+   * cannot become SQL.
+   */
   bind(
     value: unknown,
     type: "text" | "text[]" | "jsonb" | "jsonb[]" | "numeric" | "bigint" | "bigint[]" | "integer" | "float8",
   ): string {
     // Reuses the parameter of repeated texts, such as names of columns.
     const key = typeof value === "string" ? `${type} ${value}` : null;
-    const knownPlace = key === null ? undefined : this.places.get(key);
+    const knownPlace = key === null ? undefined : this.placeholders.get(key);
     if (knownPlace) return knownPlace;
     this.values.push(value);
     const placeholder = `$${this.values.length}::${type}`;
-    if (key !== null) this.places.set(key, placeholder);
+    if (key !== null) this.placeholders.set(key, placeholder);
     return placeholder;
   }
 
-  name(): string {
+  /** Returns a new alias for a subquery. */
+  uniqueName(): string {
     this.names += 1;
     return `q${this.names}`;
   }

@@ -1,22 +1,28 @@
-/** Validates `where` and compiles it to one SQL condition with parameters. path.ts has the paths, operators.ts the tests. */
+/**
+ * Validates `where` and compiles it to one SQL condition with parameters. Paths of columns are in path.ts, and operators
+ * such as `$eq` in operators.ts.
+ */
 import { isObject } from "../described.js";
 import { refuseField } from "../fields.js";
-import { filterCondition } from "./filters.js";
+import { compileFilter } from "./filters.js";
 import { checkList, refuseName, throwLimitError, WHERE_MAX_DEPTH, WHERE_MAX_OPERATORS } from "./judge.js";
-import { OPERATOR_TESTS, typeOf, type ValueTest } from "./operators.js";
+import { OPERATOR_TESTS, typeSql, type ValueTest } from "./operators.js";
 import { anyValueAt, type Path, parsePath, type Source } from "./path.js";
 import type { Statement } from "./statement.js";
 
 const OF_FIELDS = [...Object.keys(OPERATOR_TESTS), "$all", "$not", "$elemMatch"];
 const OF_ENTRIES = ["$and", "$or", "$nor", "$not", "$filters"];
 const LISTED_MAX = 100;
-/** Maximum length of a condition, because PostgreSQL's planner ignores the timeout and uses up to 2.5 KB of memory per character. */
+/**
+ * Maximum length of the SQL condition. The planner of PostgreSQL uses up to 2.5 KB of memory for each character, and the
+ * statement timeout does not stop it.
+ */
 const CONDITION_MAX_CHARACTERS = 80_000;
 
 const joinWithAnd = (conditions: readonly string[]): string =>
   conditions.length === 0 ? "true" : `(${conditions.join(" AND ")})`;
 
-/** Operators that together form one range, which an index serves. */
+/** Operators that are combined to one range, for which PostgreSQL can use an index. */
 const RANGE_OPERATORS = ["$gt", "$gte", "$lt", "$lte"];
 
 /** Path to which operators apply, and the document that it belongs to. */
@@ -36,30 +42,30 @@ class WhereCompilation {
     this.operators += 1;
     if (this.operators > WHERE_MAX_OPERATORS)
       throwLimitError(`where must have at most ${WHERE_MAX_OPERATORS} operators`);
-    if (depth > WHERE_MAX_DEPTH) throwLimitError(`${fieldPath} is nested more than ${WHERE_MAX_DEPTH} deep`);
+    if (depth > WHERE_MAX_DEPTH) throwLimitError(`${fieldPath} must nest at most ${WHERE_MAX_DEPTH} levels`);
   }
 
-  where(where: unknown, fieldPath: string, source: Source, depth: number): string {
-    if (!isObject(where)) refuseField(fieldPath, "an object of columns and operators", where);
+  compileObject(where: unknown, fieldPath: string, source: Source, depth: number): string {
+    if (!isObject(where)) refuseField(fieldPath, 'an object with conditions, such as {"Status": "open"}', where);
     this.count(fieldPath, depth);
     const conditions = Object.entries(where).map(([key, value]) => {
       const innerPath = `${fieldPath}.${key}`;
-      if (key.startsWith("$")) return this.ofEntry(key, value, fieldPath, source, depth);
-      return this.field(parsePath(key, innerPath, source), value, innerPath, source, depth);
+      if (key.startsWith("$")) return this.combinedCondition(key, value, fieldPath, source, depth);
+      return this.compileField(parsePath(key, innerPath, source), value, innerPath, source, depth);
     });
     return joinWithAnd(conditions);
   }
 
-  private ofEntry(key: string, value: unknown, fieldPath: string, source: Source, depth: number): string {
+  private combinedCondition(key: string, value: unknown, fieldPath: string, source: Source, depth: number): string {
     const innerPath = `${fieldPath}.${key}`;
-    if (key === "$not") return `NOT ${this.where(value, innerPath, source, depth + 1)}`;
+    if (key === "$not") return `NOT ${this.compileObject(value, innerPath, source, depth + 1)}`;
     if (key === "$filters") {
       const filters = checkList(value, innerPath, LISTED_MAX);
       return joinWithAnd(filters.map((filter, index) => this.filter(filter, `${innerPath}[${index}]`, source, depth)));
     }
     if (!OF_ENTRIES.includes(key)) refuseName(fieldPath, ["columns", ...OF_ENTRIES], key);
     const innerConditions = checkList(value, innerPath, LISTED_MAX, 1).map((element, index) =>
-      this.where(element, `${innerPath}[${index}]`, source, depth + 1),
+      this.compileObject(element, `${innerPath}[${index}]`, source, depth + 1),
     );
     if (key === "$and") return joinWithAnd(innerConditions);
     return `${key === "$nor" ? "NOT " : ""}(${innerConditions.join(" OR ")})`;
@@ -67,10 +73,10 @@ class WhereCompilation {
 
   private filter(filter: unknown, fieldPath: string, source: Source, depth: number): string {
     this.count(fieldPath, depth);
-    return filterCondition(filter, fieldPath, source, this.statement);
+    return compileFilter(filter, fieldPath, source, this.statement);
   }
 
-  private field(path: Path, value: unknown, fieldPath: string, source: Source, depth: number): string {
+  private compileField(path: Path, value: unknown, fieldPath: string, source: Source, depth: number): string {
     const at: Field = { path, source, depth };
     const keys = isObject(value) ? Object.keys(value) : [];
     if (!keys.some((key) => key.startsWith("$"))) return this.operator("$eq", { $eq: value }, fieldPath, at);
@@ -82,7 +88,7 @@ class WhereCompilation {
     const conditions = otherKeys.map((key) => this.operator(key, operators, `${fieldPath}.${key}`, at));
     if (rangeKeys.length > 0) {
       const tests = rangeKeys.map((key) => this.test(key, operators, `${fieldPath}.${key}`, at));
-      conditions.push(this.any(at, tests));
+      conditions.push(this.anyValueSql(at, tests));
     }
     return joinWithAnd(conditions);
   }
@@ -98,12 +104,12 @@ class WhereCompilation {
     if (key === "$all") return this.all(operand, fieldPath, field);
     if (key === "$elemMatch") return this.elemMatch(operand, fieldPath, field);
     if (!Object.hasOwn(OPERATOR_TESTS, key)) refuseName(fieldPath.slice(0, -key.length - 1), OF_FIELDS, key);
-    const condition = this.any(field, [this.test(key, operators, fieldPath, field)]);
+    const condition = this.anyValueSql(field, [this.test(key, operators, fieldPath, field)]);
     return OPERATOR_TESTS[key]!.negated || (key === "$exists" && operand === false) ? `NOT ${condition}` : condition;
   }
 
-  /** Returns SQL of several tests of one path on the same values. */
-  private any({ path, source }: Field, tests: readonly ValueTest[]): string {
+  /** Returns SQL that is true if some value at the path passes each test. */
+  private anyValueSql({ path, source }: Field, tests: readonly ValueTest[]): string {
     const testList = tests.map(({ test }) => test);
     return anyValueAt(path, source, this.statement, testList, tests[0]!);
   }
@@ -111,9 +117,9 @@ class WhereCompilation {
   private not(operand: unknown, fieldPath: string, { path, source, depth }: Field): string {
     this.count(fieldPath, depth);
     if (isObject(operand) && Object.keys(operand).some((operator) => operator.startsWith("$"))) {
-      return this.field(path, operand, fieldPath, source, depth + 1);
+      return this.compileField(path, operand, fieldPath, source, depth + 1);
     }
-    return refuseField(fieldPath, "an object of operators", operand);
+    return refuseField(fieldPath, 'an object with operators, such as {"$gt": 5}', operand);
   }
 
   private all(operand: unknown, fieldPath: string, field: Field): string {
@@ -130,34 +136,34 @@ class WhereCompilation {
     );
   }
 
-  /** Returns SQL that is true if one element of a list passes: operators on the element, or a `where` on its members. */
+  /** Returns SQL that is true if an element of a list matches. The operand has operators on the element, or is a `where` for it. */
   private elemMatch(operand: unknown, fieldPath: string, field: Field): string {
     this.count(fieldPath, field.depth);
-    if (!isObject(operand)) refuseField(fieldPath, "an object of columns or operators", operand);
+    if (!isObject(operand)) refuseField(fieldPath, "an object with operators or conditions on columns", operand);
     const isElementTest = Object.keys(operand).some((key) => OF_FIELDS.includes(key) && key !== "$not");
     const test = (value: string) => {
-      const name = this.statement.name();
+      const name = this.statement.uniqueName();
       const element: Source = { doc: `${name}.v`, entry: null, sees: () => true };
-      // An element has no path.
+      // The empty path means the element itself.
       const condition = isElementTest
-        ? this.field({ own: null, segments: [] }, operand, fieldPath, element, field.depth + 1)
-        : this.where(operand, fieldPath, element, field.depth + 1);
-      const items = `CASE WHEN ${typeOf(value)} = 'array' THEN ${value} ELSE '[]' END`;
+        ? this.compileField({ own: null, segments: [] }, operand, fieldPath, element, field.depth + 1)
+        : this.compileObject(operand, fieldPath, element, field.depth + 1);
+      const items = `CASE WHEN ${typeSql(value)} = 'array' THEN ${value} ELSE '[]' END`;
       return `EXISTS (SELECT FROM jsonb_array_elements(${items}) ${name}(v) WHERE ${condition})`;
     };
-    return this.any(field, [{ test, elements: false, ofNothing: false }]);
+    return this.anyValueSql(field, [{ test, elements: false, matchesMissing: false }]);
   }
 }
 
 /**
- * Compiles a `where` to an SQL condition, whose value is never NULL. @throws REQUEST_INVALID that names the path, the
- * expected and the received value
+ * Compiles a `where` to an SQL condition that is never NULL.
+ * @throws REQUEST_INVALID with the path of the invalid field, the expected and the received value
  */
 export function compileWhere(where: unknown, source: Source, statement: Statement, place = "where"): string {
   if (where === undefined || where === null) return "true";
-  const condition = new WhereCompilation(statement).where(where, place, source, 0);
+  const condition = new WhereCompilation(statement).compileObject(where, place, source, 0);
   if (condition.length > CONDITION_MAX_CHARACTERS) {
-    throwLimitError(`${place} is too large: name fewer and shorter paths, and fewer conditions`);
+    throwLimitError(`${place} is too large: use fewer conditions, and fewer and shorter paths`);
   }
   return condition;
 }

@@ -1,4 +1,4 @@
-/** Builds the response of an HTTP trigger from what the action returns, and restricts what it may set (contract, section 8). */
+/** Builds the response of an HTTP trigger from the action's result, without the headers that actions must not set (contract, section 8). */
 import { responseFault } from "./response.js";
 
 /** A response before it is sent. */
@@ -9,8 +9,8 @@ export interface HttpAnswer {
 }
 
 /**
- * Headers that an action cannot set: only the service sets them, they affect the origin beyond this response, or they
- * belong to the connection.
+ * Headers that an action cannot set. They affect other pages of the origin, describe the connection, or are reserved for
+ * the service.
  */
 const DROPPED_HEADERS = [
   ...["set-cookie", "set-cookie2", "clear-site-data", "service-worker-allowed", "content-security-policy"],
@@ -49,7 +49,7 @@ function bodyIn({ body, base64 }: Record<string, unknown>): { body: HttpAnswer["
 }
 
 /** Builds the response from options of `Svc.App.V3.Actions.response(options)`; null if they are invalid. */
-export function givenAnswer(options: unknown): HttpAnswer | null {
+export function answerFromOptions(options: unknown): HttpAnswer | null {
   if (responseFault(options) !== null) return null;
   const input = options as Record<string, unknown>;
   const redirect = input["redirect"] ?? null;
@@ -63,12 +63,12 @@ export function givenAnswer(options: unknown): HttpAnswer | null {
 }
 
 /** Builds the response from the result of `execute` as JSON text or its UTF-8 bytes; undefined if it returned nothing. */
-export function jsonAnswer(json: string | Uint8Array | undefined): HttpAnswer {
+export function answerFromJson(json: string | Uint8Array | undefined): HttpAnswer {
   if (json === undefined) return { status: 204, headers: {}, body: null };
   return { status: 200, headers: { "content-type": "application/json; charset=utf-8" }, body: json };
 }
 
-/** Headers of each response of an HTTP trigger, which restrict what browsers do with it. */
+/** Headers of every response of an HTTP trigger. They prevent a page in it from acting with the rights of the service's origin. */
 export const GUARD_HEADERS = {
   "x-content-type-options": "nosniff",
   "content-security-policy": "sandbox allow-scripts allow-forms",

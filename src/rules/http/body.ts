@@ -1,10 +1,10 @@
-/** Builds the payload of an HTTP trigger from query, headers and body of the request. */
+/** Parses the query, headers and body of a request for the payload of an HTTP trigger. */
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import { nestsDeeperThan } from "../described.js";
 
 type Values = Record<string, string | string[]>;
 
-/** Converts name-value pairs to an object. A repeated name gets an array of values. `__proto__` becomes an ordinary property. */
+/** Converts name-value pairs to an object. A repeated name gets an array of its values. The name `__proto__` is safe. */
 export function valuesOf(pairs: Iterable<readonly [string, string]>): Values {
   const values = new Map<string, string | string[]>();
   for (const [name, value] of pairs) {
@@ -18,23 +18,23 @@ export function valuesOf(pairs: Iterable<readonly [string, string]>): Values {
 const HIDDEN_HEADERS = ["cookie", "auth-token"];
 
 /**
- * Headers for the action; names in lower case.
- * @param hidesAuthorization true if the service has checked that header
- * @param secret segment of the path, which a proxy may repeat in a header
+ * Returns the headers that the action receives, with names in lower case.
+ * @param hidesAuthorization true to leave out `authorization`, because the service has already checked it
+ * @param secret secret segment of the path; it is masked in headers, because a proxy may repeat the path in one
  */
 export function headersFor(
   headers: NodeJS.Dict<string | string[]>,
   { hidesAuthorization, secret }: { hidesAuthorization: boolean; secret: string | null },
 ): Record<string, string> {
-  const shownHeaders = Object.entries(headers).filter(
+  const visibleHeaders = Object.entries(headers).filter(
     ([name, value]) =>
       value !== undefined && !HIDDEN_HEADERS.includes(name) && !(hidesAuthorization && name === "authorization"),
   );
   const withoutSecret = (text: string) => (secret === null ? text : text.replaceAll(secret, "«secret»"));
-  return Object.fromEntries(shownHeaders.map(([name, value]) => [name, withoutSecret([value].flat().join(", "))]));
+  return Object.fromEntries(visibleHeaders.map(([name, value]) => [name, withoutSecret([value].flat().join(", "))]));
 }
 
-/** Type and subtype in lower case; "" if there is none. */
+/** Returns type and subtype of a content type, in lower case; "" if absent. */
 export const mediaTypeOf = (contentType: string | null): string =>
   (contentType ?? "").split(";", 1)[0]!.trim().toLowerCase();
 
@@ -82,7 +82,7 @@ async function multipartOf(body: Uint8Array<ArrayBuffer>, contentType: string): 
   }
 }
 
-/** Returns the body as parsed JSON, form fields or text; null for other types, a missing body, and a body that does not match its type. */
+/** Parses a body of JSON, form fields or text. Returns null for other types, an empty body, and a body that does not match its type. */
 export async function parsedBody(body: Uint8Array<ArrayBuffer>, contentType: string | null): Promise<unknown> {
   const type = mediaTypeOf(contentType);
   if (body.length === 0) return null;

@@ -1,13 +1,13 @@
 /**
- * Patterns of HTTP triggers (`orders/:id`) and the request paths that they match. Read it when a URL does not find its
- * action. Server and browser run it.
+ * Matches request paths with the patterns of HTTP triggers, such as `orders/:id`. Read this file if a URL does not reach
+ * its action. The server and the browser execute it.
  */
 
 export const PATH_SEGMENTS_MAX = 8;
 export const SEGMENT_MAX_CHARACTERS = 200;
-/** Maximum length of a segment in a request, which may be longer than in a pattern because it may be a value. */
+/** Maximum length of a segment in a request. It is longer than in a pattern, because the segment may be a parameter's value. */
 export const VALUE_MAX_CHARACTERS = 1_024;
-/** First segment of the URL of every draft. */
+/** First segment of the paths at which draft versions of HTTP triggers are called. */
 export const DRAFT_SEGMENT = "draft";
 
 const PARAMETER_SEGMENT = /^:([A-Za-z_]\w{0,63})$/;
@@ -22,7 +22,7 @@ const isLiteral = (segment: string): boolean =>
   !isDots(segment) &&
   segment.normalize("NFC") === segment;
 
-/** Returns the fault of a pattern; null if it is valid. */
+/** Returns the fault of a pattern as the rest of a sentence ("must have …"); null if it is valid. */
 export function patternFault(path: unknown): string | null {
   if (typeof path !== "string") return "must be a string of one to eight segments such as orders/:id";
   const segments = path.split("/");
@@ -34,20 +34,20 @@ export function patternFault(path: unknown): string | null {
   }
   if (segments[0] === DRAFT_SEGMENT) return `must not begin with ${DRAFT_SEGMENT}, where drafts are served`;
   const names = segments.flatMap((segment) => PARAMETER_SEGMENT.exec(segment)?.[1] ?? []);
-  return new Set(names).size === names.length ? null : "must name each parameter once";
+  return new Set(names).size === names.length ? null : "must not contain two parameters with the same name";
 }
 
-/** Returns the pattern without parameter names. Patterns with the same shape match the same paths. */
-export const shapeOf = (path: string): string =>
+/** Returns the shape of a pattern: the pattern without parameter names. Patterns with the same shape match the same paths. */
+export const patternShapeOf = (path: string): string =>
   path
     .split("/")
     .map((segment) => (PARAMETER_SEGMENT.test(segment) ? ":" : segment))
     .join("/");
 
-/** Returns the segments of a request's path, as sent and decoded; null if no pattern can match. One trailing slash is ignored. */
+/** Splits a request's path into segments, encoded (`raw`) and decoded; null if no pattern can match. Ignores one trailing slash. */
 export function segmentsOf(rawPath: string): { raw: string[]; decoded: string[] } | null {
   const raw = rawPath.replace(/\/$/, "").split("/");
-  // A path can have one segment more than a pattern: the secret.
+  // The path of a trigger with the authorization "secret" has one more segment than the pattern: the secret.
   if (raw.length > PATH_SEGMENTS_MAX + 1) return null;
   try {
     const decoded = raw.map(decodeURIComponent);
@@ -61,8 +61,11 @@ export function segmentsOf(rawPath: string): { raw: string[]; decoded: string[] 
   }
 }
 
-/** Returns the shapes of patterns that match the segments, the most specific first: from left to right, literals come before parameters. */
-export function shapesFor(decoded: readonly string[]): string[] {
+/**
+ * Returns all shapes of patterns that match the segments, the most specific first. The first segment counts most, and a
+ * literal is more specific than a parameter.
+ */
+export function matchingShapesOf(decoded: readonly string[]): string[] {
   if (decoded.length === 0 || decoded.length > PATH_SEGMENTS_MAX) return [];
   return decoded.reduce<string[]>(
     (shapes, segment, index) => {
@@ -74,7 +77,7 @@ export function shapesFor(decoded: readonly string[]): string[] {
   );
 }
 
-/** Returns the values of the pattern's parameters. */
+/** Returns the values of the pattern's parameters in the decoded segments of a path. */
 export function paramsOf(path: string, decoded: readonly string[]): Record<string, string> {
   const names = path.split("/").map((segment) => PARAMETER_SEGMENT.exec(segment)?.[1]);
   return Object.fromEntries(names.flatMap((name, index) => (name === undefined ? [] : [[name, decoded[index]!]])));

@@ -1,6 +1,6 @@
 /**
- * Validates the options of `Svc.App.V3.Actions.response()`. The sandbox does it so that the author sees the fault, and
- * the service does it again. This file imports nothing, because it runs in both.
+ * Validates the options of `Svc.App.V3.Actions.response()`. The sandbox calls this so that the action gets an error, and
+ * the service calls it again, because it does not trust the sandbox. The file imports nothing, because both execute it.
  */
 
 const NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}$/;
@@ -19,9 +19,9 @@ function headersFault(headers: unknown): string | null {
   if (!hasValue(headers)) return null;
   if (!isObject(headers)) return "headers must be an object";
   const entries = Object.entries(headers);
-  if (entries.length > HEADERS_MAX) return `headers must be at most ${HEADERS_MAX} (got ${entries.length})`;
+  if (entries.length > HEADERS_MAX) return `headers must have at most ${HEADERS_MAX} fields (got ${entries.length})`;
   for (const [name, value] of entries) {
-    if (!NAME.test(name)) return `headers must have names of HTTP (got ${JSON.stringify(name.slice(0, 60))})`;
+    if (!NAME.test(name)) return `headers must have valid HTTP header names (got ${JSON.stringify(name.slice(0, 60))})`;
     const isText = typeof value === "string" && value.length <= VALUE_MAX_CHARACTERS && HEADER_VALUE.test(value);
     if (!isText && typeof value !== "number") return `headers.${name} must be one line of Latin-1 text`;
   }
@@ -36,7 +36,7 @@ export function responseFault(options: unknown): string | null {
   if (hasValue(status) && !isStatus) return `status must be an integer from 200 to 599 (got ${String(status)})`;
   const isLocation =
     typeof redirect === "string" && redirect.length <= VALUE_MAX_CHARACTERS && LOCATION_VALUE.test(redirect);
-  if (hasValue(redirect) && !isLocation) return "redirect must be a URL, percent-encoded";
+  if (hasValue(redirect) && !isLocation) return "redirect must be a percent-encoded URL";
   if (hasValue(redirect) && hasValue(status) && !REDIRECT_STATUSES.includes(status as number)) {
     return `status of a redirect must be one of ${REDIRECT_STATUSES.join(", ")} (got ${String(status)})`;
   }

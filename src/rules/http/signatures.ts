@@ -1,6 +1,6 @@
 /**
- * Verifies signatures of webhooks, each scheme as its sender documents it, over the raw bytes of the body. Read this
- * file when a sender's requests are rejected.
+ * Verifies signatures of webhooks over the raw bytes of the body. Each scheme is as its sender documents it. Read this
+ * file if the requests of a sender are rejected.
  */
 import { createHash, createHmac, createPublicKey, timingSafeEqual, verify as verifyWith } from "node:crypto";
 import type { HttpAuth, SignatureScheme } from "../../data/action-types.js";
@@ -9,19 +9,19 @@ import { TOLERANCE_SECONDS } from "./where.js";
 
 export type SignatureAuth = Extract<HttpAuth, { type: "signature" }>;
 
-/** A signed request. */
+/** Parts of a request that a sender may sign. */
 export interface SignedRequest {
   /** Returns the value of a header by its lower-case name; undefined if it is absent or repeated. */
   header(name: string): string | undefined;
   body: Uint8Array;
-  /** Public URLs, with the query, that the sender may have used. */
+  /** Public URLs with query under which the sender may have called the service; some schemes sign the URL. */
   urls: readonly string[];
 }
 
-/** True if the request has a valid signature of the key. `now` is in seconds. */
+/** Returns true if the request has a valid signature with the key. `now` is in seconds since 1970. */
 type VerifySignature = (request: SignedRequest, key: string, auth: SignatureAuth, now: number) => boolean;
 
-/** Compares in constant time; different lengths are unequal. */
+/** True if the bytes are equal. The comparison takes constant time for inputs of the same length. */
 function equalsSafely(input: Uint8Array, expected: Uint8Array): boolean {
   return input.length === expected.length && timingSafeEqual(input, expected);
 }
@@ -41,7 +41,7 @@ const isWithinTolerance = (
   now: number,
 ): boolean => Math.abs(now - time) <= toleranceSeconds;
 
-/** Maximum signatures of one header that are checked: a sender lists a few while it rotates its key. */
+/** Maximum number of signatures in a header that are checked. A sender lists two or more while it rotates its key. */
 const SIGNATURES_MAX = 20;
 
 const standardWebhooks: VerifySignature = ({ header, body }, key, auth, now) => {
@@ -76,8 +76,8 @@ const verifyShopify: VerifySignature = ({ header, body }, key) =>
   equalTexts(header("x-shopify-hmac-sha256") ?? "", hmacOf("sha256", key, body).toString("base64"));
 
 /**
- * Returns a form's fields sorted by name, each followed by its value; a repeated value counts once. Null for a form that Twilio does not
- * send: it signs names and values without separators, so that a name could contain its value.
+ * Returns the text of a form that Twilio signs: the fields sorted by name, each name followed by its different values.
+ * Returns null for unusual names: the text has no separators, so a name could otherwise contain the value of another.
  */
 function twilioParams(body: Uint8Array): string | null {
   const text = Buffer.from(body).toString();
@@ -89,7 +89,7 @@ function twilioParams(body: Uint8Array): string | null {
   return names.flatMap(joinedValues).join("");
 }
 
-/** Returns the URL without and with its port. Twilio signs one of the two, and all other characters as configured. */
+/** Returns the URL without and with its port, because Twilio signs one of the two forms. */
 function twilioUrls(url: string): string[] {
   const [, scheme, authority = "", rest] = /^(https?:\/\/)([^/?#]*)(.*)$/s.exec(url) ?? [];
   if (scheme === undefined || !URL.canParse(url)) return [];
@@ -102,7 +102,7 @@ const verifyTwilio: VerifySignature = ({ header, body, urls }, key) => {
   const signature = header("x-twilio-signature") ?? "";
   const isForm = mediaTypeOf(header("content-type") ?? null) === "application/x-www-form-urlencoded";
   const candidates = urls.flatMap(twilioUrls).filter((url) => {
-    // A body that is not a form is signed by its digest, which is in the URL.
+    // For a body that is not a form, Twilio adds its digest to the URL and signs only the URL.
     const digest = new URL(url).searchParams.get("bodySHA256");
     if (digest === null) return isForm || body.length === 0;
     return equalTexts(digest.toLowerCase(), createHash("sha256").update(body).digest("hex"));
@@ -124,7 +124,7 @@ const verifySendgrid: VerifySignature = ({ header, body }, key, auth, now) => {
     const text = key.includes("-----BEGIN") ? key : `-----BEGIN PUBLIC KEY-----\n${key}\n-----END PUBLIC KEY-----`;
     const signedText = Buffer.concat([Buffer.from(time!), body]);
     const bytes = Buffer.from(signature, "base64");
-    // Base64 decoding is lenient: another text for the same bytes must not pass.
+    // Node decodes invalid base64 without an error. Only the canonical text of the bytes is accepted.
     if (bytes.toString("base64") !== signature) return false;
     return verifyWith("sha256", signedText, createPublicKey(text), bytes);
   } catch {
@@ -156,13 +156,13 @@ const SIGNATURE_VERIFIERS: Record<SignatureScheme, VerifySignature> = {
   hmac: verifyHmac,
 };
 
-/** Returns the keys of a setting: a string, or two during a rotation. Empty keys count as unset. */
+/** Returns the keys in the value of a setting: a string, or an array of two during a rotation. Ignores empty keys. */
 export function keysOf(setting: unknown): string[] {
   const values = Array.isArray(setting) ? setting.slice(0, 2) : [setting];
   return values.filter((value) => typeof value === "string" && value.trim() !== "") as string[];
 }
 
-/** True if the request has a valid signature of one of the keys. Always false without a key. */
+/** True if the request has a valid signature with at least one of the keys. */
 export const isSigned = (request: SignedRequest, keys: readonly string[], auth: SignatureAuth, now: number): boolean =>
   keys.some((key) => SIGNATURE_VERIFIERS[auth.scheme](request, key, auth, now));
 
@@ -171,7 +171,7 @@ function idIn(body: unknown, field: string): string | null {
   return typeof value === "string" && value !== "" ? value : null;
 }
 
-/** How each scheme transmits the event's ID. */
+/** Functions that read the ID of an event, for the schemes that send one. */
 const EVENT_IDS: Partial<Record<SignatureScheme, (request: SignedRequest, body: unknown) => string | null>> = {
   "standard-webhooks": ({ header }) => header("webhook-id") ?? null,
   stripe: (_request, body) => idIn(body, "id"),

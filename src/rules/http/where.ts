@@ -2,7 +2,7 @@
 import type { HttpAuth, HttpMethod, HttpWhere, SignatureScheme } from "../../data/action-types.js";
 import { describeValue, isObject } from "../described.js";
 import { flatShape, type Shape } from "../unknown-fields.js";
-import { patternFault, shapeOf } from "./path.js";
+import { patternFault, patternShapeOf } from "./path.js";
 
 export const HTTP_METHODS: readonly HttpMethod[] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
 export const AUTH_TYPES: readonly HttpAuth["type"][] = ["none", "secret", "basic", "bearer", "signature"];
@@ -19,7 +19,7 @@ const CORS_ORIGINS_MAX = 50;
 const ORIGIN_MAX_CHARACTERS = 300;
 const SETTING_MAX_CHARACTERS = 512;
 
-/** Schemes that sign a time, for which `toleranceSeconds` has an effect. */
+/** Schemes whose signatures include a time. `toleranceSeconds` has an effect only for them. */
 const TIMED_SCHEMES: readonly string[] = ["standard-webhooks", "stripe", "slack", "sendgrid", "hmac"];
 const HMAC_FIELDS = ["header", "algorithm", "encoding", "prefix", "timestampHeader"];
 
@@ -58,7 +58,8 @@ function settingFault(auth: Fields): string | null {
 }
 
 function toleranceFault(value: unknown, scheme: string, isTimed: boolean): string | null {
-  if (!isTimed) return `where.auth.toleranceSeconds is for schemes with a time (got the scheme ${scheme})`;
+  if (!isTimed)
+    return `where.auth.toleranceSeconds is allowed only if the signature includes a time (got the scheme ${scheme})`;
   const isInRange = Number.isInteger(value) && (value as number) >= 1 && (value as number) <= TOLERANCE_MAX_SECONDS;
   if (isInRange) return null;
   return `where.auth.toleranceSeconds must be an integer from 1 to ${TOLERANCE_MAX_SECONDS} (got ${describeValue(value)})`;
@@ -89,7 +90,8 @@ function signatureFault(auth: Fields): string | null {
   if (fault !== null) return fault;
   const isHmac = scheme === "hmac";
   const strayField = isHmac ? undefined : HMAC_FIELDS.find((field) => ownField(auth, field) !== null);
-  if (strayField !== undefined) return `where.auth.${strayField} is for the scheme hmac (got the scheme ${scheme})`;
+  if (strayField !== undefined)
+    return `where.auth.${strayField} is allowed only with the scheme hmac (got the scheme ${scheme})`;
   const isTimed = TIMED_SCHEMES.includes(scheme as string) && (!isHmac || ownField(auth, "timestampHeader") !== null);
   return (
     (isHmac ? hmacFault(auth) : null) ??
@@ -106,7 +108,7 @@ function authFault(auth: unknown): string | null {
   const strayField = Object.keys(AUTH_SHAPE.fields).find(
     (field) => !allowedFields.includes(field) && ownField(auth, field) !== null,
   );
-  if (strayField !== undefined) return `where.auth.${strayField} is not used with the type ${type}; remove it`;
+  if (strayField !== undefined) return `where.auth.${strayField} is not allowed with the type ${type}; remove it`;
   return type === "basic" ? settingFault(auth) : null;
 }
 
@@ -126,7 +128,7 @@ function corsFault(cors: unknown): string | null {
   return `where.cors.origins[${at}] must be an origin such as https://shop.example (got ${describeValue(origins[at])})`;
 }
 
-/** Returns the fault of an HTTP trigger's `where` (TRIGGERS_INVALID) by its relative path; null if there is none. */
+/** Returns the error message for an invalid `where` of an HTTP trigger (TRIGGERS_INVALID); null if it is valid. */
 export function httpWhereFault(where: unknown): string | null {
   if (!isObject(where)) return `where must be an object for an http trigger (got ${describeValue(where)})`;
   const path = ownField(where, "path");
@@ -142,7 +144,8 @@ export function httpWhereFault(where: unknown): string | null {
 }
 
 /**
- * Returns the fault of two HTTP triggers of one action with the same method and shape (TRIGGERS_INVALID). Each has passed `httpWhereFault`.
+ * Returns the error message if two HTTP triggers of an action have the same method and match the same paths
+ * (TRIGGERS_INVALID); otherwise null. Call it only with triggers that `httpWhereFault` accepts.
  */
 export function repeatedRouteFault(wheres: readonly { at: number; where: HttpWhere }[]): string | null {
   const seenRoutes = new Map<string, number>();
@@ -155,16 +158,16 @@ export function repeatedRouteFault(wheres: readonly { at: number; where: HttpWhe
   return null;
 }
 
-/** Returns the key of a trigger. An app can have only one trigger with each key. */
+/** Returns the method and path shape of a trigger. An app cannot have two triggers with the same key. */
 export const routeKey = ({ method, path }: Pick<HttpWhere, "method" | "path">): string =>
-  `${method ?? ""} ${shapeOf(path)}`;
+  `${method ?? ""} ${patternShapeOf(path)}`;
 
 function setFields<T extends object>(object: object, fields: readonly string[]): T {
   const fieldValues = fields.map((field) => [field, ownField(object as Fields, field)] as const);
   return Object.fromEntries(fieldValues.filter(([, value]) => value !== null)) as T;
 }
 
-/** Returns the stored form of a valid `where`, with only the known fields that are set. */
+/** Returns the stored form of a valid `where`: only known fields that have a value. */
 export function storedHttpWhere(where: Fields): HttpWhere {
   const auth = where["auth"] as Fields;
   const cors = ownField(where, "cors") as { origins: string[] } | null;

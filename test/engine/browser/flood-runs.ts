@@ -29,7 +29,7 @@ export const FLOODS: [string, string, string[]][] = [
 
 /** Errors with which a flood may end. Data that waits to be sent counts as the run's memory. */
 export const FLOOD_ENDED =
-  /asked the browser for so much at once that other runs had to wait|used more than 512 MB of memory/;
+  /caused so much work in the browser that other runs had to wait|used more than 512 MB of memory/;
 
 export interface FloodOutcome {
   outcome: PageOutcome;

@@ -78,7 +78,7 @@ describe("the life of the browser", () => {
     await browsers.stop();
     await until(() => groupMembers(group).length === 0);
     expect(folders()).to.have.length(0);
-    expect(browsers.ready()).to.equal(false);
+    expect(browsers.isReady()).to.equal(false);
   });
 
   it("ends the browser that a killed service left behind, and removes its folder", async () => {
@@ -119,7 +119,7 @@ describe("the life of the browser", () => {
     });
     expect(await browsers.run(run)).to.deep.include({ ok: false, cause: "cancelled" });
     expect(await browsers.run(run)).to.deep.include({ ok: false, cause: "cancelled" });
-    expect(browsers.busy()).to.equal(0);
+    expect(browsers.activeRuns()).to.equal(0);
   });
 
   it("loses only its own runs when it is killed, reports it, and restarts", async () => {
@@ -129,7 +129,7 @@ describe("the life of the browser", () => {
     const outcome = await lost;
     expect(outcome).to.deep.include({ ok: false, cause: "browser" });
     expect(await resultOf(browsers, "const execute = async () => 3")).to.equal(3);
-    expect(browsers.ready()).to.equal(true);
+    expect(browsers.isReady()).to.equal(true);
   });
 
   it("loses only the run whose renderer is killed", async () => {

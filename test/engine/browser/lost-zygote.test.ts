@@ -98,7 +98,7 @@ describe("a browser whose zygote process is killed", () => {
   it("is replaced while it is idle, so that no run gets a page whose renderer is gone", async () => {
     expect(await resultOf(browsers, "const execute = async () => 2")).to.equal(2);
     const killed = killZygotes();
-    await until(() => browsers.ready() && browsers.pid() !== killed);
+    await until(() => browsers.isReady() && browsers.pid() !== killed);
     expect(await resultOf(browsers, "const execute = async () => 3")).to.equal(3);
   });
 
@@ -125,7 +125,7 @@ describe("a browser that is lost", () => {
     // Takes the last main process: without a wrapper around the browser, it is the started process itself.
     const main = groupMembers(started).filter(isMain).at(-1)!;
     process.kill(main, "SIGKILL");
-    await until(() => browsers.ready() && browsers.pid() !== started);
+    await until(() => browsers.isReady() && browsers.pid() !== started);
     expect(await resultOf(browsers, "const execute = async () => 6")).to.equal(6);
   });
 });

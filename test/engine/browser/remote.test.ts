@@ -151,7 +151,7 @@ describe("browsers that were started elsewhere", () => {
     await first.kill();
     expect(await lost.outcome).to.deep.include({ ok: false, cause: "browser" });
     for (let i = 0; i < 3; i += 1) expect(await resultOf(browsers, READ_USER_AGENT)).to.equal("two");
-    expect(browsers.ready()).to.equal(true);
+    expect(browsers.isReady()).to.equal(true);
     abort.abort();
     expect(await kept.outcome).to.deep.include({ ok: false, cause: "cancelled" });
     await named("one", first.port);
@@ -163,9 +163,9 @@ describe("browsers that were started elsewhere", () => {
     const browsers = browsersOf([first.socketUrl]);
     await browsers.start();
     await first.kill();
-    await until(() => !browsers.ready());
+    await until(() => !browsers.isReady());
     await named("again", first.port);
-    await until(() => browsers.ready());
+    await until(() => browsers.isReady());
     expect(await resultOf(browsers, READ_USER_AGENT)).to.equal("again");
   });
 
@@ -204,7 +204,7 @@ describe("browsers that were started elsewhere", () => {
     await browsers.start();
     expect(await resultOf(browsers, READ_USER_AGENT)).to.equal("one");
     broker.stop();
-    await until(() => !browsers.ready());
+    await until(() => !browsers.isReady());
     const refused = await startFault([broker.endpoint.replace(SECRET, `not${SECRET}`)]);
     const received = lines.join();
     expect(received).to.include("does not report its command line").and.to.include("the browser is gone");

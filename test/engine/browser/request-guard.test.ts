@@ -290,7 +290,7 @@ describe("URLs that a run may not request", () => {
     const code = `const execute = ({ payload }) => fetch("http://127.0.0.1:${port}/x?" + encodeURIComponent(payload.s))`;
     const { error } = await failureOf(browsers, code, { payload, mayRequest });
     expect(error.message).to.equal(
-      "Failed to fetch an address: the request was blocked, its URL holds what must not leave",
+      "Failed to fetch an address: the request was blocked, because its URL contains a secret of the app",
     );
   });
 

@@ -153,7 +153,7 @@ function testEachMode(kind: Partial<PageRun>): void {
 
     it("report a missing execute", async () => {
       const { error } = await failure("const other = 1");
-      expect(error.message).to.equal("The code defines no function named execute");
+      expect(error.message).to.equal("The code defines no function with the name execute");
     });
 
     const thrown: [string, { name: string; message: string }][] = [

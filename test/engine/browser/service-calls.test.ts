@@ -216,7 +216,7 @@ describe("calls of the service from a network isolate", () => {
     expect(judged.slice(0, 2)).to.deep.equal([`${base}fine?a=canary`, `${base}fine?a=1`]);
     expect(asked).to.deep.equal(["GET /fine?a=1"]);
     expect(lines.map(({ text }) => text)).to.deep.equal([
-      "A request failed: an address: the request was blocked, its URL holds what must not leave",
+      "A request failed: an address: the request was blocked, because its URL contains a secret of the app",
     ]);
   });
 

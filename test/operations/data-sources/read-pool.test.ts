@@ -130,7 +130,7 @@ describe("connections for reads", () => {
     const key = await fixture.fill("Paths", [{}]);
     const refused = async (query: object) => (await refusal(fixture.reads.find(key, query, fixture.reader()))).message;
     expect(await refused({ where: where(100) })).to.equal(
-      "where is too large: name fewer and shorter paths, and fewer conditions",
+      "where is too large: use fewer conditions, and fewer and shorter paths",
     );
     const join = { dataSourceName: "Paths", on: { a: "b" }, required: true, where: where(12) };
     expect(await refused({ join: { A: join, B: join, C: join } })).to.equal(

@@ -8,7 +8,7 @@ import { type DataSourceKey, entriesOf, sourceOf } from "../../../src/operations
 import { createRecentQueries } from "../../../src/operations/data-sources/recent-queries.js";
 import { FULL_SCOPE } from "../../../src/rules/entry-query/options.js";
 import { keySql, orderBy, parseOrder } from "../../../src/rules/entry-query/order.js";
-import { indexServesShape, shapeOf } from "../../../src/rules/entry-query/query-shape.js";
+import { indexServesShape, queryShapeOf } from "../../../src/rules/entry-query/query-shape.js";
 import { Statement } from "../../../src/rules/entry-query/statement.js";
 import { type Fixture, startFixture } from "./fixture.js";
 
@@ -170,7 +170,7 @@ describe("the index that is shown for a query", () => {
     { where: { Name: "x" }, order: ["createdAt"] },
   ]) {
     it(`is the one that PostgreSQL uses: ${JSON.stringify(query)}`, async () => {
-      const shape = shapeOf(query, () => true)!;
+      const shape = queryShapeOf(query, () => true)!;
       const said = [["Email"], ["Address.zip"], ["Age", "Email"]].some((columns) => indexServesShape(columns, shape));
       const plan = await planOf(query);
       const taken = /entry_ix_/.test(plan) && ("where" in query || !/Sort/.test(plan));

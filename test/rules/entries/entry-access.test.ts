@@ -205,7 +205,7 @@ describe("the requirements of a grant", () => {
     const shown = grant({ require: ["a", "b"], exclude: ["c"] });
     requireColumns(shown, new Set(["a", "b", "x"]), "where");
     const message = refusal("DATA_SOURCE_ACCESS_DENIED", () => requireColumns(shown, new Set(["a"]), "data"));
-    expect(message).to.equal('the access rule asks for "b" in the data');
+    expect(message).to.equal('the access rule requires the column "b" in "data"');
     const hidden = grant({ require: ["a"], exclude: ["a"] });
     expect(refusal("DATA_SOURCE_ACCESS_DENIED", () => requireColumns(hidden, new Set(), "where"))).to.not.contain('a"');
   });

@@ -16,7 +16,7 @@ describe("the where of a sign-in", () => {
 
   it("must name a hashed column and another one", () => {
     const message = refusal("DATA_SOURCE_ACCESS_DENIED", () => parse({ Email: "a", Number: 1 }));
-    expect(message).to.equal("where must name a column that a hook hashes");
+    expect(message).to.equal("where must contain a hashed column, such as the password");
     expect(refusal("REQUEST_INVALID", () => parse({ Password: "p", Pin: 1 }))).to.contain(
       "a column that is not hashed",
     );

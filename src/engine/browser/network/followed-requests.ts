@@ -1,4 +1,4 @@
-/** Reports each request of a run, when it starts and with its status when it ends. Adds the headers that the receiver returns. */
+/** Reports each request of a run when it starts, and when it ends with its status. Adds headers to it, such as traceparent. */
 import type { CDPSession, Protocol } from "puppeteer";
 import type { PageRun } from "../run.js";
 
@@ -9,20 +9,20 @@ interface OpenRequest {
   status: number | null;
 }
 
-/** Maximum number of followed requests at once, because a page may leave thousands without a response. */
+/** Maximum number of open requests that are reported. A page may have thousands that never end. */
 const OPEN_MAX = 500;
 
 export class FollowedRequests {
   private onRequest: OnRequest;
   private open = new Map<string, OpenRequest>();
 
-  /** Starts to report the requests of the next run; with undefined, reports none. */
+  /** Reports the requests of the next run to `onRequest`; reports none if it is undefined. */
   follow(onRequest: OnRequest): void {
     this.onRequest = onRequest;
     this.open = new Map();
   }
 
-  /** Listens to the events that end requests. */
+  /** Listens to the browser's events about the end of requests. */
   listen(session: CDPSession): void {
     session.on("Network.responseReceived", ({ requestId, response }) => {
       const request = this.open.get(requestId);

@@ -1,14 +1,14 @@
-/** The network connection of one browser context, as its pages use it. Implemented by the egress proxy. */
+/** Interface of the proxy through which the pages of a browser context reach the network. The egress proxy implements it. */
 
-/** Callbacks of one run. Hosts are `host:port`. */
+/** Callbacks of a run. The format of hosts is `host:port`. */
 export interface ProxyCallbacks {
   /** Called once for each host that the run contacts. */
   onHost(host: string): void;
   /** Called for a host that was refused, with the reason. */
   onRefused(host: string, reason: string): void;
-  /** Called for a host to which a connection was made. */
+  /** Called for a host when the proxy has connected to it. */
   onReached(host: string): void;
-  /** Called before each connection, and before each request that is not in a tunnel. */
+  /** Called before each connection, and before each plain HTTP request. Resolves with false to reject it. */
   mayConnect(host: string): Promise<boolean>;
 }
 
@@ -20,7 +20,7 @@ export interface ProxyPort {
   startRun(run: ProxyCallbacks): void;
   /** Closes the port: ends every connection, and refuses later ones, before this returns. */
   endRun(): void;
-  /** True if the run has sent anything since `startRun`. */
+  /** True if pages have sent anything since `startRun`. */
   wasUsed(): boolean;
   /** True if anything was sent after `endRun`. */
   wasUsedLate(): boolean;

@@ -1,6 +1,6 @@
 /**
- * Records why requests of a run failed, because the page only receives "Failed to fetch". Reports hosts and reasons, but no path or query,
- * which may contain secrets.
+ * Records why requests of a run failed, because the page itself only gets the message "Failed to fetch". The reasons
+ * contain hosts, but no paths and queries, because these may contain secrets.
  */
 import { setTimeout as setTimeoutPromise } from "node:timers/promises";
 import type { CDPSession, Protocol } from "puppeteer";
@@ -8,8 +8,8 @@ import type { PageOutcome } from "../run.js";
 
 /** Message of every failed fetch in Chromium. */
 const DEFAULT_MESSAGE = "Failed to fetch";
-export const BLOCKED_REQUEST_TEXT = "the request was blocked, its URL holds what must not leave";
-/** Maximum number of reasons that are recorded for one run, and that its error names. */
+export const BLOCKED_REQUEST_TEXT = "the request was blocked, because its URL contains a secret of the app";
+/** Maximum number of reasons that are recorded for a run (FAULTS_MAX), and that its error message contains. */
 const FAULTS_MAX = 20;
 const NAMED_FAULTS_MAX = 3;
 const PENDING_MAX = 1_000;
@@ -20,9 +20,9 @@ function reasonOf(
 ): string {
   if (blockedReason === "inspector") return BLOCKED_REQUEST_TEXT;
   if (corsErrorStatus) {
-    return `blocked by CORS, this host does not allow requests from ${origin} (${corsErrorStatus.corsError})`;
+    return `blocked by CORS, because the host does not allow requests from ${origin} (${corsErrorStatus.corsError})`;
   }
-  if (blockedReason === "mixed-content") return "blocked, a page from https may only request https addresses";
+  if (blockedReason === "mixed-content") return "blocked, because code can send requests only to https URLs";
   const code = errorText.replace(/^net::/, "");
   if (/^ERR_CERT_/.test(code)) return `the certificate of the host is not trusted (${code})`;
   if (/^ERR_(SSL|TLS|BAD_SSL|ECH)_/.test(code)) return `TLS with the host failed (${code})`;
@@ -30,16 +30,16 @@ function reasonOf(
 }
 
 export class RequestFaults {
-  /** URLs of the requests that have not ended, by id. */
+  /** URLs of the requests that have not ended, by the ID of the request. */
   private readonly pending = new Map<string, string>();
-  /** Number of calls of `fetch` that the browser has reported, without preflights and redirects. */
+  /** Number of calls of `fetch` that the browser has reported. Preflights and redirects do not count. */
   private fetches = 0;
-  /** Reasons with which the egress proxy has refused hosts, by host. */
+  /** Reasons why the egress proxy rejected hosts, by host. */
   private readonly refusals = new Map<string, string>();
   private faults = new Set<string>();
   private onFault: (fault: string) => void = () => {};
   private onSettled: (() => void) | null = null;
-  /** True if the run had more pending requests than are counted. */
+  /** True if the run has had more than PENDING_MAX pending requests, so that not all are recorded. */
   private isCrowded = false;
 
   constructor(private readonly origin: string) {}
@@ -55,7 +55,7 @@ export class RequestFaults {
     session.on("Network.loadingFailed", (event) => this.onFailed(event));
   }
 
-  /** Resets all records for the next run. `onFault` receives each reason once. */
+  /** Resets the records for the next run. `onFault` is called once for each reason. */
   beginRun(onFault: (fault: string) => void): void {
     this.onFault = onFault;
     this.pending.clear();
@@ -66,27 +66,27 @@ export class RequestFaults {
   }
 
   /** Records that the proxy port refused `host:port`. */
-  refused(host: string, reason: string): void {
+  recordRefusal(host: string, reason: string): void {
     if (this.refusals.size < FAULTS_MAX) this.refusals.set(host, reason);
   }
 
   /** Records that the proxy port has connected to `host:port`, so that later failures are not refusals. */
-  reached(host: string): void {
+  recordConnection(host: string): void {
     this.refusals.delete(host);
   }
 
   /** Records the failure of a request that the service sent itself, or that was blocked. */
-  failed(url: string, reason: string): void {
+  recordFailure(url: string, reason: string): void {
     this.addFault(new URL(url), reason);
   }
 
-  /** True if this many calls of `fetch` have been reported and every request has ended. */
-  areOver(fetches: number): boolean {
+  /** True if at least `fetches` calls of `fetch` have been reported, and all requests have ended. */
+  haveAllEnded(fetches: number): boolean {
     return this.fetches >= fetches && this.pending.size === 0 && !this.isCrowded;
   }
 
-  /** Resolves when every reported request has ended. Rejects if some have not within `timeoutMs`. */
-  async settled(timeoutMs: number): Promise<void> {
+  /** Resolves when all reported requests have ended. Rejects if that takes longer than `timeoutMs`. */
+  async waitForEnd(timeoutMs: number): Promise<void> {
     if (this.isCrowded) throw new Error("the run has too many requests in progress to detect their end");
     if (this.pending.size === 0) return;
     const timer = new AbortController();
@@ -116,7 +116,7 @@ export class RequestFaults {
     return { ...outcome, error: { ...outcome.error, message, stack } };
   }
 
-  /** Adds a reason. The address of a blocked request may contain a secret in its host, so it is not named. */
+  /** Adds a reason with its origin. Leaves out the origin of a blocked request, because the host name may contain a secret. */
   private addFault(url: URL, reason: string): void {
     const fault = `${reason === BLOCKED_REQUEST_TEXT ? "an address" : url.origin}: ${reason}`;
     if (this.faults.has(fault) || this.faults.size >= FAULTS_MAX) return;

@@ -1,7 +1,7 @@
 /**
- * Holds every request of a page, its frames and its workers until the run's check has accepted its address. The protocol pauses all
- * requests except WebSockets, which it only reports. So the proxy port asks before it connects, and connects only to hosts of accepted
- * addresses.
+ * Pauses every request of a page, its frames and its workers until the check of the run has accepted the URL. The
+ * protocol cannot pause WebSockets, but only reports them. So the proxy port also connects only to hosts of accepted
+ * URLs.
  */
 import type { CDPSession, Protocol } from "puppeteer";
 import type { PageRun } from "../run.js";
@@ -10,12 +10,12 @@ import { FollowedRequests } from "./followed-requests.js";
 type Judge = NonNullable<PageRun["mayRequest"]>;
 
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { "http:": "80", "ws:": "80", "https:": "443", "wss:": "443" };
-/** Maximum time in which the page and its children report what they sent. After this time, the connection is refused. */
+/** Maximum time to wait for all events about requests before a connection. After this time, the connection is rejected. */
 const ANSWER_TIMEOUT_MS = 5_000;
-/** Options of Network.enable that stop the browser from buffering bodies for the protocol. */
+/** Options of Network.enable with which the browser does not buffer bodies for the protocol, to save memory. */
 export const NO_BUFFERS = { maxTotalBufferSize: 0, maxResourceBufferSize: 0, maxPostDataSize: 0 };
 
-/** `host:port` of an address; null for addresses without a host, such as `data:`. */
+/** Returns `host:port` of a URL; null for a URL without a host, such as `data:`. */
 export function hostOf(address: string): string | null {
   const url = URL.parse(address);
   const port = url === null ? undefined : DEFAULT_PORTS[url.protocol];
@@ -26,22 +26,22 @@ export function hostOf(address: string): string | null {
 export class RequestGuard {
   private enabled: Promise<unknown> | null = null;
   private judge: Judge | undefined;
-  /** Hosts of accepted addresses. */
+  /** Hosts of URLs that the check has accepted. */
   private accepted = new Set<string>();
   private refused = new Set<string>();
   private readonly followed = new FollowedRequests();
-  /** Resolves when the pending decisions about WebSockets have been made. */
+  /** Resolves when all pending checks of WebSockets have ended. */
   private deciding: Promise<unknown> = Promise.resolve();
 
-  /** @param catchUp resolves when all events that the page and its children had sent have arrived; rejects after this time */
+  /** @param catchUp waits until all events that the page and its children have sent so far have arrived; rejects at the timeout */
   constructor(
     private readonly page: CDPSession,
     private readonly catchUp: (timeoutMs: number) => Promise<void>,
   ) {}
 
   /**
-   * Sets the functions that check and report the requests of the next run. The first check costs one round trip.
-   * @returns true if this was the first
+   * Sets the functions that check and report the requests of the next run. The first call with a check enables the guard.
+   * @returns true if this call enabled the guard
    */
   async beginRun(mayRequest: Judge | undefined, onRequest?: PageRun["onRequest"]): Promise<boolean> {
     this.judge = mayRequest;
@@ -56,19 +56,19 @@ export class RequestGuard {
     return isFirst;
   }
 
-  /** Guards a worker or frame of the page, if a run has had a check. */
+  /** Guards a worker or frame of the page, unless the guard has never been enabled. */
   async guardChild(child: CDPSession): Promise<void> {
     if (this.enabled === null) return;
     child.on("Fetch.requestPaused", (event) => this.answer(child, event));
     await this.enable(child);
   }
 
-  /** Listens in the session of a worker or frame to the ends of its requests; they are paused in the session of the page. */
+  /** Listens to the ends of requests in the session of a worker or frame. The session of the page pauses the requests. */
   listenToChild(child: CDPSession): void {
     this.followed.listen(child);
   }
 
-  /** True if a request to this address may be sent. Rejects if the check fails. */
+  /** True if a request to this URL may be sent. Rejects if the check throws. */
   async accepts(url: string, referrer?: string): Promise<boolean> {
     const host = hostOf(url);
     const { judge, accepted } = this;
@@ -89,7 +89,7 @@ export class RequestGuard {
           ? session.send("Fetch.continueRequest", { requestId, ...this.followed.changesOf(event) })
           : session.send("Fetch.failRequest", { requestId, errorReason: "BlockedByClient" }),
       )
-      // The page has closed.
+      // The command fails only if the page has closed.
       .catch(() => {});
   }
 
@@ -103,12 +103,12 @@ export class RequestGuard {
     }
     await this.deciding;
     if (this.accepted.has(host)) return !this.refused.has(host);
-    // A preconnect names only a host. The check receives it too, so that it can report it.
+    // A preconnect has no URL, but only a host. The check is called, so that it can report the host.
     await Promise.resolve(this.judge?.(`https://${host}/`)).catch(() => false);
     return false;
   }
 
-  /** Handles a WebSocket, which is not paused. If it is refused, this and every later connection to its host is refused. */
+  /** Checks a WebSocket, which the protocol does not pause. If the check fails, all connections to its host are rejected. */
   private onWebSocket({ url }: Protocol.Network.WebSocketCreatedEvent): void {
     const host = hostOf(url);
     const { refused } = this;
@@ -118,7 +118,8 @@ export class RequestGuard {
   }
 
   /**
-   * Enables the guard in a session. Ignores failures: a worker has no Fetch domain, and its requests are paused in the session of its page.
+   * Enables the guard in a session. Ignores failures: a worker has no Fetch domain, because the session of its page
+   * pauses its requests.
    */
   private enable(session: CDPSession): Promise<unknown> {
     session.on("Network.webSocketCreated", (event) => this.onWebSocket(event));

@@ -1,6 +1,6 @@
 /**
- * Handles the network requests of the runs of one page. The proxy port is open only while a run is active, each address
- * is checked, failures are explained, and nothing of a request remains for the next run.
+ * Handles the network requests of the runs of a page: opens the proxy port for each run, checks URLs, explains failures,
+ * and removes caches and cookies afterwards.
  */
 import type { CDPSession } from "puppeteer";
 import type { PageRequest, PageRun } from "../run.js";
@@ -8,12 +8,12 @@ import type { ProxyPort } from "./proxy-port.js";
 import { BLOCKED_REQUEST_TEXT, RequestFaults } from "./request-faults.js";
 import { hostOf, NO_BUFFERS, RequestGuard } from "./request-guard.js";
 
-/** Maximum time in which requests end after the proxy port is closed. */
+/** Maximum time to wait for the end of requests after the proxy port is closed. */
 const SETTLED_WITHIN_MS = 200;
 
 /**
- * A request that the service may send for a run: additional headers, and a callback for its end. `failure` is the
- * reason if there was no response.
+ * Request that the service is allowed to send for a run: additional headers, and a function to call when the request has
+ * ended. `failure` is the reason if there is no response.
  */
 export interface AdmittedRequest {
   headers: Readonly<Record<string, string>>;
@@ -24,7 +24,7 @@ interface RunRequestsOptions {
   session: CDPSession;
   origin: string;
   proxyPort: ProxyPort | null;
-  /** As in RequestGuard. */
+  /** See the constructor of RequestGuard. */
   catchUp: (timeoutMs: number) => Promise<void>;
 }
 
@@ -40,7 +40,7 @@ export class RunRequests {
     this.faults = new RequestFaults(options.origin);
   }
 
-  /** Opens the proxy port for a run. @returns true if the guard was enabled only now, after something in the page had started */
+  /** Opens the proxy port for a run. @returns true if this call enabled the guard, which earlier code in the page had not */
   beginRun({ mayRequest, onRequest, onHost, onConsole, network = true }: PageRun): Promise<boolean> {
     this.runs += 1;
     const hosts = new Set<string>();
@@ -52,27 +52,27 @@ export class RunRequests {
     this.faults.beginRun((text) => onConsole?.({ level: "error", at: Date.now(), text: `A request failed: ${text}` }));
     this.options.proxyPort?.startRun({
       onHost: this.contact,
-      onRefused: (host, reason) => this.faults.refused(host, reason),
-      onReached: (host) => this.faults.reached(host),
+      onRefused: (host, reason) => this.faults.recordRefusal(host, reason),
+      onReached: (host) => this.faults.recordConnection(host),
       mayConnect: async (host) => network && this.guard.mayConnect(host),
     });
     return this.guard.beginRun(mayRequest, onRequest);
   }
 
-  /** Listens to the requests of a session. */
+  /** Listens to the events about requests in a session. */
   readonly watch = (session: CDPSession): Promise<unknown> => {
     this.faults.watch(session);
     if (session !== this.options.session) this.guard.listenToChild(session);
     return session.send("Network.enable", NO_BUFFERS);
   };
 
-  /** Checks a request that the service will send for the run, and reports its host. @returns null if the request is blocked */
+  /** Checks and reports a request that the service is about to send for the run. @returns null if the request is blocked */
   readonly admitRequest = async ({ method, url }: PageRequest): Promise<AdmittedRequest | null> => {
     const run = this.runs;
     const passes = await this.guard.accepts(url).catch(() => false);
     if (run !== this.runs) return null;
     if (!passes) {
-      this.faults.failed(url, BLOCKED_REQUEST_TEXT);
+      this.faults.recordFailure(url, BLOCKED_REQUEST_TEXT);
       return null;
     }
     this.contact(hostOf(url)!);
@@ -80,26 +80,26 @@ export class RunRequests {
     return {
       headers: followed?.headers ?? {},
       end: (status, failure) => {
-        if (failure !== undefined && run === this.runs) this.faults.failed(url, failure);
+        if (failure !== undefined && run === this.runs) this.faults.recordFailure(url, failure);
         followed?.endTrace(status);
       },
     };
   };
 
-  /** Resolves when no request of the run is active. Rejects if one stays active. */
+  /** Resolves when all requests of the run have ended. Rejects if that takes too long. */
   settled(): Promise<void> {
-    return this.faults.settled(SETTLED_WITHIN_MS);
+    return this.faults.waitForEnd(SETTLED_WITHIN_MS);
   }
 
   /**
-   * Removes what requests have left in the browser: cached responses and preflights, cookies, HSTS. Names and passwords
-   * for hosts cannot be removed (traces.ts). Call it when no code of the run can send another request.
-   * @returns true if there may have been something to remove
+   * Removes cached responses, preflights, cookies and HSTS entries of the run. Passwords of hosts cannot be removed; see
+   * traces.ts. Call it when no code of the run can send another request.
+   * @returns true unless the run has sent no request
    */
   async clear(): Promise<boolean> {
     const { session, proxyPort } = this.options;
     if (proxyPort?.wasUsed() !== true) return false;
-    // Clearing the cache also removes the hosts that require https.
+    // clearBrowserCache also removes HSTS entries.
     await Promise.all([session.send("Network.clearBrowserCache"), session.send("Network.clearBrowserCookies")]);
     return true;
   }

@@ -1,39 +1,40 @@
 /**
- * Performs requests of the library in a run to the service, and through the service to other services. They arrive by a
- * binding instead of the browser's network, and responses are returned in parts. The page may be compromised, so each
- * field is checked.
+ * Performs requests of the client library in a run: to this service, and through it to other services. The page sends
+ * them by a binding instead of the network, and gets responses in parts. Each field is checked, because code of the run
+ * may have taken over the page.
  */
 import { RUN_REQUESTS_AT_ONCE } from "../../../limits.js";
 import type { SendOutgoing, ServiceClient, ServiceRequest } from "../run.js";
 import type { AdmittedRequest, RunRequests } from "./run-requests.js";
 
-/** Maximum number of requests to the service at once; a browser opens the same number of connections to a host. */
+/** Maximum number of concurrent requests to this service. It is the number of connections that a browser opens to a host. */
 export const AT_ONCE_MAX = 6;
-/** Maximum length of a request's body, and of the whole message. The library sends longer requests by the browser's network. */
+/** Maximum length of a request's body. The library sends larger requests through the browser's network. */
 export const BODY_MAX_CHARACTERS = 128 * 1024;
+/** Maximum length of the whole message. */
 export const CALL_MAX_CHARACTERS = 256 * 1024;
 
-/** Maximum concurrent requests to other services. The library in the run queues the others. */
+/** Maximum number of concurrent requests to other services. The library in the run queues further requests. */
 export const OUTGOING_AT_ONCE_MAX = RUN_REQUESTS_AT_ONCE;
-/** Maximum length of the options of a request to another service: a body of 1 MB in base64, and some more. */
+/** Maximum length of the options of a request to another service. A body of 1 MB in base64 fits. */
 const OUTGOING_MAX_CHARACTERS = 2 * 1024 * 1024;
 const OUTGOING_MARK = "outgoing ";
 const CANCEL_MARK = "cancel";
 const PART_CHARACTERS = 256 * 1024;
 
 /**
- * Sends the page one part of a response. The first part has the head: the JSON of status and readable headers. A null text means that there
- * is no response, or that the rest of it is missing.
+ * Sends a part of a response to the page. The first part has a `head`: status and headers as JSON. If `text` is null, the
+ * request has failed, or the rest of the response is missing.
  */
 export type SendReply = (id: number, head: string | null, text: string | null, last: boolean) => Promise<unknown>;
 
-/** Error that all runs share, because to create one takes longer than all other steps at the end of a run. */
+/** Error that all runs share. Creating an error takes longer than all other steps at the end of a run. */
 const RUN_ENDED_ERROR = new DOMException("The run has ended", "AbortError");
 
 const CALL_ID = /^(\d{1,15}):/;
 const isText = (value: unknown): value is string => typeof value === "string";
 
-/** @returns null for a message that the library does not send */
+/** Parses a request of the library. @returns null if the message is invalid */
 function readRequest(json: string, base: string): ServiceRequest | null {
   if (json.length > CALL_MAX_CHARACTERS) return null;
   let message: unknown;
@@ -49,7 +50,7 @@ function readRequest(json: string, base: string): ServiceRequest | null {
   return url?.startsWith(base) ? { method, url, headers: headers as Record<string, string>, body } : null;
 }
 
-/** Returns the end of a part that does not split a surrogate pair. */
+/** Returns `at`, or `at - 1` if the text would be cut there inside a surrogate pair. */
 function endOfPart(text: string, at: number): number {
   const code = text.charCodeAt(at - 1);
   return code >= 0xd800 && code <= 0xdbff ? at - 1 : at;
@@ -68,7 +69,7 @@ export class ServiceCalls {
     private readonly reply: SendReply,
   ) {}
 
-  /** Accepts requests of the next run. */
+  /** Accepts requests of the next run. Without `service` or `outgoing`, such requests are rejected. */
   beginRun({ service, outgoing }: { service?: ServiceClient | undefined; outgoing?: SendOutgoing | undefined }): void {
     this.service = service;
     this.sendOutgoing = outgoing;
@@ -78,8 +79,12 @@ export class ServiceCalls {
   }
 
   /**
-   * Performs a message of the page: an id, a colon, and the JSON of method, address, headers and body; or `outgoing ` and the JSON of the
-   * options of a request to another service; or `cancel` to end the request to the service that has this id. Never rejects.
+   * Handles a message of the page, `<id>:<content>`. The content is one of these:
+   * - JSON of method, URL, headers and body: a request to this service
+   * - `outgoing ` and the JSON of options: a request to another service
+   * - `cancel`: ends the request to this service with the same ID
+   *
+   * Never rejects.
    */
   async receive(payload: string): Promise<void> {
     const prefix = CALL_ID.exec(payload);
@@ -103,7 +108,7 @@ export class ServiceCalls {
     for (const call of this.active.values()) call.abort(RUN_ENDED_ERROR);
   }
 
-  /** Cancels a request whose response the run does not need any more. */
+  /** Cancels an active request to this service. */
   private async cancel(id: number): Promise<void> {
     const call = this.active.get(id);
     if (call === undefined) return;
@@ -112,9 +117,9 @@ export class ServiceCalls {
     await this.reject(id);
   }
 
-  /** Reports that there is no answer. */
+  /** Tells the page that the request has failed. */
   private async reject(id: number): Promise<void> {
-    // If this fails, the page has closed.
+    // The call fails only if the page has closed.
     await this.reply(id, null, null, true).catch(() => {});
   }
 
@@ -126,12 +131,12 @@ export class ServiceCalls {
     let admitted: AdmittedRequest | null = null;
     let status: number | null = null;
     let head: string | null = null;
-    /** Reports the end of the request before the page receives the last part of the response, because this part may end the run. */
+    /** Reports the end of the request. Called before the page gets the last part, because the run may then end at once. */
     const endCall = (failure?: string) => {
       admitted?.end(status, failure);
       admitted = null;
     };
-    /** Frees the slot before the page receives the last part, because the page may then send its next request at once. */
+    /** Sends the last part. Frees the slot before that, because the page may then send its next request at once. */
     const last = (text: string | null) => {
       if (!signal.aborted) active.delete(id);
       return this.reply(id, head, text, true);
@@ -147,7 +152,7 @@ export class ServiceCalls {
       status = answer.status;
       head = JSON.stringify([status, answer.headers]);
       let part = "";
-      // Backpressure: the next part is read when the page has received this one.
+      // Backpressure: waits until the page has received a part before it reads the next one.
       const passOn = async () => {
         if (part === "") return;
         await this.reply(id, head, part, false);
@@ -164,7 +169,7 @@ export class ServiceCalls {
     } catch (error) {
       if (signal.aborted) return;
       endCall((error as Error).message);
-      // The page has closed.
+      // The call fails only if the page has closed.
       await last(null).catch(() => {});
     } finally {
       endCall();

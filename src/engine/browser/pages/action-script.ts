@@ -1,19 +1,19 @@
 /**
- * Wraps the action's code in a function in every mode, so that its names never conflict with the globals of a page. The head shifts the
- * columns of the first line in stacks.
+ * Wraps the action's code in a function, so that its names never conflict with the globals of a page. Also corrects stack
+ * traces, because text before the code shifts the columns of its first line.
  */
 
 const SCRIPT_HEAD = "(()=>{";
-/** Text after the action's code. Its line break ends a comment in the last line of that code. */
+/** Text after the action's code. The line break ends a comment in the last line of the code. */
 const SCRIPT_TAIL = '\n;return typeof execute==="undefined"?undefined:execute})';
 
-/** Returns the source text of a function that evaluates the code and returns its `execute`. */
+/** Returns the source of a function that evaluates the action's code and returns its `execute`. */
 export function functionOf({ name, source }: { name: string; source: string }): string {
   // A hashbang comment is allowed only at the start of a script.
   return `${SCRIPT_HEAD}${source.replace(/^#!/, "//")}${SCRIPT_TAIL}\n//# sourceURL=${name}`;
 }
 
-/** Corrects the columns of the code's first line in a stack, or in a text that contains one. */
+/** Corrects the columns of the code's first line in a stack trace, or in a text that contains stack traces. */
 export function correctFirstLineColumns(text: string, name: string): string {
   const place = `${name}:1:`;
   if (!text.includes(place)) return text;

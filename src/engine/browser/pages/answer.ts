@@ -1,6 +1,6 @@
 /**
- * Reads the answer of the harness, the script of the service that executes a run in a page. The page may be
- * compromised, so each field is checked.
+ * Reads the answer of the harness, which is the service's script that executes a run in a page. Each field is checked,
+ * because code of the run may have taken over the page.
  */
 import { RESULT_MAX_BYTES } from "../../../limits.js";
 import { DEFAULT_SOURCE_NAME, failedPageOutcome, type PageOutcome } from "../run.js";
@@ -9,33 +9,33 @@ import type { HarnessFailure } from "./in-page/core.js";
 
 export const TEXT_MAX_CHARACTERS = 16_384;
 
-/** Answer of an isolate if the run uses a global that the isolate lacks. */
+/** Answer of an isolate if the run uses a global that the isolate does not have. */
 export const NEEDS_MORE = "needs-more";
 const ERROR = "error ";
 const DATA_PREFIX = "data ";
 
-/** Source name of the harness. Its frames are removed from stacks. */
+/** Source name of the harness. Its frames are removed from stack traces. */
 export const HARNESS_NAME = "svc-harness.js";
 
-/** Matches line and column of a frame of the harness, with the closing bracket. */
+/** Matches line and column of a frame, with the closing bracket. */
 const HARNESS_PLACE = /\d+:\d+\)?/y;
 const STACK_FRAME = /^\s+at /;
 
-/** Matches the frame of an evaluated top level, and the frame of the `eval` that evaluated it. */
+/** Matches the stack frame of code at the top level that `eval` evaluated. */
 const EVAL_FRAME = /^(\s+at )eval \(([^()]+:\d+:\d+)\)$/;
 const EVALUATING_FRAME = "at eval (<anonymous>)";
 
-/** Matches the text that Blink puts before the message of a syntax error in a script that was appended. */
+/** Matches the text that Chromium puts before the message of a syntax error in a script element. */
 const PARSED_BY = /^Failed to execute 'appendChild' on 'Node': /;
 
 function stringOr(value: unknown, fallback: string): string {
   return typeof value === "string" ? value.slice(0, TEXT_MAX_CHARACTERS).toWellFormed() : fallback;
 }
 
-/** True if the page cut the text, which it does at this length. */
+/** True if the text has the maximum length, at which the page truncates texts. */
 export const wasCut = (value: unknown): boolean => typeof value === "string" && value.length >= TEXT_MAX_CHARACTERS;
 
-/** Returns the part of a line that follows a frame of the harness; null if the line is not such a frame. */
+/** Returns the text after a frame of the harness in a line; null if the line is not a frame of the harness. */
 function textAfterHarnessFrame(line: string): string | null {
   const at = line.lastIndexOf(`${HARNESS_NAME}:`);
   if (at === -1 || !STACK_FRAME.test(line)) return null;
@@ -49,8 +49,9 @@ function textAfterEvaluatingFrame(line: string): string | null {
 }
 
 /**
- * Removes frames from a stack, each from its line break to its end; text behind the frame stays. Works line by line,
- * because an expression that begins with `\n\s+` would read a text of line breaks again for each of them.
+ * Removes frames from a text, and keeps text that follows a frame in its line. Works line by line, because a regular
+ * expression that begins with `\n\s+` would take quadratic time for a text of line breaks.
+ * @param afterFrame returns the text after the frame in a line; null to keep the line
  */
 function removeFrames(text: string, afterFrame: (line: string) => string | null): string {
   const [first = "", ...lines] = text.split("\n");
@@ -58,12 +59,15 @@ function removeFrames(text: string, afterFrame: (line: string) => string | null)
   return [first, ...keptLines].join("");
 }
 
-/** Removes the harness's frames from a stack, or from a text that holds one. */
+/** Removes the frames of the harness from a stack trace, or from a text that contains stack traces. */
 export function removeHarnessFrames(stack: string): string {
   return stack.includes(HARNESS_NAME) ? removeFrames(stack, textAfterHarnessFrame) : stack;
 }
 
-/** Returns the stack with only the frames of the action, and the position of an error without frames, such as a syntax error. */
+/**
+ * Returns a stack trace with only the frames of the action. If there are none, as for a syntax error, adds a frame for the
+ * position `at`.
+ */
 function cleanStack(stack: string, at: string): string {
   const frames = removeFrames(removeHarnessFrames(stack), textAfterEvaluatingFrame);
   const lines = frames.split("\n").map((line) => line.replace(EVAL_FRAME, "$1$2"));
@@ -76,7 +80,7 @@ function readFailure(json: string, sourceName: string): PageOutcome {
   const name = stringOr(failure.name, "Error");
   const message = stringOr(failure.message, "").replace(PARSED_BY, "");
   const wasAnyCut = [failure.name, failure.message, failure.stack].some(wasCut);
-  // Nothing is appended to a text that was cut.
+  // Adds no position to a truncated text.
   const stack = correctFirstLineColumns(
     cleanStack(stringOr(failure.stack, name), wasAnyCut ? "" : stringOr(failure.at, "")),
     sourceName,
@@ -85,7 +89,10 @@ function readFailure(json: string, sourceName: string): PageOutcome {
   return { ok: false, cause: failure.cause === "result" ? "result" : "script", error };
 }
 
-/** @param name source name of the action's code */
+/**
+ * Converts the answer of the harness to the outcome of the run.
+ * @param name source name of the action's code
+ */
 export function readAnswer(answer: unknown, name = DEFAULT_SOURCE_NAME): PageOutcome {
   const isLong = Buffer.isBuffer(answer);
   if (!isLong && typeof answer !== "string") return failedPageOutcome("browser", "Error", "The page gave no answer");

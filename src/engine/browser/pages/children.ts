@@ -1,8 +1,11 @@
-/** Attaches to every worker that a page starts, and to every frame in another process, before its first line runs. */
+/**
+ * Attaches to the children of a page: its workers, and its frames in other processes. Each child is prepared before its
+ * first line runs.
+ */
 import type { CDPSession, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 
-/** Prepares a child. `type` as in the protocol: `worker` for a dedicated worker, `iframe` for a frame in another process. */
+/** Prepares a child. `type` is `worker` for a dedicated worker, or `iframe` for a frame in another process. */
 type Prepare = (child: CDPSession, type: string) => Promise<unknown>;
 
 const AUTO_ATTACH = { autoAttach: true, waitForDebuggerOnStart: true, flatten: true };
@@ -23,7 +26,7 @@ export class Children {
     await this.attachTo(this.page);
   }
 
-  /** Resolves when all events that the page and its children had sent have arrived. Rejects after `timeoutMs`. */
+  /** Resolves when all events that the page and its children have sent so far have arrived. Rejects after `timeoutMs`. */
   readonly catchUp = async (timeoutMs: number): Promise<void> => {
     const options = { timeout: timeoutMs };
     await Promise.all([...this.sessions].map((session) => session.send("Runtime.getIsolateId", undefined, options)));
@@ -53,7 +56,7 @@ export class Children {
     if (!child) return;
     this.sessions.add(child);
     await Promise.allSettled([this.attachTo(child), this.prepare(child, targetInfo.type)]);
-    // The child has ended.
+    // The command fails only if the child has ended.
     await child.send("Runtime.runIfWaitingForDebugger").catch(() => {});
   }
 }

@@ -1,10 +1,13 @@
-/** Reads the console lines of all threads of one run. Checks every field, and applies the limits of one thread to all of them together. */
+/**
+ * Reads the console lines of a run from its page and workers. Checks every field. The limits apply to all lines of the
+ * run together.
+ */
 import { type ConsoleLine, DEFAULT_SOURCE_NAME } from "../run.js";
 import { correctFirstLineColumns } from "./action-script.js";
 import { removeHarnessFrames, TEXT_MAX_CHARACTERS, wasCut } from "./answer.js";
 import { CONSOLE_FULL, CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "./harness.js";
 
-/** Maximum JSON length of a line: six characters for each character of the text, and a little more. */
+/** Maximum length of a line as JSON, where each character of the text may be an escape sequence of six characters. */
 const PAYLOAD_MAX_CHARACTERS = 6 * TEXT_MAX_CHARACTERS + 256;
 
 function readLine(payload: string, sourceName: string): ConsoleLine | null {
@@ -22,7 +25,7 @@ function readLine(payload: string, sourceName: string): ConsoleLine | null {
   }
 }
 
-/** @returns a function that receives a thread's line as the JSON of a ConsoleLine */
+/** @returns a function to call with each line of a page or worker, as the JSON of a ConsoleLine */
 export function createLineReader(
   print: (line: ConsoleLine) => void,
   sourceName = DEFAULT_SOURCE_NAME,

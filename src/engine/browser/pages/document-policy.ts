@@ -1,9 +1,9 @@
 /**
- * Browser features that no document or frame of a run may use: devices, prompts, and storage outside the document. Names are those of the
- * Permissions-Policy header. A test compares them with the browser's list.
+ * Browser features and globals that runs must not use, such as devices and prompts. Features have the names of the
+ * Permissions-Policy header. A test compares them with the list of the browser.
  */
 
-/** Features that start a process, prompt a person, read data of the machine, or outlive the run. */
+/** Features that start a process, prompt a user, read data of the machine, or store data longer than the run. */
 export const FORBIDDEN_FEATURES: readonly string[] = (
   "accelerometer browsing-topics camera captured-surface-control clipboard-read clipboard-write compute-pressure " +
   "digital-credentials-create digital-credentials-get display-capture encrypted-media fullscreen gamepad geolocation " +
@@ -15,8 +15,8 @@ export const FORBIDDEN_FEATURES: readonly string[] = (
 ).split(" ");
 
 /**
- * Globals that are removed from every document and worker of a run, by their object: they use devices, people or other
- * programs, start a process, or store something that outlives a document.
+ * The following constants list globals that are removed from every document and worker of a run. They use devices, a user
+ * or other programs, start a process, or store data longer than the document.
  */
 const ADVERTISING_APIS =
   "adAuctionComponents canLoadAdAuctionFencedFrame clearOriginJoinedAdInterestGroups createAuctionNonce deprecatedReplaceInURN " +
@@ -32,15 +32,15 @@ const PICKER_APIS =
   "EyeDropper documentPictureInPicture getScreenDetails launchQueue queryLocalFonts showDirectoryPicker showOpenFilePicker " +
   "showSaveFilePicker webkitRequestFileSystem webkitResolveLocalFileSystemURL";
 const MODEL_APIS = "LanguageDetector LanguageModel SpeechRecognition Summarizer Translator webkitSpeechRecognition";
-/** Functions that change position and size of the window, which outlive a document. */
+/** Functions that change position and size of the window, which stay changed for the next document. */
 const WINDOW_PLACE_APIS = "moveBy moveTo requestResize resizeBy resizeTo";
-/** `ShadowRealm` is only for the service (realm-worker.ts). */
+/** Other globals. `ShadowRealm` is among them, because only the service uses it (realm-worker.ts). */
 const OTHERS = "IdleDetector Notification PaymentRequest PresentationRequest ShadowRealm fence speechSynthesis";
 
 export const FORBIDDEN_MEMBERS: Readonly<Record<string, readonly string[]>> = {
   Navigator: `${ADVERTISING_APIS} ${DEVICE_APIS} ${PEOPLE} ${SYSTEM_APIS}`.split(" "),
   WorkerNavigator: "clipboard connection gpu hid managed mediaDevices serial usb".split(" "),
-  // This member shows the previous document, with its address and its state.
+  // `activation` shows the URL and the state of the previous document.
   Navigation: ["activation"],
   Window: `${PICKER_APIS} ${MODEL_APIS} ${WINDOW_PLACE_APIS} ${OTHERS}`.split(" "),
   DedicatedWorkerGlobalScope:

@@ -1,6 +1,6 @@
 /**
- * Sandbox of the mode `document`: each run gets a new document with all globals of a page. Discards the page if a run
- * leaves something that a navigation does not remove.
+ * Sandbox of the mode `document`: each run gets a new document with all globals of a page. If a run leaves data that a
+ * navigation does not remove, `reset` returns false and the page is discarded.
  */
 import type { CDPSession, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
@@ -23,10 +23,10 @@ import { PageWindow } from "./page-window.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
 import { Traces } from "./traces.js";
 
-/** Maximum memory in bytes that earlier runs may leave after a garbage collection. It counts towards the 512 MB of the next run. */
+/** Maximum memory that earlier runs may still use after a garbage collection, because it reduces the memory of the next run. */
 const LEFT_MAX_BYTES = 24 * 1024 * 1024;
 
-/** Maximum time at the end of a run in which its workers' last console lines may arrive. */
+/** Maximum time to wait at the end of a run for the last console lines of its workers. */
 const LAST_LINES_MS = 1_000;
 
 function boundDocuments(session: CDPSession): Promise<unknown> {
@@ -71,7 +71,7 @@ export class DocumentSandbox implements Sandbox {
     await boundDocuments(session);
     await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/*`, resourceType: "Document" }] });
     await this.requests.watch(session);
-    // An empty cache does not count as storage in use, so it is tracked.
+    // Tracks caches and databases, because the search for stored data (traces.ts) does not find empty ones.
     await session.send("Storage.trackCacheStorageForOrigin", { origin });
     await session.send("Storage.trackIndexedDBForOrigin", { origin });
   }
@@ -90,11 +90,11 @@ export class DocumentSandbox implements Sandbox {
       loaded,
     ]);
     this.harnessId = harnessId;
-    // Requests that the old document sent during the navigation may outlive it, and their end is not reported.
+    // The old document may have sent requests during the navigation. They may still be active.
     await requests.settled();
-    // This command fails right after the commit, when the page may not count as active yet.
+    // This command would fail right after the navigation has been committed, so it comes after the other commands.
     await session.send("Page.resetNavigationHistory");
-    // This check is the last one, because everything that the old document sent has been reported by now.
+    // Checked last, because by now all requests of the old document have been reported.
     return !hasTraces && !holdsMuch && !this.hasLateRequest && !traces.hasReportedAny() && !requests.hasLateRequest();
   }
 
@@ -102,7 +102,7 @@ export class DocumentSandbox implements Sandbox {
     this.isRunning = true;
     await this.requests.beginRun(request);
     const { sourceName: name = DEFAULT_SOURCE_NAME, source, packages, payload, settings, outgoing } = request;
-    // The list is flat, because a package may change properties that objects inherit.
+    // The list is flat and has no objects, because a package may have changed the properties that objects inherit.
     const scripts = packages.flatMap((script) => ("url" in script ? ["", script.url] : [script.name, script.source]));
     scripts.push(name, functionOf({ name, source }));
     this.window.onRunStart();
@@ -110,7 +110,7 @@ export class DocumentSandbox implements Sandbox {
     const base = outgoing ? NO_SERVICE : "";
     const values = [CONSOLE_BINDING, scripts, payload, settings, base];
     const answer = await callForText(this.options.session, this.harnessId, "run", values);
-    // Workers print by their own sessions, whose events may arrive after the answer.
+    // Console lines of workers come from other sessions, so they may arrive after the answer.
     if (this.children.hasAny()) await this.children.catchUp(LAST_LINES_MS).catch(() => {});
     return answer;
   }
@@ -158,7 +158,7 @@ export class DocumentSandbox implements Sandbox {
     else this.requests.guard.answer(session, event);
   }
 
-  /** The commands are sent together, so that all of them take effect before the worker's first line. */
+  /** Prepares a worker. Sends all commands at once, so that all of them take effect before the worker's first line. */
   private prepareWorker(worker: CDPSession): Promise<unknown> {
     worker.on("Runtime.bindingCalled", (event) => this.options.print(event.payload));
     return Promise.all([
@@ -173,22 +173,23 @@ export class DocumentSandbox implements Sandbox {
     return usage.usedSize + usage.embedderHeapUsedSize + usage.backingStorageSize;
   }
 
-  /** True if earlier documents still occupy much memory after a garbage collection. */
+  /** True if earlier documents use more than LEFT_MAX_BYTES of memory even after a garbage collection. */
   private async holdsMuch(): Promise<boolean> {
     if ((await this.heldBytes()) <= LEFT_MAX_BYTES) return false;
     await this.options.session.send("HeapProfiler.collectGarbage");
     return (await this.heldBytes()) > LEFT_MAX_BYTES;
   }
 
-  /** Clears the responses that the renderer caches for documents, because a navigation does not. */
+  /** Clears the responses that the renderer process caches, because a navigation does not clear them. */
   private clearMemoryCache(): Promise<unknown> {
     const toggled = [true, false].map((cacheDisabled) => ({ cacheDisabled }));
     return Promise.all(toggled.map((values) => this.options.session.send("Network.setCacheDisabled", values)));
   }
 
-  /** Searches for what earlier documents have left. @returns whether they have left anything, and whether they occupy much memory */
+  /** Searches for data of earlier documents. @returns true if there is any; and true if they use too much memory */
   private async lookForTraces(): Promise<[boolean, boolean]> {
-    // After the navigation, since the old document could set cookies until then; before the search, which would find them.
+    // Cookies are cleared after the navigation, because the old document could set them until then, and before the
+    // search, which would find them.
     if (await this.requests.clear()) await this.clearMemoryCache();
     return Promise.all([this.traces.search(this.options.origin), this.holdsMuch()]);
   }

@@ -1,6 +1,6 @@
 /**
- * Opens new documents with a harness. The service answers the request for the document by the protocol, so that no
- * server is needed at the document's origin.
+ * Opens new documents and installs the harness in them. The service answers the request for the document through the
+ * DevTools protocol, so that no server is needed at the document's origin.
  */
 import type { CDPSession, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
@@ -11,8 +11,8 @@ import { LongText } from "./long-text.js";
 /** Binding for console lines. The harness removes it from the global scope before any line of the action runs. */
 export const CONSOLE_BINDING = "__svc_console";
 /**
- * Prefix of a service call that a document sends over the same binding (in-page/messages.ts). A console line is a JSON
- * object and never begins with it.
+ * Prefix of a service call, which a document sends through the binding of console lines (in-page/messages.ts). A console
+ * line is a JSON object, so it never has this prefix.
  */
 export const CALL_MARK = "service ";
 const DOCUMENT = Buffer.from('<!doctype html><html><head><meta charset="utf-8"></head><body></body></html>').toString(
@@ -20,12 +20,12 @@ const DOCUMENT = Buffer.from('<!doctype html><html><head><meta charset="utf-8"><
 );
 
 /**
- * Milliseconds after which a navigation is repeated, because it never ends if the network service dies. A reset fails
- * before that, so only new pages repeat it.
+ * Time after which a navigation is repeated, because it never ends if Chromium's network process dies. Only new pages
+ * repeat it, because a reset has a shorter time limit.
  */
 const NAVIGATE_AGAIN_MS = 1_000;
 
-/** Answers the request for a document of the page's origin. */
+/** Answers the request for a document of the page's origin with an empty document. */
 export function answerDocument(
   session: CDPSession,
   requestId: string,
@@ -34,11 +34,11 @@ export function answerDocument(
   const responseHeaders = [{ name: "Content-Type", value: "text/html; charset=utf-8" }, POLICY_HEADER, ...headers];
   session
     .send("Fetch.fulfillRequest", { requestId, responseCode: 200, responseHeaders, body: DOCUMENT })
-    // The page has closed.
+    // The command fails only if the page has closed.
     .catch(() => {});
 }
 
-/** Resolves when the navigation has committed, so that the old document and its code are gone. */
+/** Navigates the page. Resolves when the old document and its code are gone; `loaded` resolves when the new one is loaded. */
 export function navigatePage(session: CDPSession, url: string): Promise<{ loaded: Promise<void> }> {
   return new Promise((resolve) => {
     const onCommit = (event: Protocol.Page.FrameNavigatedEvent) => {
@@ -57,8 +57,8 @@ export function navigatePage(session: CDPSession, url: string): Promise<{ loaded
 
 /**
  * Installs the harness in a fresh document. Only this document gets the binding for console lines.
- * @returns the id of the harness object
- * @throws Error if the harness finds something of an earlier document
+ * @returns the ID of the harness object
+ * @throws Error if the harness finds data of an earlier document
  */
 export async function installHarness(session: CDPSession, expression: string): Promise<string> {
   const created = new Promise<number>((resolve) => {
@@ -67,7 +67,7 @@ export async function installHarness(session: CDPSession, expression: string): P
   const [harness] = await Promise.all([
     session.send("Runtime.evaluate", { expression }),
     session.send("Runtime.enable"),
-    // While this domain is enabled, the browser sends each console call with its values.
+    // Disabled again, because otherwise the browser would send each console call with all its values.
     session.send("Runtime.disable"),
   ]);
   const { objectId } = harness.result;
@@ -98,12 +98,12 @@ export async function callHarness(
   return result.value;
 }
 
-/** Maximum length of a text in one message. Longer messages delay those of all other runs, which share one pipe. */
+/** Maximum length of a text in one message. Longer messages would delay all other runs, which share one pipe. */
 export const MESSAGE_CHARACTERS = 256 * 1024;
-/** Maximum length of a text that a page reports: a run's result, and a little more. */
+/** Maximum length of a text that a page reports. The largest result of a run fits. */
 const TEXT_MAX_CHARACTERS = RESULT_MAX_BYTES + 1_024;
 
-/** Reads a text of this length in parts, as UTF-8. @returns undefined if the page does not return the announced text */
+/** Reads a text of `length` characters in parts. @returns its UTF-8 bytes; undefined if a part is missing or too short */
 export async function textInParts(
   length: number,
   partOf: (from: number, to: number) => Promise<unknown>,
@@ -120,8 +120,8 @@ export async function textInParts(
 }
 
 /**
- * Calls the method. If the resulting text is too long for one message, stores it and returns its length. The page evaluates this function
- * before any line of the action, which may replace all globals that the function uses.
+ * Function that calls a method of the harness. If the result is too long for one message, it stores the result and returns
+ * its length. It is evaluated before any line of the action, because the action may replace all globals.
  */
 const KEEP_LONG = `function(max, ...values) {
   const { apply, defineProperty } = Reflect;
@@ -144,7 +144,7 @@ const KEEP_LONG = `function(max, ...values) {
   return answer;
 }`;
 
-/** Calls a method of the harness like `callHarness`. Its result may be a long text. */
+/** Calls a method of the harness whose result may be a long text, which is then read in parts. */
 export async function callForText(
   session: CDPSession,
   objectId: string,

@@ -1,4 +1,4 @@
-/** Builds the scripts that are evaluated in pages and workers before a run, from the functions of `in-page/`. */
+/** Builds the scripts that pages and workers evaluate before a run, from the source text of the functions in `in-page/`. */
 import { RESULT_MAX_BYTES } from "../../../limits.js";
 import {
   HOST_CLASSES,
@@ -43,19 +43,20 @@ export const CONSOLE_MAX_LINES = 10_000;
 export const CONSOLE_MAX_CHARACTERS = 262_144;
 export const CONSOLE_FULL = "The console is full: further lines are not stored";
 
-/** Maximum numbers of channels and locks for each document and worker. A run can communicate only with its own frames and workers. */
+/** Maximum numbers of channels, messages and locks of each document and worker. Only frames and workers of the run use them. */
 const CHANNELS_MAX = 8;
 const CHANNEL_MESSAGES_MAX = 1_000;
 const LOCKS_MAX = 1_000;
 
-/** Time in milliseconds after a run's end within which the next run's isolate must exist. Otherwise its page is discarded. */
+/** Time limit for creating the next isolate after the end of a run. Otherwise the page is discarded. */
 export const READY_WITHIN_MS = 500;
 /**
- * Pause in milliseconds before the next realm is created. Storing a run's end and answering its caller takes less, even on two slow cores.
+ * Pause after a run before the next realm is created, so that the service can first store the result and answer the
+ * caller. That takes less than this pause, even on two slow cores.
  */
 export const PAUSE_MS = 8;
 
-/** Limits of a thread, because the memory of ended realms is only freed with their thread. */
+/** Limits of a worker thread with realms. The memory of ended realms is freed only when their thread ends. */
 const THREAD_BOUNDS: ThreadBounds = {
   pauseMs: PAUSE_MS,
   readyWithinMs: READY_WITHIN_MS,
@@ -65,8 +66,8 @@ const THREAD_BOUNDS: ThreadBounds = {
 };
 
 /**
- * Maximum size of the platform objects that all runs of a thread create. They too are freed only with the thread, and
- * no measurement includes them.
+ * Maximum size of the platform objects that all runs of a thread create. They are freed only when the thread ends, and
+ * measurements of memory do not include them.
  */
 const HOST_OBJECTS_MAX_CHARACTERS = 16 * 1024 * 1024;
 
@@ -84,8 +85,8 @@ function codeThatCalls(run: (...args: any[]) => unknown, ...args: string[]): str
 }
 
 /**
- * Names a script and makes it strict, because `Error.prepareStackTrace` exposes the functions of sloppy code. The directive is inside a
- * function, because V8 compiles a text that starts with one again each time.
+ * Adds a source name and strict mode to a script. Without strict mode, `Error.prepareStackTrace` would give code access to
+ * the script's functions. "use strict" is inside a function, because V8 does not cache a script that starts with it.
  */
 const nameStrictScript = (source: string): string =>
   `(() => { "use strict"; return ${source} })()\n//# sourceURL=${HARNESS_NAME}`;
@@ -97,8 +98,8 @@ const RUN_CALLS = codeThatCalls(runCalls, String(BODY_MAX_CHARACTERS), String(CA
 const NAVIGATOR_JSON = JSON.stringify(NAVIGATOR_MEMBERS);
 
 /**
- * Script of a document's harness. It evaluates to the object whose methods the service calls. No other code in the page has access to this
- * object.
+ * Script of the harness in a document. It returns the object whose methods the service calls, and to which no other code
+ * in the page has access.
  */
 export const DOCUMENT_HARNESS = nameStrictScript(
   codeThatCalls(documentHarness, HARNESS_CORE_CODE, HOST_CALLS, RUN_CALLS, JSON.stringify(SERVICE_GLOBAL)),
@@ -112,10 +113,10 @@ const BOUND_SCOPE = codeThatCalls(
   JSON.stringify(FORBIDDEN_MEMBERS),
 );
 
-/** Script that is evaluated in every document and frame of a run before its first line. */
+/** Script that limits a document. It is evaluated in every document and frame of a run before any other code. */
 export const DOCUMENT_BOUNDS = nameStrictScript(`[${BOUND_SCOPE}, ${codeThatCalls(visibleAlways)}]`);
 
-/** Script that is evaluated in every worker that a run starts, before its first line. */
+/** Script that limits a worker. It is evaluated in every worker that a run starts before any other code. */
 export const WORKER_BOUNDS = nameStrictScript(BOUND_SCOPE);
 
 /** Script that replaces the console in each worker of a run before the worker's first line. */
@@ -123,7 +124,7 @@ export const CHILD_CONSOLE = nameStrictScript(
   codeThatCalls(childConsole, HARNESS_CORE_CODE, JSON.stringify(CONSOLE_BINDING)),
 );
 
-/** Builds the harnesses of an isolate's page and of its worker. @param hasNetwork true if the worker has the page's origin */
+/** Builds the scripts for the page of an isolate and for its worker. @param hasNetwork true for the mode `network-isolate` */
 function isolateThread(globals: readonly string[], hasNetwork: boolean): { page: string; worker: string } {
   const ifNetwork = (source: string) => (hasNetwork ? source : "null");
   const realmPlatformSource = codeThatCalls(
@@ -163,6 +164,6 @@ function isolateThread(globals: readonly string[], hasNetwork: boolean): { page:
   return { page: nameStrictScript(codeThatCalls(threadHost, String(hasNetwork))), worker: nameStrictScript(worker) };
 }
 
-/** Harnesses of a page that runs its scripts in isolates on one thread. */
+/** Scripts of a page that runs code in isolates, without and with network. */
 export const ISOLATE_THREAD = isolateThread(ISOLATE_GLOBALS, false);
 export const NETWORK_ISOLATE_THREAD = isolateThread(NETWORK_ISOLATE_GLOBALS, true);

@@ -1,7 +1,7 @@
 /**
- * Sandbox of the mode `isolate`: each run gets a ShadowRealm on one worker thread without origin and network. The page
- * around the thread belongs to the service. The thread is replaced when it uses too much memory or has executed its
- * share of runs (in-page/realm-worker.ts).
+ * Sandbox of the mode `isolate`: each run gets a ShadowRealm on the worker thread of a page, without origin and network.
+ * Only code of the service runs in the page itself. The thread is replaced after a number of runs, or when it uses too
+ * much memory (in-page/realm-worker.ts).
  */
 import type { CDPSession, Protocol } from "puppeteer";
 import type { PageOutcome, PageRun } from "../run.js";
@@ -20,30 +20,30 @@ import type { Sandbox, SandboxOptions } from "./sandbox.js";
 import { StoredTexts } from "./stored-texts.js";
 
 export interface IsolateKind {
-  /** Harnesses of the page and of its worker. */
+  /** Scripts of the harnesses in the page and in its worker. */
   harnesses: { page: string; worker: string };
-  /** Directives of the page's Content-Security-Policy, which allows nothing else. */
+  /** Directives that the page's Content-Security-Policy has in addition to `default-src 'none'`. */
   policy: string;
-  /** Maximum memory of a thread that serves another run, because V8 frees the memory of a realm only with its thread. */
+  /** Memory above which the thread is replaced, because V8 frees the memory of a realm only when its thread ends. */
   heldMaxBytes: number;
 }
 
 const WITHOUT_NETWORK: IsolateKind = {
   harnesses: ISOLATE_THREAD,
   policy: "worker-src data:",
-  // A lower limit replaces the thread after a few runs with a large package, which is then compiled again.
+  // With a lower limit, a few runs with a large package would replace the thread, and the package is compiled again.
   heldMaxBytes: 48 * 1024 * 1024,
 };
 
-/** The thread's reply to `run` if it has no realm. */
+/** Result of the thread's `run` if there is no realm for the run. */
 const LATE = "late";
-/** Maximum milliseconds that the service waits for a busy thread. */
+/** Maximum time to wait for a busy thread. */
 const CATCH_UP_MS = 200;
-/** Milliseconds after the last run after which a thread without a new realm counts as stuck. */
+/** Time after a run after which a thread without a new realm counts as stuck. */
 const STUCK_AFTER_MS = PAUSE_MS + READY_WITHIN_MS + 250;
 /**
- * Number of runs after which the page collects its garbage: an ended worker holds 40 to 100 KB of memory until the page does this by
- * itself, which is late.
+ * Number of runs after which a garbage collection of the page is forced. An ended worker uses 40 to 100 KB until then, and
+ * the page itself would collect garbage much later.
  */
 const COLLECT_EVERY_RUNS = 50;
 
@@ -51,7 +51,7 @@ interface Worker {
   session: CDPSession;
   harnessId: string;
   texts: StoredTexts;
-  /** Number of answered runs. */
+  /** Number of runs that the worker has answered. */
   runs: number;
 }
 
@@ -113,12 +113,12 @@ export class Isolate implements Sandbox {
     clearTimeout(this.stuckTimer ?? undefined);
   }
 
-  /** Called for each worker before a run uses it. */
+  /** Called for each new worker before its first run. */
   protected async watchWorker(_worker: CDPSession): Promise<unknown> {
     return undefined;
   }
 
-  /** Receives a request of a run to the service. */
+  /** Called with each request of a run to the service. */
   protected onCall(_payload: string): void {}
 
   /** Navigates the page to its document, and installs the harness. */
@@ -132,7 +132,7 @@ export class Isolate implements Sandbox {
     await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/` }] });
     const { loaded } = await navigatePage(session, `${origin}/`);
     [this.pageHarnessId] = await Promise.all([installHarness(session, this.kind.harnesses.page), loaded]);
-    // While this domain is enabled, each worker and each request starts more slowly, whatever the pattern.
+    // Disabled again, because while it is enabled, each worker and each request starts more slowly.
     await session.send("Fetch.disable");
     session.off("Fetch.requestPaused", answer);
   }
@@ -143,7 +143,7 @@ export class Isolate implements Sandbox {
     return this.starting;
   }
 
-  /** Resolves when all earlier events of the worker have arrived. Rejects if the worker is busy. */
+  /** Resolves when all events that the worker has sent so far have arrived. Rejects if the worker is busy for too long. */
   protected async catchUp(): Promise<void> {
     await this.worker?.session.send("Runtime.getIsolateId", undefined, { timeout: CATCH_UP_MS });
   }
@@ -154,12 +154,12 @@ export class Isolate implements Sandbox {
     return callHarness(this.worker.session, this.worker.harnessId, method, values);
   }
 
-  /** Evaluates the run's code in the realm that was created for it. @param base address of the service @returns the harness's answer */
+  /** Executes a run in the realm that was created in advance. @param base URL of the service @returns the answer of the harness */
   protected async evaluate(request: PageRun, base: string): Promise<string | Buffer | undefined> {
     const worker = this.worker!;
     const answer = await new Promise<string | number>((resolve) => {
       this.onAnswer = resolve;
-      // The loss of the worker is reported as the loss of its page.
+      // An error means that the worker has ended. That is reported as the loss of its page.
       this.callWorker("run", ...worker.texts.runArguments(request), base).then(
         (reply) => reply === LATE && resolve(reply),
         () => {},
@@ -174,7 +174,7 @@ export class Isolate implements Sandbox {
     return this.readStep(await textInParts(answer, (from, to) => this.callWorker("part", from, to)));
   }
 
-  /** Stores the thread's next step, with which an answer starts. @returns the rest of the answer */
+  /** Reads the thread's next step from the start of an answer, and stores it. @returns the rest of the answer */
   private readStep(answer: string | Buffer | undefined): string | Buffer | undefined {
     const [step, rest] = answer === undefined ? ["replace", answer] : splitWord(answer);
     this.step = step as ThreadStep;
@@ -208,13 +208,13 @@ export class Isolate implements Sandbox {
 
   private checkLater(ms: number): void {
     this.stuckTimer ??= setTimeout(() => {
-      // The page has closed.
+      // The check fails only if the page has closed.
       this.checkStuck().catch(() => {});
     }, ms);
     this.stuckTimer.unref();
   }
 
-  /** Discards the page if code of the last run keeps the thread busy, because the next run would never start. */
+  /** Discards the page if code of the last run blocks the thread, because the next run could never start. */
   private async checkStuck(): Promise<void> {
     this.stuckTimer = null;
     const rest = this.endedAt + STUCK_AFTER_MS - performance.now();
@@ -228,7 +228,7 @@ export class Isolate implements Sandbox {
     if (hasRealm === false) this.options.lose("unready");
   }
 
-  /** Returns the memory in bytes, including the platform's objects, buffers and garbage. */
+  /** Returns the memory of the worker in bytes, including the platform's objects, buffers and garbage. */
   private async heldBytes(): Promise<number> {
     if (this.worker === null) throw new Error("the worker of the page did not start, or has ended");
     const usage = await this.worker.session.send("Runtime.getHeapUsage");

@@ -1,15 +1,16 @@
 /**
- * Texts of megabytes that a page reports in parts. They become UTF-8 bytes in shared memory: threads read them without a copy, and they are
- * stored and sent as they are. As strings, they would be copied at each of these steps, and cause full garbage collections.
+ * Collects a long text, which a page sends in parts, as UTF-8 bytes in shared memory. Threads can read these bytes, and
+ * the database and responses get them, without a copy. Strings of megabytes would be copied at each of these steps, and
+ * cause full garbage collections.
  */
 import { RESULT_MAX_BYTES } from "../../../limits.js";
 
-/** Maximum number of bytes of a text: a result, and the words before it. */
+/** Maximum number of bytes of a text: a result of maximum size, and the words before it. */
 const TEXT_MAX_BYTES = RESULT_MAX_BYTES + 1_024;
 const MOST_BYTES_OF_CHARACTER = 3;
 const WORD_MAX_CHARACTERS = 32;
 
-/** Collects the parts of a text. Only the beginning of a text over the limit is kept, which is over the limit of a result too. */
+/** Collects the parts of a text. Stores only TEXT_MAX_BYTES of it; a longer text is rejected as a result anyway. */
 export class LongText {
   private readonly memory: Buffer;
   private end = 0;
@@ -29,14 +30,14 @@ export class LongText {
     this.end += this.memory.write(isSplit ? text.slice(0, -1) : text, this.end);
   }
 
-  /** Returns the UTF-8 of the parts. */
+  /** Returns the text as UTF-8 bytes. */
   bytes(): Buffer {
     const end = this.end + this.memory.write(this.half, this.end);
     return this.memory.subarray(0, end);
   }
 }
 
-/** Splits an answer behind its first word. */
+/** Splits an answer after its first word. */
 export function splitWord(answer: string | Buffer): [word: string, rest: string | Buffer] {
   const start = typeof answer === "string" ? answer : answer.toString("latin1", 0, WORD_MAX_CHARACTERS);
   const end = start.indexOf(" ");

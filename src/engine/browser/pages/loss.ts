@@ -1,10 +1,10 @@
-/** Causes of the loss of a page, and the outcome that each gives to the active run. */
+/** Causes for which a page is lost, and the outcome of the active run for each cause. */
 import { RENDERER_MAX_BYTES } from "../../../limits.js";
 import { failedPageOutcome, type PageOutcome } from "../run.js";
 
 /**
- * Cause of a loss. `unready`: code of the last run was still active, so that the next run has not started. `isolate`:
- * the thread of an isolate has ended its page, and the run can be repeated.
+ * Cause of a loss. `unready`: code of the previous run was still active, so the run has not started. `isolate`: the
+ * thread of an isolate crashed the page, and the run can be repeated.
  */
 export type PageLoss =
   | "isolate"
@@ -29,7 +29,7 @@ export function outcomeOfLoss(loss: PageLoss | null): PageOutcome {
       return failedPageOutcome(
         "script",
         "Error",
-        "The action asked the browser for so much at once that other runs had to wait",
+        "The action caused so much work in the browser that other runs had to wait",
       );
     case "crowd":
       return failedPageOutcome("memory", "RangeError", "The action opened too many pages, frames or workers");
@@ -42,13 +42,13 @@ export function outcomeOfLoss(loss: PageLoss | null): PageOutcome {
     case "closed":
       return failedPageOutcome("script", "Error", "The action closed its own page");
     case "unready":
-      return failedPageOutcome("unready", "Error", "The run before did not come to its end");
+      return failedPageOutcome("unready", "Error", "The code of the previous run did not end");
     case "isolate":
-      return failedPageOutcome("retry", "Error", "The run needs more than its isolate can hold");
+      return failedPageOutcome("retry", "Error", "The run needs more memory than its isolate has");
     case "crashed":
       return failedPageOutcome("browser", "Error", "The page crashed during the run");
     case null:
-      return failedPageOutcome("script", "Error", "The action left its page by a navigation");
+      return failedPageOutcome("script", "Error", "The action navigated its page to another URL");
     default:
       return failedPageOutcome("browser", "Error", "The browser ended during the run");
   }

@@ -1,6 +1,7 @@
 /**
- * Sandbox of the mode `network-isolate`: a ShadowRealm for each run, on one thread at the app's origin. The thread provides `fetch`, timers
- * and the other globals of this mode, and the client library's requests to the service. All that a run has started ends with it.
+ * Sandbox of the mode `network-isolate`: each run gets a ShadowRealm on the worker thread of a page with the app's origin.
+ * The worker provides `fetch`, timers and the other globals of this mode, and sends the client library's requests. When a
+ * run ends, its requests and timers end.
  */
 import type { CDPSession } from "puppeteer";
 import { runInBackground } from "../../../background.js";
@@ -15,16 +16,16 @@ import type { SandboxOptions } from "./sandbox.js";
 
 const WITH_NETWORK: IsolateKind = {
   harnesses: NETWORK_ISOLATE_THREAD,
-  // The policy allows no WebSockets, because they would bypass the request guard.
+  // Does not allow WebSockets, because they would bypass the request guard.
   policy: "worker-src blob:; connect-src http: https: data: blob:",
-  // The limit is low, because the platform's objects are collected in steps, and the last step ends the page while code of a realm runs
-  // (chromium-flags.ts).
+  // Low, because Chromium's own objects are collected in steps, and the last step crashes the page if it happens while
+  // code of a realm runs (chromium-flags.ts).
   heldMaxBytes: 16 * 1024 * 1024,
 };
 
 /**
- * Returns the address to which the library in the run sends requests: NO_SERVICE if it can reach only other services, "" if it can reach
- * none.
+ * Returns the URL of the service for the client library: NO_SERVICE if the run can send requests only to other services,
+ * "" if it can send none.
  */
 const baseOf = ({ service, outgoing }: PageRun): string => service?.base ?? (outgoing ? NO_SERVICE : "");
 
@@ -36,7 +37,7 @@ export class NetworkIsolate extends Isolate {
 
   constructor(options: SandboxOptions) {
     super(options, WITH_NETWORK);
-    // A worker of this mode opens no WebSocket, so there are no events to wait for.
+    // There are no events of WebSockets to wait for, because the policy forbids WebSockets.
     this.requests = new RunRequests({ ...options, catchUp: async () => {} });
     this.calls = new ServiceCalls(this.requests.admitRequest, (...part) => this.callWorker("answer", ...part));
   }
@@ -51,7 +52,7 @@ export class NetworkIsolate extends Isolate {
   override async reset(): Promise<boolean> {
     const { requests } = this;
     if (this.fetches === null) return false;
-    if (!requests.faults.areOver(this.fetches)) {
+    if (!requests.faults.haveAllEnded(this.fetches)) {
       await this.catchUp();
       await requests.settled();
     }
@@ -61,7 +62,7 @@ export class NetworkIsolate extends Isolate {
 
   override async execute(request: PageRun): Promise<unknown> {
     this.fetches = null;
-    // The existing thread may send requests past a guard that is set up now.
+    // The guard was enabled only now, so it may not see requests of the existing thread.
     if (await this.requests.beginRun(request)) await this.replaceThread();
     this.calls.beginRun(request);
     const answer = await this.evaluate(request, baseOf(request));
@@ -82,7 +83,7 @@ export class NetworkIsolate extends Isolate {
 
   override async explain(outcome: PageOutcome): Promise<PageOutcome> {
     const { faults } = this.requests;
-    // The answer and the events of requests arrive from different threads.
+    // The events of requests may arrive after the answer, because they come from different threads.
     if (faults.isPending(outcome)) await this.catchUp().catch(() => {});
     return faults.explain(outcome);
   }

@@ -1,10 +1,10 @@
 /**
- * Hides the window of a page, because nothing is drawn in a hidden window and drawing takes longer than most runs.
- * Documents see the window as visible (in-page/visible-always.ts).
+ * Hides the window of a page, because Chromium does not draw hidden windows, and drawing takes longer than most runs. In
+ * documents, the window is still reported as visible (in-page/visible-always.ts).
  */
 import type { SandboxOptions } from "./sandbox.js";
 
-/** Duration of a frame in milliseconds. Nothing is drawn for a shorter run. */
+/** Duration of a frame. For a shorter run, the window stays hidden. */
 const DRAWN_AFTER_MS = 16;
 
 export class PageWindow {
@@ -26,7 +26,7 @@ export class PageWindow {
     }
   }
 
-  /** Shows the window if the run takes longer than a frame, so that code sees its frames drawn. */
+  /** Shows the window if the run takes longer than a frame, so that animation frames happen. */
   onRunStart(): void {
     if (this.windowId !== null) this.timer = setTimeout(() => this.show(), DRAWN_AFTER_MS);
   }
@@ -48,7 +48,7 @@ export class PageWindow {
         windowId: this.windowId!,
         bounds: { windowState: "minimized" },
       }),
-      // Hiding takes the focus from the window, and without it a document receives no focus events.
+      // Hiding removes the focus from the window, and a document without focus gets no focus events.
       session.send("Page.bringToFront"),
     ]);
   }
@@ -57,7 +57,7 @@ export class PageWindow {
     this.isShown = true;
     this.options.connection
       .send("Browser.setWindowBounds", { windowId: this.windowId!, bounds: { windowState: "normal" } })
-      // The page has closed.
+      // The command fails only if the page has closed.
       .catch(() => {});
   }
 }

@@ -1,4 +1,7 @@
-/** One browser context with one page: opens it, resets its sandbox for each run, executes runs, and discards it. pool.ts assigns pages to keys. */
+/**
+ * A browser context with its only page: opens it, resets its sandbox for each run, executes runs, and discards it. pool.ts
+ * decides which page a run gets.
+ */
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { CDPSession, Connection, Protocol } from "puppeteer";
@@ -16,14 +19,14 @@ import { NetworkIsolate } from "./network-isolate.js";
 import { MISSING_ISOLATE, type Sandbox, type SandboxOptions } from "./sandbox.js";
 
 const RENEW_TIMEOUT_MS = 1_000;
-/** Time limit for opening a page, because a renderer that dies meanwhile leaves commands unanswered. */
+/** Time limit for opening a page. If the renderer dies meanwhile, the browser never answers the commands. */
 const OPEN_TIMEOUT_MS = 5_000;
-/** Time after a crash within which its cause is reported, by another pipe. */
+/** Maximum time to wait for the cause of a crash, which arrives through another pipe than the crash itself. */
 const CAUSE_WITHIN_MS = 1_000;
-/** Time after failed commands within which the end of the renderer or the browser is reported. */
+/** Maximum time to wait, after a command has failed, for the report that the renderer or the browser has ended. */
 const LOSS_REPORTED_WITHIN_MS = 100;
 const CAUSE_LOOK_MS = 25;
-/** If the pause between two runs is shorter than these milliseconds, the runs follow each other at once. */
+/** Maximum pause between two runs that follow each other without a pause (`followedAtOnce`). */
 const QUICK_SUCCESSION_MS = 20;
 
 const SANDBOX_BY_MODE: Readonly<Record<Mode, new (options: SandboxOptions) => Sandbox>> = {
@@ -34,8 +37,10 @@ const SANDBOX_BY_MODE: Readonly<Record<Mode, new (options: SandboxOptions) => Sa
 const HAS_ISOLATES = "typeof ShadowRealm === 'function' && typeof Uint8Array.fromBase64 === 'function'";
 
 /**
- * States of a page. A `pending` page waits for its sandbox to be reset: before the first run, and after each run. From
- * `crashed` (the renderer is gone, the reason is not known yet) the only way is `lost`, which is final.
+ * States of a page.
+ * - `pending`: its sandbox must be reset before the next run.
+ * - `crashed`: the renderer is gone, and the reason is not known yet. The next state is `lost`.
+ * - `lost`: the final state.
  */
 type PageState =
   | { kind: "pending" }
@@ -47,7 +52,7 @@ type PageState =
 export class Page {
   private session!: CDPSession;
   private state: PageState = { kind: "pending" };
-  /** IDs of crashed targets that were reported before this page had its target. */
+  /** IDs of crashed targets that were reported before the ID of this page's target was known. */
   private readonly crashedEarly = new Set<string>();
   private contextId = "";
   private sandbox!: Sandbox;
@@ -72,9 +77,9 @@ export class Page {
 
   /**
    * Opens a new context with an empty page.
-   * @param crashCause returns the cause of a crash that is reported now, if it is known
-   * @param onTarget receives the page as soon as it has a target, before its renderer answers
-   * @throws Error if the browser does not open it in time
+   * @param crashCause returns the cause of a crash that is reported now, or null if the cause is not known
+   * @param onTarget called as soon as the page has a target, before its renderer responds
+   * @throws Error if the browser does not open the page in time
    */
   static async open(
     connection: Connection,
@@ -95,7 +100,7 @@ export class Page {
   private async create(): Promise<boolean> {
     const { connection, proxyPort } = this;
     const proxy = proxyPort === null ? {} : { proxyServer: proxyPort.proxyServer, proxyBypassList: "<-loopback>" };
-    // Listening starts before the page is created, because the failed start of its renderer may be reported before the page's ID is known.
+    // Listens before the page is created, because a failed start of its renderer may be reported before its ID is known.
     this.listenToConnection();
     const context = await connection.send("Target.createBrowserContext", { ...proxy, disposeOnDetach: true });
     this.contextId = context.browserContextId;
@@ -138,7 +143,7 @@ export class Page {
     return this.runs;
   }
 
-  /** True if the last run followed the one before without a pause. */
+  /** True if the last run started at once after the previous run. */
   get followedAtOnce(): boolean {
     return this.isFollowUp;
   }
@@ -147,7 +152,7 @@ export class Page {
     if (this.targetId === "") this.crashedEarly.add(targetId);
     if (targetId !== this.targetId) return;
     if (this.usable) this.state = { kind: "crashed" };
-    // Without a renderer, or before any code has run, there is no cause to search for.
+    // If no code has run, or the renderer did not start, the crash needs no further explanation.
     if (this.mode === null || status === FAILED_TO_LAUNCH) this.lose("crashed");
     else runInBackground(this.findCrashCause().then((loss) => this.lose(loss)));
   }
@@ -169,7 +174,7 @@ export class Page {
   private listen(): void {
     const { session } = this;
     session.on("Page.javascriptDialogOpening", () => {
-      // The page has closed.
+      // The command fails only if the page has closed.
       session.send("Page.handleJavaScriptDialog", { accept: false }).catch(() => {});
     });
     session.on("Runtime.bindingCalled", ({ name, payload }) => {
@@ -193,7 +198,7 @@ export class Page {
   }
 
   private async findCrashCause(): Promise<PageLoss> {
-    // The run is repeated in a document, whatever the cause, if it has had no effect.
+    // A run in an isolate that has had no effect is repeated in a document, so the cause does not matter.
     if (this.mode === "isolate" || (this.mode === "network-isolate" && this.hadNoEffect())) return "isolate";
     for (const deadline = Date.now() + CAUSE_WITHIN_MS; Date.now() < deadline && this.usable; ) {
       await delay(CAUSE_LOOK_MS);
@@ -220,8 +225,8 @@ export class Page {
   }
 
   /**
-   * Resolves with the answer of `work`, or with false if it fails, takes longer, or the page is lost meanwhile. Takes a function, so that
-   * nothing starts in a lost page and each promise that starts has its handler at once.
+   * Resolves with the result of `work`. Resolves with false if `work` fails, takes longer than `ms`, or the page is lost
+   * meanwhile. `work` is a function, so that nothing is started in a lost page.
    */
   private async completesWithin(ms: number, work: () => Promise<boolean>): Promise<boolean> {
     if (!this.usable) return false;
@@ -245,7 +250,7 @@ export class Page {
     return this.ready;
   }
 
-  /** Sets the page's origin and mode, once. @returns as `resetSandbox` */
+  /** Creates the page's sandbox. Called once for each page. @returns false if the page must be discarded instead */
   async setUp(origin: string, mode: Mode): Promise<boolean> {
     const { connection, session, contextId, targetId, proxyPort } = this;
     const lose = (loss: PageLoss) => this.lose(loss);
@@ -284,7 +289,7 @@ export class Page {
       .then(resolve, () => runInBackground(this.whenLossIsKnown().then(reportLoss)));
     if (signal?.aborted) cancel();
     const outcome = await promise;
-    // The port is closed before the outcome is reported: what the page sends from now on belongs to no run.
+    // Closes the port before the outcome is reported, because code that is still active must not send requests any more.
     this.proxyPort?.endRun();
     this.sandbox.end();
     clearTimeout(timer);
@@ -300,8 +305,8 @@ export class Page {
   }
 
   /**
-   * Waits for the report of a loss. An evaluation fails if the action navigates, or if the renderer or browser ends,
-   * which may be reported a moment later.
+   * Waits until the reason of a failed evaluation is known. If the renderer or the browser has ended, this is reported a
+   * moment later. If nothing is reported, the action has navigated the page.
    */
   private async whenLossIsKnown(): Promise<void> {
     if (this.usable) await delay(LOSS_REPORTED_WITHIN_MS);
@@ -314,7 +319,7 @@ export class Page {
     this.unlisten();
     const { contextId: browserContextId, connection } = this;
     if (browserContextId === "") return;
-    // The browser has ended, and its contexts with it.
+    // The command fails only if the browser has ended, which also ends its contexts.
     await connection.send("Target.disposeBrowserContext", { browserContextId }).catch(() => {});
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The pages of one browser. Opens browser contexts in advance. After a run, a page is reset for the next run of the
- * same key, or replaced by one in a new context. A context never serves two keys.
+ * Pool of the pages of one browser. Opens browser contexts in advance. After a run, a page is reset for the next run with
+ * the same key, or replaced by a page in a new context. A context is never used for two keys.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -13,22 +13,22 @@ import type { PageLoss } from "./loss.js";
 import { Page } from "./page.js";
 
 /**
- * Maximum runs of one page. The number is high, because memory does not grow with runs, and a new renderer is slow until its code is
- * compiled.
+ * Maximum number of runs of a page. It is high, because memory does not grow with runs, and a new renderer is slow until
+ * V8 has compiled the code again.
  */
 const RUNS_PER_PAGE = 10_000;
 const OPEN_ATTEMPTS = 3;
-/** Time after which a key's additional idle pages for overlapping runs are discarded. */
+/** Time after which an idle page of a key is discarded if the key has other pages. Only overlapping runs need it. */
 const SURPLUS_IDLE_MS = 10_000;
 /** Usual duration of a reset, unless the machine is very busy. */
 const RESET_MS = 20;
-/** Maximum time for which the opening of a context holds its turn. It usually takes a tenth of this. */
+/** Maximum duration of a turn for opening a context. Opening usually takes a tenth of this time. */
 const OPENING_MAX_MS = 500;
-/** Delay before an origin gets a new page after one of its runs exceeded the memory limit. */
+/** Delay of the next new page of an origin after one of its runs exceeded the memory limit. */
 const DELAY_MS = 1_000;
-/** Number of waiting openings above which existing pages are served first. Ordinary load rarely reaches it. */
+/** Number of waiting openings from which turns are delayed, so that runs with existing pages come first. */
 const CROWDED_FROM = 4;
-/** Key for the turns of contexts that are opened in advance. */
+/** Name that is used instead of an origin for contexts that are opened in advance. */
 const IN_ADVANCE = "in advance";
 
 /** Queue for opening contexts and documents, in which origins take turns. */
@@ -46,30 +46,31 @@ export interface PoolOptions {
   /** Number of contexts that are opened in advance. */
   spares: number;
   /**
-   * Maximum idle pages over all keys, 20 to 45 MB each. The least recently used page of the origin with the most pages is discarded first.
+   * Maximum number of idle pages of all keys, which need 20 to 45 MB each. With more, the least recently used page of the
+   * origin with the most pages is discarded.
    */
   warmPages: number;
 }
 
-/** Identifies the use of a page: `key` combines the isolation key, the origin and the mode. */
+/** Key of a page: it is used only for runs with the same `key`, which contains the isolation key, the origin and the mode. */
 export interface PageKey {
   key: string;
   origin: string;
   mode: Mode;
 }
 
-/** The pages of one key that are not executing a run. */
+/** Pages of a key that are not executing a run, and callers that wait for a page. */
 interface KeyPages {
   origin: string;
   idle: Page[];
   resetting: number;
-  /** Functions that end the delay before a reset, one for each page that is delayed. */
+  /** Functions that end the delay before the reset of a page, one for each delayed page. */
   pauses: (() => void)[];
-  /** Waiting callers. Each returns true if it uses the page. */
+  /** Waiting callers. Each is called with a free page, and returns true if it takes the page. */
   waiting: ((page: Page | null) => boolean)[];
 }
 
-/** Returns the first item of the origin with the most items, so that no origin loses its only page to one with many. */
+/** Returns the first item of the origin with the most items, so that an origin with many pages does not displace others. */
 export function oldestOfLargest<T>(oldestFirst: Iterable<T>, originOf: (item: T) => string): T {
   const groups = [...Map.groupBy(oldestFirst, originOf).values()];
   return groups.reduce((largest, group) => (group.length > largest.length ? group : largest))[0]!;
@@ -95,7 +96,7 @@ export class Pool {
     );
   }
 
-  /** Returns a page with a fresh sandbox for the slot. Rejects if the browser cannot make one. */
+  /** Returns a page whose sandbox is ready for a run. Rejects if the browser cannot open a page. */
   async acquire(slot: PageKey): Promise<Page> {
     const pages = this.pagesOf(slot);
     const idlePage = this.findIdle(pages) ?? (await this.awaitPageOrTurn(pages));
@@ -103,7 +104,7 @@ export class Pool {
     return idlePage instanceof Page ? idlePage : this.endTurnAfter(idlePage, this.openPage(slot));
   }
 
-  /** Waits for the turn to open a page. @returns a function that ends it */
+  /** Waits for a turn to open a page. @returns a function that ends the turn */
   private async waitForTurn(origin: string): Promise<() => void> {
     await this.delays.get(origin);
     this.waitingForTurn += 1;
@@ -115,8 +116,8 @@ export class Pool {
   }
 
   /**
-   * Ends the turn after the work, or after a time limit. If many callers wait, the next turn starts later by the same
-   * time, so that existing pages are served first.
+   * Ends the turn after `work`, or after a time limit. If many callers wait, lets as much time pass again before the next
+   * turn, so that runs with existing pages come first.
    */
   private async endTurnAfter<T>(endTurn: () => void, work: Promise<T>): Promise<T> {
     const startedAt = performance.now();
@@ -131,8 +132,8 @@ export class Pool {
   }
 
   /**
-   * Waits for a page that a run of the key returns, or for the turn to open one. While a page is being reset for which no other caller waits, it
-   * requests no turn, because the reset is faster.
+   * Waits for a page of the key that another run releases, or for a turn to open a page. If a page is being reset and no
+   * other caller waits for it, waits only for that page, because a reset is faster.
    */
   private awaitPageOrTurn(pages: KeyPages): Promise<Page | (() => void)> {
     const { promise, resolve, reject } = Promise.withResolvers<Page | (() => void)>();
@@ -164,7 +165,8 @@ export class Pool {
   }
 
   /**
-   * Delays the next new page of an origin whose run exceeded the memory limit, because the origin could otherwise open pages all the time.
+   * Delays the next new page of an origin whose run exceeded the memory limit, because such runs would otherwise open new
+   * pages all the time.
    */
   delayNextPage(origin: string): void {
     if (this.delays.has(origin)) return;
@@ -174,13 +176,13 @@ export class Pool {
     this.delays.set(origin, over);
   }
 
-  /** Returns a page, and prepares the slot's next run: resets the page if it is `intact`, else replaces it. */
+  /** Releases a page after a run. Prepares the next run of the key: resets the page if it is `intact`, otherwise replaces it. */
   release(page: Page, slot: PageKey, intact: boolean): void {
     if (this.isRetired) this.discard(page);
     else runInBackground(this.resetOrReplace(page, slot, intact && page.usable && page.runCount < RUNS_PER_PAGE));
   }
 
-  /** Discards all pages that are returned from now on. */
+  /** Discards all pages that are released from now on, because the browser is being replaced. */
   retire(): void {
     this.isRetired = true;
   }
@@ -190,15 +192,15 @@ export class Pool {
     return this.pagesByKey.get(key)?.idle.length ?? 0;
   }
 
-  /** Returns the number of idle pages: with a key, and without one yet. */
+  /** Returns the number of idle pages: those of a key (`warm`), and those that were opened in advance (`spare`). */
   idleCounts(): { warm: number; spare: number } {
     return { warm: this.idleInOrder.size, spare: this.spare.length };
   }
 
-  /** True while a page is open, or being opened, whose renderer has not crashed. */
+  /** True if there is an open or opening page whose renderer has not crashed. */
   readonly hasPages = (): boolean => [...this.pages].some((page) => page.hasRenderer);
 
-  /** Resolves when the contexts that are opened in advance exist. */
+  /** Opens contexts in advance until there are `spares`. Concurrent calls share the work. */
   fill(): Promise<void> {
     this.filling ??= this.refill().finally(() => {
       this.filling = null;
@@ -207,7 +209,7 @@ export class Pool {
   }
 
   private async refill(): Promise<void> {
-    for (let failures = 0; this.spare.length < this.options.spares && this.options.chromium.alive(); ) {
+    for (let failures = 0; this.spare.length < this.options.spares && this.options.chromium.isAlive(); ) {
       const endTurn = await this.waitForTurn(IN_ADVANCE);
       try {
         this.spare.push(await this.endTurnAfter(endTurn, this.open()));
@@ -228,7 +230,7 @@ export class Pool {
     };
     try {
       const page = await Page.open(chromium.connection, proxyPort, crashCause, add);
-      if (!chromium.alive()) page.lose("browser");
+      if (!chromium.isAlive()) page.lose("browser");
       return page;
     } catch (error) {
       if (opening !== null) this.pages.delete(opening);
@@ -250,8 +252,8 @@ export class Pool {
   }
 
   /**
-   * Returns the page that was used last among those whose reset should be complete, so that surplus pages stay idle;
-   * otherwise the oldest page.
+   * Returns an idle page: the most recently used one whose reset should be complete, otherwise the oldest. Surplus pages
+   * thus stay idle and can be discarded.
    */
   private findIdle(pages: KeyPages): Page | null {
     const resetBefore = Date.now() - RESET_MS;
@@ -271,9 +273,9 @@ export class Pool {
   }
 
   private async openPage({ origin, mode }: PageKey): Promise<Page> {
-    for (let attempt = 0; attempt < OPEN_ATTEMPTS && this.options.chromium.alive(); attempt += 1) {
+    for (let attempt = 0; attempt < OPEN_ATTEMPTS && this.options.chromium.isAlive(); attempt += 1) {
       const page = this.spare.shift() ?? (await this.open());
-      // Contexts are opened at the next run instead.
+      // If this fails, the next run tries again.
       this.fill().catch(() => {});
       if (page.usable && (await page.setUp(origin, mode))) return page;
       this.discard(page);
@@ -281,7 +283,7 @@ export class Pool {
     throw new Error(`the browser could not open a page in ${OPEN_ATTEMPTS} attempts, or has ended`);
   }
 
-  /** Delays a reset, because on few cores it would delay the response of the last run, for which a caller waits. */
+  /** Delays a reset, because on few cores it would delay the response of the run that has just ended. */
   private pause(pages: KeyPages): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const over = () => {
@@ -318,7 +320,7 @@ export class Pool {
   private storeIdle(page: Page, pages: KeyPages, slot: PageKey): void {
     page.setIdleLossListener(() => {
       this.removeIdle(page, pages);
-      // Code of the last run is active until its page is discarded.
+      // "unready": code of the last run is still active, so the page needs a replacement for the next run.
       if (page.loss === "unready") this.release(page, slot, false);
       else this.discard(page);
     });

@@ -1,6 +1,6 @@
 /**
- * Interface of a sandbox, in which a page executes the code of one run and which is reset after each run. Each mode has
- * its own implementation.
+ * Interface of a sandbox: it executes the code of runs in a page, and is reset after each run. Each mode has an
+ * implementation.
  */
 import type { CDPSession, Connection } from "puppeteer";
 import type { ProxyPort } from "../network/proxy-port.js";
@@ -13,13 +13,13 @@ export interface Sandbox {
   prepare(): Promise<void>;
   /** Removes everything that the last run has left. @returns false if the page must be discarded instead */
   reset(): Promise<boolean>;
-  /** Executes the code of one run. @returns the harness's answer (answer.ts). Rejects if the document or the renderer is gone */
+  /** Executes the code of a run. @returns the answer of the harness (answer.ts). Rejects if the document or renderer is gone */
   execute(request: PageRun): Promise<unknown>;
-  /** Returns the maximum milliseconds until the sandbox is ready. They do not count towards the time limit of a run. */
+  /** Returns the maximum time in milliseconds until the sandbox is ready. It does not count for the time limit of a run. */
   unreadyMs(): number;
-  /** Ends the run's requests and output. Returns before the outcome of the run is reported. */
+  /** Ends the requests and the output of the run. Called before the outcome of the run is reported. */
   end(): void;
-  /** Adds reasons that only the service knows to an outcome, such as a refused host. */
+  /** Adds reasons to the error of an outcome that the page does not have, such as a rejected host. */
   explain(outcome: PageOutcome): Promise<PageOutcome>;
   /** Ends timers and listeners of a page that is lost. */
   stop(): void;
@@ -30,18 +30,18 @@ export interface SandboxOptions {
   session: CDPSession;
   contextId: string;
   targetId: string;
-  /** The origin of the page. No server has it, because the service answers the request for the document. */
+  /** Origin of the page. No server has this origin: the service itself answers the request for the document. */
   origin: string;
   proxyPort: ProxyPort | null;
-  /** Ends the use of the page. */
+  /** Marks the page as lost. */
   lose(loss: PageLoss): void;
-  /** Called when the run has sent a request that does not use the proxy port. */
+  /** Called if the run sends a request that does not use the proxy port. */
   onServiceRequest(): void;
-  /** Receives a console line, as the JSON of a ConsoleLine, from a worker. */
+  /** Called with each console line of a worker, as the JSON of a ConsoleLine. */
   print(payload: string): void;
 }
 
-/** Replaces both isolate modes if the browser has no ShadowRealm: each run is then repeated in a document. */
+/** Sandbox for the isolate modes if the browser has no ShadowRealm. Its answer makes the service repeat the run in a document. */
 export const MISSING_ISOLATE: Sandbox = {
   prepare: async () => {},
   reset: async () => true,

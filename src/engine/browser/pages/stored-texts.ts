@@ -1,7 +1,6 @@
 /**
- * Sends the text of a package to a thread once instead of for each run. The thread stores it by content
- * (in-page/page-texts.ts), and this class knows which texts are stored there. Only scripts that are the same for all
- * runs are stored, so that a run cannot detect whether it was the first.
+ * Sends the text of a package to a thread only once instead of for each run. The thread caches it
+ * (in-page/page-texts.ts), and this class records which texts are in the cache. Actions' own code is never cached.
  */
 import { documentStandIns, NETWORK_ISOLATE_STAND_INS } from "../globals.js";
 import { documentNamesIn } from "../mode.js";
@@ -9,18 +8,18 @@ import { DEFAULT_SOURCE_NAME, type PageRun } from "../run.js";
 import { functionOf } from "./action-script.js";
 import type { SentScript } from "./in-page/page-texts.js";
 
-/** Maximum characters that a thread stores; the oldest texts are removed first. */
+/** Maximum number of characters in the cache of a thread. The oldest texts are removed first. */
 const STORED_MAX_CHARACTERS = 4 * 1024 * 1024;
 
-/** Returns the script's text with the name that stacks show. */
+/** Adds the name of the script, which stack traces contain, to its text. */
 const withSourceUrl = ({ name, source }: { name: string; source: string }): string =>
   `${source}\n//# sourceURL=${name}`;
 
 const NETWORK_ISOLATE_STAND_INS_JSON = JSON.stringify(NETWORK_ISOLATE_STAND_INS);
 
 /**
- * Returns the replaced globals of a trial as JSON; null if the run is not a trial. In a trial of a document they
- * include all globals that the scripts name.
+ * Returns the replaced globals of a trial as JSON; null if the run is not a trial. If the trial replaces a document, these
+ * include all globals that the scripts use.
  */
 function standInsOf({ packages, source, trialOf }: PageRun): string | null {
   if (trialOf === "network-isolate") return NETWORK_ISOLATE_STAND_INS_JSON;
@@ -32,19 +31,19 @@ function standInsOf({ packages, source, trialOf }: PageRun): string | null {
 }
 
 export class StoredTexts {
-  /** Lengths of the stored texts, by content. */
+  /** Lengths of the cached texts, by their key. */
   private readonly lengths = new Map<string, number>();
   private characters = 0;
 
   constructor(private readonly maxCharacters = STORED_MAX_CHARACTERS) {}
 
-  /** Returns arguments of the thread's `run`: payload, settings, the contents to remove, the scripts, and the stand-ins. */
+  /** Returns arguments of the thread's `run`: payload, settings, keys to remove from the cache, scripts, replaced globals. */
   runArguments(request: PageRun): unknown[] {
     const { payload, settings, packages, sourceName: name = DEFAULT_SOURCE_NAME, source } = request;
     const removed: string[] = [];
     const sent = packages.flatMap((script): SentScript[] => {
       if (!("source" in script)) return [];
-      // The stored text includes the name.
+      // The key contains the name, because the cached text does.
       const content = script.content ? `${script.name}\n${script.content}` : "";
       if (this.lengths.has(content)) return [[script.name, null, content, false]];
       const text = withSourceUrl(script);
@@ -53,12 +52,12 @@ export class StoredTexts {
       return [[script.name, text, content, isStored]];
     });
     sent.push([name, functionOf({ name, source }), "", false]);
-    // A removed text may have been stored again by a later script.
+    // A later script may have added a text again that an earlier one removed.
     const stillRemoved = removed.filter((content) => !this.lengths.has(content));
     return [payload, settings, stillRemoved, sent, standInsOf(request)];
   }
 
-  /** Adds a text. @returns the contents of removed texts */
+  /** Records a text. @returns the keys of the texts that must be removed from the cache for it */
   private add(content: string, length: number): string[] {
     const removed: string[] = [];
     for (const [other, size] of this.lengths) {

@@ -1,18 +1,18 @@
-/** Detects what a run leaves in its browser context that a navigation of the page does not remove. The page is then discarded. */
+/** Detects data of a run that stays in its browser context after a navigation, such as cookies. The page is then discarded. */
 import type { CDPSession, Protocol } from "puppeteer";
 import type { SandboxOptions } from "./sandbox.js";
 
-/** Maximum number of pages, workers, and frames in other processes that one run may open. */
+/** Maximum number of workers, and frames in other processes, that a run can open. */
 const OTHER_TARGETS_MAX = 16;
-/** Kinds of targets that no run may open. Flags disable them in Chromium, but another build may not support these flags. */
+/** Types of targets that runs must not open. Flags disable them, but some builds of Chromium do not support these flags. */
 const FORBIDDEN_TARGET_TYPES = ["page", "shared_worker", "service_worker"];
 
 /**
- * True if the address contains a user name or password. If the host accepts them, the browser sends them with each
- * later request to it, and no command removes them.
+ * True if the URL contains a user name or password. The browser would send them with all later requests to the host, and
+ * there is no command to remove them.
  */
 function hasCredentials(address: string): boolean {
-  // An address that starts with `//` has the scheme of the page.
+  // A URL that starts with `//` has the scheme of the page.
   return ["http://x/", "https://x/"].some((base) => {
     const url = URL.parse(address, base);
     return url !== null && url.username + url.password !== "";
@@ -24,7 +24,10 @@ export class Traces {
   private otherTargets = 0;
   private readonly onTarget = ({ targetInfo }: Protocol.Target.TargetCreatedEvent) => this.countTarget(targetInfo);
 
-  /** @param onCrowd called if the run opens too many targets @param onForbidden called if it opens a target of a forbidden kind */
+  /**
+   * @param onCrowd called if the run opens too many targets
+   * @param onForbidden called if the run opens a target of a forbidden type
+   */
   constructor(
     private readonly options: Pick<SandboxOptions, "connection" | "session" | "contextId" | "targetId">,
     private readonly onCrowd: () => void,
@@ -42,12 +45,12 @@ export class Traces {
     this.watchCredentials(session, add);
   }
 
-  /** True if the browser has reported a trace by itself. */
+  /** True if an event of the browser has reported a trace. */
   hasReportedAny(): boolean {
     return this.wasReported;
   }
 
-  /** Searches for traces, including cookies and storage, which takes a tenth of the time of clearing them. */
+  /** Searches for cookies and stored data. The search takes a tenth of the time that clearing them would take. */
   async search(origin: string): Promise<boolean> {
     const { connection, session, contextId } = this.options;
     const [{ cookies }, { usage }] = await Promise.all([
@@ -69,7 +72,7 @@ export class Traces {
     else if (this.otherTargets > OTHER_TARGETS_MAX) this.onCrowd();
   }
 
-  /** Checks the addresses of requests, and those of redirects before they are followed. */
+  /** Checks the URLs of requests, and the targets of redirects before the browser follows them. */
   private watchCredentials(session: CDPSession, add: () => void): void {
     const check = (address: string) => hasCredentials(address) && add();
     session.on("Network.requestWillBeSent", ({ request }) => check(request.url));

@@ -1,4 +1,4 @@
-/** Starts and ends one Chromium process, with its account, folder, arguments and protocol connection. */
+/** Starts and ends a Chromium process: its user account, folder, arguments and DevTools connection. */
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
@@ -14,7 +14,7 @@ import { browserFlags } from "../chromium-flags.js";
 import { BROWSER_PRIORITY } from "../watch/priorities.js";
 import { createPipeTransport } from "./pipe-transport.js";
 
-/** Address at which the proxy ports of this machine listen. */
+/** Address at which proxy ports listen for browsers on this machine. */
 const PROXY_HOST = "127.0.0.1";
 const STDERR_KEPT_CHARACTERS = 8_192;
 /** Matches the output of Chromium if it cannot start its sandbox. */
@@ -43,8 +43,8 @@ function chromiumArguments(options: ChromiumOptions, folder: string): string[] {
 }
 
 /**
- * Returns an unused user ID without a name or files for each start, because Chromium refuses its sandbox as root. If
- * the service is not root, the browser runs as the service's user.
+ * Returns a random user ID that has no name and no files, because Chromium does not run its sandbox as root. Returns null
+ * if the service is not root: the browser then runs as the same user.
  */
 function unusedAccount(): { uid: number; gid: number } | null {
   if (process.getuid?.() !== 0) return null;
@@ -52,7 +52,7 @@ function unusedAccount(): { uid: number; gid: number } | null {
   return { uid: id, gid: id };
 }
 
-/** True if a process with this user id may be a browser of this service. */
+/** True if a process with this user ID may be a browser of this service. */
 export function isBrowsersUid(uid: number): boolean {
   const serviceUid = process.getuid?.();
   return serviceUid === 0 ? uid >= FIRST_UID && uid < END_UID : uid === serviceUid;
@@ -64,7 +64,7 @@ function makeFolder(owner: { uid: number; gid: number } | null): string {
   return folder;
 }
 
-/** Removes folders and browsers of services that were killed. A browser usually ends with its service, unless it is too busy to notice. */
+/** Removes folders and ends browsers of services that were killed. A browser that is very busy can outlive its service. */
 export function sweepFolders(): void {
   for (const name of readdirSync(tmpdir())) {
     const pid = name.startsWith(FOLDER_PREFIX) ? Number(name.slice(FOLDER_PREFIX.length).split("-")[0]) : 0;
@@ -83,7 +83,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Returns the processes of the folder's owner that use it as their profile; none on systems without /proc. */
+/** Returns the processes whose profile is the folder, and that have the folder's owner; none on systems without /proc. */
 function browserPidsIn(folder: string): number[] {
   if (!existsSync("/proc")) return [];
   return readdirSync("/proc")
@@ -143,7 +143,7 @@ function killGroup(child: ChildProcess): void {
 
 function pipeTo(child: ChildProcess, onClose: () => void): ConnectionTransport {
   const [, , , toBrowser, fromBrowser] = child.stdio as unknown as [null, null, null, Writable, Readable];
-  // The started process may be a wrapper that outlives the browser, so its exit is not enough.
+  // The started process may be a wrapper that outlives the browser, so the end of the pipe is observed too.
   fromBrowser.once("close", onClose);
   return createPipeTransport(toBrowser, fromBrowser);
 }
@@ -163,7 +163,7 @@ export async function startChromium(options: ChromiumOptions, stopped?: AbortSig
     stdio: ["ignore", "ignore", "pipe", "pipe", "pipe"],
     detached: true,
   });
-  // The priority is set at once, because later threads and child processes inherit it.
+  // Sets the priority at once, because later threads and child processes inherit it.
   if (child.pid !== undefined) setPriority(child.pid, BROWSER_PRIORITY);
   const stderr = listenToStderr(child);
   let alive = true;
@@ -191,7 +191,7 @@ export async function startChromium(options: ChromiumOptions, stopped?: AbortSig
       kill();
       return ended;
     };
-    return { connection, pid: child.pid!, ended, alive: () => alive, exhaustedAt: stderr.exhaustedAt, stop };
+    return { connection, pid: child.pid!, ended, isAlive: () => alive, exhaustedAt: stderr.exhaustedAt, stop };
   } catch (error) {
     kill();
     await ended;

@@ -1,4 +1,4 @@
-/** Starts and checks browsers on this machine. */
+/** Source of browsers that run on this machine. */
 import { readFileSync } from "node:fs";
 import type { Logger } from "pino";
 import { runInBackground } from "../../../background.js";
@@ -17,21 +17,21 @@ export function hasEnded(
   try {
     return read(`/proc/${pid}/stat`).includes(") Z ");
   } catch (error) {
-    // Any other error, such as too many open files, says nothing about the process.
+    // Other errors, such as too many open files, do not mean that the process has ended.
     return ["ENOENT", "ESRCH"].includes((error as NodeJS.ErrnoException).code ?? "");
   }
 }
 
 /**
- * Returns the zygotes that the browser's main process has started. A process that a zygote has just forked also counts
- * as a zygote until it has set its own command line, although it may be a renderer, which ends without its browser.
+ * Returns the zygotes (processes that fork renderers) of the browser's main process. Only its direct children are
+ * returned, because a new renderer looks like a zygote until it has set its own command line.
  */
 export function zygotesAmong(processes: readonly Pick<ProcessProof, "pid" | "parent" | "kind">[]): number[] {
   const main = new Set(processes.filter(({ kind }) => kind === "browser").map(({ pid }) => pid));
   return processes.filter(({ kind, parent }) => kind === "zygote" && main.has(parent)).map(({ pid }) => pid);
 }
 
-/** Ends a browser whose zygote has ended, because it cannot start a renderer and does not report the end of its renderers. */
+/** Ends a browser whose zygote has ended. Such a browser can start no renderers, and does not report when one ends. */
 async function watchZygotes({ pid, ended, stop }: Chromium): Promise<void> {
   if (pid === null || process.platform !== "linux") return;
   const zygotes = zygotesAmong(await processesOf(pid));

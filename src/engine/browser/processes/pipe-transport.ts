@@ -3,17 +3,17 @@ import type { Readable, Writable } from "node:stream";
 import type { ConnectionTransport } from "puppeteer";
 
 const NUL = 0;
-/** Initial size of the memory for an incomplete message, and the maximum size that is kept for the next one. */
+/** Size of the buffer for an incomplete message. A larger message gets a larger buffer, which is released afterwards. */
 const MEMORY_BYTES = 1024 * 1024;
 
 /**
- * Creates the transport. A pipe opens no port, so that no other process on the machine can control the browser.
- * `onclose` is called once.
+ * Creates the transport. A pipe is used instead of a port, so that no other process on the machine can control the
+ * browser.
  */
 export function createPipeTransport(toBrowser: Writable, fromBrowser: Readable): ConnectionTransport {
   /** Reused, because a buffer for each message would cause a garbage collection after some large results. */
   let memory = Buffer.allocUnsafe(MEMORY_BYTES);
-  /** Number of bytes of an incomplete message in the memory. */
+  /** Number of bytes of the incomplete message in `memory`. */
   let pending = 0;
   let closed = false;
 
@@ -61,7 +61,7 @@ export function createPipeTransport(toBrowser: Writable, fromBrowser: Readable):
 
   fromBrowser.on("data", receiveChunk);
   fromBrowser.on("close", () => transport.close());
-  // A write to an ended browser fails with EPIPE. The close event follows.
+  // A write to a browser that has ended fails with EPIPE. It needs no handling, because the close event follows.
   fromBrowser.on("error", () => {});
   toBrowser.on("error", () => {});
   return transport;

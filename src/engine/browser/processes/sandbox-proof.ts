@@ -1,4 +1,4 @@
-/** Reads in /proc whether every process of a Chromium is sandboxed. Does not rely on what the browser reports. */
+/** Checks in /proc that every process of a browser is sandboxed. Does not trust what the browser itself reports. */
 import { readdir, readFile, readlink } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Chromium } from "../browser-source.js";
@@ -6,15 +6,15 @@ import type { Chromium } from "../browser-source.js";
 export interface ProcessProof {
   pid: number;
   parent: number;
-  /** Kind of the process by its command line: `browser`, `renderer`, `gpu-process`, the service of a utility process, or another type. */
+  /** Kind of the process from its command line: `browser`, `renderer`, `gpu-process`, or the service of a utility process. */
   kind: string;
-  /** Mode of the system call filter; 2 means that a filter checks every call. */
+  /** Mode of seccomp, the filter of system calls. 2 means that a filter checks every call. */
   seccompMode: number;
   noNewPrivileges: boolean;
-  /** True if the process is in another user namespace than this one. */
+  /** True if the process has another user namespace than the service. */
   ownUserNamespace: boolean;
   uid: number;
-  /** True if the process is sandboxed, or of a kind that never runs code of actions. */
+  /** True if the process is sandboxed, or never runs code of actions (TRUSTED_KINDS). */
   contained: boolean;
 }
 
@@ -25,12 +25,12 @@ export interface SandboxProof {
 }
 
 /**
- * Kinds that run only Chromium's code and have no sandbox in any build: the browser, the processes that fork and serve sandboxed
- * processes, and the network service of a headless build. Every other process must have a system call filter.
+ * Kinds of processes that run only code of Chromium and are not sandboxed in any build: the browser, the processes that
+ * fork and serve sandboxed processes, and the network service. All other processes must have a seccomp filter.
  */
 const TRUSTED_KINDS = ["browser", "zygote", "broker", "network.mojom.NetworkService"];
 
-/** Maximum time in which a new process enters its sandbox, on a busy machine. */
+/** Maximum time to wait until new processes have entered their sandbox. They need it on a busy machine. */
 const SANDBOXED_WITHIN_MS = 3_000;
 const CHECK_INTERVAL_MS = 50;
 
@@ -43,7 +43,8 @@ async function sharesUsers(pid: number): Promise<boolean> {
 }
 
 /**
- * Returns the kind of a process. A process without a type is the browser or the script that started it; any other one is of unknown origin.
+ * Returns the kind of a process. A process without a type on its command line is the browser, or the script that started
+ * the browser; otherwise its kind is "unknown".
  */
 function kindOf(commandLine: string, pid: number, parent: number, group: number): string {
   const type = /[\0 ]--type=([^\0 ]*)/.exec(commandLine)?.[1];
@@ -52,7 +53,7 @@ function kindOf(commandLine: string, pid: number, parent: number, group: number)
   return pid === group || parent === group ? "browser" : "unknown";
 }
 
-/** Reads the proof of one process. @returns null if the process belongs to another group, or has ended */
+/** Reads the sandbox state of a process. @returns null if the process belongs to another group, or has ended */
 async function proveProcess(pid: number, group: number): Promise<ProcessProof | null> {
   try {
     const [state, parent, leader] = (await readFile(`/proc/${pid}/stat`, "latin1")).replace(/^.*\) /s, "").split(" ");
@@ -85,7 +86,7 @@ export async function processesOf(group: number): Promise<ProcessProof[]> {
   return (await Promise.all(pids.map((pid) => proveProcess(pid, group)))).filter((proof) => proof !== null);
 }
 
-/** Reads the proofs of all processes of a browser. @returns null on systems other than Linux, and for a remote browser */
+/** Reads the sandbox state of all processes of a browser. @returns null for a remote browser, and on other systems than Linux */
 export async function proveSandbox({ pid: group }: Chromium): Promise<SandboxProof | null> {
   if (group === null || process.platform !== "linux") return null;
   const deadline = Date.now() + SANDBOXED_WITHIN_MS;

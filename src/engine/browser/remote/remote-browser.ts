@@ -1,4 +1,7 @@
-/** Connects to remote browsers by their DevTools address. Uses only browser contexts that it creates, which end with the connection. */
+/**
+ * Source of remote browsers, to which the service connects by their DevTools URL. It uses only browser contexts of its
+ * own, which end when the connection closes.
+ */
 
 import { networkInterfaces } from "node:os";
 import type { Logger } from "pino";
@@ -13,17 +16,17 @@ import type { SocketTransport } from "./socket-transport.js";
 const ANSWER_TIMEOUT_MS = 10_000;
 
 export interface RemoteOptions {
-  /** A `ws:` or `wss:` URL. Only host and port are logged. */
+  /** URL with the scheme `ws:` or `wss:`. Only its host and port are logged, because other parts may be credentials. */
   endpoint: string;
   /** The IP address at which proxy ports listen. */
   egressHost: string;
-  /** False allows a browser without its sandbox. */
+  /** False to accept a browser that runs without its sandbox. */
   sandbox: boolean;
   log: Logger;
 }
 
 export interface RemoteBrowser extends BrowserSource {
-  /** True if a connection to a proxy port from this IP address may be from this browser, by its last known address. */
+  /** True if a connection to a proxy port from this IP address may come from this browser. */
   isAt(address: string): boolean;
 }
 
@@ -48,19 +51,23 @@ async function checkRemoteBrowser(
 ): Promise<void> {
   const { egressHost, sandbox, log } = options;
   if (isLoopback(egressHost) && !isThisMachine(peer)) {
-    throw new Error(`it is on another machine: EGRESS_PROXY_HOST must be the address under which it reaches this one`);
+    throw new Error(
+      "the browser is on another machine; set EGRESS_PROXY_HOST to the address at which the browser reaches this machine",
+    );
   }
   const commandLine = await commandLineOf(connection);
   if (commandLine === null) {
     log.warn(
       { browser: name },
-      "the browser does not report its command line: it is unknown whether it contains actions",
+      "the browser does not report its command line, so the service cannot check if it isolates actions",
     );
     return;
   }
   const faults = containmentFaults(commandLine, egressHost, sandbox);
   if (faults.length > 0) {
-    throw new Error(`it would not contain actions (npm run browser-flags): its command line ${faults.join(", ")}`);
+    throw new Error(
+      `the browser does not isolate actions: its command line ${faults.join(", ")}; npm run browser-flags prints the required flags`,
+    );
   }
   if (!sandbox) log.warn({ browser: name }, "CHROME_SANDBOX=off: the browser's sandbox is not checked");
 }
@@ -77,7 +84,7 @@ function connectChromium(connection: Connection, transport: SocketTransport): Ch
     transport.close();
     return ended;
   };
-  return { connection, pid: null, ended, alive: () => open, exhaustedAt: () => 0, stop };
+  return { connection, pid: null, ended, isAlive: () => open, exhaustedAt: () => 0, stop };
 }
 
 export function remoteBrowser(options: RemoteOptions): RemoteBrowser {
@@ -90,7 +97,7 @@ export function remoteBrowser(options: RemoteOptions): RemoteBrowser {
 
     isAt(address) {
       if (peer === null) return false;
-      // On this machine a browser connects from the proxy port's own address.
+      // A browser on this machine connects from the address at which the proxy port listens.
       const isNear = address === egressHost || (isLoopback(egressHost) && isLoopback(address));
       return address === peer || (isNear && isThisMachine(peer));
     },
@@ -101,7 +108,7 @@ export function remoteBrowser(options: RemoteOptions): RemoteBrowser {
       try {
         const connection = await openConnection(transport);
         await checkRemoteBrowser(connection, transport.peer, options, name);
-        // Set before the first context is created, because its proxy port checks this value.
+        // Set before the first context is created, because its proxy port then calls `isAt`.
         peer = transport.peer;
         return connectChromium(connection, transport);
       } catch (error) {

@@ -1,16 +1,16 @@
 /**
- * Address of a remote browser: its name in logs, and the connection to it. Parts other than host and port may be
+ * Connects to a remote browser by its URL, and returns its name for logs. Parts of the URL other than host and port may be
  * credentials and are never logged.
  */
 import { openSocketTransport, type SocketTransport } from "./socket-transport.js";
 
 const DISCOVERY_TIMEOUT_MS = 2_000;
-/** Prefix of the browser's id, which changes with each start. */
+/** Path before the browser's ID. The ID changes with each start of the browser. */
 const BROWSER_PATH = "/devtools/browser/";
-/** Minimum length of a credential. Shorter parts of an address are not credentials, and occur in other words. */
+/** Minimum length of a part of the URL that is masked in errors. Shorter parts also occur in ordinary words. */
 const SECRET_MIN_CHARACTERS = 4;
 
-/** Returns the address without credentials. */
+/** Returns the URL without path and credentials. */
 export function nameOf({ protocol, host }: URL): string {
   return `${protocol}//${host}`;
 }
@@ -23,7 +23,7 @@ function decodeUrlPart(part: string): string {
   }
 }
 
-/** Returns the message of an error, without any part of the address except host and port. */
+/** Returns the message of an error with all parts of the URL masked except host and port. */
 export function reasonOf(error: unknown, endpoint: URL): string {
   const { message, code } = error as NodeJS.ErrnoException;
   const { href, search, pathname, username, password, searchParams } = endpoint;
@@ -35,7 +35,7 @@ export function reasonOf(error: unknown, endpoint: URL): string {
 }
 
 /**
- * Requests the socket's address from a browser that was started with `--remote-debugging-port`.
+ * Requests the WebSocket URL from a browser that was started with `--remote-debugging-port`.
  * @returns null if the browser does not answer
  */
 async function discoverWebsocket(endpoint: URL, stopped?: AbortSignal): Promise<string | null> {
@@ -58,8 +58,8 @@ async function discoverWebsocket(endpoint: URL, stopped?: AbortSignal): Promise<
 }
 
 /**
- * Connects to the browser. If the address has only host and port, the browser is asked for its socket. If it names a
- * browser that no longer exists, it connects to the current one. Any other address is used unchanged.
+ * Connects to the browser. If the URL has only host and port, requests the WebSocket URL first. If the URL has the ID of a
+ * browser that no longer exists, connects to the current browser.
  */
 export async function openEndpoint(endpoint: URL, stopped?: AbortSignal): Promise<SocketTransport> {
   if (endpoint.pathname === "/" && endpoint.search === "") {

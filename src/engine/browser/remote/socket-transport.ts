@@ -5,7 +5,7 @@ import WebSocket from "ws";
 const HANDSHAKE_TIMEOUT_MS = 3_000;
 const CLOSE_TIMEOUT_MS = 500;
 const PING_MS = 5_000;
-/** Number of unanswered pings after which the connection counts as dead. One may be late because this process was busy. */
+/** Number of unanswered pings after which the connection counts as dead. It is 2, because this process may be late with one. */
 const PINGS_UNANSWERED_MAX = 2;
 const MESSAGE_MAX_BYTES = 256 * 1024 * 1024;
 
@@ -17,9 +17,9 @@ export interface SocketTransport extends ConnectionTransport {
 }
 
 interface SocketOptions {
-  /** Interval of the pings that find a dead connection. */
+  /** Interval of pings, which detect a dead connection. */
   pingMs?: number;
-  /** Closes the connection. */
+  /** Signal that closes the connection. */
   stopped?: AbortSignal | undefined;
 }
 
@@ -31,7 +31,7 @@ export async function openSocketTransport(url: string, options: SocketOptions = 
     perMessageDeflate: false,
     handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
     maxPayload: MESSAGE_MAX_BYTES,
-    // A credential in the address is only for this host.
+    // Redirects are not followed, because credentials in the URL are only for this host.
     followRedirects: false,
   });
   const terminate = () => socket.terminate();
@@ -77,7 +77,7 @@ function transportOver(socket: WebSocket, peer: string, pingMs: number): SocketT
   socket.on("pong", () => {
     unanswered = 0;
   });
-  // The close event follows.
+  // Errors need no handling, because the close event follows.
   socket.on("error", () => {});
   socket.on("close", () => {
     clearInterval(pinging);

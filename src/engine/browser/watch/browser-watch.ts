@@ -1,6 +1,5 @@
 /**
- * Watches the processes of one browser from outside while runs are active: their memory, their processor time, and
- * whether the browser responds.
+ * Watches a browser while runs are active: the memory and the processor time of its processes, and that it responds.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -10,17 +9,17 @@ import { MemoryLimits } from "./memory.js";
 import { Priorities } from "./priorities.js";
 import { measureProcesses } from "./processes.js";
 
-/** Interval of the checks whether the browser responds, and of the measurements of its processes. */
+/** Interval of checks that the browser responds (first constant), and of measurements of its processes. */
 const ANSWER_INTERVAL_MS = 100;
 const MEASURE_INTERVAL_MS = 100;
-/** Interval at which renderers are ranked by processor time. Until then, a busy renderer delays the others. */
+/** Interval at which the priorities of renderers are set by their processor time. */
 const PRIORITY_INTERVAL_MS = 50;
-/** Minimum duration of a run that is measured. For shorter runs, a measurement would delay their end. */
+/** Minimum duration of a run before its processes are measured. A measurement would delay the end of a shorter run. */
 const LASTING_MS = 10;
-/** A crash within this time after a kill counts as its effect. */
+/** Time after the service has killed a process in which a crash counts as the effect of the kill. */
 const CAUSED_WITHIN_MS = 5_000;
 
-/** Repeats a check at an interval, one at a time. Ignores failures, because the browser or a process may have ended. */
+/** Repeats a check at an interval, never two at once. Ignores errors, because the browser or a process may have ended. */
 function repeatCheck(ms: number, check: () => Promise<void>): NodeJS.Timeout {
   let isChecking = false;
   return setInterval(() => {
@@ -34,14 +33,14 @@ function repeatCheck(ms: number, check: () => Promise<void>): NodeJS.Timeout {
   }, ms);
 }
 
-/** True if a run is active now and also after a short time; it may be another run. */
+/** Resolves with true if a run is active now and also LASTING_MS later. The two may be different runs. */
 export async function isActiveRepeatedly(isActive: () => boolean): Promise<boolean> {
   if (!isActive()) return false;
   await delay(LASTING_MS);
   return isActive();
 }
 
-/** Watches one browser. Measures nothing without /proc, or for a remote browser, whose process IDs have no meaning on this machine. */
+/** Watches a browser. Does nothing for a remote browser, whose processes are on another machine, and without /proc. */
 export class BrowserWatch {
   private readonly floods: FloodWatch | null = null;
   private readonly memory: MemoryLimits | null = null;
@@ -73,8 +72,8 @@ export class BrowserWatch {
   }
 
   /**
-   * Returns the cause of a crash that is reported now: memory (this class has killed the process, or V8 was at its
-   * limit), a flood of messages, or null.
+   * Returns the cause of a crash that is reported now: `memory` if this class has killed the process or V8's heap was full,
+   * `flood` for a flood of messages, otherwise null.
    */
   crashCause(): "memory" | "flood" | null {
     const { floods, memory, chromium } = this;

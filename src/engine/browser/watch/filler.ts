@@ -1,20 +1,21 @@
 /**
- * Finds the renderer that fills the memory of the browser's own processes. These processes do not report which page their data belongs to.
- * So all suspected renderers are paused, and then each one continues for a moment, until the browser's memory grows.
+ * Finds the renderer that fills the memory of the browser's own processes, which do not report the page to which their
+ * data belongs. Pauses all suspected renderers, and lets one after the other continue for a moment, until the memory
+ * grows.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { residentBytesOf, signalProcess, usageOf } from "./processes.js";
 
 const CHECK_INTERVAL_MS = 20;
-/** Maximum wait for the data that was sent before the pause. */
+/** Maximum time to wait until data that was sent before the pause has arrived. */
 const SETTLE_MS = 500;
-/** Turn of one renderer: it ends after this processor time, or after this total time. */
+/** Limits of a renderer's turn: processor time (first constant), and total time. */
 const TURN_SPENT_MS = 40;
 const TURN_MS = 250;
 const STILL_BYTES = 1024 * 1024;
 const GROWTH_BYTES = 6 * 1024 * 1024;
 
-/** Process group of a browser, and its processes that serve all pages. */
+/** Process group of a browser, and its processes that all pages share. */
 interface BrowserGroup {
   id: number;
   sharedPids: readonly number[];
@@ -23,7 +24,7 @@ interface BrowserGroup {
 const bytesHeldBy = ({ sharedPids, id }: BrowserGroup) => residentBytesOf(sharedPids, id);
 const processorTimeOf = async (pid: number, { id }: BrowserGroup) => (await usageOf(pid, id))?.spent ?? 0;
 
-/** @returns the memory of the browser's own processes when it has stopped growing */
+/** Waits until the memory of the browser's own processes has stopped growing. @returns the memory in bytes */
 async function settledBytes(group: BrowserGroup): Promise<number> {
   let bytes = await bytesHeldBy(group);
   for (const deadline = Date.now() + SETTLE_MS; Date.now() < deadline; ) {
@@ -35,7 +36,7 @@ async function settledBytes(group: BrowserGroup): Promise<number> {
   return bytes;
 }
 
-/** Lets one renderer continue for a moment. @returns true if the browser's memory grows meanwhile */
+/** Lets a renderer continue for a moment. @returns true if the memory of the browser's own processes grows meanwhile */
 async function growsWith(pid: number, group: BrowserGroup): Promise<boolean> {
   const before = await settledBytes(group);
   const spent = await processorTimeOf(pid, group);
@@ -49,9 +50,9 @@ async function growsWith(pid: number, group: BrowserGroup): Promise<boolean> {
 }
 
 /**
- * Searches among the suspects. All of them continue afterwards.
+ * Searches for the renderer that fills the memory. Afterwards all suspects continue.
  * @param suspects renderers, the busiest first
- * @returns null if the memory grows with none of them
+ * @returns process ID of the renderer; null if the memory grows with none of the suspects
  */
 export async function findFiller(suspects: readonly number[], group: BrowserGroup): Promise<number | null> {
   for (const pid of suspects) signalProcess(pid, "SIGSTOP");

@@ -1,6 +1,6 @@
 /**
- * Detects that a browser's own process, which serves all runs, is too busy to answer. Finds the renderer that floods it with messages by its
- * time in system calls, and pauses or kills it.
+ * Detects that the browser's own process, which serves all runs, is too busy to respond. Finds the renderer that floods it
+ * with messages by the renderer's time in system calls, and pauses or kills the renderer.
  */
 import type { Chromium } from "../browser-source.js";
 import {
@@ -13,55 +13,55 @@ import {
   signalProcess,
 } from "./processes.js";
 
-/** Milliseconds without a response after which processor times are measured. */
+/** Time without a response after which processor times are first measured. */
 const LATE_MS = 100;
-/** Further milliseconds without a response after which processor times are compared. */
+/** Time after the first measurement after which processor times are measured again and compared. */
 const WINDOW_MS = 150;
 /**
- * Minimum share of the window that a flooding renderer spends in the kernel. Code that computes has almost none; code
- * that sends messages has a fifth or more.
+ * Minimum share of WINDOW_MS that a flooding renderer spends in the kernel. Code that only computes spends almost no time
+ * there; code that sends messages spends a fifth or more.
  */
 const SENDING_SHARE = 0.08;
 /** Minimum share of its own processor time that a flooding renderer spends in the kernel. */
 const SENDING_OF_OWN = 0.1;
 /**
- * Minimum share of the window that the browser's own processes get. With less, the machine is too busy to serve them,
- * and no renderer is to blame.
+ * Minimum share of WINDOW_MS that the browser's own processes get. With less, they are slow because the machine is busy,
+ * and not because of a renderer.
  */
 const SERVING_SHARE = 0.25;
-/** Milliseconds within which a renderer that floods again is killed. The first time it is only paused, so that the browser can catch up. */
+/** Time after a flood in which a second flood of the same renderer kills it. The first flood only pauses the renderer. */
 const FORGIVEN_AFTER_MS = 10_000;
-/** A browser that does not answer for this long is replaced. */
+/** Time without a response after which the browser is replaced. */
 const HUNG_MS = 5_000;
-/** The same for a starved browser: it waits for a processor, because the machine is overloaded. */
+/** Time without a response after which the browser is replaced if it gets no processor time because the machine is overloaded. */
 const STARVED_MS = 60_000;
-/** A crash within this time after the browser's first response since a kill counts as the effect of the kill. */
+/** Time after the browser's first response after a kill in which a crash counts as the effect of the kill. */
 const CAUSED_WITHIN_MS = 2_000;
 
-/** Usage of the browser's processes at one time, by process ID. */
+/** Processor times of the browser's processes at one time, by process ID. */
 export interface UsageSample {
   at: number;
   usages: Map<number, MeasuredProcess>;
 }
 
-/** A request that the browser has not answered. */
+/** Request to the browser that has no response yet. */
 interface Question {
   at: number;
-  /** Last usage that was measured since. */
+  /** Last measurement since the request. */
   sample: UsageSample | null;
   /** The browser's own threads at the first measurement. */
   threads: ServingThreads | null;
 }
 
 /**
- * True if the browser could not answer for lack of processor time since `before`, `ms` ago. A stopped browser has no thread that could run,
- * and a flooded one runs most of the time.
+ * True if the browser could not respond since `before`, `ms` milliseconds ago, because it got too little processor time. A
+ * browser that hangs has no runnable thread, and a flooded browser runs most of the time.
  */
 export function isStarved(before: ServingThreads, after: ServingThreads, ms: number): boolean {
   return after.isAnyRunnable && after.ran - before.ran < SERVING_SHARE * ms;
 }
 
-/** Returns the renderer that sent most between two samples; null if none sent much, or the browser did not process it. */
+/** Returns the process ID of the renderer that sent most between two samples; null if no renderer floods the browser. */
 export function senderOf(before: UsageSample, after: UsageSample): number | null {
   const window = after.at - before.at;
   let serving = 0;
@@ -81,12 +81,12 @@ export function senderOf(before: UsageSample, after: UsageSample): number | null
 }
 
 export class FloodWatch {
-  /** The browser's processes at the time of its last answer. */
+  /** Processes of the browser at the time of its last response. */
   processes: readonly BrowserProcess[] = [];
   private readonly paused = new Set<number>();
   private readonly pausedAt = new Map<number, number>();
   private question: Question | null = null;
-  /** Time until which crashes count as the effect of a kill by this class. */
+  /** Time until which a crash counts as the effect of a kill by this class. */
   private causedUntil = 0;
 
   /** @param group the browser's process group */
@@ -96,7 +96,8 @@ export class FloodWatch {
   ) {}
 
   /**
-   * Sends a request while a run is active, and compares processor times if the previous one has no response. Call it ten times a second.
+   * Sends a request if a run is active. If the previous request has no response yet, measures and compares processor times
+   * instead. Call this ten times a second.
    */
   async check(isActive: boolean): Promise<void> {
     if (this.question !== null) await this.checkLate(this.question);
@@ -111,19 +112,19 @@ export class FloodWatch {
   private sendQuestion(): void {
     const { connection } = this.chromium;
     this.question = { at: Date.now(), sample: null, threads: null };
-    // The network service, which sends the requests of all runs, answers the second command.
+    // The browser process answers the first command, and the network process, which all runs share, the second one.
     Promise.all([listProcesses(connection, 0), connection.send("Storage.getCookies", undefined, { timeout: 0 })])
       .then(([processes]) => {
         this.processes = processes;
       })
-      // The browser has ended.
+      // The commands fail only if the browser has ended.
       .catch(() => {})
       .finally(() => this.onAnswer());
   }
 
   private onAnswer(): void {
     this.question = null;
-    // The event about the killed renderer may wait in the queue behind the flood's messages.
+    // The event about the killed renderer may arrive only after the many messages of the flood.
     if (this.causedUntil === Number.POSITIVE_INFINITY) this.causedUntil = Date.now() + CAUSED_WITHIN_MS;
     for (const pid of this.paused) signalProcess(pid, "SIGCONT");
     this.paused.clear();
@@ -151,8 +152,8 @@ export class FloodWatch {
   }
 
   /**
-   * Compares processor times while a request is unanswered.
-   * @param late the request; this process has read all messages that arrived since
+   * Compares processor times while a request has no response.
+   * @param late the request
    */
   private async checkLate(late: Question): Promise<void> {
     const now = Date.now();

@@ -1,20 +1,20 @@
 /**
- * A control group with low CPU weight for busy renderers: all of their threads together weigh a twentieth of any other group. Does nothing if
- * the kernel or the account does not allow control groups.
+ * Control group with low CPU weight for busy renderers. All renderers in it together get a twentieth of the CPU time of
+ * any other group. Does nothing if the kernel or the account does not allow control groups.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 const CGROUP_MOUNT = "/sys/fs/cgroup";
-/** File with the control groups of this process. A line is `<number>:<controllers, comma-separated>:<path>`, in version 2 `0::<path>`. */
+/** File that lists the control groups of this process. Lines are `<number>:<controllers>:<path>`, or `0::<path>` in version 2. */
 const GROUPS_OF_SERVICE = "/proc/self/cgroup";
 const PREFIX = "svc-idle-";
-/** Weight of the group: a twentieth of the default. A lower one would starve a run on a machine that is never idle. */
+/** Weight of the group: a twentieth of the default. With less, a run on a busy machine would get no CPU time. */
 const IDLE_WEIGHT = "5";
 const IDLE_SHARES = "51";
 
-/** Returns the folder of this process's group in the hierarchy that divides processor time; null if there is none. */
+/** Returns the folder of this process's control group that controls CPU time; null if there is none. */
 function findServiceGroup(): string | null {
   for (const line of readFileSync(GROUPS_OF_SERVICE, "utf8").split("\n")) {
     const [number, controllers = "", ...path] = line.split(":");
@@ -22,9 +22,9 @@ function findServiceGroup(): string | null {
     if (!isVersion2 && !controllers.split(",").includes("cpu")) continue;
     const mounts = isVersion2 ? [CGROUP_MOUNT] : [join(CGROUP_MOUNT, "cpu"), join(CGROUP_MOUNT, "cpu,cpuacct")];
     const relative = path.join(":");
-    // A path with ".." leads out of the namespace of the mount: the mount is then another group.
+    // A path with ".." is outside of the mounted hierarchy, so the mount has no folder of this group.
     if (relative.includes("..")) continue;
-    // In a container, the mount itself may be the group, while the path is that of the host.
+    // In a container, the mount itself may be the group, although the path is that on the host.
     const folders = mounts.flatMap((mount) => [join(mount, relative), mount]);
     const group = folders.find((folder) => existsSync(join(folder, "cgroup.procs")));
     if (group !== undefined && (!isVersion2 || dividesProcessorTime(group))) return group;
@@ -47,11 +47,11 @@ function removeGroup(group: string): void {
   try {
     rmdirSync(group);
   } catch {
-    // The processes of the group have not ended yet. The next start removes it.
+    // The group still has processes. The next start removes the group.
   }
 }
 
-/** Creates the control group for busy renderers, and finds the service's own. Returns null if the system does not allow it. */
+/** Creates the group for busy renderers, and finds the group of the service. Returns null if the system does not allow it. */
 function createGroups(): { idle: string; service: string } | null {
   try {
     const service = findServiceGroup();
@@ -70,10 +70,10 @@ function createGroups(): { idle: string; service: string } | null {
   }
 }
 
-/** The two control groups, idle and service; undefined before the first use. */
+/** Folders of the two control groups; null if the system has none, undefined before the first use. */
 let controlGroups: ReturnType<typeof createGroups> | undefined;
 
-/** Last move. Moves are queued and asynchronous, because the kernel may take hundreds of milliseconds for one. */
+/** Resolves after the last queued move. Moves are asynchronous, because one may take the kernel hundreds of milliseconds. */
 let lastMove: Promise<unknown> = Promise.resolve();
 
 async function moveTo(group: "idle" | "service", pid: number): Promise<boolean> {
@@ -90,7 +90,7 @@ async function moveTo(group: "idle" | "service", pid: number): Promise<boolean> 
   return move;
 }
 
-/** Moves the process to the group. @returns false if there is no group, or the process has ended */
+/** Moves the process to the group with low weight. @returns false if there is no group, or the process has ended */
 export const moveToIdleGroup = (pid: number): Promise<boolean> => moveTo("idle", pid);
 
 /** Moves the process back to the group of this service. */

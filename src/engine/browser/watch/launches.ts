@@ -1,21 +1,21 @@
 /**
- * Ends a browser that can start no renderer, so that it is replaced: its zygote process has died, or the machine refuses new processes. Reads
- * what the browser itself reports, so that it works for a remote browser too.
+ * Ends a browser that cannot start renderers, so that it is replaced: its zygote process has died, or the machine allows
+ * no new processes. Uses only reports of the browser, so that it also works for a remote browser.
  */
 import type { Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import type { Chromium } from "../browser-source.js";
 import { listProcesses } from "./processes.js";
 
-/** Chromium's status of a target whose renderer could not be started. */
+/** Status that Chromium reports for a target whose renderer could not be started. */
 export const FAILED_TO_LAUNCH = "failed to launch";
-/** Number of failed launches within this time after which the browser is ended. A single one may be caused by a short lack of memory. */
+/** Number of failed starts of renderers within FAILURES_WITHIN_MS after which the browser is ended. One may happen by chance. */
 const FAILURES_MAX = 2;
 const FAILURES_WITHIN_MS = 5_000;
 /**
- * Number of checks in a row after which the zygote is lost. It is the init process of its renderers' namespace: the kernel ends them with
- * it, and the browser reports no crash of their pages. A browser that has pages but no renderer at this many checks has lost its zygote.
- * Checks are counted and not time, because a pause of the machine makes one response late.
+ * Number of consecutive checks at which a browser has pages but no renderer, after which its zygote counts as dead. When
+ * a zygote dies, the kernel ends all its renderers, and the browser reports no crash of their pages. Checks are counted
+ * instead of time, because a pause of the machine delays only one response.
  */
 const CHECKS_WITHOUT_RENDERER_MAX = 6;
 const CHECK_INTERVAL_MS = 250;
@@ -29,7 +29,7 @@ export class LaunchWatch {
   private readonly timer = setInterval(() => runInBackground(this.check()), CHECK_INTERVAL_MS);
 
   /**
-   * @param hasPages returns true while a page is open, or being opened, that has not crashed
+   * @param hasPages returns true if there is an open or opening page that has not crashed
    * @param onBroken called once, before the browser is ended
    */
   constructor(
@@ -65,12 +65,12 @@ export class LaunchWatch {
     this.isChecking = true;
     try {
       const processes = await listProcesses(this.chromium.connection, 0);
-      // This is checked after the response, because a page that has closed meanwhile needs no renderer.
+      // `hasPages` is called after the response, because a page that has closed meanwhile needs no renderer.
       const isIntact = !this.hasPages() || processes.some(({ renderer }) => renderer);
       this.checksWithoutRenderer = isIntact ? 0 : this.checksWithoutRenderer + 1;
       if (this.checksWithoutRenderer >= CHECKS_WITHOUT_RENDERER_MAX) this.replace();
     } catch {
-      // The browser is about to end.
+      // The command fails only if the browser ends.
     } finally {
       this.isChecking = false;
     }

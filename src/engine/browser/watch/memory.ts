@@ -1,6 +1,6 @@
 /**
- * Limits the memory of a browser's processes: of each renderer, and of the browser's own processes together. V8's heap limits do not count
- * buffers; these limits do.
+ * Limits the memory of a browser's processes: of each renderer, and of the browser's own processes together. Unlike the
+ * limit of V8's heap, these limits include buffers.
  */
 import { runInBackground } from "../../../background.js";
 import { RENDERER_MAX_BYTES } from "../../../limits.js";
@@ -8,21 +8,21 @@ import { findFiller } from "./filler.js";
 import { moveToServiceGroup } from "./idle-group.js";
 import { type MeasuredProcess, signalProcess } from "./processes.js";
 
-/** Limit in bytes for the browser's own processes together. They start at about 400 MB, because shared pages are counted for each. */
+/** Limit for the browser's own processes together. They start with 400 MB, because shared memory counts for each process. */
 const SHARED_MAX_BYTES = 1_024 * 1024 * 1024;
-/** Limit at which the whole browser is ended. */
+/** Memory of the browser's own processes at which the whole browser is ended. */
 const SHARED_HARD_MAX_BYTES = 2 * SHARED_MAX_BYTES;
-/** Growth in bytes between two searches for the renderer that fills the browser, because freed memory is returned late. */
+/** Growth after a search before the next search, because the memory that a search freed is returned only later. */
 const SHARED_STEP_BYTES = 128 * 1024 * 1024;
 /**
- * Growth in bytes within RUSH_MS that only a run causes which fills the browser. Such a run takes the memory bandwidth
- * of all other runs.
+ * Growth within RUSH_MS that starts a search below the limit. Only a run that fills the browser causes such growth, and it
+ * slows down all other runs.
  */
 const SHARED_RUSH_BYTES = 192 * 1024 * 1024;
 const RUSH_MS = 1_000;
-/** Age in milliseconds up to which a process may grow that fast, because it is starting. */
+/** Age of a process from which its growth counts. A younger process grows fast because it is starting. */
 const GROWN_UP_MS = 2_000;
-/** Minimum processor time between two checks of a renderer that may be filling the browser. Renderers with less are not paused. */
+/** Minimum processor time of a renderer between two checks to be suspected of filling the browser. */
 const FILLING_SPENT_MS = 20;
 
 export class MemoryLimits {
@@ -30,26 +30,27 @@ export class MemoryLimits {
   endedAt = 0;
   private sharedBytes = 0;
   private searchAt = SHARED_MAX_BYTES;
-  /** Memory of the browser's own processes at the checks within the last RUSH_MS, and since when each process exists. */
+  /** Memory of the browser's own processes at the checks within the last RUSH_MS. */
   private history: { at: number; byPid: Map<number, number> }[] = [];
+  /** Times at which the processes were first seen. */
   private since = new Map<number, number>();
   /** Processor time of each renderer at the last check. */
   private spentBefore = new Map<number, number>();
-  /** Processes that were killed but still exist, because a busy machine frees their memory slowly. */
+  /** Killed processes that still exist, because a busy machine needs time to free their memory. */
   private dying = new Set<number>();
 
-  /** @param group the browser's process group @param endBrowser ends the browser at the hard limit */
+  /** @param group process group of the browser @param endBrowser called at SHARED_HARD_MAX_BYTES */
   constructor(
     private readonly group: number,
     private readonly endBrowser: () => Promise<void>,
   ) {}
 
-  /** True if the browser's own processes hold so much memory that the browser should be replaced. */
+  /** True if the browser's own processes use so much memory that the browser should be replaced. */
   overgrown(): boolean {
     return this.sharedBytes > SHARED_MAX_BYTES;
   }
 
-  /** Ends a renderer with too much memory, or one that fills the browser. */
+  /** Kills renderers that use too much memory, and a renderer that fills the browser's own processes. */
   async check(processes: readonly MeasuredProcess[]): Promise<void> {
     this.dying = new Set(processes.flatMap(({ pid }) => (this.dying.has(pid) ? [pid] : [])));
     if (this.dying.size > 0) this.endedAt = Date.now();
@@ -68,7 +69,7 @@ export class MemoryLimits {
     runInBackground(moveToServiceGroup(pid));
   }
 
-  /** True if the existing processes have grown faster than any ordinary run makes them grow. */
+  /** True if the browser's own processes have grown by SHARED_RUSH_BYTES within RUSH_MS. */
   private growsFast(shared: readonly MeasuredProcess[]): boolean {
     const now = performance.now();
     this.since = new Map(shared.map(({ pid }) => [pid, this.since.get(pid) ?? now]));
@@ -80,7 +81,7 @@ export class MemoryLimits {
     return growth.reduce((sum, bytes) => sum + bytes, 0) >= SHARED_RUSH_BYTES;
   }
 
-  /** Returns the renderers that have computed enough since the last check to fill the browser, the busiest first. */
+  /** Returns the renderers that used at least FILLING_SPENT_MS since the last check, the busiest first. */
   private suspectsAmong(renderers: readonly MeasuredProcess[]): number[] {
     const spent = renderers.map(({ pid, spent: now }) => ({ pid, spent: now - (this.spentBefore.get(pid) ?? 0) }));
     this.spentBefore = new Map(renderers.map((renderer) => [renderer.pid, renderer.spent]));

@@ -1,6 +1,7 @@
 /**
- * Lowers the priority of renderers that compute much, so that other runs, the service and its database are served first. Uses priorities, and
- * the idle group if the kernel allows it. Without root there is no such group, and a lowered priority stays until the process ends.
+ * Lowers the priority of renderers that use much CPU time, so that other runs, the service and its database come first.
+ * Also moves them to a control group with low weight (idle-group.ts). Without root there is no such group, and a lowered
+ * priority cannot be raised again.
  */
 
 import { readdir } from "node:fs/promises";
@@ -9,39 +10,41 @@ import { runInBackground } from "../../../background.js";
 import { moveToIdleGroup, moveToServiceGroup } from "./idle-group.js";
 import type { MeasuredProcess } from "./processes.js";
 
-/** Priority of the browser's own processes, and of renderers that compute little. */
+/** Priority (nice value) of the browser's own processes, and of renderers that use little CPU time. */
 export const BROWSER_PRIORITY = 5;
-/** Priorities by the number of cores that a renderer keeps busy. A thread with priority 5 has the weight of twenty threads with 19. */
+/** Priorities by the number of cores that a renderer keeps busy. A thread with 5 gets as much CPU time as twenty with 19. */
 const PRIORITY_BY_BUSY_CORES: readonly (readonly [cores: number, priority: number])[] = [
   [1, 19],
   [0.5, 15],
   [0.15, 10],
 ];
-/** Number of busy cores from which a renderer moves to the idle group, while other renderers compute as well. */
+/** Number of busy cores from which a renderer is moved to the idle group, if other renderers also use CPU time. */
 const IDLE_CORES = 0.5;
 /**
- * Milliseconds after which a renderer leaves the idle group, if it has computed less or no other renderer has computed.
- * After a shorter time, renderers would leave that only got no processor time.
+ * Time after which a renderer leaves the idle group if it is less busy, or no other renderer uses CPU time. After a
+ * shorter time, a renderer would also leave if it only got no CPU time.
  */
 const IDLE_MS = 2_000;
-/** Window of the measurement in milliseconds. A shorter run cannot delay other runs much. */
+/** Period over which CPU time is measured. A shorter run cannot delay other runs much. */
 const WINDOW_MS = 150;
-/** Window for renderers with several busy threads, which delay others sooner. Ordinary code does not have them. */
+/** Period for renderers with several busy threads, which ordinary code does not have, and which delay others sooner. */
 const THREADS_WINDOW_MS = 40;
-/** Number of busy cores that count in the short window; with many new threads the lower number is enough. */
+/** Number of busy cores from which the short period applies. */
 const THREADS_CORES = 1.2;
+/** Number of busy cores from which a renderer with many new threads is moved to the idle group. */
 const CROWDED_CORES = 0.15;
+/** Number of additional threads that counts as many. */
 const MORE_THREADS = 8;
 
 type Renderer = Pick<MeasuredProcess, "pid" | "spent" | "threads">;
 
-/** The last measurement of a renderer. */
+/** Last measurement of a renderer. */
 interface Measurement {
   at: number;
   spent: number;
   /** Lowest number of threads that was measured so far. */
   threads: number;
-  /** Time of its last measured computation. */
+  /** Last time at which the renderer had used CPU time. */
   computedAt: number;
   priority: number;
   /** Time until which the renderer stays in the idle group; 0 if it is not in the group. */
@@ -53,7 +56,7 @@ export function priorityOf(cores: number): number {
   return PRIORITY_BY_BUSY_CORES.find(([least]) => cores >= least)?.[1] ?? BROWSER_PRIORITY;
 }
 
-/** Sets the priority of all threads. A new thread inherits that of its creator. */
+/** Sets the priority of all threads of a process. A new thread inherits the priority of its creator. */
 async function setAll(pid: number, priority: number): Promise<void> {
   for (const thread of await readdir(`/proc/${pid}/task`)) setPriority(Number(thread), priority);
 }
@@ -72,7 +75,7 @@ function moveRenderer(pid: number, isInTheWay: boolean, now: number, idleUntil: 
 export class Priorities {
   private readonly measurements = new Map<number, Measurement>();
 
-  /** Sets the priority of each renderer by the processor time that it has used since the last call. */
+  /** Sets the priority of each renderer by the CPU time that it has used since the last call. */
   update(renderers: readonly Renderer[]): void {
     const present = new Set(renderers.map(({ pid }) => pid));
     for (const pid of this.measurements.keys()) if (!present.has(pid)) this.measurements.delete(pid);
@@ -104,7 +107,7 @@ export class Priorities {
       priority,
       idleUntil: moveRenderer(pid, isInTheWay, now, before.idleUntil),
     });
-    // This fails if the process has ended, or if the account may not raise the priority again.
+    // Fails if the process has ended, or if the account is not allowed to raise the priority again.
     if (priority !== before.priority) setAll(pid, priority).catch(() => {});
   }
 }

@@ -1,4 +1,4 @@
-/** Lists the processes of one browser by its own report, and reads their usage from /proc. */
+/** Lists the processes that a browser reports, and reads their CPU time and memory from /proc. */
 import { readdirSync, readFileSync } from "node:fs";
 import type { Connection } from "puppeteer";
 
@@ -7,34 +7,35 @@ const TICK_MS = 10;
 
 export interface BrowserProcess {
   pid: number;
-  /** True for a process of pages. Every other process serves all pages. */
+  /** True for a process that executes pages. All other processes serve all pages. */
   renderer: boolean;
 }
 
 export interface Usage {
-  /** Processor time in milliseconds since the start, and the part of it that was spent in the kernel. */
+  /** CPU time in milliseconds since the start of the process. */
   spent: number;
+  /** Part of `spent` that was spent in the kernel. */
   kernel: number;
   residentBytes: number;
   threads: number;
 }
 
-/** @param timeoutMs 0 waits without a limit */
+/** Returns the processes that the browser reports. @param timeoutMs 0 for no time limit */
 export async function listProcesses(connection: Connection, timeoutMs?: number): Promise<BrowserProcess[]> {
   const options = timeoutMs === undefined ? undefined : { timeout: timeoutMs };
   const { processInfo } = await connection.send("SystemInfo.getProcessInfo", undefined, options);
   return processInfo.map(({ id, type }) => ({ pid: id, renderer: type === "renderer" }));
 }
 
-/** Returns the fields of a stat file after the name: state, parent, group, … */
+/** Returns the fields of a `stat` file in /proc after the process name: state, parent, group, … */
 function statFields(path: string): string[] {
-  // Synchronous: /proc needs no disk, and the thread pool would cost ten times as much.
+  // Read synchronously, because /proc needs no disk, and an asynchronous read takes ten times as long.
   return readFileSync(path, "latin1")
     .replace(/^.*\) /s, "")
     .split(" ");
 }
 
-/** Reads the usage of a process. @returns null if it has ended, or its ID now belongs to a process of another group */
+/** Reads the usage of a process. @returns null if the process has ended, or is not in the group (its ID was reused) */
 export async function usageOf(pid: number, group: number): Promise<Usage | null> {
   try {
     const fields = statFields(`/proc/${pid}/stat`);
@@ -47,15 +48,15 @@ export async function usageOf(pid: number, group: number): Promise<Usage | null>
   }
 }
 
-/** Threads of a browser's own processes, which serve all pages. */
+/** Summary of the threads of a browser's own processes, which serve all pages. */
 export interface ServingThreads {
-  /** Processor time of all of them, in milliseconds. */
+  /** CPU time of all threads in milliseconds. */
   ran: number;
-  /** True if one of them runs or waits for a processor. */
+  /** True if a thread is running or waits for a CPU. */
   isAnyRunnable: boolean;
 }
 
-/** Reads the threads of all processes of the group but renderers. Lists all processes of the machine: for rare use. */
+/** Reads the threads of all processes of the group except renderers. Use it rarely, because it lists all processes of the machine. */
 export function readServingThreads(group: number): ServingThreads {
   const threads = { ran: 0, isAnyRunnable: false };
   for (const name of readdirSync("/proc")) {
@@ -79,7 +80,7 @@ export function readServingThreads(group: number): ServingThreads {
 /** A process with its usage. */
 export type MeasuredProcess = BrowserProcess & Usage;
 
-/** Returns the usage of all processes that still exist. */
+/** Reads the usage of the processes, and leaves out processes that have ended. */
 export async function measureProcesses(
   processes: readonly BrowserProcess[],
   group: number,

@@ -1,6 +1,6 @@
 /**
- * Evaluates the `config` in an action's file without running the file, because other editors may have written it.
- * Literals, constants and imported constants are evaluated; calls are rejected.
+ * Evaluates the `config` in an action's file without running the file, because its author may not be trusted. Evaluates
+ * literals, constants and imported constants; rejects calls.
  */
 import type { AnyNode, Expression, Property, SpreadElement } from "acorn";
 import { parse } from "acorn";
@@ -8,7 +8,7 @@ import { build, type Loader, type Plugin } from "esbuild";
 import { ProjectFault } from "../fault.js";
 import type { ModuleFinder } from "./action-modules.js";
 
-/** An item of a manifest. The service checks its fields. */
+/** Item of a manifest. The service validates its fields. */
 export type Item = Record<string, unknown>;
 
 const LOADER_BY_EXTENSION: Record<string, Loader> = {
@@ -22,7 +22,7 @@ const LOADER_BY_EXTENSION: Record<string, Loader> = {
 };
 const PROJECT_NAMESPACE = "project";
 
-/** esbuild plugin that resolves modules of the project. Imports of packages stay in the script. */
+/** Returns an esbuild plugin that resolves modules of the project. Imports of packages stay in the script. */
 const modulesOf = (finder: ModuleFinder, texts: ReadonlyMap<string, string>): Plugin => ({
   name: PROJECT_NAMESPACE,
   setup(bundler) {
@@ -44,7 +44,7 @@ interface BuildFault {
   location: { file: string; line: number; column: number } | null;
 }
 
-/** Returns one script that contains the config and the constants that it uses. */
+/** Bundles the config and the constants that it uses to one script. */
 async function configScript(entry: string, finder: ModuleFinder, texts: ReadonlyMap<string, string>): Promise<string> {
   try {
     const { outputFiles } = await build({
@@ -163,7 +163,7 @@ class ConstantValues {
   #unary(operator: string, value: unknown): unknown {
     if (operator === "-" && typeof value === "number") return -value;
     if (operator === "!" && typeof value !== "object") return !value;
-    // The bundler writes undefined so.
+    // The bundler writes undefined as `void 0`.
     if (operator === "void") return undefined;
     throw new NotLiteral(`the operator ${operator}`);
   }
@@ -191,7 +191,7 @@ class ConstantValues {
   }
 }
 
-/** Returns an empty config if the file exports none. @throws ProjectFault if it is not an object of literals */
+/** Returns the config of an action's file; an empty object if the file exports none. @throws ProjectFault if it is invalid */
 export async function readActionConfig(
   entry: string,
   finder: ModuleFinder,
@@ -204,7 +204,7 @@ export async function readActionConfig(
     config = new ConstantValues(script).exported("config");
   } catch (error) {
     if (!(error instanceof NotLiteral)) throw error;
-    throw new ProjectFault(`config of ${entry} must be made of literals and constants (got ${error.message})`);
+    throw new ProjectFault(`config of ${entry} can contain only literals and constants (found ${error.message})`);
   }
   if (typeof config === "object" && config !== null && !Array.isArray(config))
     return JSON.parse(JSON.stringify(config)) as Item;

@@ -1,4 +1,4 @@
-/** Splits the text of an action's file into its `config` block and its code, so that each can be replaced alone. */
+/** Splits the text of an action's file into its `config` block and its code, so that each can be replaced separately. */
 
 const IMPORT_LINE_TEXT = 'import { defineAction } from "svc";';
 const CONFIG_START = "export const config = defineAction(";
@@ -30,7 +30,7 @@ function closingIndex(text: string, from: number): number {
 
 const IMPORT_LINE = /^import \{ defineAction \} from (?:"svc"|'svc');?\r?\n*/m;
 
-/** Returns the parts of the file that are code: all but the config block and its import. Each is [start, end). */
+/** Returns the ranges of the file's code: everything except the config block and its import. A range is [start, end). */
 function codeRanges(text: string): [number, number][] {
   const start = text.indexOf(CONFIG_START);
   const configEnd = start < 0 ? -1 : closingIndex(text, start + CONFIG_START.length);
@@ -51,7 +51,7 @@ export const bodyOf = (text: string): string =>
     .map(([from, to]) => text.slice(from, to))
     .join("");
 
-/** Returns the line numbers in the file, counted from 1, for the lines of its body. */
+/** Returns the line number in the file, counted from 1, of each line of its body. */
 export function linesOfBody(text: string): number[] {
   const lines: number[] = [];
   let isLineStart = true;

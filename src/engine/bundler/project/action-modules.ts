@@ -1,9 +1,9 @@
-/** Finds the files of an action in a project folder by following its imports, and converts paths between the project and `source`. */
+/** Finds the files of an action in a project folder by its imports, and converts their paths to those of `source` and back. */
 import { dirname, join } from "node:path/posix";
 import { PackageFault, ProjectFault } from "../fault.js";
 import { fileAt, fileByAlias, isRelative, tsconfigOf } from "../source-modules.js";
 
-/** Returns the text of a file by its path from the project's root; null if there is none. */
+/** Returns the text of a file; null if it does not exist. `path` is relative to the project's root. */
 export type ReadFile = (path: string) => string | null;
 
 const IMPORT_SPECIFIER = /\b(?:from|import)\s*(?:\(\s*)?(?:"([^"\n]*)"|'([^'\n]*)')/g;
@@ -15,7 +15,7 @@ const specifiersIn = (text: string): string[] =>
 /** Resolves imports between the files of a project folder. */
 export class ModuleFinder {
   readonly #read: ReadFile;
-  /** The closest tsconfig.json: that of the action, otherwise that of the project. */
+  /** The tsconfig.json of the action or, if it has none, of the project. */
   readonly #tsconfig: { folder: string; text: string } | null;
 
   constructor(folder: string, read: ReadFile) {
@@ -26,13 +26,13 @@ export class ModuleFinder {
       projectFolder === undefined ? null : { folder: projectFolder, text: read(join(projectFolder, TSCONFIG_FILE))! };
   }
 
-  /** Path of the tsconfig.json, if imports depend on it. */
+  /** Path of the tsconfig.json; null if it has no settings that affect imports. */
   get tsconfig(): string | null {
     if (!this.#tsconfig || !/"(?:paths|baseUrl)"/.test(this.#tsconfig.text)) return null;
     return join(this.#tsconfig.folder, TSCONFIG_FILE);
   }
 
-  /** Returns the path of the file that an import names; null for packages, and if there is none. */
+  /** Returns the path of the file that an import refers to; null for a package, and if there is no such file. */
   resolve(importer: string, specifier: string): string | null {
     const has = (path: string) => this.#read(path) !== null;
     if (isRelative(specifier)) return fileAt(has, join(dirname(importer), specifier));
@@ -43,8 +43,8 @@ export class ModuleFinder {
   }
 
   /**
-   * Returns the texts of the entry and of all modules that it imports, by path. Imports without a file stay, so that the
-   * service reports them with their line.
+   * Returns the texts of `entry` and of all modules that it imports, directly or indirectly, by path. Ignores imports of
+   * missing files, because the service reports them with their line.
    */
   follow(entry: string): Map<string, string> {
     const texts = new Map<string, string>();
@@ -62,17 +62,20 @@ export class ModuleFinder {
   }
 }
 
-/** Folders of a project whose files several actions can import. */
+/** True for a file in a folder whose files several actions can import. */
 const isShared = (path: string): boolean => path.startsWith("lib/") || path.startsWith("actions/");
 
-/** Returns the name of a project's file in the `source` of the action in `folder`. @throws ProjectFault if no source can have the file */
+/**
+ * Converts the path of a project's file to its path in the `source` of the action in `folder`.
+ * @throws ProjectFault if a source cannot contain the file
+ */
 function sourcePath(folder: string, path: string): string {
   if (path.startsWith(`${folder}/`)) return path.slice(folder.length + 1);
   if (isShared(path) || path === TSCONFIG_FILE) return path;
   throw new ProjectFault(`${path} cannot be imported: modules that actions share belong in lib/`);
 }
 
-/** Adds the name of the file to a fault that names no file. */
+/** Adds the name of the file to an error whose message does not contain a file. */
 const namingFile = (file: string, error: unknown): unknown =>
   error instanceof PackageFault && !(error instanceof ProjectFault)
     ? new ProjectFault(`${file}: ${error.message}`)
@@ -88,7 +91,10 @@ export function sourceFiles(folder: string, entry: string, read: ReadFile): Reco
     for (const [path, text] of texts) {
       const name = sourcePath(folder, path);
       const other = files.get(name);
-      if (other) throw new ProjectFault(`${entry} imports ${other.path} and ${path}; rename one of them`);
+      if (other)
+        throw new ProjectFault(
+          `${entry} imports ${other.path} and ${path}, which would have the same path in the action; rename one of them`,
+        );
       files.set(name, { path, text });
     }
   } catch (error) {
@@ -115,7 +121,7 @@ export function testFiles(folder: string, test: string, read: ReadFile): Record<
 }
 
 /**
- * Returns the paths in a project for the files of a `source`: the reverse of `sourceFiles`.
+ * Converts the paths of a `source` to paths in a project. It is the reverse of `sourceFiles`.
  * @param readProject reads files that the project already has
  */
 export function projectPaths(

@@ -1,6 +1,6 @@
 /**
- * Unpacks the objects of a git pack (gitformat-pack) in memory, within limits. The pack of a shallow clone contains all
- * objects, each whole or as a difference to another one.
+ * Unpacks the objects of a Git pack (gitformat-pack) in memory, within limits. The pack of a shallow clone contains all
+ * objects. Each object is complete, or a delta to another object.
  */
 import { createHash } from "node:crypto";
 import { inflateSync } from "node:zlib";
@@ -13,7 +13,7 @@ const HASH_BYTES = 20;
 const HEADER_BYTES = 12;
 const CHUNK_MAX_BYTES = 16 * 1024;
 const CHUNK_MIN_BYTES = 64;
-/** Maximum number of further bytes of an encoded number. It is enough for UNPACKED_MAX_BYTES. */
+/** Maximum number of bytes of an encoded number after the first byte. It is enough for UNPACKED_MAX_BYTES. */
 const NUMBER_MORE_BYTES = 5;
 const DELTA_OBJECT_TYPE = 7;
 const TYPES: Readonly<Record<number, ObjectType>> = { 1: "commit", 2: "tree", 3: "blob", 4: "tag" };
@@ -25,20 +25,21 @@ export interface GitObject {
   content: Buffer;
 }
 
-/** Objects by their hash, in lower-case hexadecimal digits. */
+/** Objects by their hash in lower-case hexadecimal. */
 export type GitObjects = ReadonlyMap<string, GitObject>;
 
-interface Difference {
+interface Delta {
   base: string;
   content: Buffer;
 }
 
-const brokenPackFault = (reason: string) => new PackageFault(`the repository's pack cannot be read: ${reason}`);
+const brokenPackFault = (reason: string) =>
+  new PackageFault(`the pack that the Git server sent is damaged or not supported: ${reason}`);
 
 const hashOf = ({ type, content }: GitObject): string =>
   createHash("sha1").update(`${type} ${content.length}\0`).update(content).digest("hex");
 
-/** Reads numbers and bytes from a buffer. @throws PackageFault at its end */
+/** Reads numbers and bytes from a buffer. @throws PackageFault at the end of the buffer */
 class Reader {
   at = 0;
 
@@ -57,7 +58,7 @@ class Reader {
     return this.bytes.subarray(this.at - count, this.at);
   }
 
-  /** Reads a number in groups of seven bits, the lowest first, after `bits` that are already known. */
+  /** Reads a number in groups of seven bits, the lowest group first. The lowest `bits` bits are in `first`. */
   number(first: number, bits: number): number {
     let value = first & (2 ** bits - 1);
     let factor = 2 ** bits;
@@ -90,17 +91,17 @@ function inflateObject(reader: Reader, size: number): Buffer {
     reader.at += engine.bytesWritten;
     if (buffer.length === size) return buffer;
   } catch {
-    // The same fault as for a wrong size.
+    // The error below is the same as for a wrong size.
   }
   throw brokenPackFault("an object cannot be unpacked");
 }
 
-/** Applies a difference to its base. @throws PackageFault */
-function applyDifference(base: Buffer, content: Buffer, budget: (bytes: number) => void): Buffer {
+/** Applies a delta to its base object. @throws PackageFault */
+function applyDelta(base: Buffer, content: Buffer, budget: (bytes: number) => void): Buffer {
   const reader = new Reader(content);
   const baseSize = reader.number(reader.byte(), 7);
   const size = reader.number(reader.byte(), 7);
-  if (baseSize !== base.length) throw brokenPackFault("a difference has another base");
+  if (baseSize !== base.length) throw brokenPackFault("a delta does not match the size of its base object");
   budget(size);
   const result = Buffer.alloc(size);
   let filled = 0;
@@ -112,28 +113,29 @@ function applyDifference(base: Buffer, content: Buffer, budget: (bytes: number) 
       for (let bit = 0; bit < 4; bit += 1) if (command & (1 << bit)) offset += reader.byte() * 256 ** bit;
       for (let bit = 0; bit < 3; bit += 1) if (command & (0x10 << bit)) length += reader.byte() * 256 ** bit;
       if (length === 0) length = 0x10000;
-      if (offset + length > base.length) throw brokenPackFault("a difference copies from behind its base");
+      if (offset + length > base.length)
+        throw brokenPackFault("a delta copies bytes from after the end of its base object");
       part = base.subarray(offset, offset + length);
     } else {
-      if (command === 0) throw brokenPackFault("a difference has an unknown command");
+      if (command === 0) throw brokenPackFault("a delta has an unknown command");
       part = reader.readBytes(command);
     }
-    if (filled + part.length > size) throw brokenPackFault("a difference is longer than it states");
+    if (filled + part.length > size) throw brokenPackFault("a delta creates more bytes than its header states");
     filled += part.copy(result, filled);
   }
-  if (filled !== size) throw brokenPackFault("a difference is shorter than it states");
+  if (filled !== size) throw brokenPackFault("a delta creates fewer bytes than its header states");
   return result;
 }
 
-/** Returns the number of objects that the pack announces. */
+/** Checks the header and the checksum of a pack, and returns its number of objects. */
 function objectCountOf(pack: Buffer): number {
   if (pack.length < HEADER_BYTES + HASH_BYTES || pack.toString("latin1", 0, 4) !== "PACK")
     throw brokenPackFault("it is not a pack");
   const contentEnd = pack.length - HASH_BYTES;
   const digest = createHash("sha1").update(pack.subarray(0, contentEnd)).digest();
-  if (!digest.equals(pack.subarray(contentEnd))) throw brokenPackFault("its checksum is not right");
+  if (!digest.equals(pack.subarray(contentEnd))) throw brokenPackFault("its checksum is wrong");
   const version = pack.readUInt32BE(4);
-  if (version !== 2) throw brokenPackFault(`its version is ${version}`);
+  if (version !== 2) throw brokenPackFault(`its version is ${version} instead of 2`);
   const count = pack.readUInt32BE(8);
   if (count > OBJECTS_MAX) throw new PackageFault(`the repository has more than ${OBJECTS_MAX} files and folders`);
   return count;
@@ -149,8 +151,8 @@ export function readPack(pack: Buffer): GitObjects {
       throw new PackageFault(`the repository unpacks to more than ${UNPACKED_MAX_BYTES / 2 ** 20} MB`);
   };
   const objects = new Map<string, GitObject>();
-  /** Differences whose base is not known yet, by the hash of the base. */
-  const waiting = new Map<string, Difference[]>();
+  /** Deltas whose base object is not known yet, by the hash of the base object. */
+  const waiting = new Map<string, Delta[]>();
   const reader = new Reader(pack.subarray(HEADER_BYTES, pack.length - HASH_BYTES));
   for (let index = 0; index < count; index += 1) {
     const first = reader.byte();
@@ -160,36 +162,36 @@ export function readPack(pack: Buffer): GitObjects {
     const base = kind === DELTA_OBJECT_TYPE ? reader.readBytes(HASH_BYTES).toString("hex") : null;
     const content = inflateObject(reader, size);
     if (base !== null) {
-      const differences = waiting.get(base) ?? [];
-      differences.push({ base, content });
-      waiting.set(base, differences);
+      const deltas = waiting.get(base) ?? [];
+      deltas.push({ base, content });
+      waiting.set(base, deltas);
       continue;
     }
     const type = TYPES[kind];
-    if (type === undefined) throw brokenPackFault(`it has an object of the kind ${kind}`);
+    if (type === undefined) throw brokenPackFault(`it has an object of the unknown type ${kind}`);
     objects.set(hashOf({ type, content }), { type, content });
   }
-  resolveDelta(objects, waiting, budget);
+  resolveDeltas(objects, waiting, budget);
   return objects;
 }
 
-/** Unpacks the objects that the pack contains as differences. */
-function resolveDelta(
+/** Unpacks the objects that the pack contains as deltas. */
+function resolveDeltas(
   objects: Map<string, GitObject>,
-  waiting: Map<string, Difference[]>,
+  waiting: Map<string, Delta[]>,
   budget: (bytes: number) => void,
 ): void {
   const open = [...objects.keys()].filter((hash) => waiting.has(hash));
   for (let hash = open.pop(); hash !== undefined; hash = open.pop()) {
     const { type, content } = objects.get(hash)!;
-    const differences = waiting.get(hash) ?? [];
+    const deltas = waiting.get(hash) ?? [];
     waiting.delete(hash);
-    for (const difference of differences) {
-      const object = { type, content: applyDifference(content, difference.content, budget) };
+    for (const delta of deltas) {
+      const object = { type, content: applyDelta(content, delta.content, budget) };
       const objectHash = hashOf(object);
       objects.set(objectHash, object);
       if (waiting.has(objectHash)) open.push(objectHash);
     }
   }
-  if (waiting.size > 0) throw brokenPackFault("the base of a difference is missing");
+  if (waiting.size > 0) throw brokenPackFault("the base object of a delta is missing");
 }

@@ -32,7 +32,7 @@ export async function readPreview(file: File, delimiter: string | null): Promise
   const usedDelimiter = delimiter ?? format.delimiter;
   const parser = new CsvParser(usedDelimiter);
   try {
-    const parsedRows = parser.write(text.slice(format.skip));
+    const parsedRows = parser.write(text.slice(format.skippedCharacters));
     if (isWholeFile || parsedRows.length === 0) parsedRows.push(...parser.end());
     const [columns = [], ...rows] = parsedRows;
     const detected = columns.map((column, at) => [column, detectType(rows.map((row) => row[at] ?? ""))] as const);

@@ -1,6 +1,6 @@
 /**
- * Limits functions of a document or worker that cost the browser process more than the calling code. Runs in each
- * global scope before any other code.
+ * Limits functions of a document or worker that need far more time in the browser process than in the calling code. Runs
+ * in each document and worker before any other code.
  */
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
@@ -8,9 +8,9 @@ type Any = any;
 declare const self: Any;
 
 /**
- * Limits the functions of a scope. Its source text is evaluated in the browser, like `harnessCore`. The browser process
- * forwards each message of a channel to all channels of that name, compares each lock with all others, and receives
- * each line that a frame prints although nothing uses it.
+ * Limits the functions of a global scope: channels, because the browser process forwards each message to all channels of
+ * the same name, and locks, because it compares each lock with all others. Removes the console of frames, whose lines are
+ * not used. Its source text is evaluated in the browser, like `harnessCore`.
  */
 export function boundScope(
   channelsMax: number,
@@ -33,7 +33,7 @@ export function boundScope(
     }) as T;
   }
 
-  /** Limits a method. Written as a shorthand method, it keeps its name and `this`, and cannot be used as a constructor. */
+  /** Limits a method. The replacement is a shorthand method, so that it has the name and `this`, and is no constructor. */
   function boundMethod(prototype: Any, name: string, max: number, refusal: string): void {
     const method = prototype[name];
     const call = bounded(max, refusal, (self: Any, values: Any) => apply(method, self, values));
@@ -51,13 +51,14 @@ export function boundScope(
   }
 
   scope.BroadcastChannel = new Proxy(BroadcastChannel, {
-    construct: bounded(channelsMax, `An action may open ${channelsMax} BroadcastChannels`, construct),
+    construct: bounded(channelsMax, `An action can open at most ${channelsMax} BroadcastChannels`, construct),
   });
   BroadcastChannel.prototype.constructor = scope.BroadcastChannel;
-  const messages = `An action may send ${messagesMax} messages over BroadcastChannels`;
+  const messages = `An action can send at most ${messagesMax} messages over BroadcastChannels`;
   boundMethod(BroadcastChannel.prototype, "postMessage", messagesMax, messages);
-  // Only a secure context has locks. A worker gets them only later; there the flood watch limits them.
-  if (LockManager) boundMethod(LockManager.prototype, "request", locksMax, `An action may ask for ${locksMax} locks`);
+  // Only a secure context has locks. A worker does not have them yet at this time; watch/floods.ts limits them there.
+  if (LockManager)
+    boundMethod(LockManager.prototype, "request", locksMax, `An action can request at most ${locksMax} locks`);
 
   if (scope.parent === undefined || scope.parent === scope) return;
   const { console } = scope;

@@ -1,6 +1,6 @@
 /**
- * Prevents `import()` in code that is created from text: a realm cannot load modules, and its page ends if one is imported. Code with an
- * `import()` of its own runs in a document (mode.ts). Runs before any other code.
+ * Prevents `import()` in code that an action creates from text in an isolate: a realm cannot load modules, and the page
+ * would crash. If the action's own code contains `import()`, it runs in a document (mode.ts).
  */
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
@@ -9,8 +9,8 @@ type Any = any;
 export type CodeOfText = ReturnType<typeof codeOfText>;
 
 /**
- * Replaces the functions that create code from text. Its source text is evaluated in the browser, like `harnessCore`. A keyword has no escaped form, so
- * the pattern finds every import.
+ * Replaces the functions that create code from text by ones that reject `import()`. A keyword cannot be written with
+ * escapes, so the pattern finds every import. Its source text is evaluated in the browser, like `harnessCore`.
  */
 export function codeOfText() {
   const { apply, construct, defineProperty, getPrototypeOf, setPrototypeOf } = Reflect;
@@ -28,7 +28,7 @@ export function codeOfText() {
       throw new Refusal("import() is not supported in an isolate");
     };
 
-    /** Converts the values to texts once, so that the checked texts are the ones that are used. */
+    /** Converts the values to texts only once, so that code cannot return other texts after the check. */
     function checked(values: Any): string[] {
       const texts: string[] = [];
       for (let at = 0; at < values.length; at += 1) {
@@ -45,7 +45,7 @@ export function codeOfText() {
       return texts;
     }
 
-    /** Replaces a constructor of functions by one that checks the text first. */
+    /** Returns a replacement of a function constructor, which checks the text first. */
     function bounded(maker: Any): Any {
       const stand = new Proxy(maker, {
         __proto__: null,

@@ -4,13 +4,13 @@ import type { HarnessLimits, InstallConsole } from "./harness-console.js";
 import type { AnswerText } from "./messages.js";
 import type { ValueFormatter } from "./value-formatter.js";
 
-/** Content of an `error` answer. */
+/** Content of the harness's answer if a run has failed. */
 export interface HarnessFailure {
   cause: "script" | "result";
   name: string;
   message: string;
   stack: string;
-  /** Position of an error in the parser or at the top level, if the stack does not contain it. */
+  /** Position of a syntax error, or of an error at the top level, if the stack does not contain the position. */
   at: string;
 }
 
@@ -66,20 +66,21 @@ export function harnessCore(limits: HarnessLimits, formatter: ValueFormatter, in
     return fail("result", new RangeError(`The result of execute is larger than ${mb} MB`), "");
   }
 
-  /** Protects a promise from changes of Promise.prototype, and returns it. */
+  /** Returns the promise after protecting it: changes of Promise.prototype by the action do not affect it. */
   function safe<T>(promise: Promise<T>): Promise<T> {
-    // The descriptor must not inherit members that the action added to all objects.
+    // `__proto__: null` prevents that the descriptors inherit members that the action added to Object.prototype.
     defineProperty(promise, "then", { __proto__: null, value: then } as Any);
     defineProperty(promise, "constructor", { __proto__: null, value: OwnPromise } as Any);
     return promise;
   }
 
   /**
-   * Evaluates the scripts (name and source in turn) before `endIndex` in the global scope. Returns null, or a failure
-   * like `callExecute`.
+   * Evaluates scripts in the global scope. Returns null, or an error answer.
+   * @param scripts name and source of each script in turn
+   * @param endIndex index in `scripts` at which to stop
    */
   async function load(scripts: readonly string[], endIndex: number): Promise<string | null> {
-    // After this the stack has no frames of the caller, only those of the action.
+    // After an await, stack traces contain no frames of the service, only those of the action.
     await undefined;
     for (let i = 0; i < endIndex; i += 2) {
       try {
@@ -94,7 +95,7 @@ export function harnessCore(limits: HarnessLimits, formatter: ValueFormatter, in
   /** Calls the `execute` function of the action. `payload` and `settings` are JSON texts. */
   async function callExecute(run: Any, payload: string, settings: string): Promise<string> {
     if (typeof run !== "function") {
-      return fail("script", new TypeError("The code defines no function named execute"), "");
+      return fail("script", new TypeError("The code defines no function with the name execute"), "");
     }
     const context = { payload: parse(payload), settings: parse(settings) };
     try {
@@ -111,7 +112,7 @@ export function harnessCore(limits: HarnessLimits, formatter: ValueFormatter, in
     safe,
     callExecute,
 
-    /** Removes all other globals, from the global object and its prototypes. */
+    /** Removes all globals except these from the global object and its prototypes. */
     keepOnly(globals: readonly string[]): void {
       const keptGlobals = new Set<unknown>(globals);
       const ends = [Object.prototype, scope.EventTarget?.prototype];
@@ -120,21 +121,20 @@ export function harnessCore(limits: HarnessLimits, formatter: ValueFormatter, in
       }
     },
 
-    /** Removes the globals that a run has defined, because the global scope may stay in memory after the run. */
+    /** Removes all globals except these from the global object, because it may stay in memory after the run. */
     removeRunGlobals(globals: readonly string[]): void {
       const keys = ownKeys(scope);
-      // Uses only stored functions.
+      // A plain loop, because the action may have replaced the methods of arrays.
       for (let at = 0; at < keys.length; at += 1) {
         if (!apply(includes, globals, [keys[at]])) deleteProperty(scope, keys[at]!);
       }
     },
 
     /**
-     * Evaluates the scripts (name and source in turn) in the global scope. The last one is the action's function (action-script.ts); calls the
-     * `execute` that it returns.
+     * Evaluates the scripts in the global scope, and calls `execute`. Returns the answer of the harness.
+     * @param scripts name and source of each script in turn; the last script is the action's function (action-script.ts)
      * @param loadAll evaluates the scripts before the last one
      * @param positionOf finds the position of a syntax error
-     * @returns as `callExecute`
      */
     async evaluateAndCall(
       payload: string,

@@ -1,4 +1,4 @@
-/** Runs the scripts of one run and then `execute` in a fresh document. Runs before the action's code. */
+/** Harness of a document: evaluates the scripts of a run and calls `execute`. It is created before any code of the action. */
 import type { HarnessCore } from "./core.js";
 import type { DocumentMessage } from "./messages.js";
 import type { HostCalls, RunCalls } from "./service-calls.js";
@@ -8,8 +8,9 @@ type Any = any;
 declare const self: Any;
 
 /**
- * Creates the harness of a document. Its source text is evaluated in the browser, like `harnessCore`. Returns the object whose methods the service calls.
- * Returns null if the document has history state of the previous document, which happens if both have the same address.
+ * Creates the harness of a document, and returns the object whose methods the service calls. Returns null if the document
+ * has history state of the previous document, which can happen because both have the same URL. Its source text is
+ * evaluated in the browser, like `harnessCore`.
  */
 export function documentHarness(
   core: HarnessCore,
@@ -31,7 +32,7 @@ export function documentHarness(
   const { addEventListener, removeEventListener } = window;
   let head: Any = null;
 
-  // This value outlives a navigation. traces.ts checks all other kinds of storage.
+  // These three keep their values after a navigation. traces.ts checks all other kinds of storage.
   if (window.name !== "") window.name = "";
   if (window.localStorage.length > 0) window.localStorage.clear();
   if (window.sessionStorage.length > 0) window.sessionStorage.clear();
@@ -39,11 +40,11 @@ export function documentHarness(
   const state = history.state ?? navigation.currentEntry.getState() ?? null;
   if (state !== null || history.scrollRestoration !== "auto") return null;
 
-  /** Runs a text as a classic script in the global scope. Returns null, or what `describe` returns for its error. */
+  /** Runs a text as a classic script. Returns null, or the result of `describe` for its error event. */
   function runScript(text: string, describe: (event: Any) => string): string | null {
     let failure: string | null = null;
     const onError = (event: Any) => {
-      // Ignores errors of other scripts that this one added to the page.
+      // Ignores errors of other scripts that this script has added to the page.
       if (apply(currentScript, document, []) !== script) return;
       failure = describe(event);
       event.preventDefault();
@@ -87,11 +88,14 @@ export function documentHarness(
     });
   }
 
-  /** Evaluates the scripts before `endIndex`: name and source, or `""` and URL, in turn. Returns null, or an error answer. */
+  /**
+   * Evaluates the scripts before `endIndex`. `scripts` has two items for each: name and source, or `""` and URL. Returns
+   * null, or an error answer.
+   */
   async function loadAll(scripts: readonly string[], endIndex: number): Promise<string | null> {
-    // After this the stack has no frames of the caller, only those of the action.
+    // After an await, stack traces contain no frames of the service, only those of the action.
     await undefined;
-    // Read here, because the harness may be installed before the document has a head.
+    // Not read earlier, because the harness may be installed before the document has a head.
     head = document.head;
     for (let i = 0; i < endIndex; i += 2) {
       const failed = scripts[i] === "" ? await load(scripts[i + 1]!) : evaluate(scripts[i]!, scripts[i + 1]!);
@@ -101,15 +105,15 @@ export function documentHarness(
   }
 
   /**
-   * Returns the position of a syntax error in the action's function, which `eval` does not report. It parses the text
-   * as a script, without defining anything.
+   * Returns the position of a syntax error in the action's function, which `eval` does not report. Runs the source again
+   * as a script, whose error event has the position.
    */
   function syntaxErrorPosition(error: Any, name: string, source: string): string {
     if (!(error instanceof DocumentSyntaxError)) return "";
     return runScript(source, (event) => positionIn(name, event)) ?? "";
   }
 
-  /** Defines the global by which the library in the run reaches other services. Requests to this service use the network. */
+  /** Defines the global through which the library sends requests to other services. Requests to this service use the network. */
   function openService(base: string, settings: string, send: (message: DocumentMessage) => void): void {
     const { call, connect, request, receive } = runCalls;
     hostCalls.connect((text) => send(`service ${text}`));
@@ -120,11 +124,11 @@ export function documentHarness(
 
   return {
     __proto__: null,
-    /** Receives a part of the response to the request with that number. */
+    /** Receives a part of the response to a request. */
     answer: hostCalls.answer,
     /**
-     * Executes a run. Removes the binding for console lines from the global scope, so that the action cannot find it.
-     * @param scripts name and source, or `""` and URL, in turn; the last one is the action's function
+     * Executes a run. Removes the binding for console lines from the global scope, so that the action cannot use it.
+     * @param scripts two items for each script: name and source, or `""` and URL; the last script is the action's function
      */
     run(bindingName: string, scripts: Any, payload: string, settings: string, base: string): Promise<string> {
       const print = window[bindingName];

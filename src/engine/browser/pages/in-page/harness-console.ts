@@ -6,7 +6,7 @@ export interface HarnessLimits {
   textMaxCharacters: number;
   consoleMaxLines: number;
   consoleMaxCharacters: number;
-  /** Text of the last line when a limit is reached. */
+  /** Text of the last line, which is printed when a limit is reached. */
   consoleFull: string;
 }
 
@@ -26,14 +26,14 @@ export function harnessConsole(limits: HarnessLimits, formatter: ValueFormatter)
   const { stringify } = JSON;
   const { now } = Date;
 
-  /** Returns a list of the first value and of the values from this index on, without functions that the action may have replaced. */
+  /** Returns an array of `first` and the values from index `from`. Does not use array methods, which the action may replace. */
   function withFirst(first: unknown, values: Any, from: number): Any[] {
     const all: Any[] = [first];
     for (let at = from; at < values.length; at += 1) all[all.length] = values[at];
     return all;
   }
 
-  /** Creates counters and timers by label. */
+  /** Creates the console's methods for counters and timers, such as `count` and `time`. */
   function counters(write: (level: string, values: Any) => void): Any {
     const counts: Any = { __proto__: null };
     const timers: Any = { __proto__: null };
@@ -98,8 +98,8 @@ export function harnessConsole(limits: HarnessLimits, formatter: ValueFormatter)
 }
 
 /**
- * Its source text is evaluated in the browser, like `harnessCore`. Replaces the console of a worker that the action starts. Removes the binding from the global
- * scope, so that the action cannot find it.
+ * Replaces the console of a worker that the action starts. Removes the binding from the global scope, so that the action
+ * cannot use it. Its source text is evaluated in the browser, like `harnessCore`.
  */
 export function childConsole(core: { installConsole: InstallConsole }, bindingName: string): void {
   const print = self[bindingName];

@@ -1,7 +1,7 @@
 /**
- * Gives a realm the functions that only a worker has: `fetch`, its classes, `crypto` and timers. The objects stay in the worker. For each one
- * the realm has a function, since only primitives and functions cross the border of a realm. Runs in the worker of a network isolate, where no
- * code of actions runs.
+ * Worker's side of the platform of a network isolate: gives a realm `fetch`, its classes, `crypto` and timers. The
+ * objects stay in the worker. For each object the realm has a function, because only primitives and functions can be
+ * passed to a realm. Code of actions never runs in the worker's own global scope.
  */
 import type { HostRows, RealmObject, ReceiveRow } from "./host-rows.js";
 import type { HostTimers } from "./host-timers.js";
@@ -11,8 +11,9 @@ type Any = any;
 declare const self: Any;
 
 /**
- * The function by which a realm uses an object of the worker. `verb` and `member` name the operation, `receive` receives its result, `values` are its
- * arguments. Arguments and results are flat rows. Each value starts with its kind:
+ * Function through which a realm uses an object of the worker. `verb` and `member` are the operation, `values` its
+ * arguments, and `receive` is called with the result. Arguments and results are flat rows. Each value starts with its
+ * kind:
  * - `v`: a primitive
  * - `o`: an object of the platform: its function (to the realm: class, number and function)
  * - `b`: bytes: kind and base64 (to the worker also the maximum length and whether they are detached)
@@ -31,7 +32,7 @@ declare const self: Any;
  */
 export type HostHandle = (verb: string, member: string, receive: ReceiveRow, ...values: Any[]) => unknown;
 
-/** A class of the worker as the realm defines it: its members by name, whether they are getters, and their `length`. */
+/** Description from which the realm defines a class of the worker. `isRead` is true for a getter. */
 export interface HostClass {
   name: string;
   isNamed: boolean;
@@ -45,10 +46,11 @@ export interface HostClass {
 export type HostPlatform = ReturnType<typeof hostPlatform>;
 
 /**
- * Its source text is evaluated in the browser, like `harnessCore`. Reads the members from the platform's own classes, so that none is missing.
+ * Creates the worker's side. Reads the members from the platform's own classes, so that none is missing. Its source text
+ * is evaluated in the browser, like `harnessCore`.
  * @param names classes that are globals of a realm
  * @param unnamed classes that are no globals of a realm, although it has their objects
- * @param maxCharacters maximum size of all that runs have passed to objects of the platform, before the thread must be replaced
+ * @param maxCharacters total size of values passed to objects of the platform after which the thread must be replaced
  */
 export function hostPlatform(
   names: readonly string[],
@@ -90,7 +92,7 @@ export function hostPlatform(
     }
   }
 
-  /** Encodes an error: as an error of the realm, of the platform, or of the language. */
+  /** Encodes an error of the realm's code, of the platform, or of the language as a row. */
   function faultRow(error: Any): Any[] {
     if (error instanceof RealmError) return ["t", error.index];
     if (error instanceof DOMException) {
@@ -100,12 +102,12 @@ export function hostPlatform(
     return ["e", error?.name ?? "TypeError", error?.message ?? `${error}`, "", true];
   }
 
-  /** Number of characters and bytes that objects of the platform hold. V8 does not count them, and they are freed only with the thread. */
+  /** Characters and bytes in objects of the platform. V8 does not count them, and they are freed only when the thread ends. */
   let heldCharacters = 0;
-  /** Number of running operations of WebCrypto, whose results have an unknown size. */
+  /** Number of running operations of WebCrypto. The size of their results is not known yet. */
   let active = 0;
 
-  /** Adds the size of created keys when the operation is done. V8 counts all other results of WebCrypto. */
+  /** Adds the size of the keys that an operation creates. V8 counts all other results of WebCrypto. */
   function addSizeWhenDone(work: Promise<unknown>): void {
     active += 1;
     const done = (result?: Any) => {
@@ -127,7 +129,7 @@ export function hostPlatform(
     const numbers = new WeakMap<object, number>();
     let lastNumber = 0;
 
-    /** Encodes a result as a row, or an error if the result cannot be encoded, for example because it has too many bytes. */
+    /** Encodes the result of `work` as a row. Encodes an error if that fails, for example because of too many bytes. */
     function rowFor(work: () => unknown): Any[] {
       try {
         return rowOf(work());
@@ -143,7 +145,8 @@ export function hostPlatform(
         try {
           receive(...row);
         } catch {
-          // The result contains an object that cannot be passed to the realm. Without a result its promise would never settle.
+          // The result contains an object that cannot be passed to the realm. Without this call its promise would never
+          // settle.
           receive("e", "TypeError", "the value cannot be passed to an isolate (got an object)", "", true);
         }
       };
@@ -161,7 +164,7 @@ export function hostPlatform(
       }
     }
 
-    /** Creates the function by which the realm uses an object. */
+    /** Creates the function through which the realm uses an object. */
     function handleFor(target: Any): HostHandle {
       if (target instanceof self.Blob) heldCharacters += target.size;
       return () => {
@@ -169,7 +172,7 @@ export function hostPlatform(
       };
     }
 
-    /** Returns the number by which the realm recognizes an object that it has received before. */
+    /** Returns the number of an object, by which the realm recognizes an object that it already has. */
     function numberOf(target: object): number {
       const number = numbers.get(target) ?? lastNumber + 1;
       if (number > lastNumber) lastNumber = number;
@@ -187,7 +190,7 @@ export function hostPlatform(
       return Object(result) === result && typeof result.next === "function" ? entriesOf(result) : result;
     }
 
-    /** Returns the bytes that the platform wrote into its copy, which the realm writes into the action's buffer. */
+    /** Returns the bytes that the platform wrote into the worker's copy. The realm copies them to the action's buffer. */
     function bytesWritten({ buffer, byteOffset, byteLength }: Any): Uint8Array {
       return buffer.detached ? new Uint8Array() : new Uint8Array(buffer, byteOffset, byteLength);
     }
@@ -207,7 +210,7 @@ export function hostPlatform(
       return new Row(["i", next]);
     }
 
-    /** Encodes a stream as a function. Its first read locks the stream. */
+    /** Encodes a stream as a function. The first read through the function locks the stream. */
     function streamOf(stream: Any): Row {
       let reader: Any = null;
       const verbs: Readonly<Record<string, (...parameters: Any[]) => unknown>> = {
@@ -238,7 +241,7 @@ export function hostPlatform(
       return ["k", members.length, ...members.flatMap(([key, item]) => [key, ...rowOf(item)])];
     }
 
-    /** Returns a stream whose parts come from a stream of the realm. The platform rejects wrong parts. */
+    /** Returns a stream of the worker that reads a stream of the realm. The platform rejects invalid parts. */
     function streamOfRealm(read: RealmObject, isLocked: boolean) {
       const callRealm = (verb: string, onPart: (value: Any) => void, reason?: unknown) =>
         new Promise<void>((resolve, reject) => {
@@ -297,8 +300,8 @@ export function hostPlatform(
     }
 
     /**
-     * Returns the options of a request with a signal that also aborts at the end of the run. The platform reads all
-     * other options itself.
+     * Returns the options of a request with a signal that also aborts at the end of the run. A proxy lets the platform
+     * read all other options from `init`, in its usual order.
      */
     function withRunSignal(info: Any, init: Any): Any {
       const earlier = info instanceof Request ? info.signal : undefined;
@@ -317,7 +320,7 @@ export function hostPlatform(
       return parameters.length === 0 ? send() : send(parameters[0], withRunSignal(parameters[0], parameters[1]));
     }
 
-    /** Returns the text of a body, which the realm parses as JSON. If the body is not readable, the platform rejects. */
+    /** Returns the text of a body, which the realm parses as JSON. If the body cannot be read, calls the platform, which rejects. */
     function readJson(method: Any, target: Any): unknown {
       const isReadable = (target instanceof Response || target instanceof Request) && !target.bodyUsed;
       return isReadable && target.body?.locked === false ? target.text() : apply(method, target, []);
@@ -330,7 +333,7 @@ export function hostPlatform(
       timeOrigin: () => performance.timeOrigin + startedAt,
     };
 
-    /** Function by which the realm uses the worker's global scope. */
+    /** Function through which the realm uses the worker's global scope. */
     const hostScope: HostHandle = (verb, name, receive, ...values) => {
       if (runEnd.signal.aborted) return;
       respond(receive, () => {

@@ -1,6 +1,6 @@
 /**
- * Converts values that code in a realm passes to a function of the platform, so that the platform itself reads and checks them. Runs in the
- * worker of a network isolate, where no code of actions runs.
+ * Decodes values that code in a realm passes to a function of the platform, so that the platform itself reads and checks
+ * them. Runs in the worker of a network isolate, outside of the realm.
  */
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
@@ -10,7 +10,7 @@ declare const self: Any;
 /** Receives a row of encoded values (host-platform.ts). */
 export type ReceiveRow = (...row: Any[]) => unknown;
 
-/** Performs an operation of the platform on an object of the realm. `receive` receives the result as a row. */
+/** Performs an operation on an object of the realm, such as reading a property. Calls `receive` with the result as a row. */
 export type RealmObject = (operation: string, receive: ReceiveRow, argument?: Any) => unknown;
 
 /** Decodes the values of a row. */
@@ -20,12 +20,12 @@ export type HostRows = ReturnType<typeof hostRows>;
 
 /** Creates functions that decode rows. Its source text is evaluated in the browser, like `harnessCore`. */
 export function hostRows() {
-  /** An error that the realm's code threw while the platform read one of its objects. */
+  /** Error that code of the realm threw while the platform read an object of the realm. */
   class RealmError {
     constructor(readonly index: number) {}
   }
 
-  /** Returns a proxy for an object of the realm. It forwards each read by the platform to the realm, in the platform's order. */
+  /** Returns a proxy for an object of the realm. When the platform reads a property, the proxy reads it in the realm. */
   function proxyOf(isCallable: boolean, perform: RealmObject, readRow: ReadRow): object {
     const callRealm = (operation: string, argument?: unknown): Any => {
       let result: Any;
@@ -64,7 +64,7 @@ export function hostRows() {
     return ["b", view[Symbol.toStringTag], memory.toBase64()];
   }
 
-  /** Kinds of parts that a stream of the realm may produce: bytes, primitives, objects of the platform, the end, and a failure. */
+  /** Kinds of rows that a stream of the realm may produce: bytes, primitives, objects of the platform, the end, an error. */
   const PARTS: readonly unknown[] = ["b", "v", "o", "l", "t"];
 
   /** @throws TypeError for a part of any other kind */

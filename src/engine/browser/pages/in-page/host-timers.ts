@@ -1,4 +1,4 @@
-/** Timers of one run, which are cleared at its end. Runs in the worker of a network isolate, where no code of actions runs. */
+/** Timers of a run, which are cleared when the run ends. Runs in the worker of a network isolate, outside of the realm. */
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
@@ -6,13 +6,13 @@ declare const self: Any;
 
 export type HostTimers = ReturnType<typeof hostTimers>;
 
-/** Its source text is evaluated in the browser, like `harnessCore`. Returns a function that creates the timers of one run. */
+/** Returns a function that creates the timers of a run. Its source text is evaluated in the browser, like `harnessCore`. */
 export function hostTimers() {
   const { clearTimeout } = self;
 
   return () => {
     const timers = new Set<number>();
-    /** Last timer number of the thread before the run. The realm subtracts it, so that the run's own numbers start at 1. */
+    /** Last timer number of the thread before the run. It is subtracted, so that the numbers of the run start at 1. */
     const before = self.setTimeout(() => {});
     clearTimeout(before);
 
@@ -30,7 +30,7 @@ export function hostTimers() {
       },
 
       stop(number: number): void {
-        // The platform converts it to a 32-bit integer. Both kinds of timers share their numbers.
+        // Converts the number to a 32-bit integer, as the platform does. Timeouts and intervals share their numbers.
         const id = before + (number | 0);
         if (timers.delete(id)) clearTimeout(id);
       },

@@ -1,15 +1,15 @@
 /**
- * Types of the messages between an isolate, its thread and the service: a tag, a space, and the content. The senders
- * run in the browser; the receivers are realm-worker.ts, isolate.ts and answer.ts.
+ * Types of the messages from an isolate to its thread, and from a thread or document to the service. A message is a tag, a
+ * space, and the content. realm-worker.ts, isolate.ts and answer.ts receive them.
  */
 
 /** Result of a run: no data, the data as JSON, or a HarnessFailure as JSON. */
 export type AnswerText = "undefined" | `data ${string}` | `error ${string}`;
 
-/** Message from an isolate to its thread. An `answer` starts with the duration of the run in milliseconds. */
+/** Message from an isolate to its thread. `answer` contains the duration of the run in milliseconds, and an AnswerText. */
 export type IsolateMessage = `console ${string}` | `answer ${number} ${string}` | "needs-more";
 
-/** Next step of a thread after a run: serve the next run, be measured first, or be replaced. */
+/** What happens to a thread after a run: it serves the next run, its memory is measured first, or it is replaced. */
 export type ThreadStep = "reuse" | "measure" | "replace";
 
 /** Message from a thread to the service. `long-answer` contains the length of an answer, which is then read in parts. */
@@ -19,5 +19,5 @@ export type ThreadMessage =
   | `answer ${ThreadStep} ${string}`
   | `long-answer ${number}`;
 
-/** Message from a document to the service, over the binding of the console, whose lines are JSON objects. */
+/** Message from a document to the service. It uses the same binding as console lines, which are JSON objects. */
 export type DocumentMessage = `service ${string}`;

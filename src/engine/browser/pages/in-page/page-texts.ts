@@ -1,14 +1,20 @@
-/** Stores texts of scripts by content in a thread, as StoredTexts (stored-texts.ts) instructs it. Actions cannot reach this store. */
+/**
+ * Caches the sources of scripts in a thread, so that they are not sent again for each run. StoredTexts (stored-texts.ts)
+ * decides which are cached. Actions have no access to the cache.
+ */
 
 /**
- * A script in the form in which it is sent. `text` is null if the thread has stored its content; `isStored` is true if
- * the thread must store it now.
+ * Script of a run as it is sent to the thread. `content` is its key in the cache. `text` is null if the cache has it.
+ * `isStored` is true if the thread must add it to the cache.
  */
 export type SentScript = readonly [name: string, text: string | null, content: string, isStored: boolean];
 
 export type TextsOf = ReturnType<typeof pageTexts>;
 
-/** Its source text is evaluated in the browser, like `harnessCore`. Returns a function that returns the names and sources of sent scripts in turn. */
+/**
+ * Creates the cache. Returns a function that returns the name and source of each sent script in turn. Its source text is
+ * evaluated in the browser, like `harnessCore`.
+ */
 export function pageTexts() {
   const texts = new Map<string, string>();
   return (removed: readonly string[], scripts: readonly SentScript[]): string[] => {

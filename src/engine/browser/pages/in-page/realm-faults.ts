@@ -1,5 +1,5 @@
 /**
- * Converts errors of the platform to errors of the realm, with the stack frames of the code that has called the
+ * Creates errors of the realm for errors of the platform. Their stack contains the frames of the code that called the
  * platform. Runs in the realm before the action's code.
  */
 
@@ -8,7 +8,7 @@ type Any = any;
 
 export type RealmFaults = ReturnType<typeof realmFaults>;
 
-/** Its source text is evaluated in the browser, like `harnessCore`. Stores all globals that it uses later, because the action may replace them. */
+/** Its source text is evaluated in the browser, like `harnessCore`. Stores the globals that it uses, because the action may replace them. */
 export function realmFaults() {
   const { DOMException, QuotaExceededError } = globalThis as Any;
   const { captureStackTrace } = Error as Any;
@@ -19,7 +19,7 @@ export function realmFaults() {
   const OwnSyntaxError = SyntaxError;
   const CLASSES: Any = { __proto__: null, TypeError, RangeError, SyntaxError, QuotaExceededError };
 
-  /** Adds the frames of the call to an error that occurs later. */
+  /** Sets the stack of an error that occurs after a call has returned: the frames are those of the call. */
   function setFrames(error: Any, kind: string, stack: unknown): void {
     if (typeof stack !== "string") return;
     const frames = apply(slice, stack, [apply(indexOf, `${stack}\n`, ["\n"])]);
@@ -30,8 +30,8 @@ export function realmFaults() {
   return {
     /**
      * Creates an error.
-     * @param caller the called function; frames above it are removed
-     * @param trace frames of a call whose error occurs later
+     * @param caller called function; its own frame and those of functions that it called are removed from the stack
+     * @param trace object with the stack of the call if the call has already returned
      */
     faultOf(kind: string, message: string, name: string, hasStack: boolean, caller: unknown, trace: Any): unknown {
       const isOfDom = kind === "DOMException";

@@ -1,4 +1,7 @@
-/** Runs the scripts of one run and then `execute` in a ShadowRealm. Removes all globals that the mode does not have. Runs before the action's code. */
+/**
+ * Harness of a ShadowRealm: removes all globals that the mode does not have, evaluates the scripts of a run and calls
+ * `execute`. It is created before any code of the action.
+ */
 
 import type { CodeOfText } from "./code-of-text.js";
 import type { HarnessCore } from "./core.js";
@@ -15,10 +18,12 @@ type SendRequest = (
 ) => number;
 
 /**
- * Evaluated by its source text, as `harnessCore`, when the realm is created. Returns a function that receives the functions of the worker, if
- * the realm can use them, and returns a function that starts the run. That one returns a function that frees the run's globals. A run sends
- * messages of the type IsolateMessage. Only texts and functions cross the border of a realm. A realm has no timers, ports, events, shared memory
- * or finalizers of its own, so nothing in it is active after the run.
+ * Creates the harness. Its source text is evaluated when the realm is created, like `harnessCore`. Returns a function to
+ * which the worker passes its functions (null without network), and which returns `start`. `start` runs the action's code
+ * and returns a function that removes the run's globals. The run sends messages of the type IsolateMessage.
+ *
+ * Only texts and functions can be passed to and from a realm. A realm itself has no timers, ports, events, shared memory
+ * or finalizers, so nothing in it is active after the run.
  */
 export function realmHarness(
   core: HarnessCore,
@@ -35,7 +40,7 @@ export function realmHarness(
   const needsMore = () => send("needs-more");
   core.keepOnly(globals);
   core.installConsole((line) => send(`console ${line}`));
-  // A network isolate sends no needs-more: its run may have sent a request, and then it cannot be repeated.
+  // In a network isolate, `import()` only throws. The run is not repeated, because it may already have sent a request.
   restrictCodeOfText(installPlatform === null ? needsMore : () => {});
 
   async function run(payload: string, settings: string, scripts: readonly string[]): Promise<void> {
@@ -44,7 +49,7 @@ export function realmHarness(
     send(`answer ${now() - startedAt} ${answer}`);
   }
 
-  /** Defines the global by which the library in the run sends requests to the service at this address. */
+  /** Defines the global through which the library sends requests to the service at the URL `base`. */
   function openService(base: string, sendRequest: SendRequest, settings: string): void {
     if (calls === null || base === "") return;
     const { call, connect, request, receive } = calls;

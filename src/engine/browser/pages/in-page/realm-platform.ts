@@ -1,6 +1,6 @@
 /**
- * Defines in a realm the classes and functions that use objects of the worker (host-platform.ts), with the same members as the platform's own. Runs
- * in the realm before the action's code.
+ * Realm's side of the platform of a network isolate: defines classes and functions such as `Request` and `fetch`, which
+ * use objects of the worker (host-platform.ts) and have the same members. Runs in the realm before the action's code.
  */
 import type { HostClass, HostHandle } from "./host-platform.js";
 import type { RealmFaults } from "./realm-faults.js";
@@ -11,14 +11,14 @@ import type { RealmTimers } from "./realm-timers.js";
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 
-/** Context of a call. */
+/** Options of a call to the worker. */
 interface Call {
   __proto__: null;
-  /** Class of the object. */
+  /** Name of the class to which the object belongs. */
   of?: string;
   /** Converts the result. */
   convert?: ((value: Any, trace: Any) => unknown) | undefined;
-  /** The called function. Stack frames above it are removed from an error. */
+  /** Function that the action called. Its frame and all later ones are removed from the stack of an error. */
   caller?: object | undefined;
   /** Signal that aborts the call. */
   signal?: object | undefined;
@@ -26,7 +26,7 @@ interface Call {
 
 export type RealmPlatform = ReturnType<typeof realmPlatform>;
 
-/** Its source text is evaluated in the browser, like `harnessCore`. Stores all globals that it uses later, because the action may replace them. */
+/** Its source text is evaluated in the browser, like `harnessCore`. Stores the globals that it uses, because the action may replace them. */
 export function realmPlatform(
   signals: RealmSignals,
   createRows: (signals: RealmSignals) => RealmRows,
@@ -56,7 +56,7 @@ export function realmPlatform(
   /** Functions that return the next value of an iterator of the worker. */
   const iterators = new WeakMap<object, HostHandle>();
   const PLAIN = { __proto__: null } as Call;
-  /** Values of attributes that are objects, by object, so that each is requested once. */
+  /** Cached values of attributes that are objects, by object, so that an attribute always returns the same object. */
   const attributes = new WeakMap<object, Any>();
   /** Objects of the worker, by their number. */
   const objectsByNumber: Any = { __proto__: null };
@@ -146,7 +146,7 @@ export function realmPlatform(
     return stream;
   }
 
-  /** Calls an object of the worker. Returns the result, or a promise if the result follows later. */
+  /** Calls a function of the worker. Returns the result, or a promise if the operation is asynchronous. */
   function callHost(handle: HostHandle, verb: string, member = "", row: readonly Any[] = [], call: Call = PLAIN): Any {
     const { of = "", convert, caller = callHost } = call;
     let { signal } = call;
@@ -186,7 +186,7 @@ export function realmPlatform(
     return value;
   }
 
-  /** True for the plain objects and lists that describe a key, of which the platform returns a new one at each read. */
+  /** True for plain objects and arrays, such as the algorithm of a key, which the platform creates anew at each read. */
   const isPlain = (value: Any): boolean => isArray(value) || getPrototypeOf(value) === OBJECT;
 
   /** Defines the getter of an attribute. */
@@ -201,7 +201,7 @@ export function realmPlatform(
           __proto__: null,
           signal,
         });
-        // The action must get the signal that it passed, not one of the worker.
+        // The action must get a signal of the realm that follows the one it passed, not a signal of the worker.
         const value = key === "signal" ? signals.following(signal ?? null) : result;
         if (rows.isObject(value) && !isPlain(value)) {
           stored[key] = value;
@@ -213,13 +213,13 @@ export function realmPlatform(
     return getOwnPropertyDescriptor(holder, key)!;
   }
 
-  /** Converts the result of a method in the realm: text to JSON, or written bytes into the action's own buffer. */
+  /** Returns the conversion of a method's result in the realm: parses JSON, or copies bytes into the action's buffer. */
   function conversionOf(key: string, argument: unknown): Call["convert"] {
     if (key === "json") return faults.jsonOf;
     return key === "getRandomValues" ? (bytes) => rows.write(argument, bytes) : undefined;
   }
 
-  /** Calls the function for each entry. The function may change the entries. */
+  /** Implements `forEach`. Reads one entry at a time, because the function may change the entries. */
   function forEachOf(hostScope: HostHandle, name: string, object: unknown, [work, self]: readonly Any[]): void {
     const call = { __proto__: null, of: name } as Call;
     const entries = callHost(hostScope, "member", `${name}.entries`, rows.rowOf([object]), call);
@@ -236,7 +236,7 @@ export function realmPlatform(
         const convert = conversionOf(key, values[0]);
         const call = { __proto__: null, of: name, convert, caller: method, signal: signalOf(this) } as Call;
         const result = callHost(hostScope, "member", `${name}.${key}`, rows.rowOf(values, rows.rowOf([this])), call);
-        // The clone has taken over one half of the body.
+        // `clone` replaces the body of the original, so the cached body is removed.
         if (key === "clone") deleteProperty(apply(getOf, attributes, [this]) ?? {}, "body");
         return result;
       },
@@ -296,7 +296,7 @@ export function realmPlatform(
         const call = { __proto__: null, caller: method } as Call;
         if (key !== "json" || values.length === 0)
           return callHost(hostScope, "static", name, rows.rowOf(values, ["v", key]), call);
-        // The worker makes the value from its text. Without a text the platform rejects.
+        // The worker parses the JSON text. If the value has no JSON text, the call without one fails in the platform.
         values[0] = stringify(values[0]);
         const hasText = values[0] !== undefined;
         return callHost(
@@ -321,7 +321,7 @@ export function realmPlatform(
     return withLength(fetch, 1);
   }
 
-  /** Returns the clock, the only part of `performance` that a realm has. */
+  /** Creates `performance`, of which a realm has only the clock. */
   function clockOf(hostScope: HostHandle): object {
     const prototype = {
       now: () => callHost(hostScope, "call", "now"),

@@ -1,6 +1,7 @@
 /**
- * Encodes the values that code in a realm passes to a function of the platform as rows (host-platform.ts). Objects that are not of the platform
- * are not converted here: the platform reads their members through the realm. Runs in the realm before the action's code.
+ * Encodes values that code in a realm passes to a function of the platform as rows (host-platform.ts). Other objects than
+ * those of the platform are not copied: the platform reads their properties through functions of the realm. Runs in the
+ * realm before the action's code.
  */
 import type { HostHandle } from "./host-platform.js";
 import type { RealmObject, ReceiveRow } from "./host-rows.js";
@@ -11,7 +12,7 @@ type Any = any;
 
 export type RealmRows = ReturnType<typeof realmRows>;
 
-/** Its source text is evaluated in the browser, like `harnessCore`. Stores all globals that it uses later, because the action may replace them. */
+/** Its source text is evaluated in the browser, like `harnessCore`. Stores the globals that it uses, because the action may replace them. */
 export function realmRows(signals: RealmSignals) {
   const scope = globalThis as Any;
   const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
@@ -39,9 +40,9 @@ export function realmRows(signals: RealmSignals) {
     ...{ Float16Array: scope.Float16Array, Float32Array, Float64Array, BigInt64Array, BigUint64Array },
   };
   const handles = new WeakMap<object, HostHandle>();
-  /** Errors that the action's code threw while the platform read its objects. The worker refers to them by index. */
+  /** Errors that the action's code threw while the platform read its objects. The worker returns their index. */
   const thrown: unknown[] = [];
-  /** The signal that the platform has read last. */
+  /** Last signal that the platform has read. */
   let signalRead: object | undefined;
 
   const isObject = (value: unknown): boolean =>
@@ -57,7 +58,7 @@ export function realmRows(signals: RealmSignals) {
     for (let at = 0; at < words.length; at += 1) append(row, words[at]);
   }
 
-  /** True if the method or getter accepts the value as `this`, so that the value is an object of that class. */
+  /** True if the value is an object of the class of `method`, because the method or getter accepts it as `this`. */
   function isOf(method: Any, value: Any): boolean {
     try {
       apply(method, value, []);
@@ -81,7 +82,7 @@ export function realmRows(signals: RealmSignals) {
     return memory === null ? "" : apply(toBase64, memory, []);
   }
 
-  /** Appends bytes with their kind, their maximum length if they are resizable, and whether they are detached. */
+  /** Appends a buffer or view: its kind, bytes, maximum length if it is resizable, and true if it is detached. */
   function appendBytes(row: Any[], value: Any): void {
     const kind = !isView(value) ? "ArrayBuffer" : (apply(kindOfArray, value, []) ?? "DataView");
     const parts = kind === "DataView" ? partOfView : partOf;
@@ -90,7 +91,7 @@ export function realmRows(signals: RealmSignals) {
     appendAll(row, "b", kind, base64Of(value), most, apply(isDetached, buffer, []));
   }
 
-  /** Returns the function by which the worker reads and cancels a stream of the realm. The stream is locked by the first call. */
+  /** Returns the function through which the worker reads or cancels a stream of the realm. The first call locks the stream. */
   function readerOf(stream: Any): Any {
     let reader: Any = null;
     return (verb: string, receive: ReceiveRow, reason: unknown): void => {
@@ -102,7 +103,7 @@ export function realmRows(signals: RealmSignals) {
       }
       const method = verb === "read" ? readPart : cancelReader;
       const pending = apply(method, reader, verb === "read" ? [] : [reason]) as object;
-      // Without its own constructor, `then` makes a plain promise.
+      // With `constructor` undefined, `then` creates a plain promise even if the action has changed Promise.
       defineProperty(pending, "constructor", { __proto__: null, value: undefined } as Any);
       const onPart = (part: Any): void => {
         if (part === undefined || part.done) receive("l", 0);
@@ -118,7 +119,7 @@ export function realmRows(signals: RealmSignals) {
     return thrown.length - 1;
   }
 
-  /** Returns the function by which the platform performs operations on an object. @param holder object from which it was read, if any */
+  /** Returns the function through which the platform uses an object. @param holder object that is `this` if `value` is called */
   function operationsOf(value: Any, holder: unknown): RealmObject {
     const operations: Any = {
       __proto__: null,
@@ -170,14 +171,14 @@ export function realmRows(signals: RealmSignals) {
   return {
     isObject,
     append,
-    /** Returns the signal that the platform has read since the last call, and replaces it by `next`. */
+    /** Returns the last signal that the platform has read, and sets it to `next`. */
     signalRead(next: object | undefined): object | undefined {
       const read = signalRead;
       signalRead = next;
       return read;
     },
     setHandle: (object: object, handle: HostHandle) => apply(setOf, handles, [object, handle]),
-    /** Returns the error with this index, which was thrown in the realm. */
+    /** Returns the error that code of the realm threw and that has this index. */
     thrownError: (index: number): unknown => thrown[index],
     /** Appends the values to `row`. */
     rowOf(values: readonly unknown[], row: Any[] = []): Any[] {

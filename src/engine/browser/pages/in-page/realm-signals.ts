@@ -1,6 +1,6 @@
 /**
- * Changes events and signals of a realm. A listener that throws would end the page, because a realm cannot report
- * errors, and `AbortSignal.timeout` needs the worker's clock. Runs in the realm before the action's code.
+ * Replaces methods of EventTarget and AbortSignal in a realm. A listener that throws would crash the page, because a realm
+ * cannot report errors. `AbortSignal.timeout` needs a timer of the worker. Runs in the realm before the action's code.
  */
 import type { HostHandle } from "./host-platform.js";
 
@@ -9,7 +9,7 @@ type Any = any;
 
 export type RealmSignals = ReturnType<typeof realmSignals>;
 
-/** Its source text is evaluated in the browser, like `harnessCore`. Stores all globals that it uses later, because the action may replace them. */
+/** Its source text is evaluated in the browser, like `harnessCore`. Stores the globals that it uses, because the action may replace them. */
 export function realmSignals() {
   const scope = globalThis as Any;
   const { apply, defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect;
@@ -26,14 +26,15 @@ export function realmSignals() {
   const isAborted = getterOf(AbortSignal.prototype, "aborted");
   const reasonOf = getterOf(AbortSignal.prototype, "reason");
   const onAbort = getOwnPropertyDescriptor(AbortSignal.prototype, "onabort")!;
-  /** Functions that the platform calls, by the action's listener. Also the action's `onabort` functions, by signal. */
+  /** Functions that are registered instead of the action's listeners, by listener. */
   const wrappers = new WeakMap<object, object>();
+  /** Functions that the action has set as `onabort`, by signal. */
   const handlers = new WeakMap<object, unknown>();
 
   const isObject = (value: unknown): boolean =>
     (typeof value === "object" && value !== null) || typeof value === "function";
 
-  /** Calls the listener and ignores its errors, as a worker does. */
+  /** Returns a function that calls the listener and ignores its errors. The same listener always gets the same function. */
   function withoutErrors(listener: Any): unknown {
     if (!isObject(listener)) return listener;
     const known = apply(getOf, wrappers, [listener]);
@@ -66,7 +67,7 @@ export function realmSignals() {
   function wrapAllListeners(): void {
     wrapListeners("addEventListener", addEventListener);
     wrapListeners("removeEventListener", removeEventListener);
-    // An observable reports the errors of its callbacks, which ends the page.
+    // Removed, because an observable reports the errors of its callbacks, which would crash the page.
     deleteProperty(EventTarget.prototype, "when");
     const holder = {
       get onabort(): unknown {
@@ -123,7 +124,7 @@ export function realmSignals() {
     /** Calls `work` when the signal is aborted, or at once if it is aborted already. */
     onAbort(signal: object, work: () => void): void {
       if (apply(isAborted, signal, [])) work();
-      // The listener must be a function of the realm: a function of the worker ends the page.
+      // The listener must be a function of the realm, because a function of the worker would crash the page.
       else apply(addEventListener, signal, ["abort", () => work()]);
     },
     /** Creates a signal that aborts with the passed signal, if there is one. */

@@ -1,6 +1,6 @@
 /**
- * Defines timers in a realm by the worker's clock, and a `queueMicrotask` that ignores errors as in a worker. Runs in
- * the realm before the action's code.
+ * Defines the timers of a realm, which use timers of the worker, and a `queueMicrotask` that ignores errors. Runs in the
+ * realm before the action's code.
  */
 import type { HostHandle } from "./host-platform.js";
 import type { RealmRows } from "./realm-rows.js";
@@ -11,7 +11,7 @@ type CallHost = (handle: HostHandle, verb: string, member: string, row: readonly
 
 export type RealmTimers = ReturnType<typeof realmTimers>;
 
-/** Its source text is evaluated in the browser, like `harnessCore`. Stores all globals that it uses later, because the action may replace them. */
+/** Its source text is evaluated in the browser, like `harnessCore`. Stores the globals that it uses, because the action may replace them. */
 export function realmTimers() {
   const scope = globalThis as Any;
   const { apply, defineProperty } = Reflect;
@@ -30,7 +30,7 @@ export function realmTimers() {
       const work = values[0];
       const parameters: unknown[] = [];
       for (let at = 2; at < values.length; at += 1) rows.append(parameters, values[at]);
-      // Code as text never runs: a text cannot be evaluated in a realm when a timer of the worker fires.
+      // A text instead of a function never runs, because a timer of the worker cannot evaluate text in the realm.
       const isFunction = typeof work === "function";
       const onTime = () => {
         try {
@@ -61,7 +61,7 @@ export function realmTimers() {
       setInterval: timer("setInterval", 1, start),
       clearTimeout: timer("clearTimeout", 0, stop),
       clearInterval: timer("clearInterval", 0, stop),
-      // The realm's own function ends the page if the work throws.
+      // The realm's own function would crash the page if `work` throws.
       queueMicrotask(work: Any): void {
         if (typeof work !== "function") {
           throw new OwnTypeError(

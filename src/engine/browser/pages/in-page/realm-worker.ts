@@ -1,6 +1,6 @@
 /**
- * Runs on the worker thread of an isolate page: creates one ShadowRealm for each run, and the next one in advance. No code of actions runs in
- * the worker's own global scope.
+ * Runs on the worker thread of an isolate: creates a ShadowRealm for each run, and the next one in advance. Code of
+ * actions never runs in the worker's own global scope.
  */
 import type { HostPlatform } from "./host-platform.js";
 import type { ThreadMessage, ThreadStep } from "./messages.js";
@@ -11,31 +11,33 @@ import type { HostCalls } from "./service-calls.js";
 type Any = any;
 declare const self: Any;
 
-/** Limits after which a thread is replaced, because the memory of ended realms is freed only with the thread. */
+/** Limits after which a thread is replaced, because the memory of ended realms is freed only when the thread ends. */
 export interface ThreadBounds {
   /**
-   * Delay in ms between an answer and the creation of the next realm, so that the two do not compete on few cores. There is no delay while
-   * runs follow each other sooner than this.
+   * Delay in ms between an answer and the creation of the next realm, so that the service first has the CPU for the
+   * answer. If runs follow each other faster than this, there is no delay.
    */
   pauseMs: number;
-  /** Maximum time in ms after the delay in which the last run's remaining code must end. */
+  /** Time limit in ms, after the delay, for remaining code of the last run to end. */
   readyWithinMs: number;
   /** Maximum number of runs on one thread. */
   threadRuns: number;
-  /** Sum of runs and of their milliseconds after which the memory of the thread is measured. */
+  /** The memory of the thread is measured when the number of runs plus their milliseconds reaches this number. */
   measureAfter: number;
   /** Length above which answers are read in parts. */
   messageCharacters: number;
 }
 
 /**
- * Its source text is evaluated in the browser, like `harnessCore`. Returns the object whose methods the service calls, and sends messages of the type
- * ThreadMessage. Posts a message to the page for each realm that exists: by then nothing of the last run is active. Objects made for a realm
- * stay in memory until the thread ends, so each realm creates few of them.
+ * Returns the object whose methods the service calls, and sends messages of the type ThreadMessage. Posts a message to the
+ * page for each realm that it has created; then nothing of the last run is active any more. Creates few objects for each
+ * realm, because these stay in memory until the thread ends. Its source text is evaluated in the browser, like
+ * `harnessCore`.
  * @param realm source text of the realm's harness
  * @param textsOf returns the scripts of a run; V8 reuses compiled code if the texts are identical
- * @param host the functions of this global scope that realms can use; the answer of a run then starts with its number of `fetch` calls
- * @param calls sends requests to the service; null without a network
+ * @param host functions that realms can use; null without network. If set, an answer starts with the run's number of
+ *   `fetch` calls.
+ * @param calls sends requests to the service; null without network
  * @param ofNavigator members of `navigator` that a trial can read
  */
 export function realmWorker(
@@ -49,14 +51,14 @@ export function realmWorker(
   const { ShadowRealm, navigator, performance } = self;
   const navigatorJson = JSON.stringify(Object.fromEntries(ofNavigator.map((name) => [name, navigator[name]])));
   let send: (message: ThreadMessage) => void = () => {};
-  /** Starts a run in the realm that was created in advance. Null while there is none. */
+  /** Function that starts a run in the realm that was created in advance; null while there is no such realm. */
   let startRun: Any = null;
   let hostRun: Any = null;
   let endLastRun = () => {};
   /** Number of the run whose messages are accepted. */
   let current = 0;
   let pause: ReturnType<typeof setTimeout> | undefined;
-  /** True if the run has started within `pauseMs` after the previous one. The next realm is then created without a delay. */
+  /** True if the run started within `pauseMs` after the previous run. Then the next realm is created without delay. */
   let isHurried = false;
   let answer = "";
   let answeredAt = Number.POSITIVE_INFINITY;
@@ -64,8 +66,8 @@ export function realmWorker(
   let unmeasured = 0;
 
   /**
-   * Ends what the last run has left, and creates the next realm. Does nothing if it is too late for that, so that the
-   * service discards the page.
+   * Ends everything that the last run has left, and creates the next realm. If `readyWithinMs` is over, does nothing, and
+   * the service discards the page.
    */
   function prepare(): void {
     clearTimeout(pause);
@@ -80,7 +82,7 @@ export function realmWorker(
     self.postMessage(null);
   }
 
-  /** Counts a run with this duration. Returns the next step of the thread. */
+  /** Counts a run with this duration in milliseconds. Returns the next step of the thread. */
   function countRun(ms: number): ThreadStep {
     runs += 1;
     // A long run may leave much memory in use.
@@ -101,8 +103,8 @@ export function realmWorker(
   }
 
   /**
-   * Returns the function that receives the run's messages until its answer. The answer is sent by the binding, because
-   * code that continues would delay a promise.
+   * Returns the function that receives the run's messages until its answer. The answer is sent through the binding and
+   * not as the result of `run`, because remaining code of the action would delay a promise.
    */
   function receiver(): (text: string) => void {
     current += 1;
@@ -121,7 +123,7 @@ export function realmWorker(
     };
   }
 
-  /** Returns the function by which the library in the run sends requests to the service until the run's answer. */
+  /** Returns the function through which the library sends requests to the service. It does nothing after the run's answer. */
   function requester(): (receivePart: (...part: unknown[]) => void, text: string) => number {
     const runNumber = current;
     return (receivePart, text) => (runNumber === current && calls ? calls.send(receivePart, text) : 0);
@@ -136,9 +138,9 @@ export function realmWorker(
       prepare();
     },
     /**
-     * Starts a run. Returns `late` if there is no realm for it. The answer follows by the binding.
-     * @param standInsJson the names with a stand-in in a trial; null if the run is no trial
-     * @param base address of the service that the run can call, or ""
+     * Starts a run. Returns `late` if there is no realm for the run. The answer is sent through the binding.
+     * @param standInsJson globals that a trial replaces; null if the run is not a trial
+     * @param base URL of the service, or "" if the run cannot send requests to it
      */
     run(
       payload: string,
@@ -163,7 +165,7 @@ export function realmWorker(
       };
       return "";
     },
-    /** Receives a part of the service's response to the request with that number. */
+    /** Receives a part of the service's response to a request. */
     answer: calls?.answer,
     /** Returns a part of the last answer, which was too long for one message. */
     part: (from: number, to: number): string => answer.slice(from, to),

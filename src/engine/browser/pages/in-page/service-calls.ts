@@ -1,6 +1,6 @@
 /**
- * Sends requests of the library in a run to the service by a binding, and receives the responses. `hostCalls` runs
- * where no code of actions runs (the thread of an isolate, or the harness of a document), `runCalls` in the global
+ * Sends requests of the client library in a run to the service through a binding, and receives the responses. `hostCalls`
+ * runs outside of the run (in the thread of an isolate, or in the harness of a document), and `runCalls` in the global
  * scope of the run.
  */
 
@@ -11,12 +11,12 @@ export type HostCalls = ReturnType<typeof hostCalls>;
 export type RunCalls = ReturnType<typeof runCalls>;
 
 /**
- * Receives a part of a response. The first part has the head: the JSON of status and headers. A null text means that there is no response,
- * or that the rest is missing.
+ * Receives a part of a response. The first part has a `head`: status and headers as JSON. If `text` is null, the request
+ * has failed, or the rest of the response is missing.
  */
 type ReceivePart = (head: string | null, text: string | null, last: boolean) => void;
 
-/** Requests of one kind: at most `max` are in progress, the others wait. */
+/** Queue of requests: at most `max` are active, all others wait. */
 interface CallQueue {
   readonly max: number;
   busy: number;
@@ -25,7 +25,7 @@ interface CallQueue {
 }
 
 /**
- * Creates the calls of one scope. Evaluated by its source text, like `harnessCore`, outside of the run.
+ * Creates the part outside of the run. Its source text is evaluated in the browser, like `harnessCore`.
  * @param atOnceMax maximum active requests to the service
  * @param outgoingMax maximum active requests to other services, whose texts start with `outgoing`
  */
@@ -55,8 +55,8 @@ export function hostCalls(atOnceMax: number, outgoingMax: number) {
       sendToService = binding;
     },
     /**
-     * Sends a request and returns its ID. The text `cancel `, followed by the ID of an active request, cancels that one: a run has no
-     * other function, because each function that crosses the border of a realm stays in memory until the thread ends.
+     * Sends a request and returns its ID. The text `cancel <ID>` cancels an active request. There is no separate function
+     * for that, because each function that is passed to a realm stays in memory until the thread ends.
      */
     send(receivePart: ReceivePart, text: string): number {
       if (text.startsWith("cancel ")) {
@@ -74,7 +74,7 @@ export function hostCalls(atOnceMax: number, outgoingMax: number) {
     answer(id: number, head: string | null, text: string | null, last: boolean): void {
       const call = active.get(id);
       if (call === undefined) return;
-      // Not called as a method: an object as `this` cannot cross the border of a realm.
+      // Not called as a method, because an object as `this` cannot be passed to a realm.
       const { receivePart } = call;
       receivePart(head, text, last);
       if (!last) return;
@@ -82,7 +82,7 @@ export function hostCalls(atOnceMax: number, outgoingMax: number) {
       call.queue.busy -= 1;
       start(call.queue);
     },
-    /** Drops all requests, in progress and waiting. */
+    /** Forgets all active and waiting requests. */
     reset(): void {
       active.clear();
       calls = queueOf(atOnceMax);
@@ -92,8 +92,8 @@ export function hostCalls(atOnceMax: number, outgoingMax: number) {
 }
 
 /**
- * As `harnessCore`: evaluated by its source text, in the run's global scope. Stores all globals that it uses later, since the
- * action may replace them. `call` returns null for a request that is too long.
+ * Creates the part in the run's global scope. Its source text is evaluated in the browser, like `harnessCore`. Stores the
+ * globals that it uses, because the action may replace them. `call` returns null for a request that is too long.
  */
 export function runCalls(bodyMax: number, callMax: number) {
   const RunPromise = Promise;
@@ -105,7 +105,7 @@ export function runCalls(bodyMax: number, callMax: number) {
 
   const fault = () => new RunTypeError("Failed to fetch");
 
-  /** Receives the parts of one response. `cancel` ends its request. */
+  /** Returns a function that receives the parts of a response. @param cancel ends the request */
   function createAnswer(resolve: (answer: Any) => void, reject: (error: unknown) => void, cancel: () => void) {
     let received = "";
     let state = 0;
@@ -117,7 +117,7 @@ export function runCalls(bodyMax: number, callMax: number) {
         };
         settle();
       });
-    /** Returns the text that has arrived since the last call, and waits if there is none. Null at the end. */
+    /** Resolves with the text that has arrived since the last call, and waits if there is none. Resolves with null at the end. */
     const next = () =>
       new RunPromise<string | null>((resolvePart, rejectText) => {
         settle = () => {
@@ -156,11 +156,11 @@ export function runCalls(bodyMax: number, callMax: number) {
 
   return {
     __proto__: null,
-    /** Sets the function that sends requests. Null if none can be sent. */
+    /** Sets the function that sends requests; null if the run cannot send any. */
     connect(send: ((number: number, text: string) => number) | null): void {
       post = send;
     },
-    /** Receives a part of the response to the request with that number. */
+    /** Receives a part of the response to a request. */
     receive(number: number, head: string | null, text: string | null, last: boolean): void {
       const answer = pending[number];
       if (answer === undefined) return;
@@ -173,7 +173,7 @@ export function runCalls(bodyMax: number, callMax: number) {
       if (text.length > callMax) return null;
       return send(text);
     },
-    /** Sends a request to another service, by the JSON of its options. */
+    /** Sends a request to another service. `options` is JSON text. */
     request: (options: string): Promise<Any> => send(`outgoing ${options}`),
   };
 }

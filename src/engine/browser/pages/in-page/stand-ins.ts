@@ -1,6 +1,6 @@
 /**
- * Replaces globals that an isolate lacks, for a trial. Libraries may store most of the replacements, compare them and
- * check their type, as they do with globals that they may use later. Runs before any other code.
+ * Replaces globals that an isolate does not have by stand-ins, so that code can be tried there. Libraries often only
+ * store such globals, compare them, or check their type, which works with a stand-in. Runs before any other code.
  */
 import type { StandIn } from "../../globals.js";
 
@@ -10,8 +10,8 @@ type Any = any;
 export type StandInsOf = ReturnType<typeof standIns>;
 
 /**
- * Its source text is evaluated in the browser, like `harnessCore`. Any other operation on a stand-in is reported and refused, and the run
- * is repeated in its own mode.
+ * Returns a function that defines the stand-ins. Any other operation on a stand-in calls `touched` and throws; the service
+ * then repeats the run in its own mode. Its source text is evaluated in the browser, like `harnessCore`.
  */
 export function standIns() {
   const { defineProperty, ownKeys } = Reflect;
@@ -25,11 +25,11 @@ export function standIns() {
       touched();
       throw new Refusal("this realm does not have it");
     };
-    // All stand-ins share these, because creating them for each takes longer than everything else.
+    // All stand-ins share these handlers, because creating them for each stand-in takes too long.
     const refusals: Any = { __proto__: null };
     for (const operation of operations) refusals[operation] = refuse;
     const inert = () => new Proxy({}, refusals);
-    // A library may store the prototype to compare with it. No object has it.
+    // Libraries may read the prototype to compare it with others.
     const get = (target: Any, key: unknown) => (key === "prototype" ? target.prototype : refuse());
     const ofFunctions = { __proto__: null, ...refusals, get };
     const construct = (_: unknown, values: unknown[]) => (values.length === 0 ? inert() : refuse());
@@ -57,7 +57,7 @@ export function standIns() {
 
     const define = (name: PropertyKey, value: unknown) =>
       defineProperty(globalThis, name, { value, configurable: true, writable: true });
-    // A global that is not a function cannot be replaced: in a document the assignment is ignored, refused, or navigates.
+    // Code cannot assign these globals. In a document, such an assignment is ignored, throws, or navigates.
     const defineFixed = (name: string, get: () => unknown) =>
       defineProperty(globalThis, name, { get, set: refuse, configurable: true });
     const names: readonly StandIn[] = JSON.parse(namesJson);

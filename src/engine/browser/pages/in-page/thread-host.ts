@@ -1,6 +1,6 @@
 /**
- * Runs in the page of an isolate. Starts and replaces its one worker, and counts the realms that the worker has
- * created. No code of actions runs in the page or in the worker's scope.
+ * Runs in the page of an isolate. Starts and replaces the worker of the page, and counts the realms that the worker has
+ * created. Code of actions runs only in realms.
  */
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
@@ -8,12 +8,12 @@ type Any = any;
 declare const self: Any;
 
 /**
- * Its source text is evaluated in the browser, like `harnessCore`. Returns the object whose methods the service calls.
- * @param withOrigin true if the worker has the page's origin
+ * Returns the object whose methods the service calls. Its source text is evaluated in the browser, like `harnessCore`.
+ * @param withOrigin true if the worker has the page's origin, as it needs for requests
  */
 export function threadHost(withOrigin: boolean): unknown {
   const { Worker } = self;
-  // Before a worker has evaluated its script, some of its globals are missing.
+  // The worker posts a message when it has evaluated its script, because some of its globals are missing until then.
   const first = "postMessage(null)";
   // A worker from a data: URL has an opaque origin.
   const url = withOrigin ? URL.createObjectURL(new Blob([first])) : `data:text/javascript,${first}`;
@@ -34,7 +34,7 @@ export function threadHost(withOrigin: boolean): unknown {
         realms += 1;
       };
     },
-    /** True if the realm with this number, counted from 1, exists. */
+    /** True if the worker has created at least `realm` realms. */
     hasMade: (realm: number): boolean => realms >= realm,
   };
 }

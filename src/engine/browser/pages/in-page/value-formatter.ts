@@ -6,8 +6,9 @@ type Any = any;
 export type ValueFormatter = ReturnType<typeof valueFormatter>;
 
 /**
- * Its source text is evaluated in the browser, like `harnessCore`. Stores all globals that it uses later, because the action may replace them.
- * @param max length of a text, in characters
+ * Its source text is evaluated in the browser, like `harnessCore`. Stores the globals that it uses, because the action may
+ * replace them.
+ * @param max maximum length of a text in characters
  */
 export function valueFormatter(max: number) {
   const scope = globalThis as Any;
@@ -36,7 +37,7 @@ export function valueFormatter(max: number) {
     }
   }
 
-  /** Creates a writer of the text of a value and of everything that it contains, until the text is too long. */
+  /** Returns a function that converts a value, with everything in it, to text. Stops when the text is too long. */
   function writer() {
     let text = "";
     const ancestors: Any[] = [];
@@ -65,7 +66,7 @@ export function valueFormatter(max: number) {
     function members(value: Any): void {
       const names = keys(value);
       const prototype = getPrototypeOf(value);
-      // An object without own members, such as a regular expression, is shown by its text.
+      // An object without own properties, such as a regular expression, is shown as its `toString` text.
       if (names.length === 0 && prototype !== null && prototype !== ObjectPrototype) {
         const asText = toText(value);
         text += asText === "[object Object]" ? "{}" : asText;
@@ -131,7 +132,7 @@ export function valueFormatter(max: number) {
     return typeof value === "symbol" || typeof value === "object" ? "NaN" : format(parse(value));
   }
 
-  /** Returns the text that replaces a format specifier; null if the letter is not one. */
+  /** Returns the text that replaces a format specifier such as `%d`; null if the letter is not a specifier. */
   function formatSpecifier(letter: string, value: Any): string | null {
     if (letter === "s") return typeof value === "string" ? value : format(value);
     if (letter === "d" || letter === "i") return asNumber(value, toInteger);
@@ -140,7 +141,7 @@ export function valueFormatter(max: number) {
     return letter === "c" ? "" : null;
   }
 
-  /** Replaces the format specifiers in the first value. Returns its text, and sets how many values it has used. */
+  /** Returns the first value with its format specifiers replaced. Sets `used.count` to the number of values that it contains. */
   function fillSpecifiers(values: Any, used: { count: number }): string {
     const pattern = values[0] as string;
     let text = "";

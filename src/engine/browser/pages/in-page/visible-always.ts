@@ -1,4 +1,4 @@
-/** Makes a document see its window as visible while the service hides it. Runs before any other code. */
+/** Makes a document report that its window is visible, although the service hides it. Runs before any other code. */
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
@@ -17,7 +17,7 @@ export function visibleAlways(): void {
     const { get } = {
       get(this: Any) {
         const actual = apply(descriptor.get, this, []);
-        // Other documents, such as parsed ones, have no window.
+        // Other documents, such as those of a DOMParser, have no window and are not changed.
         return this === scope.document ? value : actual;
       },
     };
