@@ -1,7 +1,4 @@
-/**
- * Sets the CORS headers: pages of any origin can use the API with a token in a header, but not with the service's
- * cookie.
- */
+/** CORS: pages of any origin can use the API with a token in a header. No page of another origin can use it with a cookie. */
 import cors, { type FastifyCorsOptions } from "@fastify/cors";
 import type { FastifyInstance } from "fastify";
 

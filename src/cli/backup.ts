@@ -23,7 +23,7 @@ const OPTIONS = {
   "without-keys": { type: "boolean", default: false },
 } as const;
 
-/** Returns the available keys. Returns none if the installation has no key yet, because nothing is encrypted then. */
+/** Returns the available keys. A missing key is no fault if there is nothing to decrypt yet. */
 function availableKeys({ settingsKeys, dataDir }: Config): readonly Buffer[] {
   const path = settingsKeyFile(dataDir);
   return settingsKeys ?? (existsSync(path) ? readKeyFile(path) : []);
@@ -55,9 +55,7 @@ await runCommand(async () => {
   const keys = withKeys ? availableKeys(config) : null;
   const report = await withDatabaseUrl(config, (url) => createBackup({ url, path, secret, keys, openStore }));
   if (report.lostFiles > 0) {
-    process.stderr.write(
-      `warning: ${report.lostFiles} files of apps are missing in the media store, so the backup lacks them\n`,
-    );
+    process.stderr.write(`warning: ${report.lostFiles} files of apps were not in the store any more\n`);
   }
   process.stdout.write(`${JSON.stringify({ file: path, ...report })}\n`);
 });

@@ -8,7 +8,7 @@ export const ORIGIN_URL = /^https?:\/\/[^/?#\s@]+\/?$/;
 const BUCKET_NAME = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
 const WILDCARD_ADDRESS = /^0\.0\.0\.0$|^[0:]+$|%/;
 
-/** S3 bucket with a path prefix under which media files are stored. */
+/** Folder of an S3 bucket. */
 export interface MediaBucket {
   bucket: string;
   prefix: string;
@@ -51,7 +51,7 @@ export const integerBetween = (min: number, max: number) =>
 export const oneOf = <const T extends string>(...allowed: readonly T[]) =>
   parsedBy(`one of ${allowed.join(", ")}`, (input) => allowed.find((value) => value === input));
 
-/** Parses a switch that has one of two words. Returns true for the first. */
+/** Parses a switch with the words `on` and `off`, which are passed. */
 export const booleanFromWords = (on: string, off: string) => oneOf(on, off).transform((value) => value === on);
 
 /** Parses parts between commas, each without spaces around it. */

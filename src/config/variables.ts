@@ -156,7 +156,7 @@ const VARIABLE_SCHEMAS = {
   RUNNER_CONCURRENCY: describeVariable(
     values.integerBetween(1, 1_000),
     2 * availableParallelism(),
-    "base of the number of runs at once in this process: one app can have this number minus one (at least one), all apps together four times this number. The browser page of a run usually takes 20 to 45 MB",
+    "sets how many runs this process executes at once. With the value 8, one app has at most 7 runs at once, and all apps together 32: one app has the value minus one, but at least one, and all apps have four times the value. The browser page of a run usually takes 20 to 45 MB",
     "twice the number of cores",
   ),
   ALLOW_PRIVATE_NETWORK: describeVariable(
@@ -253,7 +253,7 @@ const VARIABLE_SCHEMAS = {
     "S3 bucket for the files of apps, instead of a folder: `s3://bucket/prefix?endpoint=…&region=…`. Needs [AWS credentials](#object-storage)",
     "`DATA_DIR/media`",
   ),
-  // The maximum is 5 GB, because a file is uploaded to S3 in one request.
+  // One request to S3 can have 5 GB.
   MEDIA_MAX_MB: describeVariable(values.integerBetween(1, 5_000), limits.MEDIA_MAX_MB, "size of one file"),
   MEDIA_QUOTA_MB: describeVariable(
     values.integerBetween(0, 1_000_000_000),

@@ -194,7 +194,7 @@ export class Starting {
     const sockets = createSockets({ ...shared, ...sources, runtimeUrl, readUpgrade, schema, documents });
     this.sockets = sockets;
     releases.add("sockets", () => sockets.stop());
-    // The API stops after all runs have ended, because runs send requests to it.
+    // The API ends after all runs, because it forwards their requests.
     releases.add("door", () => door.open(null));
     return () => {
       server.on("upgrade", sockets.upgrade);
@@ -214,7 +214,7 @@ export class Starting {
   ): Promise<RunnerState> {
     const { config, log, releases, parts, door, impatience, unwanted } = this.plan;
     unwanted.throwIfAborted();
-    // Waits, so that the callers of aborted runs still get their responses.
+    // The outcome of an aborted run still reaches its caller.
     releases.add("last answers", () => Promise.race([door.idle(), delay(LAST_ANSWERS_MS, undefined, { ref: false })]));
     let longestWaitMs = 0;
     const claimRuns = async () => {

@@ -1,6 +1,5 @@
 /**
- * Fixed port in front of a PostgreSQL server that a test stops and starts again. Clients see one server that becomes
- * unreachable and then reachable again.
+ * Fixed port in front of a PostgreSQL server that a test stops and starts again. To clients, it is one server that disappears and returns.
  */
 
 import { mkdtempSync, renameSync, rmSync } from "node:fs";

@@ -23,9 +23,9 @@ export interface PushDevice {
 }
 
 export interface PushService {
-  /** Messages that the push service received. */
+  /** Messages that it received. */
   pushed: PushRequest[];
-  /** HTTP status of the push service's next responses. */
+  /** Status with which it responds. */
   answer: number;
   /** @param name path of the device's endpoint */
   device(name: string): PushDevice;

@@ -1,7 +1,4 @@
-/**
- * Builds the responses to the introspection queries of GraphiQL and other tools once, because they are equal for all
- * callers.
- */
+/** Builds the responses to the introspection queries of GraphiQL and other tools once. The responses do not depend on credentials. */
 import { executeSync, type GraphQLSchema, getIntrospectionQuery, parse } from "graphql";
 
 /** Introspection options of GraphiQL, and the defaults of graphql-js. */

@@ -21,7 +21,7 @@ export class Operation {
   }
 }
 
-/** Counts the running operations of one websocket. */
+/** The operations of one socket. */
 export class Operations {
   private readonly open = new Set<Operation>();
   private latest: Operation | null = null;

@@ -52,9 +52,7 @@ const IF_NONE_MATCH = {
 
 type PathItems = Record<string, Record<string, unknown>>;
 
-/**
- * Writes `:name` in paths as `{name}`. Routes with the same pattern use the parameter names of the first such route.
- */
+/** Writes `:name` as `{name}`. Routes with the same pattern use the parameter names of the first one. */
 class PathTemplates {
   private readonly byShape = new Map<string, readonly string[]>();
 

@@ -2,7 +2,7 @@
 
 export interface Member {
   name: string;
-  /** Declaration of the member, in one line. */
+  /** As declared, in one line. */
   signature: string;
   comment: string;
 }

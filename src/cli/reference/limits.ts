@@ -111,7 +111,7 @@ The limits that most apps meet first:
 | entries that one query returns | ${ENTRIES_MAX.toLocaleString("en")} |
 | one uploaded file | ${limits.MEDIA_MAX_MB} MB |
 
-Other pages have limits that no constant of the code stands for:
+The tables below do not have these limits:
 
 - **Runs at the same time.** A runner executes up to four times \`RUNNER_CONCURRENCY\` runs of all apps at once. One app can have one fewer than \`RUNNER_CONCURRENCY\`, but at least one. More runs wait in the [queue](../operate/queue.md).
 - **Apps, organizations and people.** Their number has no limit.

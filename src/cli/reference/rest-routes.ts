@@ -9,6 +9,7 @@ import { openapiDocument } from "../../api/openapi/document.js";
 import { ROUTES } from "../../api/rest/routes.js";
 import type { Operation } from "../../rules/access.js";
 import { CALLERS_NOTE, callersOf, isUnderRules } from "./callers.js";
+import { queryParametersNote } from "./query-parameters.js";
 import { QUERIES, SAMPLE_BODIES, SAMPLE_VALUES, WEBAUTHN } from "./rest-bodies.js";
 import { SAMPLE_RESPONSES } from "./rest-responses.js";
 import { type RecordedResponse, SAMPLE_TIME } from "./shown-response.js";
@@ -197,7 +198,7 @@ const NAMES_IN_ADDRESSES: Readonly<Record<string, string>> = {
 /** Returns the status and the body of a response: the recorded one, else the sample, else a value of the schema's shape. */
 function responseOf({ method, path, operation }: Row, recorded: RecordedResponse | undefined): string {
   if (recorded) return `${recorded.http}${recorded.body === "" ? "" : ` ${jsonOf(recorded.body)}`}`;
-  // Takes the last success status: a route with `plan` has 200 for the plan and then 201 for the change itself.
+  // The status 200 of a plan stands before the 201 of the change itself.
   const [status = "200", answer] = Object.entries(operation.responses).findLast(([code]) => /^2/.test(code)) ?? [];
   const sample = SAMPLE_RESPONSES[`${method} ${path}`];
   if (sample) return `${status} ${jsonOf(sample)}`;
@@ -205,21 +206,21 @@ function responseOf({ method, path, operation }: Row, recorded: RecordedResponse
   return status;
 }
 
-function routeText(row: Row, document: Document, callers: string, recorded: RecordedResponse | undefined): string {
+function routeText(
+  row: Row,
+  document: Document,
+  schema: GraphQLSchema,
+  callers: string,
+  recorded: RecordedResponse | undefined,
+): string {
   const { method, path, operation } = row;
   const summary = operation.summary ?? ROUTE_SUMMARIES[`${method} ${path}`] ?? "";
   const body = bodyOf(row, document);
-  const query = (operation.parameters ?? [])
-    .filter((parameter) => parameter.in === "query")
-    .map(({ name }) => inlineCode(name));
+  const query = (operation.parameters ?? []).filter((parameter) => parameter.in === "query").map(({ name }) => name);
   const filledIn = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => NAMES_IN_ADDRESSES[name] ?? "1");
   const address = recorded?.address ?? `${filledIn}${QUERIES[`${method} ${path}`] ?? ""}`;
   const request = `${method} ${EXAMPLE_BASE_URL}${address}${body === null ? "" : `\n${jsonOf(body)}`}`;
-  const routeNotes = [
-    summary,
-    `- Callers: ${callers}`,
-    ...(query.length > 0 ? [`- Query parameters: ${query.join(", ")}`] : []),
-  ];
+  const routeNotes = [summary, `- Callers: ${callers}`, ...queryParametersNote(schema, operation.operationId, query)];
   const example = `${request}
 
 ${responseOf(row, recorded)}`;
@@ -263,7 +264,7 @@ export async function restRoutesPage(
 **IDs and names.** Where a path accepts an ID or a name, digits are an ID. With the query parameter \`by=name\` they are a name.`;
   const sections = tags.map((tag) => {
     const tagRows = rows.filter((row) => tagOf(row) === tag);
-    return `## ${tag}\n\n${tagRows.map((row) => routeText(row, document, routeCallers(row, byField), recorded[`${row.method} ${row.path}`])).join("\n\n")}`;
+    return `## ${tag}\n\n${tagRows.map((row) => routeText(row, document, schema, routeCallers(row, byField), recorded[`${row.method} ${row.path}`])).join("\n\n")}`;
   });
   const otherTable = markdownTable(
     ["route", "what it does", "page"],

@@ -26,7 +26,8 @@ function examplesOf({ example, pageExample, package: name }: NamespaceExample): 
     ...(example
       ? exampleOf(`Example of a server action${dependencyNote}`, { ...example, code: actionOf(example.code) })
       : []),
-    ...(example?.calls ? [`It calls the action \`${example.calls.name}\`: \`${example.calls.code}\``] : []),
+    ...(example?.calls ? [`The example calls the action \`${example.calls.name}\`: \`${example.calls.code}\``] : []),
+    ...(example?.resultNote ? [example.resultNote] : []),
     ...(pageExample ? exampleOf("Example in a page, inside an async function", pageExample) : []),
   ];
 }
@@ -38,7 +39,10 @@ export const callsOf = (sources: readonly string[], type: string): Member[] =>
 function sectionOf(namespace: NamespaceExample, sources: readonly string[]): string {
   const { path, type, package: name, about, errors, otherErrors, seeAlso } = namespace;
   const rows = callsOf(sources, type).map(({ signature, comment }) => [inlineCode(`${path}.${signature}`), comment]);
-  const errorsText = errors.length === 0 ? "" : `These calls can also fail with ${errors.map(inlineCode).join(", ")}. `;
+  const errorsText =
+    errors.length === 0
+      ? ""
+      : `Calls of ${inlineCode(path)} can fail with ${errors.map(inlineCode).join(", ")}, and with the [errors of every call](#errors-of-every-call). `;
   return [
     `## ${path}`,
     `${about} ${name === null ? "Needs no package." : `An action that uses it lists \`${name}\` in \`dependencies\`.`} How to use it: ${seeAlso}.`,
@@ -62,10 +66,12 @@ export function svcCallsPage(root: string): string {
   const sources = clientDeclarations(root);
   const signatures = NAMESPACES.flatMap(({ type }) => callsOf(sources, type)).map(({ signature }) => signature);
   const described = new Set(NAMESPACES.map(({ type }) => type));
-  const lead = `For authors of actions and pages. [Types](#types) lists the types that the calls name. Your editor gets them from \`/client/svc.d.ts\`.
+  const lead = `For authors of actions and pages. [Types](#types) lists the types that the calls name. Your editor gets them from \`/client/svc.d.ts\`.`;
+  const errorsSection = `## Errors of every call
 
-If a call fails, its promise rejects with an \`Error\` that has \`status\` and \`error\`. Every call to the service can fail with ${EVERYWHERE_NOTE}. [Errors](errors.md) says what to do.`;
+If a call fails, its promise rejects with an \`Error\`. Its \`status\` names the error, and its \`message\` and its \`error\` have the same text. Every call to the service can fail with ${EVERYWHERE_NOTE}. [Errors](errors.md) says what to do.`;
   return referencePage("Calls of Svc", lead, "the declarations of the client library", [
+    errorsSection,
     ...NAMESPACES.map((namespace) => sectionOf(namespace, sources)),
     typesSection(signatures, sources, described),
   ]);

@@ -34,8 +34,8 @@ export interface NamespaceExample {
   errors: readonly Status[];
   /** Description of errors that have no status. */
   otherErrors?: string;
-  /** Example in a server action: body of `execute`, its result, and the action that it calls; null if there is none. */
-  example: { code: string; result: unknown; calls?: { name: string; code: string } } | null;
+  /** Example in a server action: body of `execute`, its result with a note, and the action that it calls; null if there is none. */
+  example: { code: string; result: unknown; resultNote?: string; calls?: { name: string; code: string } } | null;
   /**
    * Example in a page: body of an async function that runs after the library has loaded, and its result.
    * test/web/own-pages.test.ts runs it.
@@ -45,7 +45,8 @@ export interface NamespaceExample {
   seeAlso: string;
 }
 
-const localNote = "The calls use no network. They throw an `Error` with a message if an argument is not valid.";
+const localNote =
+  "Calls of this section use no network. They throw an `Error` with a message if an argument is not valid.";
 
 export const NAMESPACES: readonly NamespaceExample[] = [
   {
@@ -86,6 +87,8 @@ export const NAMESPACES: readonly NamespaceExample[] = [
     example: {
       code: RUN_EXAMPLE,
       result: ["Hello Ann", "object", 201, { seats: 2 }],
+      resultNote:
+        'The host `api.example.com` is made up. In this result it stands for an API that answers 201 with the body of the request; write the address of your API instead. For `request`, the action also needs `"integrationOrigins": ["https://api.example.com"]`.',
       calls: { name: "greet", code: GREET_CODE },
     },
     pageExample: { code: ACTIONS_EXAMPLE, result: ["Hello Ann", "Greets", 1, 1] },
@@ -205,7 +208,12 @@ export const NAMESPACES: readonly NamespaceExample[] = [
     errors: ["SETTINGS_INVALID"],
     otherErrors:
       "If the provider's request fails, the error has a `code`, like an error of `Svc.App.V3.Actions.request`.",
-    example: { code: AI_EXAMPLE, result: ["Hello there", 2, "image/png", "two seats"] },
+    example: {
+      code: AI_EXAMPLE,
+      result: ["Hello there", 2, "image/png", "two seats"],
+      resultNote:
+        'The two texts depend on the model. In this result a made-up provider always answers "Hello there", and hears "two seats" in every sound file.',
+    },
   },
   {
     ...{

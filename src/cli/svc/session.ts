@@ -1,4 +1,4 @@
-/** Context of a command: server and app, HTTP client, output, and prompts on the terminal. */
+/** What each command gets: the target, a client, the output, and prompts on the terminal. */
 import { createInterface } from "node:readline/promises";
 import { text } from "node:stream/consumers";
 import { Client } from "./client.js";
@@ -49,8 +49,7 @@ export class Session {
   async confirm(question: string): Promise<void> {
     if (this.#isSure) return;
     const { stdin, stderr } = this.surroundings;
-    if (stdin.isTTY !== true || this.output.isJson)
-      throw wrongUse("this command needs a confirmation, but there is no terminal; pass --yes");
+    if (stdin.isTTY !== true || this.output.isJson) throw wrongUse("nobody can be asked here; pass --yes");
     const prompt = createInterface({ input: stdin, output: stderr });
     try {
       const answer = await prompt.question(`${question} [y/N] `);

@@ -61,10 +61,7 @@ export interface PushOptions {
   force?: boolean;
 }
 
-/**
- * Returns a function that returns true for items that are equal in the folder and on the server, for example after a
- * push whose response was lost.
- */
+/** Returns a function that is true for items that folder and server have equally, for example after a push whose response was lost. */
 function hasItem(server: Manifest, local: Manifest): (item: Difference) => boolean {
   const toPush = new Set(manifestDifferences(server, local, true).map(({ kind, name }) => `${kind} ${name}`));
   return ({ kind, name }) => !toPush.has(`${kind} ${name}`);
@@ -87,7 +84,7 @@ function tagToPush(
     if (since.every(hasItem(server.manifest, local))) return server.tag;
     throw reportConflict(session, since, "the server has changed since the last pull");
   }
-  // For a first push, only items that exist on both sides and differ would be overwritten silently.
+  // A first push: it would silently overwrite only items that both sides have and that differ.
   const overwrittenItems = manifestDifferences(server.manifest, local, false).filter(
     ({ change }) => change === "changed",
   );
@@ -186,13 +183,9 @@ async function pullProject(session: Session, { force = false }: { force?: boolea
   if (overwrittenItems.length > 0 && !force) {
     printDifferences(session, overwrittenItems);
     const names = overwrittenItems.map(({ kind, name }) => `${kind} ${name}`).join(", ");
-    throw new CliError(
-      `both sides changed ${names}; pass --force to replace them with the server's`,
-      EXIT_CODES.failed,
-      {
-        differences: overwrittenItems.map(({ kind, name, change, patch }) => ({ kind, name, change, patch })),
-      },
-    );
+    throw new CliError(`both sides changed ${names}; pass --force to take the server's`, EXIT_CODES.failed, {
+      differences: overwrittenItems.map(({ kind, name, change, patch }) => ({ kind, name, change, patch })),
+    });
   }
   // Items that only this folder has changed stay unchanged here.
   const localOnly = new Set(force ? [] : myChanges.map(({ kind, name }) => `${kind} ${name}`));
@@ -202,8 +195,7 @@ async function pullProject(session: Session, { force = false }: { force?: boolea
       ? server.manifest.settings
       : mergeItems(server.manifest.settings, local.settings, "key", (key) => isTaken("setting", key));
   const alerts = mergeItems(server.manifest.alerts, local.alerts, "name", (name) => isTaken("alert", name));
-  // Secret bindings are taken completely from the folder or from the server: a mixed list could send a secret to a
-  // wrong destination.
+  // The list comes from one side completely, because a mix could send a value to another destination.
   const keepsBindings = myChanges.some(({ kind }) => kind === "secret binding") && !force;
   const writtenManifest: Manifest = {
     ...server.manifest,
