@@ -14,7 +14,7 @@ export class AlertResolver {
     private readonly rules: AlertRules,
   ) {}
 
-  @Query(() => [AlertRuleType], { description: "Lists the app's alerts by name." })
+  @Query(() => [AlertRuleType], { description: "Lists the app's alerts, sorted by name." })
   async alertRules(@Ctx() context: RequestContext, @AppId() appId: number): Promise<AlertRuleType[]> {
     await this.gate.enter(context, "readAlerts", appId);
     return this.rules.list(appId);

@@ -38,7 +38,7 @@ export class DraftResolver {
     private readonly scripts: Pick<StoredScripts, "declarations">,
   ) {}
 
-  @Query(() => [PayloadPresetType], { description: "Lists the payload presets of an action by name." })
+  @Query(() => [PayloadPresetType], { description: "Lists the payload presets of an action, sorted by name." })
   async payloadPresets(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
