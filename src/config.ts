@@ -11,7 +11,7 @@ export { ROLES, type Role } from "./config/variables.js";
 export interface Config {
   port: number;
   host: string;
-  /** Trusted proxies for `X-Forwarded-For`: their number, their addresses and networks, or null for none. */
+  /** Trusted proxies for `X-Forwarded-For`: their number, their addresses and networks, or false if none is trusted. */
   trustProxy: number | string[] | false;
   /** URL that people and browsers use, without a trailing slash; null for http://HOST:PORT. */
   publicUrl: string | null;
@@ -24,7 +24,7 @@ export interface Config {
   databaseUrl: string | null;
   /** URL of the same database without a pooler, for connections that need a session; null if it is `databaseUrl`. */
   databaseDirectUrl: string | null;
-  /** Absolute path. */
+  /** Absolute path of the folder with the service's data. */
   dataDir: string;
   roles: ReadonlySet<Role>;
   chromePath: string | null;
@@ -39,7 +39,7 @@ export interface Config {
   puppeteerCacheDir: string | null;
   /** False only with CHROME_SANDBOX=off, for which each start logs a warning. */
   chromeSandbox: boolean;
-  /** Maximum requests of an app per 60 s; those that send messages per 30 s. 0 is unlimited. */
+  /** Maximum requests of an app in 60 s, for `communicate` in 30 s. 0 is unlimited. */
   rateLimits: { manage: number; run: number; publish: number; communicate: number; http: number; mcp: number };
   serverTimeoutMs: number;
   clientTimeoutMs: number;
@@ -48,26 +48,37 @@ export interface Config {
   allowPrivateNetwork: boolean;
   /** Local address from which runs connect; null leaves the choice to the system. */
   egressAddress: string | null;
-  /** Keys of 32 bytes, the current one first; null if they are in a file in `dataDir`. */
+  /**
+   * Keys of 32 bytes that encrypt the apps' settings, the current key first; null if the keys are in a file in
+   * `dataDir`.
+   */
   settingsKeys: readonly Buffer[] | null;
-  /** Maximum queued runs, in total and of one app, and bytes of all their payloads. */
+  /** Maximum queued runs in total and per app, and maximum megabytes of all queued payloads together. */
   queueMax: number;
   queueMaxPerApp: number;
   queueMaxMb: number;
   logRetentionDays: number;
-  /** Disk space of an app's finished runs with their logs. The same space again is for its events. 0 is unlimited. */
+  /** Maximum megabytes of an app's finished runs with their logs, and separately of its events. 0 is unlimited. */
   logMaxMb: number;
-  /** Bytes that one app's own credentials can store per minute; half of that for its visitors; 0 is unlimited. */
+  /**
+   * Maximum megabytes that one app's own credentials can store per minute. Its visitors can store half of that. 0 is
+   * unlimited.
+   */
   intakeQuotaMb: number;
-  /** Size of the entries of one app. The same size again is for its snapshots. 0 is unlimited. */
+  /** Maximum megabytes of one app's entries, and separately of its snapshots. 0 is unlimited. */
   dataSourceQuotaMb: number;
-  /** Free space below which events are refused; 0 never refuses. */
+  /** Free megabytes on the disk below which events are rejected; with 0, they are never rejected. */
   diskFreeMinMb: number;
-  /** Maximum size of a database of DATABASE_URL; 0: not limited by the service. */
+  /** Maximum megabytes of the database of DATABASE_URL; with 0, the service sets no limit. */
   databaseMaxMb: number;
-  /** Bucket for media; null: a folder in `dataDir`. The AWS client finds the credentials itself. */
+  /**
+   * S3 bucket for media files; null if they are in a folder in `dataDir`. The AWS client finds the credentials itself.
+   */
   mediaBucket: MediaBucket | null;
-  /** Maximum size of one file, and of all files of one app; for the latter 0 is unlimited. */
+  /**
+   * Maximum megabytes of one media file (`mediaMaxMb`), and of all files of one app (`mediaQuotaMb`, where 0 is
+   * unlimited).
+   */
   mediaMaxMb: number;
   mediaQuotaMb: number;
   /** IANA name of the time zone for actions that set none. It is the same in every process and does not depend on the machine. */
@@ -105,7 +116,7 @@ export class ConfigError extends StartError {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Returns faults of variables that contradict each other. */
+/** Returns an error message for each variable that contradicts another variable. */
 function faultsOfPairs(env: Environment): string[] {
   const isSet = (name: string) => Boolean(env[name]?.trim());
   const requiredTogether = [
@@ -116,7 +127,8 @@ function faultsOfPairs(env: Environment): string[] {
   const faults = requiredTogether
     .filter(([name, beside]) => isSet(beside) && !isSet(name))
     .map(([name, beside]) => `${name} must be set, because ${beside} is set`);
-  // Browsers share cookies between the ports of a host. The texts are read here, because other variables may be faulty.
+  // Compares host names without ports: pages on another port of the service's host would get its cookies. Reads `env`,
+  // because the parsed values are missing if another variable is faulty.
   const hostOf = (name: string) => URL.parse(env[name]?.trim() ?? "")?.hostname;
   const ownHost = isSet("PUBLIC_URL") ? hostOf("PUBLIC_URL") : env.HOST?.trim() || HOST_DEFAULT;
   const isSameHost = isSet("RUNTIME_URL") && ownHost !== undefined && hostOf("RUNTIME_URL") === ownHost;

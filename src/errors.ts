@@ -5,12 +5,12 @@ interface StatusRow {
   message: string;
 }
 
-/** Every status that leaves the service (specification, Errors; contract, section 4). */
+/** Every error status that callers can receive (specification, Errors; contract, section 4). */
 export const STATUS = {
   NAME_REQUIRED: { http: 400, message: "name is required" },
   NAME_EMPTY: { http: 400, message: "name must not be empty" },
   NAME_TOO_LONG: { http: 400, message: "name is longer than 255 characters" },
-  NAME_INVALID_CHARS: { http: 400, message: "name may hold letters, numbers, dashes and underscores only" },
+  NAME_INVALID_CHARS: { http: 400, message: "name can contain only letters, numbers, dashes and underscores" },
   NAME_ALREADY_EXISTS: { http: 409, message: "another action of this app has that name" },
   DESCRIPTION_INVALID: { http: 400, message: "description must be a string" },
   DESCRIPTION_TOO_LONG: { http: 400, message: "description is longer than 1000 characters" },
@@ -35,21 +35,24 @@ export const STATUS = {
   DEPENDENCY_UNRESOLVED: { http: 400, message: "a dependency cannot be resolved" },
   ACCESS_INVALID: { http: 400, message: "access must be everyone, signedIn, editors or a rule" },
   ACTION_NOT_V3: { http: 400, message: "the action is a legacy V2 action" },
-  SETTINGS_INVALID: { http: 400, message: "the settings are not acceptable" },
+  SETTINGS_INVALID: { http: 400, message: "the settings are not valid" },
   PAYLOAD_INVALID: { http: 400, message: "the payload must be a JSON object" },
-  REQUEST_INVALID: { http: 400, message: "the request is not acceptable" },
+  REQUEST_INVALID: { http: 400, message: "the request is not valid" },
   PASSPHRASE_TOO_WEAK: { http: 400, message: "the passphrase is too easy to guess" },
   UNAUTHORIZED: { http: 401, message: "a valid credential is required" },
   SIGN_IN_FAILED: { http: 401, message: "the sign-in failed" },
   SIGNATURE_INVALID: { http: 401, message: "the signature of the request is missing or not valid" },
   FORBIDDEN: { http: 403, message: "permission denied" },
-  CANNOT_UPDATE_PRODUCTION: { http: 403, message: "a production action changes only by publishing its master" },
-  CANNOT_DELETE_PRODUCTION: { http: 403, message: "a production action is removed only by unpublishing its master" },
-  CANNOT_RESTORE_PRODUCTION: { http: 403, message: "a production action cannot be restored, only its master" },
+  CANNOT_UPDATE_PRODUCTION: {
+    http: 403,
+    message: "a production action cannot be changed; change its master and publish it",
+  },
+  CANNOT_DELETE_PRODUCTION: { http: 403, message: "a production action cannot be deleted; unpublish its master" },
+  CANNOT_RESTORE_PRODUCTION: { http: 403, message: "a production action cannot be restored; restore its master" },
   CROSS_SITE_REQUEST: { http: 403, message: "the request must come from a page of this service" },
   DATA_SOURCE_ACCESS_DENIED: { http: 403, message: "the access rules of this data source do not allow that" },
-  ACTION_ACCESS_DENIED: { http: 403, message: "the action's access does not include this caller" },
-  ACTION_NOT_FOUND: { http: 404, message: "no action with that id or name" },
+  ACTION_ACCESS_DENIED: { http: 403, message: "the action's access setting does not allow this caller" },
+  ACTION_NOT_FOUND: { http: 404, message: "the app has no action with this ID or name" },
   VERSION_NOT_FOUND: { http: 404, message: "no such version" },
   APP_NOT_FOUND: { http: 404, message: "no such app" },
   FILE_NOT_FOUND: { http: 404, message: "no such file" },
@@ -58,34 +61,37 @@ export const STATUS = {
   DATA_SOURCE_NOT_FOUND: { http: 404, message: "no such data source" },
   ENTRY_NOT_FOUND: { http: 404, message: "no such entry" },
   NOTIFICATION_NOT_FOUND: { http: 404, message: "no such notification" },
-  NOT_FOUND: { http: 404, message: "there is nothing at this address" },
+  NOT_FOUND: { http: 404, message: "nothing exists at this address" },
   METHOD_NOT_ALLOWED: { http: 405, message: "this address does not support that method" },
   ACTION_INACTIVE: { http: 409, message: "the action is inactive" },
   CLIENT_ACTION_NOT_RUNNABLE: { http: 409, message: "a client action runs in the browser only" },
   APP_NOT_PUBLISHED: { http: 409, message: "the app is not published" },
-  TESTS_REQUIRED: { http: 409, message: "this app publishes an action only after its tests: svc publish --tested" },
+  TESTS_REQUIRED: {
+    http: 409,
+    message: "this app requires tests before an action is published; run svc publish --tested",
+  },
   ACTION_NOT_PUBLISHED: { http: 409, message: "the action is not published" },
-  ACTION_CHANGED: { http: 409, message: "the action was changed meanwhile" },
-  RUN_SKIPPED: { http: 409, message: "the run did not start, by its action's concurrency" },
+  ACTION_CHANGED: { http: 409, message: "the action was changed after you read it" },
+  RUN_SKIPPED: { http: 409, message: "the run was skipped because of the action's concurrency setting" },
   RUN_NOT_CANCELLABLE: { http: 409, message: "the run has ended already" },
   ENTRY_ALREADY_EXISTS: { http: 409, message: "an entry with the same values already exists" },
-  MANIFEST_CHANGED: { http: 409, message: "the app was changed after the manifest that this change started from" },
+  MANIFEST_CHANGED: { http: 409, message: "the app was changed after you read its manifest" },
   GIT_PULL_FAILED: { http: 409, message: "the repository cannot be read" },
   DATA_SOURCE_NOT_EMPTY: { http: 409, message: "the data source has entries" },
-  ENTRY_CHANGED: { http: 409, message: "the entry has changed meanwhile" },
-  RESOURCE_CHANGED: { http: 409, message: "the resource was changed after the state that this change started from" },
-  LAST_OWNER: { http: 409, message: "an organization keeps at least one owner" },
-  LAST_ADMINISTRATOR: { http: 409, message: "the service keeps at least one administrator who can sign in" },
+  ENTRY_CHANGED: { http: 409, message: "the entry was changed after you read it" },
+  RESOURCE_CHANGED: { http: 409, message: "the resource was changed after you read it" },
+  LAST_OWNER: { http: 409, message: "an organization must have at least one owner" },
+  LAST_ADMINISTRATOR: { http: 409, message: "the service must have at least one administrator who can sign in" },
   EMAIL_IN_USE: { http: 409, message: "another person has this e-mail address" },
-  MESSAGE_DECIDED: { http: 409, message: "the message's status is known" },
+  MESSAGE_DECIDED: { http: 409, message: "the message already has a final status" },
   LINK_EXPIRED: { http: 410, message: "the link is unknown, used, revoked or too old" },
   PAYLOAD_TOO_LARGE: { http: 413, message: "the request is larger than 1 MB" },
-  RANGE_NOT_SATISFIABLE: { http: 416, message: "the range lies behind the end of the file" },
+  RANGE_NOT_SATISFIABLE: { http: 416, message: "the range starts after the end of the file" },
   RATE_LIMIT_EXCEEDED: { http: 429, message: "too many requests for this app" },
   EXECUTION_FAILED: { http: 500, message: "the action failed" },
   PUBLISH_FAILED: { http: 500, message: "publishing failed" },
   RESTORE_FAILED: { http: 500, message: "restoring failed" },
-  INTERNAL_ERROR: { http: 500, message: "something went wrong on our side" },
+  INTERNAL_ERROR: { http: 500, message: "the service had an internal error" },
   OVERLOADED: { http: 503, message: "the service is at its limit, try again shortly" },
 } as const satisfies Record<string, StatusRow>;
 
@@ -134,7 +140,7 @@ export class ActionError extends Error {
     readonly status: Status,
     message: string = STATUS[status].message,
     readonly details: ErrorDetails = {},
-    /** Path of the faulty field, if the message alone does not distinguish it from other words. */
+    /** Path of the faulty field, if the message names the field without marks that distinguish it from other words. */
     readonly path?: string,
   ) {
     super(message);
@@ -145,7 +151,10 @@ export class ActionError extends Error {
 export const clientDisconnected = (): ActionError =>
   new ActionError("REQUEST_INVALID", "the client disconnected before the response");
 
-/** HTTP code of a failure (contract, section 4). A dependency that may be resolved later is not a fault of the request. */
+/**
+ * HTTP code of a failure (contract, section 4). A dependency that can be resolved later gives 503, because the request
+ * itself is correct.
+ */
 export function httpOf({ status, details }: ActionError): number {
   if (status === "DEPENDENCY_UNRESOLVED" && details.retryAfter !== undefined) return 503;
   return STATUS[status].http;

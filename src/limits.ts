@@ -1,4 +1,4 @@
-/** All numbers that the specification or the contract defines. Each name contains the unit. */
+/** All limits that the specification or the contract defines. The name of each constant contains the unit. */
 
 /** Maximum memory of the browser process of a run: heap, buffers, canvases and everything else. */
 export const RENDERER_MAX_BYTES = 512 * 1024 * 1024;
@@ -30,7 +30,7 @@ export const VERSIONS_KEPT = 100;
 export const VERSION_PAGE_DEFAULT = 50;
 export const VERSION_PAGE_MAX = 100;
 
-/** Maximum number of test payloads of an action, and size of each. */
+/** Maximum number of payload presets of an action, and maximum size of one preset. */
 export const PRESETS_PER_ACTION = 50;
 export const PRESET_MAX_BYTES = 64 * 1024;
 
@@ -74,12 +74,17 @@ export const CLIENT_RUN_MAX_BYTES = RESULT_MAX_BYTES + 2 * BODY_MAX_BYTES;
 
 /** Maximum body of a commit, and of an import of JSON (packages). */
 export const LARGE_BODY_MAX_BYTES = 64 * 1024 * 1024;
-/** Maximum total of commit bodies above BODY_MAX_BYTES that are received at the same time; LARGE_BODY_MAX_BYTES for a network address. */
+/**
+ * Maximum total size of concurrently received commit bodies that are larger than BODY_MAX_BYTES. One network address
+ * may use LARGE_BODY_MAX_BYTES of it.
+ */
 export const LARGE_BODIES_MAX_BYTES = 3 * LARGE_BODY_MAX_BYTES;
 
 /** Bodies up to this size are read and parsed immediately; larger ones wait for the turn of their sender. */
 export const SMALL_BODY_BYTES = 32 * 1024;
-/** Maximum total size of the request bodies that are received at the same time, in all and for one network address. */
+/**
+ * Maximum total size of concurrently received request bodies: for all callers together, and for one network address.
+ */
 export const BODIES_MAX_BYTES = 64 * 1024 * 1024;
 export const BODIES_OF_ADDRESS_MAX_BYTES = 16 * 1024 * 1024;
 
@@ -92,7 +97,7 @@ export const SETTINGS_KEYS_PER_REQUEST = 200;
 /** Hours for which an Idempotency-Key is remembered (contract, section 3). */
 export const IDEMPOTENCY_HOURS = 24;
 
-/** Maximum memory and time of the isolate that compiles `execute` as a check. */
+/** Maximum memory and time of the isolate that compiles an action's `execute` to find syntax errors. */
 export const CODE_CHECK_MEMORY_MB = 32;
 export const CODE_CHECK_TIMEOUT_MS = 1_000;
 
@@ -100,7 +105,7 @@ export const CODE_CHECK_TIMEOUT_MS = 1_000;
 export const CODE_READ_MEMORY_MB = 256;
 export const CODE_READ_TIMEOUT_MS = 15_000;
 
-/** Maximum queued runs in total and of one app. Above it, runs are rejected with OVERLOADED. */
+/** Maximum queued runs: of all apps together, and of one app. Further runs are rejected with OVERLOADED. */
 export const QUEUE_MAX = 1_000_000;
 export const QUEUE_MAX_PER_APP = 100_000;
 /** Maximum size of all queued payloads. One app may use QUEUE_BYTES_SHARE of it. Overridden by QUEUE_MAX_MB. */
@@ -127,7 +132,10 @@ export const INTEGRATION_ORIGINS_MAX = 20;
 /** Maximum secret bindings of an app. */
 export const SECRET_BINDINGS_MAX = 100;
 
-/** Limits of requests to other services (contract, section 9): bodies, and what one run may send and receive. */
+/**
+ * Limits of requests from runs to other services (contract, section 9): body of a request, body of a response, all
+ * response bodies of a run, concurrent requests of a run, all requests of a run.
+ */
 export const REQUEST_BODY_MAX_BYTES = 1024 * 1024;
 export const RESPONSE_MAX_BYTES = 5 * 1024 * 1024;
 export const RUN_RESPONSES_MAX_BYTES = 20 * 1024 * 1024;
@@ -148,36 +156,47 @@ export const CHAIN_DEPTH_MAX = 8;
 /** Maximum runs that one chain may start in a minute. */
 export const CHAIN_RUNS_PER_MINUTE = 100;
 
-/** Number of stored events with which a filter is tested. */
+/** Maximum number of stored events on which the test of a trigger's filter runs. */
 export const BACKTEST_EVENTS = 1_000;
 
 /**
- * Maximum requests in progress in one process: of a credential, of a visitor and address, and of an address (visitors
- * and anonymous callers together).
+ * Maximum requests in progress in one process. Three separate limits: for a credential, for a visitor session at one
+ * network address, and for all visitors and anonymous callers of an address together.
  */
 export const REQUESTS_IN_PROGRESS_PER_CREDENTIAL = 512;
 export const REQUESTS_IN_PROGRESS_PER_VISITOR = 64;
 export const REQUESTS_IN_PROGRESS_PER_ADDRESS = 512;
 
-/** Maximum messages on websockets in a burst, and again in each window: of a socket, and of a credential or address. */
+/**
+ * Maximum messages that clients can send on websockets in a burst, and again in each window. The first limit is for one
+ * websocket, the second for all websockets of a credential or a network address.
+ */
 export const SOCKET_MESSAGES_PER_SOCKET = { limit: 400, windowMs: 8_000 };
 export const SOCKET_MESSAGES_PER_SENDER = { limit: 2_000, windowMs: 10_000 };
-/** Maximum open websockets of an address in one process, and of those without an operation. */
+/**
+ * Maximum open websockets of a network address in one process, and how many of them may be idle (without an operation).
+ */
 export const SOCKETS_PER_ADDRESS = 4_096;
 export const IDLE_SOCKETS_PER_ADDRESS = 512;
 
 /** Maximum lookups of unknown tokens that one network address may cause in one process in RATE_WINDOW_MS. */
 export const UNKNOWN_TOKENS_PER_ADDRESS = 300;
 
-/** Lifetime of a visitor's session, and the total time for which it can be renewed. Afterwards the visitor gets another session. */
+/**
+ * Lifetime of a visitor's session until its renewal, and total lifetime with renewals. Afterwards the visitor gets
+ * another session.
+ */
 export const VISIT_MS = 12 * 60 * 60 * 1000;
 export const VISIT_RENEWALS_MS = 30 * 24 * 60 * 60 * 1000;
 
-/** Maximum stored visitor sessions of an app: for a network address, and in total. The oldest without a sign-in are removed. */
+/**
+ * Maximum stored visitor sessions of an app: from one network address, and from all addresses. Above it, the oldest
+ * sessions without a sign-in are removed.
+ */
 export const VISITORS_PER_ADDRESS = 1_000;
 export const VISITORS_PER_APP = 100_000;
 
-/** Time limit of a call to a language model, and maximum size of its options. */
+/** Time limit of a call to a language model, and maximum size of the request body with the call's options. */
 export const AI_TIMEOUT_MS = 110_000;
 export const AI_BODY_MAX_BYTES = 8 * 1024 * 1024;
 
@@ -187,7 +206,7 @@ export const PAGE_ORIGINS_MAX = 50;
 /** Maximum new visitor sessions for a network address in RATE_WINDOW_MS. */
 export const PAGE_SESSIONS_PER_ADDRESS = 120;
 
-/** Alert rules of one app. */
+/** Maximum alert rules of one app. */
 export const ALERT_RULES_PER_APP = 100;
 
 /** Maximum analytics requests and reports of client runs of a credential in one process in RATE_WINDOW_MS. */
@@ -201,7 +220,7 @@ export const EVENT_MAX_BYTES = 32 * 1024;
 
 /** Maximum data that an app's credentials can store in a minute. Overridden by INTAKE_QUOTA_MB. */
 export const INTAKE_QUOTA_MB = 64;
-/** Shares of INTAKE_QUOTA_MB for all visitors together, and for one network address. */
+/** Shares of INTAKE_QUOTA_MB: for all visitors of an app together, and for the visitors of one network address. */
 export const INTAKE_VISITORS_SHARE = 1 / 2;
 export const INTAKE_ADDRESS_SHARE = 1 / 8;
 /** Assumed size of a row in addition to its content: other columns and index entries. */
@@ -251,7 +270,10 @@ export const DISK_FREE_MIN_MB = 1_024;
 /** Value of Retry-After in OVERLOADED responses while the disk is nearly full. */
 export const LOW_DISK_RETRY_SECONDS = 60;
 
-/** Maximum page loads that are logged as `app.view` events in RATE_WINDOW_MS: of an address or editor, and of an app. */
+/**
+ * Maximum page loads that are logged as `app.view` events in RATE_WINDOW_MS: for one network address or editor, and for
+ * one app.
+ */
 export const PAGE_VIEWS_PER_VIEWER_AND_MINUTE = 60;
 export const PAGE_VIEWS_PER_APP_AND_MINUTE = 600;
 
@@ -273,10 +295,13 @@ export const ANALYTICS_EVENTS_PER_REQUEST = 100;
 /** Maximum size of the values in one page of a list. A page may therefore have fewer than `limit` entries, but has at least one. */
 export const PAGE_MAX_BYTES = 8 * 1024 * 1024;
 
-/** Maximum response to one GraphQL document, and size of an exported document. */
+/** Maximum size of the response to one GraphQL request, and of an exported document. */
 export const ANSWER_MAX_BYTES = 16 * 1024 * 1024;
 
-/** Limits of data sources: an entry as JSON in UTF-8, entries in a commit, entries of a data source, data sources of an app. */
+/**
+ * Limits of data sources: size of an entry as JSON in UTF-8, entries in a commit, entries of a data source, data
+ * sources of an app.
+ */
 export const ENTRY_MAX_BYTES = 1024 * 1024;
 export const COMMIT_ENTRIES_MAX = 100_000;
 export const ENTRIES_PER_DATA_SOURCE = 5_000_000;
@@ -287,24 +312,39 @@ export const DATA_SOURCE_QUOTA_MB = 10_240;
 export const IMPORT_LIMIT_MS = 15 * 60_000;
 /** Maximum stored snapshots of a data source; the oldest are removed. */
 export const DATA_SOURCE_VERSIONS_KEPT = 30;
-/** Entries above which a write is a bulk change: it has one log event, and subscribers must read all entries again. */
+/**
+ * A write of more entries is a bulk change. It creates one log event for all entries, and subscribers must read all
+ * entries again.
+ */
 export const BULK_ENTRIES = 1_000;
-/** Maximum failed sign-ins of app users in the window: for an entry, and from a network address. */
+/**
+ * Maximum failed sign-ins of app users in SIGN_IN_WINDOW_SECONDS. Counted separately for each user and for each network
+ * address.
+ */
 export const SIGN_IN_FAILURES = 10;
 export const SIGN_IN_WINDOW_SECONDS = 600;
-/** Sessions of people: longest time without a use, and longest lifetime (contract, section 7). */
+/**
+ * Sessions of signed-in people end after the first time without use, and at the latest after the second (contract,
+ * section 7).
+ */
 export const SESSION_IDLE_MS = 12 * 3_600_000;
 export const SESSION_LIFETIME_MS = 30 * 24 * 3_600_000;
-/** Lifetimes of one-time links. */
+/** Lifetimes of the one-time links that create the first administrator and that reset a sign-in. */
 export const SETUP_LINK_MS = 3_600_000;
 export const RESET_LINK_MS = 3_600_000;
-/** Time limit of one statement of a query on entries. */
+/** Time limit of one SQL statement of a query on entries. */
 export const QUERY_TIMEOUT_MS = 5_000;
 
-/** Maximum size of a media file, and of all files of an app. Overridden by MEDIA_MAX_MB and MEDIA_QUOTA_MB. */
+/**
+ * Maximum size of one media file, and of all media files of an app together. Overridden by MEDIA_MAX_MB and
+ * MEDIA_QUOTA_MB.
+ */
 export const MEDIA_MAX_MB = 100;
 export const MEDIA_QUOTA_MB = 10_240;
-/** Minimum size with which a file or a thumbnail counts: about that of its row and of a block on disk. */
+/**
+ * Minimum size with which a file or a thumbnail counts for the quota, because its database row and disk block take
+ * about as much.
+ */
 export const MEDIA_BLOB_MIN_BYTES = 4_096;
 /** Maximum size of a picture from which thumbnails or other sizes are made; larger ones are rejected. */
 export const PICTURE_MAX_BYTES = 100 * 1024 * 1024;
@@ -312,19 +352,19 @@ export const PICTURE_MAX_BYTES = 100 * 1024 * 1024;
 export const THUMBNAIL_LIMITS = { edge: 320, quality: 75, maxBytes: 512 * 1024 } as const;
 /** Maximum size of a picture that was converted to another size or format. */
 export const RESIZED_MAX_BYTES = 32 * 1024 * 1024;
-/** Maximum size of converted pictures that are cached in memory, because they are not stored. */
+/** Maximum total size of converted pictures in the memory cache. They are not stored elsewhere. */
 export const RESIZED_KEPT_BYTES = 32 * 1024 * 1024;
 /** Maximum pictures that wait for their conversion in one process. Above it, requests are rejected with OVERLOADED. */
 export const PICTURES_WAITING_MAX = 300;
 /**
- * Maximum concurrent uploads in one process, in total and of callers without a role. An app can have at most half of
- * what other apps leave.
+ * Maximum concurrent uploads in one process: of all callers, and of all callers without a role. One app can use at most
+ * half of the uploads that other apps leave free.
  */
 export const UPLOADS_MAX = 256;
 export const UPLOADS_OF_VISITORS_MAX = 64;
-/** Files in one upload. */
+/** Maximum files in one upload. */
 export const FILES_PER_UPLOAD = 20;
-/** Maximum folders of an app, and their depth. */
+/** Maximum number of media folders of an app, and maximum depth of nested folders. */
 export const FOLDERS_MAX = 10_000;
 export const FOLDER_DEPTH_MAX = 50;
 

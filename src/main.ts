@@ -3,7 +3,8 @@ import type { Service } from "./service.js";
 
 const REQUIRED_NODE_MAJOR = 24;
 
-// Before other imports: on another version native modules fail with messages that do not name the cause.
+// Runs before other imports: on another Node version, native modules would fail with messages that do not name the
+// cause.
 if (Number(process.versions.node.split(".")[0]) < REQUIRED_NODE_MAJOR) {
   console.error(
     `Node ${REQUIRED_NODE_MAJOR} or later is needed, this is ${process.versions.node}. Start with npm start, which brings it.`,
@@ -20,7 +21,7 @@ function handleSignal(): void {
   signalCount += 1;
   if (signalCount > 2) process.exit(1);
   unwantedStart.abort(new Error("the service was stopped during its start"));
-  // main reports its failure.
+  // `main` reports a failure of the stop.
   service?.stop({ now: signalCount === 2 }).catch(() => undefined);
 }
 for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, handleSignal);
@@ -39,7 +40,7 @@ try {
   const config = readConfig();
   captureConsole(createLog(config.logLevel));
   service = await startService(config, { unwanted: unwantedStart.signal, ownsProcess: true });
-  // For people. Standard output has only JSON lines, for programs.
+  // The greeting is for people, so it goes to standard error: standard output has only JSON lines for programs.
   if (config.roles.has("api") && config.logLevel !== "silent") process.stderr.write(greeting(service));
   const stopRequested = new Promise<null>((resolve) => {
     if (unwantedStart.signal.aborted) resolve(null);

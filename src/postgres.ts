@@ -19,7 +19,10 @@ const SILENCE_LIMIT_MS = STATEMENT_LIMIT_MS + 10_000;
 /** TCP keep-alive: time after which the kernel probes an unused connection. */
 const KEEP_ALIVE_AFTER_MS = 30_000;
 
-/** Options that keep idle connections open, because opening one takes 20 ms of processor time, just when many are needed at once. */
+/**
+ * Options that keep idle connections open. Opening a connection takes 20 ms of processor time, at a moment when many
+ * are needed.
+ */
 const KEEP_OPEN = { keepAlive: true, keepAliveInitialDelayMillis: KEEP_ALIVE_AFTER_MS, idleTimeoutMillis: 0 };
 
 const BOUNDS = {
@@ -163,7 +166,10 @@ export function createStatementPool(url: string, size: number): pg.Pool {
   return pool.on("error", () => undefined).on("connect", () => undefined);
 }
 
-/** A query whose options are already text, because pg copies an options object, which takes as long as the rest of a query. */
+/**
+ * A query that passes name and text to pg directly. pg copies an options object, which takes as long as the rest of a
+ * query.
+ */
 class NamedQuery extends pg.Query {
   constructor(
     readonly name: string,
@@ -176,7 +182,7 @@ class NamedQuery extends pg.Query {
 
 /** Returns the rows of a statement that each connection of the pool prepares once under `name`. */
 export async function queryRowsPrepared<T>(pool: pg.Pool, name: string, text: string, values: unknown[]): Promise<T[]> {
-  // A pool accepts a query object as well; only the types of a single client say so.
+  // A pool also accepts a query object, but only the types of pg's `Client` declare this.
   const answered = pool.query(new NamedQuery(name, text, values)) as unknown as Promise<pg.QueryResult>;
   return (await answered).rows as T[];
 }
@@ -197,7 +203,7 @@ export async function isPooler(url: string): Promise<boolean> {
 /** SQLSTATE codes of a server that stops, starts, has no free connection, or cancelled a statement for its time limit. */
 const AWAY_STATES = /^(08|53|57P0\d|57014|25P03)/;
 const AWAY_CODES = /^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;
-/** Messages of errors of pg itself, which have no code. */
+/** Matches messages of errors that pg itself creates, because these errors have no code. */
 const AWAY_MESSAGES =
   /^(Connection terminated|timeout e|Query read timeout|Client (has encountered a connection error|was closed)|Cannot use a pool after|the database does not respond)/;
 

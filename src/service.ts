@@ -34,13 +34,16 @@ const SYSTEM_CLOCK: Clock = { now: Date.now, msUntil: (time) => time - Date.now(
 const NEVER_ABORTED = new AbortController().signal;
 
 export interface Service {
-  /** Address on which it listens: `http://HOST:PORT`. */
+  /** Address on which the service listens: `http://HOST:PORT`. */
   url: string;
   /** Address that people and browsers use, without a trailing slash. */
   baseUrl: string;
   /** File of the first credentials if this start created it; otherwise null. */
   firstCredentials: string | null;
-  /** Link that creates the first administrator; null if there is one, and for a database of DATABASE_URL. */
+  /**
+   * Link that creates the first administrator. Null if the service has an administrator, or uses a database of
+   * DATABASE_URL.
+   */
   setupLink: string | null;
   /** URL of the database in use, including the password of the embedded one. */
   databaseUrl: string;
@@ -85,7 +88,7 @@ async function announceFirst(
 ): Promise<Pick<Service, "firstCredentials" | "setupLink">> {
   const firstCredentials = await bootstrap({ db, credentials, dataDir, baseUrl });
   if (firstCredentials) {
-    log.info({ file: join(dataDir, "credentials.json") }, "created the first app; its credentials are in the file");
+    log.info({ file: join(dataDir, "credentials.json") }, "created the first app; `file` contains its credentials");
   }
   const needsLink = roles.has("api") && !(await accounts.hasAdministrator());
   return { firstCredentials, setupLink: needsLink ? (await accounts.createSetupLink()).link : null };
@@ -206,7 +209,8 @@ export async function startService(config: Config, options: StartOptions = {}): 
     return { url, baseUrl, ...started, failed, stop };
   } catch (error) {
     await stop({ now: true });
-    // One line instead of a stack: a supervisor starts this process again.
+    // Reports one line instead of a stack: an unavailable database is no bug, and a supervisor starts this process
+    // again.
     if (isDatabaseAway(error))
       throw new StartError(`the connection to the database was lost: ${databaseFault(error, config)}`);
     throw error;

@@ -5,10 +5,13 @@
 import type { IncomingMessage } from "node:http";
 import proxyAddr from "@fastify/proxy-addr";
 
-/** Trusted proxies, whose `X-Forwarded-For` is used: their number, their addresses and networks, or null for none. */
+/**
+ * Trusted proxies, whose `X-Forwarded-For` is used: their number, their addresses and networks, or false if none is
+ * trusted.
+ */
 export type TrustedProxies = number | string[] | false;
 
-/** Returns undefined if the connection is gone. */
+/** Returns the network address of a request's sender; undefined if the connection has already closed. */
 export type AddressOf = (request: IncomingMessage) => string | undefined;
 
 /**
@@ -22,7 +25,7 @@ export function createAddressOf(
   trusted: TrustedProxies,
   onIgnoredProxy: (proxy: string) => void = () => undefined,
 ): AddressOf {
-  // Counts proxies from the nearest: the peer of the socket.
+  // Trusts the first `count` addresses, counted from the peer of the socket.
   const trustHops = (count: number) => (_address: string, hop: number) => hop < count;
   const trustProxy = Array.isArray(trusted) ? proxyAddr.compile(trusted) : trustHops(Number(trusted));
   return (request) => {

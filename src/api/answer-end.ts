@@ -31,19 +31,19 @@ export function callWhenResponseEnds({ socket }: IncomingMessage, response: Serv
   response.once("close", onClose);
 }
 
-/** One shared error object, because creating one costs more than everything else here. */
-const ANSWER_OVER = new DOMException("The answer is over", "AbortError");
+/** One shared error object, because creating an error for each response costs more than the rest of this function. */
+const RESPONSE_ENDED = new DOMException("The HTTP response has ended", "AbortError");
 
-/** Aborts when the HTTP response has ended. */
+/** Returns a signal that aborts when the HTTP response has ended. */
 export function responseEndSignal(request: IncomingMessage, response: ServerResponse): AbortSignal {
   const overController = new AbortController();
-  callWhenResponseEnds(request, response, () => overController.abort(ANSWER_OVER));
+  callWhenResponseEnds(request, response, () => overController.abort(RESPONSE_ENDED));
   return overController.signal;
 }
 
 const closeSignals = new WeakMap<WebSocket, AbortSignal>();
 
-/** Aborts when the socket has closed; one signal for all operations on it. */
+/** Returns a signal that aborts when the websocket has closed. All operations on the websocket share the signal. */
 export function websocketClosedSignal(socket: WebSocket): AbortSignal {
   const knownSignal = closeSignals.get(socket);
   if (knownSignal) return knownSignal;

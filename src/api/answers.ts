@@ -17,12 +17,18 @@ const SHARE_OF_HEAP = 1 / 10;
  * rest.
  */
 const SHARE_OF_OWNER = 1 / 2;
-/** A written response may be this many times the read limit, because it also contains names and brackets. */
-const WRITTEN_ANSWERS = 2;
+/**
+ * The JSON text of a response may be this many times the limit for read data, because it also contains names and
+ * brackets.
+ */
+const WRITTEN_SIZE_FACTOR = 2;
 /** Minimum for all responses. With fewer bytes, two of the largest responses would not fit. */
-const LEAST_BYTES = 4 * ANSWER_MAX_BYTES;
-/** A change's result may be this many times the read limit, because a change that was made cannot be rejected afterwards. */
-const DONE_TIMES = 2;
+const TOTAL_MIN_BYTES = 4 * ANSWER_MAX_BYTES;
+/**
+ * The result of a change may use this many times the bytes that reads may use, because a completed change cannot be
+ * rejected.
+ */
+const CHANGE_RESULT_FACTOR = 2;
 /** Results below this size are returned at any load. */
 const SMALL_BYTES = 64 * 1024;
 /**
@@ -70,7 +76,7 @@ export interface AnswerBudget {
 }
 
 function defaultAnswersOptions(): AnswersOptions {
-  const totalBytes = Math.max(LEAST_BYTES, getHeapStatistics().heap_size_limit * SHARE_OF_HEAP);
+  const totalBytes = Math.max(TOTAL_MIN_BYTES, getHeapStatistics().heap_size_limit * SHARE_OF_HEAP);
   return { totalBytes, ofOwnerBytes: totalBytes * SHARE_OF_OWNER, ofAnswerBytes: ANSWER_MAX_BYTES };
 }
 
@@ -97,10 +103,10 @@ export function createAnswers(
   turns: Turns = createTurns(),
 ) {
   const byOwner = new Map<string, number>();
-  const sizeMessage = `an answer holds at most ${Math.floor(ofAnswerBytes / 2 ** 20)} MB`;
-  const tooLarge = () => new ActionError("REQUEST_INVALID", `${sizeMessage}: ask for fewer fields or entries at once`);
+  const sizeMessage = `a response can have at most ${Math.floor(ofAnswerBytes / 2 ** 20)} MB`;
+  const tooLarge = () => new ActionError("REQUEST_INVALID", `${sizeMessage}: request fewer fields or entries`);
   const tooLargeAfter = () =>
-    new ActionError("REQUEST_INVALID", `${sizeMessage}: the change was made, but its result is left out`);
+    new ActionError("REQUEST_INVALID", `${sizeMessage}: the change was made, but its result is omitted`);
   const overloadedError = (message: string) => new ActionError("OVERLOADED", message, { retryAfter: RETRY_SECONDS });
   const tooMany = () => overloadedError(`too many large responses are being sent; try again in ${RETRY_SECONDS} s`);
   let total = 0;
@@ -112,8 +118,10 @@ export function createAnswers(
     else byOwner.delete(owner);
   }
 
-  /** True if the owner may use this many more bytes. `times` is the allowed multiple of the read limit. */
-  function hasRoom(owner: string, bytes: number, times: number): boolean {
+  /**
+   * True if the owner may use this many more bytes. `times` is the multiple of the total for reads that may be used.
+   */
+  function hasCapacity(owner: string, bytes: number, times: number): boolean {
     const ownerBytes = byOwner.get(owner) ?? 0;
     const othersBytes = total - ownerBytes;
     // Share of each owner: half of the total for the first owner, half of the rest for the second, and so on.
@@ -122,7 +130,7 @@ export function createAnswers(
   }
 
   return {
-    /** Returns the bytes of all open responses. */
+    /** Returns the counted bytes of all responses that are in progress. */
     held: (): number => total,
 
     /**
@@ -131,8 +139,8 @@ export function createAnswers(
      */
     share(appId: number, bytes: number): () => void {
       const owner = ownerOfApp(appId);
-      if (bytes > WRITTEN_ANSWERS * ofAnswerBytes) throw tooLarge();
-      if (!hasRoom(owner, bytes, 1)) throw tooMany();
+      if (bytes > WRITTEN_SIZE_FACTOR * ofAnswerBytes) throw tooLarge();
+      if (!hasCapacity(owner, bytes, 1)) throw tooMany();
       addHeldBytes(owner, bytes);
       return () => addHeldBytes(owner, -bytes);
     },
@@ -149,7 +157,7 @@ export function createAnswers(
       function admitBytes(bytes: number): void {
         if (!isOpen) throw new ActionError("REQUEST_INVALID", "the client disconnected before the response");
         if (heldBytes > 0 && heldBytes + bytes > ofAnswerBytes) throw tooLarge();
-        if (!hasRoom(owner, bytes, 1)) throw tooMany();
+        if (!hasCapacity(owner, bytes, 1)) throw tooMany();
       }
 
       function countBytes(bytes: number): void {
@@ -172,7 +180,7 @@ export function createAnswers(
           const result = await work();
           const bytes = Math.max(0, sizeOf(result) - (heldBytes - heldBefore));
           if (heldBefore > 0 && heldBytes + bytes > ofAnswerBytes) throw tooLargeAfter();
-          if (bytes > SMALL_BYTES && !hasRoom(owner, bytes, DONE_TIMES)) {
+          if (bytes > SMALL_BYTES && !hasCapacity(owner, bytes, CHANGE_RESULT_FACTOR)) {
             throw overloadedError(
               "the change was made, but its result is too large while other responses are being sent",
             );

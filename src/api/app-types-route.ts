@@ -1,4 +1,6 @@
-/** GET /v1/apps/:id/svc.d.ts: the types of an app as a file, for editors, compilers and coding agents. */
+/**
+ * GET /v1/apps/:id/svc.d.ts: TypeScript declarations of `Svc` for one app, for editors, compilers and coding agents.
+ */
 import type { FastifyInstance } from "fastify";
 import { quotaHeaders } from "./context.js";
 import { requireAdmission } from "./gated.js";

@@ -30,7 +30,10 @@ declare module "fastify" {
   interface FastifyContextConfig {
     /** True if the route reads the body itself, within its own limits. */
     streamed?: true;
-    /** True for reports of client runs: a visitor may send a body up to the route's limit, and one value may fill it. */
+    /**
+     * True for reports of client runs. Visitors may then send bodies up to the route's limit, and one JSON value may
+     * have this size.
+     */
     isReport?: true;
     /** True if callers without a credential may use the whole limit of the route. */
     isLargeForAll?: true;
@@ -205,14 +208,14 @@ export function registerBodies(
   app.addHook("preParsing", (request, reply, _payload, done) => {
     try {
       const bytes = announcedLength(request);
-      // A body that arrived with its headers is in memory already.
+      // A body that arrived together with its headers is already in memory, so no capacity is reserved.
       if (bytes === 0 || request.raw.complete) done();
       else admitBody(request, reply, bytes).then(() => done(), done);
     } catch (error) {
       done(error as Error);
     }
   });
-  // The body is parsed by now, or its route reads it at the same pace without holding its bytes.
+  // Releases the capacity: the body has been parsed, or its route streams the body without storing it in memory.
   app.addHook("preValidation", (request, _reply, done) => {
     arrivalCallbacks.get(request)?.();
     done();

@@ -14,7 +14,10 @@ import {
 
 /** Time that a body waits for capacity, in milliseconds. Long enough for earlier bodies that arrive at the minimum speed. */
 const WAIT_MS = 5_000;
-/** Maximum number of waiting requests for each address, because each costs a connection and its headers. */
+/**
+ * Maximum number of waiting requests for each address, because each waiting request occupies a connection and memory
+ * for its headers.
+ */
 const WAITING_OF_ADDRESS_MAX = 256;
 const RETRY_SECONDS = 5;
 

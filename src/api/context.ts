@@ -20,7 +20,10 @@ export interface RequestContext extends Visitor {
   answer?: AnswerBudget;
   /** Returns a signal that aborts when the caller has disconnected. */
   gone?: () => AbortSignal;
-  /** Version of the returned resource, for the `ETag` header, if the response itself does not contain it. */
+  /**
+   * Time of the returned resource's last change, for the `ETag` header, if the response body does not contain this
+   * time.
+   */
   updatedAt?: string;
   /** HTTP status of a REST response, if it differs from the usual one of its route. */
   http?: number;

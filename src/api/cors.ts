@@ -1,4 +1,7 @@
-/** CORS: pages of any origin can use the API with a token in a header. No page of another origin can use it with a cookie. */
+/**
+ * Sets the CORS headers: pages of any origin can use the API with a token in a header, but not with the service's
+ * cookie.
+ */
 import cors, { type FastifyCorsOptions } from "@fastify/cors";
 import type { FastifyInstance } from "fastify";
 

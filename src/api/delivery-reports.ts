@@ -1,4 +1,7 @@
-/** POST `/v1/apps/:appId/communicate/events`: receives a provider's reports, whose signature is their only credential. */
+/**
+ * POST `/v1/apps/:appId/communicate/events`: receives reports on sent messages from mail and SMS providers. The
+ * signature of a report is its only credential.
+ */
 import type { FastifyInstance } from "fastify";
 import type { DeliveryReports } from "../operations/communicate/delivery-reports.js";
 import { toId } from "./rest/request.js";
@@ -7,7 +10,7 @@ const REPORT_MAX_BYTES = 256 * 1024;
 
 const headerOf = (value: string | string[] | undefined): string | null => (typeof value === "string" ? value : null);
 
-/** @param options.baseUrl URL that providers use, because Twilio signs it */
+/** @param options.baseUrl the service's URL as providers call it. Twilio's signature covers this URL. */
 export function registerDeliveryReports(
   app: FastifyInstance,
   { reports, baseUrl }: { reports: DeliveryReports; baseUrl: string },

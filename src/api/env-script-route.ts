@@ -15,7 +15,7 @@ const SCRIPT_HEADERS = {
   Vary: "Auth-Token, Authorization, Cookie, Origin, Sec-Fetch-Site",
   "Content-Type": "text/javascript; charset=utf-8",
   "X-Content-Type-Options": "nosniff",
-  // Any page may include a script with its visitor's cookie, so pages of other origins must not load this one.
+  // A page of any origin could load this script with the cookie of its visitor, and read the visitor's data from it.
   "Cross-Origin-Resource-Policy": "same-origin",
 };
 
@@ -34,7 +34,7 @@ function headerNamesEtag(ifNoneMatch: string | undefined, etag: string): boolean
 export function registerEnvScript(app: FastifyInstance, settings: SettingResolver, callers: CallerReader): void {
   app.get("/v1/apps/:appId/env.js", async (request, reply) => {
     const { context, id } = restRequest(request, request.context);
-    // A cookie of a request from another origin gives no caller.
+    // A request from another origin with only a cookie has no caller, so it gets the public values.
     const isPublic = context.caller === null && callers.sourceOf(request.headers) === "foreign";
     if (!isPublic) await requireAdmission(request);
     const env = isPublic ? settings.publicEnv(id("appId")) : settings.runtimeEnv(context, id("appId"));

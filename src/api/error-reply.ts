@@ -41,7 +41,7 @@ function toVisibleError(error: unknown, log: Logger): ActionError {
   if (error instanceof ActionError) return error;
   const refusal = fastifyError(error as FastifyError);
   if (refusal) return refusal;
-  // A text with U+0000 is a fault of the request, if the operation did not check it before.
+  // PostgreSQL cannot store text with U+0000. This is a fault of the request that the operation did not check.
   if (isUnstorableText(error)) {
     return new ActionError("REQUEST_INVALID", "the request contains the character U+0000, which cannot be stored");
   }

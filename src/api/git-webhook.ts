@@ -1,11 +1,14 @@
-/** POST `/v1/apps/:appId/git/webhook`: receives pushes of a git server, whose signature is their only credential. */
+/**
+ * POST `/v1/apps/:appId/git/webhook`: receives a git server's notifications of pushes. The signature of a notification
+ * is its only credential.
+ */
 import type { Readable } from "node:stream";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { GitWebhooks } from "../operations/git/git-webhooks.js";
 import { readBytes } from "./bodies.js";
 import { toId } from "./rest/request.js";
 
-/** Maximum size of a push, which lists commits and files. */
+/** Maximum size of a notification of a push, which lists the pushed commits and their files. */
 const PUSH_MAX_BYTES = 5 * 1024 * 1024;
 
 export function registerGitWebhook(app: FastifyInstance, webhooks: GitWebhooks): void {

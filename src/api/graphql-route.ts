@@ -125,7 +125,7 @@ function createApollo({ schema, documents }: GraphqlOptions, format: FormatError
         requestDidStart: async () => ({
           async didResolveSource({ source, contextValue }) {
             if (source !== contextValue[CHECKED_DOCUMENT])
-              throw new GraphQLError("the document is not the one that was checked");
+              throw new GraphQLError("the GraphQL document differs from the document that was checked");
           },
           async willSendResponse({ contextValue, response }) {
             const { body } = response;
@@ -195,11 +195,11 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
       return refuse(request, reply, [new ActionError("UNAUTHORIZED")]);
     }
     refuseRepeated(request);
-    // For a GET, Apollo reads the URL, whose text cannot be replaced.
+    // Apollo reads the document of a GET from the URL, where the text of a persisted document cannot be inserted.
     const query = queryTextOf(request.method === "GET" ? { query: requested["query"] } : requested);
     if (query instanceof GraphQLError) return fail(request, reply, query);
     if (query !== null) {
-      // Apollo reads the document from here.
+      // Apollo reads the document from the body.
       requested["query"] = query;
       const requestFaults = await checkRequest(request, query, requested);
       if (requestFaults.length > 0) return refuse(request, reply, requestFaults);

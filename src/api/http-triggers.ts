@@ -30,7 +30,7 @@ import { LARGE_CHARACTERS, streamSlices } from "./sliced.js";
 /** Route of all HTTP triggers. */
 export const TRIGGER_ADDRESS = "/h/:appId/*";
 const PREFLIGHT_SECONDS = 600;
-/** The service answers this method itself. */
+/** HTTP method of CORS preflights. The service answers preflights itself, without a run. */
 const OPTIONS_METHOD = "OPTIONS";
 
 declare module "fastify" {
@@ -158,7 +158,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
       context.caller = token === null ? null : await credentials.resolve(token, context.address);
       triggers.checkAuthor(context.caller, address.appId);
     }
-    // Only a run checks whether cached routes are current.
+    // Only requests that start a run need current routes. For other requests, cached routes are sufficient.
     const runsAction = request.method !== OPTIONS_METHOD && !mustRedirectToRuntime(request, address, runtimeUrl);
     const cached = runsAction ? triggers.findCached(address, request.method) : null;
     if (cached) foundTriggers.set(request, cached);

@@ -22,7 +22,7 @@ export class Lines {
     const performedWork = this.perform(send).then(
       () => stream.end(),
       (error: Error) => {
-        // After the client has disconnected, the operation also ends with a failure.
+        // If the client has disconnected, the operation fails too; this failure is not logged.
         if (stream.destroyed) return;
         stream.destroy(error);
         throw error;

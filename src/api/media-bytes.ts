@@ -76,7 +76,8 @@ function headersOf({ name, contentType, isReadable, isPublic, tag }: MediaConten
     ...CONTENTS_HEADERS,
     "content-type": servingHeaders.contentType,
     "content-disposition": contentDisposition(isSaved ? "attachment" : servingHeaders.disposition, name),
-    // Browsers revalidate each time, at the cost of one row, so that a deletion or a removed permission takes effect at once.
+    // Browsers revalidate on each use, so that a deletion or a removed permission takes effect at once. This reads one
+    // row.
     "cache-control": isPublic ? "public, no-cache" : "private, no-cache",
     etag: tag,
   };
@@ -118,13 +119,13 @@ async function contentsOf(
   const input = { size: q.text("size"), width: q.text("width"), format: q.text("format"), quality: q.text("quality") };
   const form = q.check(() => parseContentsForm(input)) ?? { kind: "whole" };
   const contents = await media.contents(context, q.id("appId"), q.id("id"), form, link);
-  // A signed link needs no right.
+  // A request with a signed link needs no permission.
   throwDeferred(context);
   reply.headers(headersOf(contents, download !== undefined));
   try {
     return await sendContents(request, reply, contents);
   } catch (error) {
-    // Headers of the contents do not apply to the refusal.
+    // Removes the headers of the file's contents, because they do not apply to an error response.
     for (const name of ["content-disposition", "etag", "content-length", "content-type"]) reply.removeHeader(name);
     reply.header("cache-control", "no-store");
     throw error;

@@ -25,7 +25,7 @@ export interface MetricSources {
   sockets: (() => { open: number; subscriptions: number }) | null;
   /** Counters of this process. */
   measures: Pick<ServiceMeasures, "register">;
-  /** Figures of a runner; null if this process is not a runner. */
+  /** Slots and runs of this process as a runner; null if this process is not a runner. */
   runner: {
     places: () => { total: number; free: number; waiting: number };
     taking: () => boolean;

@@ -67,7 +67,7 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
     if (outcome.kind === "signed-in") request.context.browser!.setSession(outcome.signedIn.session);
     // Keeps the session's cookie, if there is one.
     const cookies = [reply.getHeader("set-cookie") ?? []].flat().map(String);
-    // Fastify would add to this header instead of replacing it.
+    // Fastify would append to the existing `set-cookie` header instead of replacing it.
     reply.removeHeader("set-cookie");
     reply.header("set-cookie", [...cookies.filter((text) => !text.startsWith(name)), cookie("", 0)]);
     reply.header("cache-control", "no-store").header("referrer-policy", "no-referrer");

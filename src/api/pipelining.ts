@@ -1,7 +1,7 @@
 /**
  * Feeds the HTTP parser of each connection one request at a time, so that a pipelined request waits as bytes in the
- * socket until the one before it has been answered. Without this, Node would parse and start all requests that a client
- * sends in one go.
+ * socket until the previous request has been answered. Without this, Node would parse and start all requests that a
+ * client sends in one go.
  */
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -83,7 +83,7 @@ class RequestFeed {
     handle(request, response);
   }
 
-  /** Handles the request now, or as soon as the previous one has been answered. */
+  /** Handles the request now, or as soon as the previous request on this connection has been answered. */
   accept(request: IncomingMessage, response: ServerResponse, handle: RequestListener): void {
     if (this.isAnswered) this.beginRequest(request, response, handle);
     else this.early.push(() => this.beginRequest(request, response, handle));

@@ -45,7 +45,7 @@ function createSilence(max: number) {
       const silentSockets = byAddress.get(address) ?? new Set();
       byAddress.set(address, silentSockets.add(socket));
       socket.once("close", () => removeSocket(socket, address));
-      // Closes the oldest one: a real client has sent its request by then, and request limits apply to it.
+      // Closes the oldest silent connection. A real client would have sent a request by then.
       const [oldest] = silentSockets;
       if (silentSockets.size <= max || !oldest) return;
       removeSocket(oldest, address);

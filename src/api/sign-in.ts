@@ -12,7 +12,7 @@ const SIGNED_IN_SECONDS = 7 * 24 * 60 * 60;
 
 export interface SignInOptions {
   credentials: Credentials;
-  /** Sessions of app pages. One that was opened from a sign-in ends with this sign-in. */
+  /** Sessions of app pages. A session that a signed-in person opened ends when this person signs out. */
   sessions: PageSessions;
   /** Ends the person's session, if the browser has one. */
   auth: Pick<AuthResolver, "authSession" | "signOut">;

@@ -26,7 +26,7 @@ function* slicesOf(parts: readonly (string | Buffer)[]): Generator<Buffer> {
   }
 }
 
-/** Sends the text. @param onSlow called once if the reader is too slow; nothing more is sent then */
+/** Sends the text. @param onSlow called once if the reader is too slow; the rest of the text is then not sent */
 export function streamSlices(
   parts: readonly (string | Buffer)[],
   onSlow: () => void,

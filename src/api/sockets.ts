@@ -120,7 +120,10 @@ type OperationContext = Sources &
     gone: () => AbortSignal;
     /** Sends the only result of a query or mutation. Frees its counted bytes once the result has been sent. */
     reply: (result: string) => void;
-    /** Ends the operation. Call it once the operation's work is done; for a subscription, once its source is open. */
+    /**
+     * Ends the operation. Call `done` when the operation's work is finished; for a subscription, when its source is
+     * open.
+     */
     done: () => void;
   };
 
@@ -229,7 +232,7 @@ export function createSockets({
 
   /** True once the client has completed the operation, so that no further step starts. */
   const isCompleted = ({ subscriptions }: SocketContext, id: string): boolean => !(id in subscriptions);
-  const completedError = () => [new GraphQLError("the operation was completed")];
+  const completedError = () => [new GraphQLError("the client has already completed this operation")];
 
   const takeSocket = createTransport<SocketLink>(
     {
@@ -261,9 +264,9 @@ export function createSockets({
         // The operation counts before the first await, so that messages that arrive meanwhile do not count.
         const operation = extra.operations.beginOperation();
         if (extra.operations.count > SUBSCRIPTIONS_PER_SOCKET) {
-          return [new GraphQLError(`a socket carries at most ${SUBSCRIPTIONS_PER_SOCKET} subscriptions`)];
+          return [new GraphQLError(`a websocket can have at most ${SUBSCRIPTIONS_PER_SOCKET} open subscriptions`)];
         }
-        // A refusal means that the socket has closed while the operation waited.
+        // `limiter` rejects only if the socket has closed while the operation waited.
         const releaseSlot = await limiter
           .enter(callerOf(extra), () => websocketClosedSignal(extra.socket))
           .catch(() => null);

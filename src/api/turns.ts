@@ -5,9 +5,11 @@
 import { rateLimitError } from "../errors.js";
 
 /** Pause of a key as a multiple of its work, so that a key gets at most a tenth of the thread. */
-const REST_TIMES = 9;
-/** Pause of all keys together, as a multiple of their work. They leave half of the thread to work that takes no turns. */
-const REST_TIMES_OF_ALL = 1;
+const PAUSE_FACTOR = 9;
+/**
+ * Pause of all keys together, as a multiple of their work. This leaves half of the thread to work that takes no turns.
+ */
+const SHARED_PAUSE_FACTOR = 1;
 const REST_MAX_MS = 3_000;
 /** Maximum number of waiting tasks for one key. */
 const WAITING_MAX = 256;
@@ -32,7 +34,7 @@ interface TurnSender {
   restsUntil: number;
 }
 
-/** Times are in milliseconds. */
+/** Clock and timers, which tests replace. Times are in milliseconds. */
 export interface TurnsClock {
   now(): number;
   wait(ms: number, callback: () => void): void;
@@ -70,8 +72,8 @@ export function createTurns(clock: TurnsClock = REAL_CLOCK): Turns {
 
   function restSender(sender: TurnSender, ms: number): void {
     const now = clock.now();
-    sender.restsUntil = Math.min(Math.max(now, sender.restsUntil) + ms * REST_TIMES, now + REST_MAX_MS);
-    allRestUntil = Math.min(Math.max(now, allRestUntil) + ms * REST_TIMES_OF_ALL, now + REST_MAX_MS);
+    sender.restsUntil = Math.min(Math.max(now, sender.restsUntil) + ms * PAUSE_FACTOR, now + REST_MAX_MS);
+    allRestUntil = Math.min(Math.max(now, allRestUntil) + ms * SHARED_PAUSE_FACTOR, now + REST_MAX_MS);
   }
 
   function measureWork<T>(sender: TurnSender, work: () => T, max: number): T {

@@ -8,7 +8,10 @@ import type { IncomingMessage } from "node:http";
 const DROPPED_MAX_BYTES = 64 * 1024 * 1024;
 const DROPPED_MAX_MS = 30_000;
 
-/** Drops the rest of the request. Beyond the limits, it ends the connection; by then the response has been sent. */
+/**
+ * Drops the rest of the request. Closes the connection if the rest is too large or too slow; the response has been sent
+ * by then.
+ */
 export function discardUnreadBody(
   request: IncomingMessage,
   maxBytes = DROPPED_MAX_BYTES,

@@ -1,7 +1,7 @@
 /**
- * Checks which origins may open a websocket (contract, section 7). Only the service's own origin can use the cookie. Pages of apps have no
- * origin (sandboxed) or that of RUNTIME_URL. Pages on origins that an app lists, and server runs, may open one too. Programs send no
- * origin.
+ * Checks which origins may open a websocket (contract, section 7). Only the service's own origin can use the cookie.
+ * Pages of apps have no origin (sandboxed) or that of RUNTIME_URL. Pages on origins that an app lists, and server runs,
+ * may also open a websocket. Programs send no origin.
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { ActionError } from "../errors.js";

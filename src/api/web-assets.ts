@@ -67,10 +67,10 @@ function renderPage(
   { title, script, needs, next, parts, asks, style }: BuiltPage,
   { base, signedIn }: { base: string; signedIn: boolean },
 ): string {
-  // Preload links let the browser request all of them at once instead of one after the other.
+  // Preload links let the browser request all files at once instead of one after the other.
   const preloadLinks = (files: string[]) =>
     files.map((file) => `\n<link rel="modulepreload" href="${escapeHtml(base + file)}">`).join("");
-  // Preloads match the later fetch of the script, which then finds the response.
+  // Preloads the API responses that the script fetches first, so that its fetch finds them already loaded.
   const preloadedAnswers = [...asks.all, ...(signedIn ? asks.signedIn : [])]
     .map((path) => `\n<link rel="preload" as="fetch" crossorigin href="${escapeHtml(base + path)}">`)
     .join("");
@@ -126,8 +126,8 @@ function registerFiles(app: FastifyInstance, prefix: string, root: string, heade
 }
 
 /**
- * Headers of the client library. Pages of other origins load it too, which is safe because it contains no data. Browsers revalidate it each
- * time.
+ * Headers of the client library. Pages of other origins may load the library, which is safe because it contains no
+ * data. Browsers revalidate it on each use.
  */
 const CLIENT_HEADERS = {
   "cache-control": "no-cache",

@@ -38,7 +38,7 @@ export function readSecret(values: SecretValues): Secret | null {
     const text = readFileText(passphraseFile);
     if (text.length >= PASSPHRASE_MIN && !/[\r\n]/.test(text)) return { kind: "passphrase", text };
     throw new StartError(
-      `${passphraseFile} must hold a passphrase of ${PASSPHRASE_MIN} characters or more, in one line`,
+      `${passphraseFile} must contain a passphrase of ${PASSPHRASE_MIN} characters or more, in one line`,
     );
   }
   if (keyFile === undefined) return null;

@@ -55,7 +55,9 @@ await runCommand(async () => {
   const keys = withKeys ? availableKeys(config) : null;
   const report = await withDatabaseUrl(config, (url) => createBackup({ url, path, secret, keys, openStore }));
   if (report.lostFiles > 0) {
-    process.stderr.write(`warning: ${report.lostFiles} files of apps were not in the store any more\n`);
+    process.stderr.write(
+      `warning: ${report.lostFiles} files of apps are missing in the media store, so the backup lacks them\n`,
+    );
   }
   process.stdout.write(`${JSON.stringify({ file: path, ...report })}\n`);
 });

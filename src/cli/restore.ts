@@ -51,7 +51,7 @@ function describeKeys(config: Config, { manifest, hadKeys }: RestoreReport): voi
   if (hadKeys || manifest.settingsKey === null) return;
   if (availableKeys(config).some((key) => keyFingerprint(key) === manifest.settingsKey)) return;
   writeWarning(
-    `the backup has no keys, and the one that its settings are encrypted under (${manifest.settingsKey}) is not here: ` +
+    `the backup contains no keys, and this installation lacks the key of the backup's settings (${manifest.settingsKey}): ` +
       "set SETTINGS_KEY before the service starts",
   );
 }

@@ -50,13 +50,16 @@ export const OPEN_ID_VARIABLES: readonly [names: string, initial: string, meanin
 ];
 
 const ISSUER_VARIABLE = /^OIDC_(?:([A-Z0-9]+(?:_[A-Z0-9]+)*)_)?ISSUER$/;
-/** Names that no provider may have, because the variable would equal another variable of the first provider. */
+/**
+ * Names that no provider may have, because variables of the provider without a name begin with these words, such as
+ * `OIDC_CLIENT_ID`.
+ */
 const RESERVED_NAMES = ["CLIENT", "ROLE", "AUTO", "ORGANIZATION"];
 const ROLE_NAMES = ["owner", "admin", "editor", "operator", "reader"];
 const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"];
 const PAIRS_MAX = 200;
 
-/** Parses `a=b,c=d`; null for another form. */
+/** Parses a list of pairs such as `a=b,c=d`. Returns null if the text has another form. */
 function pairsOf(text: string | null): Map<string, string> | null {
   const parts = (text ?? "").split(",").map((part) => part.trim());
   if (parts.join("") === "") return new Map();
@@ -99,7 +102,7 @@ function providerOf(env: Environment, name: string | undefined, fault: ReportFau
   }
   const organizations = pairsOf(text("ORGANIZATIONS"));
   if (!organizations || ![...organizations.values()].every((id) => /^[1-9]\d{0,14}$/.test(id))) {
-    rejected("ORGANIZATIONS", "pairs of value=ID of an organization separated by commas");
+    rejected("ORGANIZATIONS", "pairs value=ID separated by commas, where ID is the ID of an organization");
   }
   return {
     id: (name ?? "oidc").toLowerCase(),
@@ -115,7 +118,7 @@ function providerOf(env: Environment, name: string | undefined, fault: ReportFau
   };
 }
 
-/** Reads all providers; the one without a name comes first. */
+/** Reads all providers. The provider of the variables without a name comes first. */
 export function readOpenIdProviders(env: Environment, fault: ReportFault): OpenIdProvider[] {
   const names = Object.keys(env)
     .filter((key) => env[key]?.trim())

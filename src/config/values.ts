@@ -8,7 +8,7 @@ export const ORIGIN_URL = /^https?:\/\/[^/?#\s@]+\/?$/;
 const BUCKET_NAME = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
 const WILDCARD_ADDRESS = /^0\.0\.0\.0$|^[0:]+$|%/;
 
-/** Folder of an S3 bucket. */
+/** S3 bucket with a path prefix under which media files are stored. */
 export interface MediaBucket {
   bucket: string;
   prefix: string;
@@ -51,7 +51,7 @@ export const integerBetween = (min: number, max: number) =>
 export const oneOf = <const T extends string>(...allowed: readonly T[]) =>
   parsedBy(`one of ${allowed.join(", ")}`, (input) => allowed.find((value) => value === input));
 
-/** Parses a switch with the words `on` and `off`, which are passed. */
+/** Parses a switch that has one of two words. Returns true for the first. */
 export const booleanFromWords = (on: string, off: string) => oneOf(on, off).transform((value) => value === on);
 
 /** Parses parts between commas, each without spaces around it. */

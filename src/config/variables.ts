@@ -253,7 +253,7 @@ const VARIABLE_SCHEMAS = {
     "S3 bucket for the files of apps, instead of a folder: `s3://bucket/prefix?endpoint=…&region=…`. Needs [AWS credentials](#object-storage)",
     "`DATA_DIR/media`",
   ),
-  // One request to S3 can have 5 GB.
+  // The maximum is 5 GB, because a file is uploaded to S3 in one request.
   MEDIA_MAX_MB: describeVariable(values.integerBetween(1, 5_000), limits.MEDIA_MAX_MB, "size of one file"),
   MEDIA_QUOTA_MB: describeVariable(
     values.integerBetween(0, 1_000_000_000),

@@ -32,7 +32,7 @@ export function browserSources(config: Config, log: Logger): BrowserSources {
         "Chromium runs as the user that owns this service's data: only its sandbox protects the data; see SECURITY.md",
       );
     }
-    // Every process on the machine can use loopback.
+    // Every process on the machine can connect to loopback, so the proxy serves only the account of the browsers.
     return { sources, egressOptions: { ...egressOptions, servesUid: isBrowsersUid } };
   }
   const sources = config.browserWsEndpoints.map((endpoint) =>

@@ -42,7 +42,7 @@ export function createDatabaseClock(options: { db: DataSource; log: Logger }): D
           "this machine's clock differs from the database's; schedules follow the database's",
         );
       }
-      if (!isOff && isWarned) log.info("this machine's clock agrees with the database's again");
+      if (!isOff && isWarned) log.info("this machine's clock and the database's clock agree again");
       isWarned = isOff;
       return answered + MEASURE_EVERY_MS;
     },

@@ -42,13 +42,13 @@ export async function waitUntilReachable<T>(
         log.warn({ reason: faultOf(error) }, "waiting for the database");
         lastLine = performance.now();
       }
-      // An abort ends the wait; the loop checks it.
+      // An abort ends the pause early. The loop then checks the signal.
       await delay(wait, undefined, { signal: unwanted }).catch(() => undefined);
     }
   }
 }
 
-/** Warns if PostgreSQL may have too few connections for this process, most of which it has not opened yet. */
+/** Warns if PostgreSQL has fewer free connections than this process may open later. */
 async function checkConnections(db: DataSource, config: Config, log: Logger): Promise<void> {
   const [facts] = await rows<ConnectionFacts>(db, CONNECTION_FACTS);
   const { most, open } = facts!;
@@ -62,7 +62,7 @@ export interface OpenedDatabase {
   notifications: Notifications;
 }
 
-/** @throws StartError in one line if the database cannot be used as it is */
+/** Opens the database and migrates its schema. @throws StartError, in one line, if the database cannot be used */
 export async function openService(
   config: Config,
   url: string,

@@ -25,7 +25,10 @@ export async function freeBytesUnder(folder: string): Promise<number> {
   return bavail * bsize;
 }
 
-/** Logs when the disk of DATA_DIR is nearly full although the database is elsewhere, because the folder has media files and keys. */
+/**
+ * Watches the disk of DATA_DIR if the database is elsewhere, and logs when it is nearly full: the folder has media
+ * files and keys.
+ */
 export function dataDirWatch({ databaseUrl, dataDir, diskFreeMinMb }: Config, log: Logger): DiskSpace {
   if (databaseUrl === null || diskFreeMinMb === 0) return UNLIMITED_SPACE;
   const minimumBytes = diskFreeMinMb * MB;

@@ -24,7 +24,7 @@ interface DatabaseOutage {
   since: number;
   lastFailure: number;
   lastLine: number;
-  /** Number of lines that were not written. */
+  /** Number of log lines that were counted instead of written. */
   lines: number;
 }
 
@@ -32,7 +32,7 @@ interface DatabaseOutage {
 export function databaseProblem(error: unknown): string | null {
   // A slow statement is a separate fault with its own line.
   if (!isDatabaseAway(error) || isTimeout(error)) return null;
-  if (isFull(error)) return "the database has no connection left";
+  if (isFull(error)) return "the database has no free connection";
   return isDiskFull() ? "the database's disk is full" : "the database is away";
 }
 

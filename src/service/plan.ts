@@ -30,7 +30,7 @@ export interface Plan {
   unwanted: AbortSignal;
   /** Aborts when the grace period of a stop is over. */
   impatience: AbortSignal;
-  /** Reports that the service can no longer work. */
+  /** Ends the service, because it can no longer work. */
   fail: (reason: Error) => void;
 }
 
@@ -44,7 +44,7 @@ export interface DatabaseConnections {
 /** State of a runner. */
 export interface RunnerState {
   places: () => { total: number; free: number; waiting: number };
-  /** False if runs wait for long although the process has free slots, which is a fault. */
+  /** Returns false if runs wait for long although the process has free slots, which is a fault of the process. */
   taking: () => boolean;
 }
 

@@ -3,7 +3,10 @@ import type { Logger } from "pino";
 import { reportFailuresTo } from "../background.js";
 import type { ServiceMeasures } from "../operations/watch/measures.js";
 
-/** Handles unhandled rejections until the process ends, because one during the shutdown must not change the exit code. */
+/**
+ * Handles unhandled rejections until the process ends, so that a rejection during the shutdown does not change the exit
+ * code.
+ */
 export function surviveRejections(log: Logger, measures: ServiceMeasures): void {
   const report = (error: unknown) => {
     measures.rejectionUnhandled();

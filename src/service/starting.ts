@@ -194,7 +194,7 @@ export class Starting {
     const sockets = createSockets({ ...shared, ...sources, runtimeUrl, readUpgrade, schema, documents });
     this.sockets = sockets;
     releases.add("sockets", () => sockets.stop());
-    // The API ends after all runs, because it forwards their requests.
+    // The API stops after all runs have ended, because runs send requests to it.
     releases.add("door", () => door.open(null));
     return () => {
       server.on("upgrade", sockets.upgrade);
@@ -214,7 +214,7 @@ export class Starting {
   ): Promise<RunnerState> {
     const { config, log, releases, parts, door, impatience, unwanted } = this.plan;
     unwanted.throwIfAborted();
-    // The outcome of an aborted run still reaches its caller.
+    // Waits, so that the callers of aborted runs still get their responses.
     releases.add("last answers", () => Promise.race([door.idle(), delay(LAST_ANSWERS_MS, undefined, { ref: false })]));
     let longestWaitMs = 0;
     const claimRuns = async () => {

@@ -161,7 +161,7 @@ describe("the table of states", () => {
 
       it("run of an unpublished draft: an API token gets the reason, a visitor gets no hint that it exists", async () => {
         const { id, name: named } = await make(exit, { active: true, triggers: [{ trigger: "manual" }] });
-        const unknown = { http: 404, error: "no action with that id or name" };
+        const unknown = { http: 404, error: "the app has no action with this ID or name" };
         const reason = {
           http: 404,
           error: `the action ${named} is not published; publish it, or run its draft with an editor's session`,

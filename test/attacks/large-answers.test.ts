@@ -68,7 +68,7 @@ describe("responses that would be too large", () => {
     const text = await response.text();
     expect(text.length).to.be.below(16 * MB);
     expect(text)
-      .to.contain("an answer holds at most 16 MB")
+      .to.contain("a response can have at most 16 MB")
       .and.to.contain('"extensions":{"status":"REQUEST_INVALID"}');
   });
 
@@ -77,7 +77,7 @@ describe("responses that would be too large", () => {
     const query = `{ actionLogs(appId: 1, options: {limit: 1}) { logs { ${names.join(" ")} } } }`;
     const { data, errors } = await service.graphql(query, {}, { as: "api" });
     expect(data).to.equal(null);
-    expect(errors![0].message).to.contain("an answer holds at most 16 MB");
+    expect(errors![0].message).to.contain("a response can have at most 16 MB");
   });
 
   longTest("are at most 16 MB also for one entry under any number of names", async () => {
@@ -222,8 +222,8 @@ describe("the count of bytes in progress", () => {
     expect(done).to.equal(3);
     expect(
       settled.map((one) => (one.status === "fulfilled" ? one.value.text.length : one.reason.message)),
-    ).to.deep.equal([...[20, 15], "an answer holds at most 0 MB: the change was made, but its result is left out"]);
-    expect(() => answer.whole(new JsonText("x".repeat(41)))).to.throw("an answer holds at most");
+    ).to.deep.equal([...[20, 15], "a response can have at most 0 MB: the change was made, but its result is omitted"]);
+    expect(() => answer.whole(new JsonText("x".repeat(41)))).to.throw("a response can have at most");
     answer.whole(new JsonText("x".repeat(40)));
   });
 

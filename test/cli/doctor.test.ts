@@ -154,7 +154,7 @@ describe("npm run doctor", function () {
     try {
       await client.query("UPDATE media_store SET identity = 'another'");
       const stdout = await check(environment);
-      expect(stdout).to.match(/^WRONG {2}media store: .* is not the one that has the files of this database$/m);
+      expect(stdout).to.match(/^WRONG {2}media store: .* does not contain the files of this database$/m);
       await client.query("UPDATE media_store SET identity = NULL");
       expect(await check(environment)).to.match(/^ok {5}media store: /m);
     } finally {

@@ -88,7 +88,7 @@ if (/\\btsc$/.test(process.argv[1] ?? "")) while (existsSync(${JSON.stringify(ho
       edit(folder, ACTION, /Greets [^"]*/.exec(read(folder, ACTION))![0], text);
       await until(async () => (await description()) === text);
     }
-    expect(dev.printed()).not.to.include("errors of types");
+    expect(dev.printed()).not.to.include("type errors");
     rmSync(hold);
     await until(() => dev.printed().includes("actions/hello/types.ts:1:14: "));
     await dev.end();

@@ -254,7 +254,7 @@ export async function execute({ payload, settings }: ActionContext<{ n: number }
       expect(errors[at].message).to.match(message);
     }
     const plain = await svc(folder, ["check"]);
-    expect(plain.err).to.match(/7 errors of types\nactions\/typed\/action\.ts:9:12: Property '_zone'/);
+    expect(plain.err).to.match(/7 type errors\nactions\/typed\/action\.ts:9:12: Property '_zone'/);
     rmSync(join(folder, "tsconfig.json"));
     const unchecked = await svc(folder, ["check"]);
     expect([unchecked.code, unchecked.err]).to.match(/^1,error tsconfig\.json is missing; svc init writes one/);

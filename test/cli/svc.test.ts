@@ -37,7 +37,7 @@ describe("the command line", () => {
       [["diff", "--nonsense"], /unknown option/],
       [["status"], /SVC_URL must be an http or https address .* \(got "ftp:\/\/x"\)/, { SVC_URL: "ftp://x" }],
       [["status"], /SVC_APP must be the ID of an app, a positive integer \(got "x"\)/, { SVC_APP: "x" }],
-      [["publish", "hello"], /nobody can be asked here/],
+      [["publish", "hello"], /needs a confirmation, but there is no terminal/],
       [["publish", "--service"], /--service needs --tested/],
       [["test", "--service", "--watch"], /--watch cannot be used with --service/],
       [["completion", "tcsh"], /bash, zsh and fish/],

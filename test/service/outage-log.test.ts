@@ -88,7 +88,7 @@ describe("the log while the database is not available", () => {
     const fault = (code: string) => Object.assign(new DatabaseError("a fault", 1, "error"), { code });
     expect(databaseProblem(fault("57P01"))).to.equal("the database is away");
     expect(databaseProblem(REFUSED_BY_CODE)).to.equal("the database is away");
-    expect(databaseProblem(fault("53300"))).to.equal("the database has no connection left");
+    expect(databaseProblem(fault("53300"))).to.equal("the database has no free connection");
     for (const code of ["57014", "23505", "42601"]) expect(databaseProblem(fault(code)), code).to.equal(null);
     expect(databaseProblem(new Error("another"))).to.equal(null);
     expect(databaseProblem(undefined)).to.equal(null);

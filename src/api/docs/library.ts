@@ -71,7 +71,7 @@ export class DocsLibrary {
 
   constructor(root: string = PACKAGE_ROOT) {
     this.root = root;
-    // Some of these may be missing from an installation.
+    // An installation from the npm package lacks some of these files.
     const files = [...Object.keys(ROOT_PAGES), "docs/**/*.md"].flatMap((pattern) => globSync(pattern, { cwd: root }));
     const pages = files.map((file) => readPage(root, file.replaceAll("\\", "/")));
     this.#bySlug = new Map(pages.map((page) => [page.slug, page]));
@@ -83,7 +83,10 @@ export class DocsLibrary {
     return [...this.#bySlug.values()];
   }
 
-  /** @param slug in any case; a name without its section also finds the page, because pages once had no sections */
+  /**
+   * @param slug in upper or lower case. The last segment alone also finds the page, because earlier addresses had no
+   *   sections
+   */
   page(slug: string): DocsPage | undefined {
     const name = slug.toLowerCase();
     return this.#bySlug.get(slug) ?? this.#bySlug.get(name) ?? this.#byName.get(name);

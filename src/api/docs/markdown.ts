@@ -69,7 +69,7 @@ export class DocsRenderer {
     this.#library = library;
     this.#prefix = prefix;
     const { rules } = this.#markdown.renderer;
-    // The pages contain no HTML but comments for the tests.
+    // Removes HTML blocks: the only HTML in the pages is comments for the tests.
     rules.html_block = () => "";
     rules.html_inline = () => "";
     rules.table_open = () => '<div class="table" tabindex="0"><table>\n';

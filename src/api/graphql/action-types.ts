@@ -1,4 +1,4 @@
-/** GraphQL types of actions: versions, triggers, assets, pages: only declarations. */
+/** GraphQL types of actions: versions, triggers, assets and pages. Contains only declarations. */
 import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { Field, Int, ObjectType } from "type-graphql";
 import type {

@@ -1,4 +1,4 @@
-/** GraphQL types of language models: only declarations: rules/ai checks the input. */
+/** GraphQL types of language models. Contains only declarations; rules/ai checks the input. */
 import { GraphQLJSON } from "graphql-scalars";
 import { type ClassType, Field, Float, InputType, Int, ObjectType } from "type-graphql";
 import type { AiCompletion, TokenUsage } from "../../rules/ai/answer.js";

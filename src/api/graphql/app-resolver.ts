@@ -39,7 +39,9 @@ export class AppResolver {
     const namedId = Number.isSafeInteger(requested) && (requested as number) > 0 ? (requested as number) : null;
     const enteredOrganization = await this.gate.enterOrganization(context, "administrate", namedId).catch((error) => {
       const isMissing = error instanceof ActionError && error.status === "NOT_FOUND";
-      throw isMissing ? new ActionError("REQUEST_INVALID", "organizationId must be the ID of an organization") : error;
+      throw isMissing
+        ? new ActionError("REQUEST_INVALID", "organizationId must be the ID of an existing organization")
+        : error;
     });
     const organizationId = optionalId(requested, "organizationId") ?? enteredOrganization.organizationId;
     return { caller: enteredOrganization.caller, data: { ...data, organizationId } };

@@ -4,7 +4,7 @@ import { PAGE_DEFAULT, PAGE_MAX } from "../../limits.js";
 
 export const OFFSET_DESCRIPTION = "Number of items to skip; 0 by default.";
 
-/** Description of a `limit` with this default and maximum. */
+/** Returns the description of a `limit` argument with this default and maximum. */
 export const limitDescription = (fallback = PAGE_DEFAULT, max = PAGE_MAX): string =>
   `Maximum number of items to return; ${fallback} by default. Values above ${max} are reduced to ${max}.`;
 

@@ -68,7 +68,7 @@ function introspectionLists(schema: GraphQLSchema): Record<string, number> {
     "__Type.interfaces": 1,
     "__Field.args": Math.max(1, args / fields.length),
     "__Directive.args": 1,
-    // Most types are wrapped once or twice, however deep the query goes.
+    // Queries ask for `ofType` many levels deep, but most types are wrapped only once or twice.
     "__Type.ofType": 0.5,
   };
 }
@@ -220,11 +220,11 @@ export function createCostCheck(schema: GraphQLSchema) {
     const estimate = new CostEstimate(schema, lists, document, { ...defaultsOf(operation), ...variables });
     const roots = estimate.roots(operation.selectionSet);
     if (roots > FORM_LIMITS[ROOT_FIELDS]) {
-      return new GraphQLError(`an operation has at most ${FORM_LIMITS[ROOT_FIELDS]} root fields`);
+      return new GraphQLError(`a GraphQL operation can have at most ${FORM_LIMITS[ROOT_FIELDS]} root fields`);
     }
     const { cost, levels } = estimate.set(operation.selectionSet, root, PAGE_DEFAULT);
     if (levels > FORM_LIMITS[FIELD_LEVELS]) {
-      return new GraphQLError(`an operation is at most ${FORM_LIMITS[FIELD_LEVELS]} levels deep`);
+      return new GraphQLError(`a GraphQL operation can be at most ${FORM_LIMITS[FIELD_LEVELS]} levels deep`);
     }
     const costMax = isIntrospectionOnly(operation) ? introspectionMax : COST_MAX;
     if (cost > costMax) {

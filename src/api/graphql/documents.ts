@@ -46,10 +46,10 @@ export interface CheckedRequest {
 export type CheckResult = DocumentNode | readonly GraphQLError[];
 
 export interface Documents {
-  /** Checks a document at once. */
+  /** Checks a document immediately, without waiting for the sender's turn. */
   check(asked: CheckedRequest): CheckResult;
   /**
-   * Checks a document in the sender's turn; at once if the document is cached and cheap, and the request is small.
+   * Checks a document in the sender's turn; immediately if the document is cached and cheap, and the request is small.
    * @param bytes size of the request
    * @throws RATE_LIMIT_EXCEEDED if too many requests of that sender wait
    */
@@ -63,7 +63,7 @@ const hashOf = (query: string): string => createHash("sha256").update(query).dig
 /** Returns the errors of a failed parse. graphql-js parses by recursion, so that deep nesting overflows the stack. @throws other errors */
 function faultsOf(error: unknown): readonly GraphQLError[] {
   if (error instanceof GraphQLError) return [error];
-  if (error instanceof RangeError) return [new GraphQLError("the document nests too deeply")];
+  if (error instanceof RangeError) return [new GraphQLError("the GraphQL document is nested too deeply")];
   throw error;
 }
 
@@ -95,7 +95,7 @@ export function createDocuments(schema: GraphQLSchema, turns: Turns = createTurn
   ): { checked: CheckResult; cost: number } {
     const refused = (...checked: GraphQLError[]) => ({ checked, cost: 0 });
     if (nestsDeeperThan(variables, VARIABLES_MAX_DEPTH)) {
-      return refused(new GraphQLError("the variables nest too deeply"));
+      return refused(new GraphQLError("the GraphQL variables are nested too deeply"));
     }
     const cachedDocument = checkedDocuments.get(hash);
     const found = cachedDocument ?? parseDocument(query);

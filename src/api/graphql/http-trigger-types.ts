@@ -1,4 +1,4 @@
-/** GraphQL types of HTTP triggers, for output and input: only declarations: rules/http checks the input. */
+/** GraphQL types of HTTP triggers, for output and input. Contains only declarations; rules/http checks the input. */
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { HttpAuth, HttpMethod, HttpWhere } from "../../data/action-types.js";
 import type { Endpoint } from "../../operations/http/endpoints.js";

@@ -1,4 +1,7 @@
-/** Builds the responses to the introspection queries of GraphiQL and other tools once. The responses do not depend on credentials. */
+/**
+ * Builds the responses to the introspection queries of GraphiQL and other tools once, because they are equal for all
+ * callers.
+ */
 import { executeSync, type GraphQLSchema, getIntrospectionQuery, parse } from "graphql";
 
 /** Introspection options of GraphiQL, and the defaults of graphql-js. */

@@ -1,6 +1,6 @@
 /**
  * The definitions of an app in the GraphQL schema, for output and input. They are made from the schema of the manifest
- * (rules/manifest.ts), so that a new field is in both. No behaviour.
+ * (rules/manifest.ts), so that a new field of the manifest is also in GraphQL.
  */
 import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { type ClassType, Field, InputType, Int, ObjectType } from "type-graphql";

@@ -210,7 +210,7 @@ export class MediaResolver {
     return true;
   }
 
-  /** Changes the access rules if they are passed. Returns the versions that the rest of the change may be based on. */
+  /** Changes the access rules if they are passed. Returns the entity tags that the rest of the change must match. */
   private async changeRules(
     context: RequestContext,
     kind: RuledKind,

@@ -1,6 +1,6 @@
 /**
- * Organizations, members and invitations over GraphQL. Acceptance without an account is REST only: no document runs
- * without a credential.
+ * Organizations, members and invitations over GraphQL. Only REST lets a person without an account accept an invitation,
+ * because GraphQL requires a credential.
  */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";

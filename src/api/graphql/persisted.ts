@@ -24,7 +24,7 @@ export function queryTextOf({ query, documentId }: DocumentRequest): string | Gr
   if (typeof query === "string" && query !== "") return query;
   if (documentId === undefined || documentId === null) return typeof query === "string" ? query : null;
   const text = typeof documentId === "string" ? KNOWN_DOCUMENTS.get(documentId) : undefined;
-  return text ?? new GraphQLError("documentId must be sha256: and the hash of a registered document");
+  return text ?? new GraphQLError('documentId must be "sha256:" followed by the hash of a registered document');
 }
 
 /** Returns the reason why the caller may not send the document; null if it may. */

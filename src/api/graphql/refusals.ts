@@ -24,11 +24,11 @@ export function sendText(request: FastifyRequest, reply: FastifyReply, text: str
 
 export interface GraphqlRefusals {
   /**
-   * Answers a well-formed request that is not executed. The HTTP status is 200 for plain JSON, and that of the error for a GraphQL
-   * response.
+   * Sends errors for a well-formed request that is not executed. The HTTP status is 200 for plain JSON, and that of the
+   * error for a GraphQL response.
    */
   refuse(request: FastifyRequest, reply: FastifyReply, errors: readonly unknown[]): FastifyReply;
-  /** Answers a request that cannot be read. The HTTP status is that of the error in both media types. */
+  /** Sends an error for a request that cannot be read. The HTTP status is that of the error in both media types. */
   fail(request: FastifyRequest, reply: FastifyReply, error: unknown): FastifyReply;
 }
 

@@ -116,7 +116,8 @@ export class RunResolver {
   }
 
   /**
-   * Checks access and returns the caller. Unless the request names a version, the draft or live version that the credential is for is run.
+   * Checks access and returns the caller. If the request does not choose draft or live, the credential decides which of
+   * them is run.
    * @throws as `gate.enter`
    */
   private async enter(context: RequestContext, appId: number, copy: Copy | null | undefined): Promise<Caller> {

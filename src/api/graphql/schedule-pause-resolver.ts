@@ -1,4 +1,7 @@
-/** GraphQL resolver: an app's schedules paused and resumed,. Each method checks the caller's access and then calls one operation. */
+/**
+ * GraphQL resolver that pauses and resumes the schedules of an app. Each method checks the caller's access and then
+ * calls one operation.
+ */
 import { Ctx, Field, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { SchedulePause } from "../../operations/triggers/schedule-pause.js";

@@ -128,7 +128,7 @@ export class SettingResolver {
   })
   async settings(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SettingsView> {
     const caller = await this.gate.enter(context, "readSettings", appId);
-    // A reader sees what a page sees. Only editors see private settings.
+    // Members with the role reader see only the settings that a page sees. Only editors see private settings.
     const seesPrivate = mayEnter(caller, "writeSettings", appId);
     return toSettings(context, await (seesPrivate ? this.service.httpAt(appId) : this.service.publicAt(appId)));
   }

@@ -1,4 +1,4 @@
-/** GraphQL types of the version history and of comparisons: only declarations. */
+/** GraphQL types of an action's version history and of comparisons of versions. Contains only declarations. */
 import { Field, ID, Int, ObjectType } from "type-graphql";
 import type { Asset, Environment } from "../../data/action-types.js";
 import type { Person } from "../../data/person.js";

@@ -21,7 +21,7 @@ export class Operation {
   }
 }
 
-/** The operations of one socket. */
+/** Counts the running operations of one websocket. */
 export class Operations {
   private readonly open = new Set<Operation>();
   private latest: Operation | null = null;

@@ -101,7 +101,7 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
 
   function onSent(): void {
     lastProgressAt = Date.now();
-    // The end of a socket also ends its operations: nothing may follow it.
+    // A closed socket needs no more messages, so the queued messages are dropped.
     if (socket.readyState !== socket.OPEN) clearMessages();
     else if (waitingMessages.length > 0) planCheck();
   }

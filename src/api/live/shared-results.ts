@@ -56,7 +56,7 @@ interface EndlessSource {
 /** Returns an iterable without values, because the results bypass it. Calls `onEnd` when its reader leaves or it fails. */
 function createEndlessSource(onEnd: () => void): EndlessSource {
   const endPromise = Promise.withResolvers<IteratorResult<never, void>>();
-  // It may reject before a reader awaits it.
+  // Prevents an unhandled rejection if the promise rejects before a reader awaits it.
   endPromise.promise.catch(() => undefined);
   const closeSource = async () => {
     onEnd();
@@ -133,7 +133,7 @@ function createFailable<T>(
     fail(reason) {
       failure = reason;
       onEnd();
-      // The subscribers receive the failure above.
+      // The subscribers receive the original failure, so errors while `results` closes are ignored.
       results.return().catch(() => undefined);
       rejectNext(reason);
     },
@@ -178,7 +178,7 @@ function createTexts(answers: Pick<Answers, "share">, log: Logger) {
       if (!text) {
         text = { written: Promise.resolve(null), claims: 0, giveBack: null };
         text.written = writeText(text, appId, event, args);
-        // The subscriber may await it later.
+        // Prevents an unhandled rejection, because the subscriber may await the text later.
         text.written.catch(() => undefined);
         byShape.set(shape, text);
       }
@@ -208,7 +208,7 @@ function createOpenSubscriptions() {
   function enterApp(appId: number): () => void {
     const count = perApp.get(appId) ?? 0;
     if (count >= SUBSCRIPTIONS_PER_APP) {
-      throw new ActionError("OVERLOADED", "this app has too many subscriptions open", { retryAfter: 10 });
+      throw new ActionError("OVERLOADED", "this app has too many open subscriptions", { retryAfter: 10 });
     }
     perApp.set(appId, count + 1);
     return () => {
@@ -282,9 +282,9 @@ export function createSharedResults(answers: Pick<Answers, "share">, log: Logger
       const text = texts.claim(appId, event, args, shape);
       sendOrder = sendOrder
         .then(() => handText(text))
-        .catch((error: unknown) => log.warn({ err: error }, "an event could not be delivered"));
+        .catch((error: unknown) => log.warn({ err: error }, "an event could not be sent to a subscription"));
     }, fail);
-    // It may have ended while it was being opened.
+    // The subscription may have ended while its source was being opened.
     if (!isOpen) stopFollowing();
     return iterable;
   }
@@ -309,7 +309,7 @@ export function createSharedResults(answers: Pick<Answers, "share">, log: Logger
       return refusedResults(error as Error);
     }
     const [error] = source.errors ?? [];
-    return refusedResults(error ?? new Error("a subscription without a source"));
+    return refusedResults(error ?? new Error("the subscription has no event source"));
   }
 
   /** `count` is the number of open subscriptions. For `recheck` see createOpenSubscriptions. */

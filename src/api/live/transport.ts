@@ -113,7 +113,7 @@ export function createTransport<LinkState extends object>(
 
   return function open(socket: WebSocket, request: IncomingMessage, linkState: LinkState): void {
     const outbox = createOutbox(socket, request.socket, () =>
-      log.warn("closed a socket that did not read its messages"),
+      log.warn("closed a websocket whose client did not read its messages"),
     );
     const stopWatching = watchPings(socket, outbox, pingMs);
     const operations = new Operations();
@@ -128,9 +128,9 @@ export function createTransport<LinkState extends object>(
     const receive = createInbox(link, pace);
     const leaveQueue = pace.enter(link);
     const fail = (error: unknown) => {
-      // Client libraries reconnect after this close code, and not after the other.
+      // Client libraries reconnect after close code TRY_AGAIN_LATER, but not after other codes.
       if (isDatabaseAway(error)) return socket.close(TRY_AGAIN_LATER, "The database is away");
-      log.error({ err: error }, "a message on a socket could not be handled");
+      log.error({ err: error }, "a message on a websocket could not be handled");
       socket.close(INTERNAL_ERROR, "Internal server error");
     };
     const closed = protocol.opened(

@@ -41,7 +41,7 @@ export function restCaller(resolvers: Resolvers, context: RequestContext): CallR
     const { quota: _quota, deferred: _deferred, unknownField: _unknown, updatedAt: _updatedAt, ...shared } = context;
     const innerContext: RequestContext = { ...shared, idempotencyKey: null };
     const values = convertValuesToTexts(params);
-    // Only lists of names are read from the URL itself, and no tool passes one.
+    // The request needs no real URL: routes read only lists of names from the URL, and no tool passes such a list.
     const request = {
       params: values,
       query: convertValuesToTexts(query),

@@ -35,8 +35,8 @@ function sendUnauthorized(reply: FastifyReply, base: string, isUnknownToken: boo
 }
 
 /**
- * Checks that the credential is in a Bearer header. A cookie would let any page of the service act, and tokens of people reach more than
- * one app.
+ * Checks that the credential is in a Bearer header. Cookies are refused because any page of the service could then call
+ * tools; tokens of people because they reach several apps.
  * @throws ActionError FORBIDDEN, CROSS_SITE_REQUEST
  */
 function checkSender({ headers, context }: FastifyRequest, publicUrl: string | null): boolean {

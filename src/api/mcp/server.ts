@@ -109,7 +109,8 @@ async function callTool(name: string, input: unknown, request: McpRequest): Prom
   try {
     const args = (input ?? {}) as Record<string, unknown>;
     await toolCalls.record(context, tools.appId, name, args, { isRefused: usableTool === null });
-    // Both cases get the same answer, so that it reveals nothing about rights.
+    // A missing tool and a forbidden tool get the same response, so that it reveals nothing about the caller's
+    // permissions.
     if (!usableTool)
       return failureResult(`FORBIDDEN: this credential has no tool ${JSON.stringify(name.slice(0, 100))}`);
     const parsedInput = usableTool.input.safeParse(args);

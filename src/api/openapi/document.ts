@@ -52,7 +52,9 @@ const IF_NONE_MATCH = {
 
 type PathItems = Record<string, Record<string, unknown>>;
 
-/** Writes `:name` as `{name}`. Routes with the same pattern use the parameter names of the first one. */
+/**
+ * Writes `:name` in paths as `{name}`. Routes with the same pattern use the parameter names of the first such route.
+ */
 class PathTemplates {
   private readonly byShape = new Map<string, readonly string[]>();
 

@@ -16,7 +16,7 @@ import type { RestRequest } from "../rest/request.js";
 import type { Route } from "../rest/route.js";
 import { type OpenApiSchemas, REST_FIELDS, type Schema } from "./schemas.js";
 
-/** Recorded notes about one route. */
+/** Inputs and response of one route, as recorded. */
 export interface RouteNotes {
   /** First operation that the route calls: a field of the GraphQL schema, or a name in its resolver. */
   operation: string | null;

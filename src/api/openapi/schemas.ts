@@ -20,7 +20,7 @@ const SCALAR_SCHEMAS: Record<string, Schema> = {
   Float: { type: "number" },
   String: { type: "string" },
   Boolean: { type: "boolean" },
-  // This is a name or a number.
+  // An ID argument accepts a name or a number.
   ID: { type: ["string", "integer"] },
   DateTime: { type: "string", format: "date-time" },
 };
@@ -104,7 +104,7 @@ export class OpenApiSchemas {
   private named(type: GraphQLNamedType): Schema {
     if (!isEnumType(type) && !isInputObjectType(type) && !isObjectType(type)) return SCALAR_SCHEMAS[type.name] ?? {};
     if (!(type.name in this.components)) {
-      // Set before it is built, because a type may contain itself.
+      // The entry exists before the schema is built, because a type may contain itself.
       this.components[type.name] = {};
       this.components[type.name] = this.component(type);
     }

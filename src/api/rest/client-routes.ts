@@ -1,4 +1,4 @@
-/** What clients report over REST, as rows of the REST table. */
+/** Routes for reports of client runs and analytics events, as rows of the REST table. */
 
 import { CLIENT_RUN_MAX_BYTES } from "../../limits.js";
 import { flatShape } from "../../rules/unknown-fields.js";

@@ -1,4 +1,4 @@
-/** Folders and files of an app over REST, their bytes apart, as rows of the REST table. */
+/** Folders and files of an app over REST, as rows of the REST table. Contents of files are in media-bytes.ts. */
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import type { OwnRules, RuledKind } from "../../operations/media/media-rules.js";
 import { FOLDER_SHAPE } from "../../rules/media-fields.js";

@@ -64,10 +64,10 @@ export function registerRest(
           context.answer!.part(() => answer(resolvers, restInput)),
         );
         throwDeferred(context);
-        // For operations that only read and do not report it themselves.
+        // Reports an unknown field of the body for operations that do not report it themselves.
         reportUnknownField(context);
         if (body instanceof Lines) {
-          // The check of the reader adds the eleventh listener, one more than Node expects.
+          // Raises the limit of listeners: the check for slow readers adds the eleventh, and Node warns above ten.
           reply.raw.setMaxListeners(reply.raw.getMaxListeners() + 1);
           endSlowReader(reply);
           reply.header("Cache-Control", "no-store").type("application/x-ndjson; charset=utf-8");
@@ -77,7 +77,8 @@ export function registerRest(
         if (context.updatedAt !== undefined) tag ??= entityTag(context.updatedAt);
         if (method === "GET") tag ??= digestTag(parts);
         reply.headers(quotaHeaders(context));
-        // The check precedes the ETag, because a refusal has none.
+        // Reads `If-None-Match` before the ETag is set: an invalid header is an error, and an error response must have
+        // no ETag.
         const isKnown = method === "GET" && isKnownTag(request.headers["if-none-match"], tag!);
         if (tag !== null) reply.header("ETag", tag);
         // The response depends on the caller and may hold data that caches must not store.

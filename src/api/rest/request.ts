@@ -80,7 +80,7 @@ function stringsIn(text: string, name: string): string[] {
     const value: unknown = JSON.parse(text);
     if (Array.isArray(value) && value.every((item) => typeof item === "string")) return value;
   } catch {
-    // Continues to the refusal below.
+    // Text that is not JSON is rejected after this block.
   }
   throw new ActionError("REQUEST_INVALID", `${name} must be a JSON array of strings`);
 }

@@ -10,7 +10,10 @@ const ACTIONS = "/v3/apps/:appId/actions";
 
 const COPY_BY_NAME: Readonly<Record<string, Copy>> = { draft: "master", live: "production" };
 
-/** Returns the last arguments of `run`: no own idempotency key, because the header has it, no `by`, and the version in `?copy=`. */
+/**
+ * Returns the last arguments of the resolver's `run`: no idempotency key (the header has it), no `by`, and the value of
+ * `?copy=`.
+ */
 function copyToRun(request: RestRequest): [undefined, undefined, Copy | undefined] {
   const text = request.text("copy");
   const copy = text === undefined ? undefined : COPY_BY_NAME[text];

@@ -23,7 +23,8 @@ export const versionRoutes: readonly Route[] = [
         request.number("offset"),
         onlyPublished,
       );
-      // The specification names all fields of a summary. Only the list of published versions also has the time of a publish.
+      // Only lists of published versions have `publishedAt`; in other lists the specification does not allow this
+      // field.
       if (!onlyPublished) for (const version of list.versions) delete version.publishedAt;
       return { status: "VERSIONS_LISTED", ...list };
     },

@@ -148,7 +148,7 @@ async function checkMediaStore(client: Client, { roles, mediaBucket, dataDir }: 
   const isSame = mediaBucket === null ? storedIdentity === identity : identity === bucketIdentity(mediaBucket);
   const where = mediaBucket === null ? folder : `the bucket ${mediaBucket.bucket}`;
   if (isSame) return [noProblem("media store", `${where} has the files of this database`)];
-  const problem = `${where} is not the one that has the files of this database`;
+  const problem = `${where} does not contain the files of this database`;
   const remedy = "give every process the same DATA_DIR/media on a shared volume, or the same bucket in MEDIA_URL";
   return [createDiagnostic("media store", problem, remedy)];
 }

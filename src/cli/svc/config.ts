@@ -26,7 +26,7 @@ function readJson(path: string): Record<string, unknown> {
     throw wrongUse(`${path} cannot be read: ${(error as Error).message}`);
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw wrongUse(`${path} must hold a JSON object`);
+    throw wrongUse(`${path} must contain a JSON object`);
   }
   return value as Record<string, unknown>;
 }

@@ -49,7 +49,8 @@ export class Session {
   async confirm(question: string): Promise<void> {
     if (this.#isSure) return;
     const { stdin, stderr } = this.surroundings;
-    if (stdin.isTTY !== true || this.output.isJson) throw wrongUse("nobody can be asked here; pass --yes");
+    if (stdin.isTTY !== true || this.output.isJson)
+      throw wrongUse("this command needs a confirmation, but there is no terminal; pass --yes");
     const prompt = createInterface({ input: stdin, output: stderr });
     try {
       const answer = await prompt.question(`${question} [y/N] `);

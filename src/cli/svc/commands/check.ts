@@ -67,7 +67,7 @@ export async function checkTypes(session: Session, stopSignal?: AbortSignal): Pr
   const lines = faults.map(
     ({ file, line, column, code: id, message }) => `${file}:${line}:${column}: ${message} (${id})`,
   );
-  throw new CliError(`${faults.length} errors of types\n${lines.join("\n")}`, 1, { errors: faults });
+  throw new CliError(`${faults.length} type errors\n${lines.join("\n")}`, 1, { errors: faults });
 }
 
 /** Declarations of packages by the integrity of their scripts, cached because they never change. */
@@ -105,7 +105,7 @@ export function addCheck(program: Command, run: Run): void {
         if (!new Project(session.target.root).hasFile(TSCONFIG_FILE))
           throw new CliError(`${TSCONFIG_FILE} is missing; svc init writes one into a new folder`);
         await checkTypes(session);
-        session.output.line("No errors of types", "green");
+        session.output.line("No type errors", "green");
         session.output.json({ errors: [] });
       }),
     );

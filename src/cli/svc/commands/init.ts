@@ -150,7 +150,8 @@ export function addInit(program: Command, run: Run): void {
         const root = resolve(cwd, folder);
         const url = checkedUrl(env["SVC_URL"] ?? options.url, "--url");
         const app = checkedApp(env["SVC_APP"] ?? options.app, "--app");
-        if (existsSync(join(root, PROJECT_FILE))) throw wrongUse(`${PROJECT_FILE} is there already`);
+        if (existsSync(join(root, PROJECT_FILE)))
+          throw wrongUse(`${PROJECT_FILE} already exists; delete it, or choose another folder`);
         const writtenFiles = writeProject(root, url, app);
         output.line(`Made ${basename(root)} for app ${app} at ${url}`, "green");
         for (const file of writtenFiles) output.line(`  ${file}`);

@@ -79,7 +79,7 @@ export function addSignIn(program: Command, run: Run): void {
         const client = session.clientFor(target);
         if (options.tokenStdin === true) {
           const token = (await session.readStdin()).trim();
-          if (!/^\S+$/.test(token)) throw wrongUse("standard input must hold one token");
+          if (!/^\S+$/.test(token)) throw wrongUse("standard input must contain exactly one token");
           await client.request("GET", "/v1/apps", { token });
           session.store.set(target, { token });
         } else {

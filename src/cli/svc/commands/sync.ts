@@ -183,9 +183,13 @@ async function pullProject(session: Session, { force = false }: { force?: boolea
   if (overwrittenItems.length > 0 && !force) {
     printDifferences(session, overwrittenItems);
     const names = overwrittenItems.map(({ kind, name }) => `${kind} ${name}`).join(", ");
-    throw new CliError(`both sides changed ${names}; pass --force to take the server's`, EXIT_CODES.failed, {
-      differences: overwrittenItems.map(({ kind, name, change, patch }) => ({ kind, name, change, patch })),
-    });
+    throw new CliError(
+      `both sides changed ${names}; pass --force to replace them with the server's`,
+      EXIT_CODES.failed,
+      {
+        differences: overwrittenItems.map(({ kind, name, change, patch }) => ({ kind, name, change, patch })),
+      },
+    );
   }
   // Items that only this folder has changed stay unchanged here.
   const localOnly = new Set(force ? [] : myChanges.map(({ kind, name }) => `${kind} ${name}`));
