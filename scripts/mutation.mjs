@@ -69,7 +69,10 @@ function createRandom(seed) {
   };
 }
 
-/** Returns true if the tests fail with the fault in the module. Without a fault, returns true if the tests fail anyway. */
+/**
+ * Returns true if the tests fail with the fault in the module. Without `mutant`, the module is unchanged; true then
+ * means that the tests fail in any case.
+ */
 async function isDetected({ file, tests, mutant }) {
   const paths = tests.map((test) => join(ROOT, "dist/test", `${test}.test.js`));
   const flags = ["--no-node-snapshot", "--import", HOOK_FILE, join(ROOT, "node_modules/mocha/bin/mocha.js"), "--bail"];

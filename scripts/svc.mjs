@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 
 const NODE_MAJOR = 24;
 const program = fileURLToPath(new URL("../dist/src/cli/svc/main.js", import.meta.url));
-// In a checkout, or beside the installed package.
+// Paths of Node in a checkout, and beside an installed package.
 const ownNode = ["../node_modules/.bin/node", "../../.bin/node"]
   .map((path) => fileURLToPath(new URL(path, import.meta.url)))
   .find(existsSync);

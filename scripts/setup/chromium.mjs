@@ -68,7 +68,7 @@ export async function installUntilFound(find, installers) {
 export async function ensureChromium(root, environment) {
   // With these endpoints, the service uses remote browsers, so this machine needs no Chromium.
   if (environment.BROWSER_WS_ENDPOINTS?.trim()) return;
-  // Uses the service's own search, so that both find the same browser.
+  // Finds the browser with the service's own code, so that set-up and service use the same browser.
   const finder = await import(pathToFileURL(join(root, "dist/src/engine/chromium-path.js")).href);
   const explicit = environment.CHROME_PATH || null;
   const find = () =>

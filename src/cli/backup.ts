@@ -23,7 +23,7 @@ const OPTIONS = {
   "without-keys": { type: "boolean", default: false },
 } as const;
 
-/** Returns the available keys. A missing key is no fault if there is nothing to decrypt yet. */
+/** Returns the available keys. Returns none if the installation has no key yet, because nothing is encrypted then. */
 function availableKeys({ settingsKeys, dataDir }: Config): readonly Buffer[] {
   const path = settingsKeyFile(dataDir);
   return settingsKeys ?? (existsSync(path) ? readKeyFile(path) : []);

@@ -19,7 +19,7 @@ export async function runCommand(command: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Parses the command line's words and options. @throws StartError that ends in `usage` */
+/** Parses the command line's words and options. @throws StartError whose message ends with `usage` */
 export function readArguments<Options extends ParseArgsOptionsConfig>(
   options: Options,
   usage: string,

@@ -33,7 +33,7 @@ const OPTIONS_BY_KIND: Record<CredentialKind, { must: readonly TokenOption[]; ma
 };
 
 const UNIT_MS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-/** Default lifetime of a task token that is created by hand. Usually a task token ends with its run. */
+/** Default lifetime of a task token that is created by hand. Other task tokens expire when their run ends. */
 const TASK_EXPIRES = "1h";
 
 function readId(text: string | undefined, optionName: string): number | null {

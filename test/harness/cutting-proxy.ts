@@ -6,7 +6,7 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 const BYTES_BEFORE_CUT_MAX = 8_000;
 
 export interface CuttingProxy {
-  /** Returns the database's URL, with the address of the proxy. */
+  /** URL of the database through the proxy. */
   url: string;
   /** Number of cut connections. */
   cuts(): number;
@@ -32,7 +32,7 @@ interface ProxyConnection {
   left: number | null;
   /** True if the proxy drops all further bytes from the server. */
   mute: boolean;
-  /** Same as `mute`, but the connection stays open after the dropped response. */
+  /** True if the proxy drops all further bytes from the server, but keeps the connection open. */
   withheld: boolean;
 }
 

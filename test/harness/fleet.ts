@@ -32,7 +32,7 @@ function endProcess(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // The process has ended meanwhile.
+    // The process ended before it could be killed.
   }
 }
 

@@ -1,5 +1,6 @@
 /**
- * Fixed port in front of a PostgreSQL server that a test stops and starts again. To clients, it is one server that disappears and returns.
+ * Fixed port in front of a PostgreSQL server that a test stops and starts again. Clients see one server that becomes
+ * unreachable and then reachable again.
  */
 
 import { mkdtempSync, renameSync, rmSync } from "node:fs";

@@ -46,7 +46,7 @@ export async function mochaGlobalTeardown(): Promise<void> {
 export const mochaHooks = {
   async afterAll() {
     await stopTestServer();
-    // A worker of mocha runs further files.
+    // A mocha worker runs other test files later, so its shared processes stay open.
     if (process.env["MOCHA_WORKER_ID"] === undefined) await closeSharedProcesses();
     await until(() => leftovers().length === 0).catch(() => {
       throw new Error(`the tests left running: ${leftovers().join("; ")}`);

@@ -23,7 +23,10 @@ const DEFAULTS = {
   RATE_LIMIT_MCP: "0",
 };
 
-/** `environment` must contain DATA_DIR, a folder that the stop removes. A process takes four times as much processor time. */
+/**
+ * `environment` must contain DATA_DIR, a folder that the stop removes. The gate starts no separate process, because
+ * that takes four times as much processor time.
+ */
 export async function startInstance(environment: Record<string, string>): Promise<Instance> {
   if (!runsAll()) {
     const { DATA_DIR } = environment;

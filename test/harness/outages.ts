@@ -109,7 +109,7 @@ export async function startOutages(roles: readonly string[]) {
 
   async function verdictOf(keys: ReadonlySet<string>, answered: ReadonlySet<string>): Promise<OutageVerdict> {
     const count = (key: string) => witness.inserts.get(key) ?? 0;
-    // On a busy machine, a new connection may take longer than its time limit.
+    // Retries the query, because a new connection may exceed its time limit on a busy machine.
     const ended: Record<string, string>[] = await until(() =>
       db.query(SELECT_ENDED_RUNS, [`case-${cases}-%`]).catch(() => null),
     );

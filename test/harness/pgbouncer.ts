@@ -28,7 +28,7 @@ async function freePort(): Promise<number> {
 }
 
 export interface ConnectionPooler {
-  /** Returns the URL through which PgBouncer leads to the database at `url`. */
+  /** Returns the URL by which clients reach the database at `url` through PgBouncer. */
   way(url: string): string;
   stop(): Promise<void>;
 }

@@ -72,7 +72,7 @@ async function start(): Promise<Pick<EmbeddedPostgres, "url" | "stop">> {
 
 async function openConnections(admin: Client, database: string): Promise<string[]> {
   const found = await admin.query<{ who: string }>(
-    // PostgreSQL's own background processes do not count.
+    // Selects the open connections of clients, without PostgreSQL's own background processes.
     `SELECT concat(application_name, ': ', left(query, 80)) AS who FROM pg_stat_activity
       WHERE datname = $1 AND backend_type = 'client backend'`,
     [database],

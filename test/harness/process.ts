@@ -27,9 +27,9 @@ function startCommand(root: string): string[] {
 export interface ServiceProcess {
   pid: number;
   dataDir: string;
-  /** Resolves to the URL when the service listens. Rejects if the process ends before. */
+  /** Resolves to the URL when the service listens on its port. Rejects if the process ends earlier. */
   listening(): Promise<string>;
-  /** Resolves to the URL when the service is ready. Rejects if the process ends before. */
+  /** Resolves to the URL when the service reports that it is ready. Rejects if the process ends earlier. */
   ready(): Promise<string>;
   /** JSON lines of standard output so far. */
   log: Record<string, unknown>[];
@@ -116,7 +116,7 @@ function end(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // The process has ended meanwhile.
+    // The process ended before the signal was sent.
   }
 }
 

@@ -23,9 +23,9 @@ export interface PushDevice {
 }
 
 export interface PushService {
-  /** Messages that it received. */
+  /** Messages that the push service received. */
   pushed: PushRequest[];
-  /** Status with which it responds. */
+  /** HTTP status of the push service's next responses. */
   answer: number;
   /** @param name path of the device's endpoint */
   device(name: string): PushDevice;

@@ -87,7 +87,7 @@ function killGroup({ pid }: ChildProcess): void {
   try {
     process.kill(-pid!, "SIGKILL");
   } catch {
-    // All processes of the group have ended.
+    // `kill` fails if all processes of the group have already ended.
   }
 }
 

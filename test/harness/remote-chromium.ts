@@ -21,7 +21,7 @@ export interface RemoteChromium {
   port: number;
   /** URL of the browser, `ws://127.0.0.1:PORT`. */
   endpoint: string;
-  /** Same URL, with the random path of this start. */
+  /** WebSocket URL of the browser, with the random path that Chromium generates at each start. */
   socketUrl: string;
   /** Returns the number of browser contexts, without the default context. */
   contexts(): Promise<number>;

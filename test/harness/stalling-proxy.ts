@@ -1,13 +1,16 @@
-/** A TCP server in front of another one. Until it is released, it passes on only the first bytes of each response, and no end. */
+/**
+ * A TCP server in front of another one. Until `release` is called, clients get only the first bytes of each response,
+ * and their connections stay open.
+ */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
 export interface StallingProxy {
   /** Returns the given URL with the address of the proxy. */
   url: string;
-  /** Resolves when a connection has received what the proxy passes on. */
+  /** Resolves when the proxy has passed on the first bytes of a response. */
   stalled: Promise<void>;
-  /** Passes on everything from now on. Ends the connections that received less. */
+  /** Passes on all bytes of new connections from now on. Closes the connections whose responses were held back. */
   release(): void;
   stop(): Promise<void>;
 }

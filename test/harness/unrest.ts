@@ -84,8 +84,8 @@ async function watchQueue(
 }
 
 /**
- * Kills `kills` instances one after the other, and cuts them off from the database meanwhile. `work` sends the callers' requests until the function that
- * it gets returns true.
+ * Kills `kills` instances one after the other, and cuts them off from the database meanwhile. `work` sends the callers'
+ * requests until its argument, a function, returns true.
  */
 export async function causeUnrest(options: {
   postgres: RestartablePostgres;

@@ -194,8 +194,8 @@ const APP_USERS = `
     FROM data_source AS source WHERE is_users ORDER BY 1, 2 LIMIT 20`;
 
 /**
- * Selects data sources with a hashed column that pages cannot sign in by. Such a column suggests users, but it may also
- * contain other secrets.
+ * Selects data sources with a hashed column whose entries cannot sign in on pages. Such a column suggests users, but it
+ * may also contain other secrets.
  */
 const NOT_USERS = `
   SELECT app_id AS "appId", name FROM data_source WHERE hashed_columns <> '[]' AND NOT is_users ORDER BY 1, 2 LIMIT 20`;
@@ -203,7 +203,7 @@ const NOT_USERS = `
 const describeItem = ({ appId, name }: { appId: number; name: string }): string =>
   `${JSON.stringify(name)} of app ${appId}`;
 
-/** Lists the data sources that pages can sign in by, and those with a hashed column that pages cannot sign in by. */
+/** Lists the data sources whose entries can sign in on pages, and those with a hashed column whose entries cannot. */
 async function checkAppUsers(client: Client): Promise<Diagnostic> {
   const { rows } = await client.query<{ appId: number; name: string; byUpgrade: boolean }>(APP_USERS);
   const unmarked = await client.query<{ appId: number; name: string }>(NOT_USERS);
@@ -261,7 +261,7 @@ export async function checkDatabase(config: Config): Promise<Diagnostic[]> {
       "check DATABASE_URL: host, port, user, password, name of the database; and that the server takes connections from here";
     return [createDiagnostic("database", `does not answer (${code ?? message})`, advice)];
   } finally {
-    // The result is known; a connection that failed cannot be closed.
+    // Errors of `end` are ignored: the checks are finished, and a failed connection cannot be closed.
     await client.end().catch(() => undefined);
   }
 }

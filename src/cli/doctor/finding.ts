@@ -1,6 +1,9 @@
 /** The result of a check, and its text for a terminal. */
 
-/** Result of one check. `advice` describes how to fix the problem; null if the check found none. */
+/**
+ * Result of one check: its subject, the result in words, and how to fix the problem (null if the check found no
+ * problem).
+ */
 export interface Diagnostic {
   what: string;
   says: string;

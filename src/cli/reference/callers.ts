@@ -61,7 +61,7 @@ export function operationsByField(root: string): ReadonlyMap<string, readonly Op
     const methods = source.split(/\n {2}@(?:Query|Mutation|Subscription)\(/);
     for (const method of methods.slice(1)) {
       const name = /\n {2}(?:async )?(\w+)\(/.exec(method)?.[1];
-      // Private methods may follow the last resolver of a class.
+      // Cuts off private methods that follow the last resolver of a class.
       const [text = ""] = method.split("\n  }\n");
       const namedOperations = [...text.matchAll(/"(\w+)"/g)].map(([, word]) => word!).filter(isOperation);
       if (name !== undefined && !operationsByName.has(name)) operationsByName.set(name, [...new Set(namedOperations)]);

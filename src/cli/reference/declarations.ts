@@ -2,7 +2,7 @@
 
 export interface Member {
   name: string;
-  /** As declared, in one line. */
+  /** Declaration of the member, in one line. */
   signature: string;
   comment: string;
 }

@@ -17,7 +17,7 @@ import { variablesPage } from "./variables.js";
 
 /** Returns the content of each page by its file name in docs/reference. @param root the checkout, whose source is read */
 export async function referencePages(root: string): Promise<Record<string, string>> {
-  // Types and arguments are the classes' own; no resolver is called.
+  // The schema needs only the types of the resolver classes, so no resolver is created.
   const schema = await createSchema({} as Resolvers);
   const byField = operationsByField(root);
   return {

@@ -1,6 +1,6 @@
 /**
- * Sample responses for the reference of the REST routes that no test requests in a row. The other responses are recorded in
- * rest-responses.json. test/api/openapi.test.ts compares the samples with the schema.
+ * Sample responses for the reference, for REST routes that the recording test does not request. The other responses are
+ * recorded in rest-responses.json. test/api/openapi.test.ts compares the samples with the schema.
  */
 import { SAMPLE_TIME as TIME } from "./shown-response.js";
 

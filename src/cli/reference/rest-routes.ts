@@ -198,7 +198,7 @@ const NAMES_IN_ADDRESSES: Readonly<Record<string, string>> = {
 /** Returns the status and the body of a response: the recorded one, else the sample, else a value of the schema's shape. */
 function responseOf({ method, path, operation }: Row, recorded: RecordedResponse | undefined): string {
   if (recorded) return `${recorded.http}${recorded.body === "" ? "" : ` ${jsonOf(recorded.body)}`}`;
-  // The status 200 of a plan stands before the 201 of the change itself.
+  // Takes the last success status: a route with `plan` has 200 for the plan and then 201 for the change itself.
   const [status = "200", answer] = Object.entries(operation.responses).findLast(([code]) => /^2/.test(code)) ?? [];
   const sample = SAMPLE_RESPONSES[`${method} ${path}`];
   if (sample) return `${status} ${jsonOf(sample)}`;

@@ -4,7 +4,9 @@ import { inlineCode, markdownTable } from "./tables.js";
 
 const namesIn = (text: string): string[] => text.replaceAll(/"[^"]*"/g, "").match(/\b[A-Z]\w+\b/g) ?? [];
 
-/** Returns the text of a declaration that may name further types: the fields of an interface, or an alias. */
+/**
+ * Returns the part of a declaration that can refer to other types: the fields of an interface, or the text of an alias.
+ */
 const contentOf = ({ name, text, isAlias }: Declaration, sources: readonly string[]): string =>
   isAlias ? text : [text, ...membersOf(sources, name).map(({ signature }) => signature)].join("\n");
 

@@ -20,7 +20,7 @@ function sortSchema(schema: GraphQLSchema): GraphQLSchema {
 
 /** Returns the content of each file in `schema/` by its name. `db` is a migrated database, `root` the checkout. */
 export async function contractFiles(db: DataSource, root: string): Promise<Record<string, string>> {
-  // Types and arguments are the classes' own; no resolver is called.
+  // The schema needs only the types of the resolver classes, so no resolver is created.
   const schema = await createSchema({} as Resolvers);
   return {
     "schema.graphql": `${printSchema(sortSchema(schema))}\n`,

@@ -116,7 +116,7 @@ export class Client {
     }
   }
 
-  /** Sends a request without a token. Resolves for any status. */
+  /** Sends a request without a token. Resolves to the response even if its status is an error. */
   async open(method: string, path: string, form?: URLSearchParams): Promise<SvcReply> {
     return this.#send(method, this.target.url + path, form ? { body: form } : {});
   }

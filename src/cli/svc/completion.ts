@@ -5,7 +5,7 @@ import { wrongUse } from "./failure.js";
 interface Entry {
   name: string;
   description: string;
-  /** Names of its own subcommands. The word after the command is one of them, never a file. */
+  /** Names of the command's subcommands. If it has some, the next word is a subcommand and never a file name. */
   subcommands: string[];
   options: string[];
 }

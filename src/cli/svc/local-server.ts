@@ -63,7 +63,7 @@ function startArguments(): string[] {
 
 function dataFolder(root: string | null, isThrowAway: boolean): string {
   if (root === null) return mkdtempSync(join(tmpdir(), "svc-test-server-"));
-  // Also without data: it marks a local project, whose service the next start creates again.
+  // The folder is created even if the service stores no data there: it marks a project with a local service.
   const folder = join(root, DATA_FOLDER);
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(root, ".svc", ".gitignore"), "*\n");
@@ -119,7 +119,7 @@ export async function startLocalServer(
     cwd: PACKAGE_FOLDER,
     env,
     stdio: ["ignore", "pipe", "pipe"],
-    // A separate process group: Ctrl C reaches only this process, which then stops the service.
+    // Starts the service in a separate process group. Ctrl C then reaches only this process, which stops the service.
     detached: true,
   });
   const output = collectOutput(child);

@@ -3,7 +3,7 @@ import { runSvc } from "./program.js";
 
 export async function runProgram(host: NodeJS.Process): Promise<void> {
   const { stdin, stdout, stderr, env, argv } = host;
-  // A reader that closed the pipe, such as head, is no failure.
+  // A program that reads the output, such as `head`, may close the pipe early. This is not an error.
   stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code !== "EPIPE") throw error;
     host.exit(0);

@@ -94,7 +94,7 @@ export class Project {
     const path = this.#path(...parts);
     if (existsSync(path) && readFileSync(path, "utf8") === text) return;
     mkdirSync(dirname(path), { recursive: true });
-    // A process that ends here leaves the file whole.
+    // Writes to a temporary file and renames it, so that a crash leaves no partly written file.
     const temporary = join(dirname(path), `.${process.pid}.tmp`);
     writeFileSync(temporary, text);
     renameSync(temporary, path);
@@ -237,7 +237,7 @@ export class Project {
   async #writeAction(item: Item, folder: string): Promise<void> {
     const { name, code, source: _, assets: __, ...fields } = item;
     const config = nameOfFile(folder) === name ? fields : { name, ...fields };
-    // A file that cannot be read is replaced.
+    // An action's file that cannot be read is replaced.
     const local = this.actionFile(folder) === null ? null : await this.readAction(folder).catch(() => null);
     const isSame = (other: Item) =>
       manifestDifferences({ version: 1, actions: [item] }, { version: 1, actions: [other] }, false).length === 0;

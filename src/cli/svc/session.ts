@@ -1,4 +1,4 @@
-/** What each command gets: the target, a client, the output, and prompts on the terminal. */
+/** Context of a command: server and app, HTTP client, output, and prompts on the terminal. */
 import { createInterface } from "node:readline/promises";
 import { text } from "node:stream/consumers";
 import { Client } from "./client.js";

@@ -112,7 +112,7 @@ async function withTestApp(
   const interruption = new AbortController();
   const over = interruption.signal;
   const interrupt = () => interruption.abort(new InterruptedError("interrupted"));
-  // Until the end: a second signal must not stop the removal.
+  // Handles signals until the app is deleted, so that a second signal does not stop the deletion.
   for (const signal of END_SIGNALS) process.on(signal, interrupt);
   try {
     const app = await openTestApp(session, project, over, options);

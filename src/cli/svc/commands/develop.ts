@@ -18,7 +18,7 @@ import { followRuns } from "./run.js";
 import { pushProject } from "./sync.js";
 
 const SETTLED_MS = 60;
-/** Signal for commands that end with their process. */
+/** Abort signal for commands that run until their process ends. */
 const NEVER_ABORTED = new AbortController().signal;
 /** Signals that end a command. The service has its own process group, so a closed terminal does not end it. */
 const END_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
@@ -100,7 +100,7 @@ async function serverFor(
     stopController.abort();
   };
   for (const signal of END_SIGNALS) process.on(signal, onEnd);
-  // Printed once a signal is handled: who reads it may send one.
+  // Printed only after the signal handlers exist, because a person or test that reads the note may send a signal.
   output.note("Starting a service …");
   server = await startLocalServer(folder, { isThrowAway, port, env }, stopController.signal);
   if (target === null) {

@@ -55,7 +55,7 @@ async function publishActions(session: Session, names: readonly string[], option
   else await session.confirm(`Publish ${changedActions.map(({ name }) => name).join(", ")}?`);
   if (options.withApp === true) await client.request("POST", "/v1/apps/:app/publish");
   for (const { id, name, updatedAt } of changedActions) {
-    // Publishes exactly the draft that was tested.
+    // Sends the version of the tested draft, so that the service rejects a draft that was changed after the tests.
     const request = isTested ? { query: { tested: true }, headers: { "if-match": `"${updatedAt}"` } } : {};
     await client.request("POST", `${ACTIONS}/${id}/publish`, request);
     output.line(`published ${name}`, "green");

@@ -57,7 +57,7 @@ async function authorStack(session: Session, name: string, actionId: number, sta
     const { body } = await session.client.request("GET", `/v3/apps/:app/actions/${actionId}`);
     return await new Project(session.target.root).stackInFile(name, String(body.action.code), stack);
   } catch (error) {
-    // A token that may run an action may not be allowed to read its code.
+    // The token may have permission to run the action but not to read its code. The stack then stays unchanged.
     if (error instanceof ApiFailure) return stack;
     throw error;
   }

@@ -61,7 +61,10 @@ export interface PushOptions {
   force?: boolean;
 }
 
-/** Returns a function that is true for items that folder and server have equally, for example after a push whose response was lost. */
+/**
+ * Returns a function that returns true for items that are equal in the folder and on the server, for example after a
+ * push whose response was lost.
+ */
 function hasItem(server: Manifest, local: Manifest): (item: Difference) => boolean {
   const toPush = new Set(manifestDifferences(server, local, true).map(({ kind, name }) => `${kind} ${name}`));
   return ({ kind, name }) => !toPush.has(`${kind} ${name}`);
@@ -84,7 +87,7 @@ function tagToPush(
     if (since.every(hasItem(server.manifest, local))) return server.tag;
     throw reportConflict(session, since, "the server has changed since the last pull");
   }
-  // A first push: it would silently overwrite only items that both sides have and that differ.
+  // For a first push, only items that exist on both sides and differ would be overwritten silently.
   const overwrittenItems = manifestDifferences(server.manifest, local, false).filter(
     ({ change }) => change === "changed",
   );
@@ -199,7 +202,8 @@ async function pullProject(session: Session, { force = false }: { force?: boolea
       ? server.manifest.settings
       : mergeItems(server.manifest.settings, local.settings, "key", (key) => isTaken("setting", key));
   const alerts = mergeItems(server.manifest.alerts, local.alerts, "name", (name) => isTaken("alert", name));
-  // The list comes from one side completely, because a mix could send a value to another destination.
+  // Secret bindings are taken completely from the folder or from the server: a mixed list could send a secret to a
+  // wrong destination.
   const keepsBindings = myChanges.some(({ kind }) => kind === "secret binding") && !force;
   const writtenManifest: Manifest = {
     ...server.manifest,
