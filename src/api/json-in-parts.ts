@@ -37,7 +37,7 @@ class JsonReader {
     while (BLANK_BYTES.includes(this.body[this.at]!)) this.at += 1;
   }
 
-  /** Consumes the next character if it is this one. */
+  /** If the next character after spaces is this character, moves past it and returns true. */
   private takes(character: number): boolean {
     this.skipBlank();
     if (this.body[this.at] !== character) return false;

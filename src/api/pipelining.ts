@@ -12,7 +12,7 @@ const SLICE_BYTES = 1_024;
 
 type ParseBytes = (bytes: Buffer) => void;
 
-/** State of one connection. */
+/** Passes the received bytes of one connection to the HTTP parser, one request at a time. */
 class RequestFeed {
   /** Bytes that were received but not yet passed to the HTTP parser. */
   private rest: Buffer = Buffer.alloc(0);

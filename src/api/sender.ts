@@ -6,7 +6,7 @@ import type { Visitor } from "../operations/access/gate.js";
 import { isVisitor } from "../rules/access.js";
 import { addressBlock } from "../rules/address-block.js";
 
-/** Returns the sender by network address only. */
+/** Returns the key of a sender that is identified only by its network address. */
 export const addressSender = (address: string | undefined): string =>
   `address ${address === undefined ? "" : addressBlock(address)}`;
 

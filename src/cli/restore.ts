@@ -1,6 +1,6 @@
 /**
- * `npm run restore -- FILE`: restores a backup into an empty database and this installation's store of files. The last line of its output
- * is JSON.
+ * `npm run restore -- FILE`: restores a backup into an empty database and this installation's store of media files. The
+ * last line of its output is JSON.
  */
 import "reflect-metadata";
 import { existsSync } from "node:fs";

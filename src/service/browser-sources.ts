@@ -17,7 +17,7 @@ export interface BrowserSources {
 
 function pathToChromium({ chromePath, puppeteerCacheDir }: Config): string {
   const path = findChromium(chromePath, defaultChromiumPaths(puppeteerCacheDir));
-  if (!path) throw new StartError("no Chromium was found: set CHROME_PATH, or install chromium-headless-shell");
+  if (!path) throw new StartError("Chromium was not found; set CHROME_PATH, or install chromium-headless-shell");
   return path;
 }
 

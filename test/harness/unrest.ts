@@ -38,7 +38,7 @@ async function countReady(fleet: ServiceFleet): Promise<number> {
 export interface Pace {
   kill: readonly [number, number];
   loss: readonly [number, number];
-  /** Number of kills after which a process of a browser is killed instead of an instance; by default never. */
+  /** Every n-th kill ends a process of a browser instead of an instance; by default, none does. */
   browserEvery?: number;
 }
 

@@ -119,7 +119,7 @@ function registerRootFiles(app: FastifyInstance, { docs }: { docs: DocsSite }): 
       const page = docs.library.byFile(file);
       if (page) return sendTagged(request, reply, MARKDOWN_TYPE, docs.markdown(page, docs.addressFor(request)));
       const text = await readFile(join(docs.library.root, file), "utf8").catch(() => {
-        throw new ActionError("NOT_FOUND", `this installation has no file ${file}`);
+        throw new ActionError("NOT_FOUND", `this installation does not contain the file ${file}`);
       });
       return sendTagged(request, reply, PLAIN_TEXT_TYPE, text);
     });

@@ -15,7 +15,10 @@ export interface Route {
   bodyLimit?: number;
   /** Field of the body whose value is the operation's argument. Without it, the whole body is the value. */
   bodyField?: string;
-  /** True for a report of a client run. Its `bodyLimit` applies to visitors too, who otherwise have BODY_MAX_BYTES. */
+  /**
+   * True for a report of a client run. Visitors may then send up to `bodyLimit` bytes; on other routes at most
+   * BODY_MAX_BYTES.
+   */
   isReport?: true;
   /** True if access rules may allow anonymous callers. The operation rejects those that the rules do not allow. */
   open?: true;

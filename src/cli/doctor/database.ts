@@ -137,7 +137,7 @@ async function checkProcesses(client: Client): Promise<Diagnostic[]> {
 async function checkMediaStore(client: Client, { roles, mediaBucket, dataDir }: Config): Promise<Diagnostic[]> {
   if (!roles.has("api") && !roles.has("scheduler")) return [];
   const { rows } = await client.query<{ space: string; identity: string | null }>(
-    // A database that the next start migrates may lack this column.
+    // Reads the column through JSON, because a database that the next start migrates may lack it.
     "SELECT space, to_jsonb(media_store)->>'identity' AS identity FROM media_store",
   );
   const { space, identity } = rows[0]!;
@@ -156,7 +156,7 @@ async function checkMediaStore(client: Client, { roles, mediaBucket, dataDir }: 
 /** Finds live processes that ignore X-Forwarded-For of a proxy. */
 async function checkProxy(client: Client): Promise<Diagnostic> {
   const { rows } = await client.query<{ proxy: string | null }>(
-    // A database that the next start migrates may lack this column.
+    // Reads the column through JSON, because a database that the next start migrates may lack it.
     `SELECT DISTINCT to_jsonb(instance)->>'ignored_proxy' AS proxy FROM instance
       WHERE lease_until >= now() AND to_jsonb(instance)->>'ignored_proxy' IS NOT NULL ORDER BY 1 LIMIT 5`,
   );

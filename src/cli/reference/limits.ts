@@ -46,7 +46,7 @@ export function readLimitRows(root: string): Map<string, LimitRow[]> {
   return subjects;
 }
 
-/** Value of a constant that a file defines as a product of numbers and limits. */
+/** Computes the value of a constant in a source text, which defines it as a product of numbers and of other limits. */
 function constantIn(source: string, name: string): number {
   const start = source.indexOf(`const ${name} = `);
   if (start < 0) throw new Error(`limits.txt: no constant ${name} in its file`);
