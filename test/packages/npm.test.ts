@@ -293,12 +293,12 @@ describe("packages from npm", () => {
         /cannot be bundled/,
         { name: "broken", version: "1.0.0", files: { "index.js": "this is no JavaScript" } },
       ],
-      ["a name of the service's own", "svc-nothing", /no package of this service/],
-      ["a folder", "./local", /no name of an npm package/],
-      ["a path upwards", "../../etc", /no name of an npm package/],
-      ["a path as a scope", "@../etc", /no name of an npm package|does not exist in the registry/],
+      ["a name of the service's own", "svc-nothing", /is not a package of this service; names/],
+      ["a folder", "./local", /, an npm package such as lodash/],
+      ["a path upwards", "../../etc", /, an npm package such as lodash/],
+      ["a path as a scope", "@../etc", /, an npm package such as lodash|does not exist in the registry/],
       ["a repository", "git+https://example.com/a.git", /must be an https URL/],
-      ["another name's package", "a@npm:add-things", /no name of an npm package/],
+      ["another name's package", "a@npm:add-things", /, an npm package such as lodash/],
       ["an address without TLS", "http://example.com/a.js", /must be an https URL/],
     ];
     for (const [what, dependency, words, published] of REFUSED) {
