@@ -160,7 +160,7 @@ describe("the page on containers", function () {
     );
     await operator.paste(fillPlaceholders(copy!, { "docker compose cp api:/data": `cp ${data}` }));
     const other = await emptyDatabase();
-    const restore = "node --no-node-snapshot dist/src/cli/restore.js before-the-upgrade --key-file backup-key";
+    const restore = "node --no-node-snapshot dist/src/cli/restore.js before-upgrade-* --key-file backup-key";
     const variables = { ...environment, DATABASE_URL: other.url, DATA_DIR: join(operator.folder, "data-restored") };
     const restored = lastLine(await operator.paste(restore, variables));
     await other.drop();

@@ -116,7 +116,7 @@ describe("the page on upgrading", function () {
     });
 
     it("leads back to the previous release, which runs with the newer schema", async () => {
-      await expectServed(fillPlaceholders(back!, { $OLD_COMMIT: releaseBefore }));
+      await expectServed(fillPlaceholders(back!, { "OLD_COMMIT=…": `OLD_COMMIT=${releaseBefore}` }));
     });
 
     it("leads back to the copied data", async () => {

@@ -10,8 +10,10 @@ describe("the connections of a process", () => {
   const most = (roles: readonly Role[]) => connectionsOf({ roles: new Set(roles) });
 
   it("have the number of the page on several machines", () => {
-    for (const role of ROLES) expect(PAGE, role).to.match(new RegExp(`^\\| \`${role}\` \\| ${most([role])} \\|$`, "m"));
-    expect(PAGE).to.contain(`| all three in one process, which share one pool | ${most(ROLES)} |`);
+    for (const roles of [["api"], ["runner"], ["api", "runner"]] as const)
+      expect(PAGE).to.contain(`| \`api\`, \`runner\`, or both | ${most(roles)} |`);
+    for (const roles of [["scheduler"], ["api", "scheduler"], ["scheduler", "runner"], ROLES] as const)
+      expect(PAGE).to.contain(`| \`scheduler\`, alone or with other roles | ${most(roles)} |`);
   });
 });
 
