@@ -103,6 +103,23 @@ describe("the documentation", () => {
     expect(taken.map(({ page, name }) => `${page}: ${name}`)).to.deep.equal([]);
   });
 
+  it("does not create the action of the command line's template again, which README.md and the page on commands push", () => {
+    const others = PAGES.filter((page) => namesCreatedIn(page).includes("hello"));
+    expect(others).to.deep.equal([]);
+  });
+
+  it("shows the error of the service where a command needs a value of its response", () => {
+    const commands = PAGES.flatMap((page) => {
+      const shell = blocksOf(readPage(page)).filter(({ language, notRun }) => language === "sh" && notRun === null);
+      return shell.flatMap(({ text }) =>
+        (text.match(/node -p '[^']+'/g) ?? []).map((command) => `${page}: ${command}`),
+      );
+    });
+    const reading = commands.filter((command) => /JSON\.parse\(\w*\.?readFileSync\([^)]*\)/.test(command));
+    expect(reading.length).to.be.above(50);
+    expect(reading.filter((command) => !/if \(error\) throw error|openapi|\.paths\)/.test(command))).to.deep.equal([]);
+  });
+
   it("lists each alerting rule of deploy/alerts.yaml on the page about metrics", () => {
     const names = [...readFileSync(join(ROOT, "deploy/alerts.yaml"), "utf8").matchAll(/^ +- alert: (\w+)$/gm)];
     const page = readPage("docs/operate/watching.md");
