@@ -145,7 +145,7 @@ describe("Svc.Media", function () {
       return [await of(() => Files.upload({ file: "text" })), await of(() => Files.get("../../apps")), await of(() => Folders.delete(0))];
     })()`);
     expect(faults).to.deep.equal([
-      "Svc.Media.Files.upload takes a file, or data that is a FormData",
+      `Svc.Media.Files.upload: "file" must be a Blob, or "data" must be a FormData`,
       `a file's id must be a positive whole number (got "../../apps")`,
       "a folder's id must be a positive whole number (got 0)",
     ]);

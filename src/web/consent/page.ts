@@ -11,7 +11,7 @@ interface ConsentApp {
 
 interface ConsentRequest {
   client: string;
-  /** URL to which the browser is redirected; null if a device shows the code. */
+  /** URL of the program, to which the browser is redirected after the decision; null if the person entered a device's code. */
   to: string | null;
   scopes: string[];
   appId?: number | null;

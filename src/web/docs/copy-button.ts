@@ -12,7 +12,7 @@ export function createCopyButton(code: HTMLElement): HTMLButtonElement {
       await navigator.clipboard.writeText(code.textContent ?? "");
       showLabel("Copied");
     } catch {
-      // Browsers block the clipboard on pages without https. The text is selected, so that the reader can copy it by keyboard.
+      // Browsers block the clipboard on pages without https. Then the code is selected, so that the reader can copy it with the keyboard.
       getSelection()?.selectAllChildren(code);
       showLabel("Selected");
     }

@@ -25,7 +25,7 @@ function addExampleFields(frame: Element, code: HTMLElement): void {
   const [app, token] = [createField("App ID", "1"), createField("Token", "")];
   const text = code.textContent ?? "";
   form.addEventListener("input", () => {
-    // Other texts are rejected: they could be shell commands when the example is pasted.
+    // Only digits are inserted. Other characters could become shell commands when the reader pastes the example into a shell.
     const id = app.value.replaceAll(/\D/g, "") || "1";
     const safeToken = token.value.replaceAll(/[^\w-]/g, "") || TOKEN_PLACEHOLDER;
     code.textContent = text.replace(EXAMPLE_VARIABLES, `SVC_APP=${id} SVC_TOKEN="${safeToken}"`);

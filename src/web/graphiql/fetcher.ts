@@ -4,13 +4,13 @@ import { createClient } from "graphql-ws";
 
 type EditorHeaders = Record<string, unknown>;
 
-/** Removes empty headers that the person left in the Headers editor. Without a credential in them, the cookie is used. */
+/** Removes empty headers of the Headers editor. If no header with a credential remains, the browser's session cookie is the credential. */
 function removeEmptyHeaders(headers: EditorHeaders = {}): Record<string, string> {
   const filledEntries = Object.entries(headers).filter(([, value]) => typeof value === "string" && value.trim() !== "");
   return Object.fromEntries(filledEntries) as Record<string, string>;
 }
 
-/** Browsers cannot send headers with a WebSocket, so the credential is sent in the connection parameters. */
+/** Returns the connection parameters with the credential. Browsers cannot send headers when they open a WebSocket. */
 export function socketParameters(headers: Record<string, string>): { authToken?: string } {
   const headersByName = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value.trim()]));
   const authToken = headersByName.get("auth-token") ?? headersByName.get("authorization")?.replace(/^Bearer\s+/i, "");
@@ -23,7 +23,7 @@ export function createFetcher(url: URL): Fetcher {
   socketUrl.protocol = url.protocol === "https:" ? "wss:" : "ws:";
   return (params, options) => {
     const headers = removeEmptyHeaders(options?.headers);
-    // The socket opens with the first subscription, so that it has the current headers, and closes after the last one.
+    // The socket opens for the first subscription, so that it uses the current headers. It closes after the last subscription.
     const wsClient = createClient({
       url: socketUrl.href,
       connectionParams: socketParameters(headers),

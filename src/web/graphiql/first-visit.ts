@@ -62,7 +62,7 @@ subscription FollowLog {
 `;
 
 export const FIRST_VISIT_HEADERS = `{
-  // An editor's token. Kept in this tab alone.
+  // An editor's token. It is stored only in this tab.
   // "Authorization": "Bearer …" works as well.
   "Auth-token": ""
 }

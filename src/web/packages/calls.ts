@@ -1,7 +1,7 @@
-/** Helpers of the packages that call the service: they build URL paths, and turn errors into rejections with the error body. */
+/** Helpers of the packages that call the service: build URL paths, and convert errors to rejections with `status` and `error`. */
 import { createSvcError } from "../runtime/failure.js";
 
-/** Encodes a value as one segment of a path. Rejects ".", ".." and "", which would lead to another path. @throws SvcError with `status` */
+/** Encodes a value as one segment of a path. Rejects ".", ".." and "", because they would change the path. @throws SvcError with `status` */
 export function encodeSegment(value: unknown, status: string, description: string): string {
   const text = String(value ?? "");
   if (/^\.{0,2}$/.test(text))
@@ -19,7 +19,7 @@ export function encodeIdSegment(id: unknown, status: string, description: string
 }
 
 /**
- * Rejects a condition whose value JSON omits: the service would receive the query without this condition.
+ * Throws if a condition has a value that JSON omits, such as undefined. The service would run the query without this condition.
  * @throws SvcError REQUEST_INVALID with the path of the value
  */
 export function refuseUndefined(conditions: object, path: string, parents: readonly object[] = []): void {
@@ -28,13 +28,13 @@ export function refuseUndefined(conditions: object, path: string, parents: reado
     if (value === undefined) throw createSvcError("REQUEST_INVALID", `${valuePath} must not be undefined`);
     if (typeof value === "function" || typeof value === "symbol")
       throw createSvcError("REQUEST_INVALID", `${valuePath} must be a JSON value (got a ${typeof value})`);
-    // A cycle is an error of JSON, which has its own message.
+    // Skips objects that contain themselves: JSON.stringify rejects them later, with its own message.
     if (typeof value === "object" && value !== null && !parents.includes(value))
       refuseUndefined(value, valuePath, [...parents, conditions]);
   }
 }
 
-/** Returns an error in the arguments as an SvcError, the same form as the service's errors. */
+/** Converts a TypeError, which reports invalid arguments, to an SvcError like the service's errors. Returns other errors unchanged. */
 function toFailure(error: unknown): unknown {
   return error instanceof TypeError ? createSvcError("REQUEST_INVALID", error.message) : error;
 }

@@ -14,7 +14,7 @@ function createAiError({ code, message }: { code: string; message: string }): Er
 
 function toRequestError(error: unknown): Error {
   const { status, message } = error as { status?: string; message: string };
-  // Pages are not allowed to use language models.
+  // The service denies requests from pages; only server actions can use language models.
   if (status === "FORBIDDEN" || status === "UNAUTHORIZED")
     return createAiError({ code: "INTEGRATION_UNAVAILABLE", message: "Svc.AI is available in server actions only" });
   return createAiError({ code: status === "PAYLOAD_TOO_LARGE" ? "LIMIT" : "TRANSPORT", message });
@@ -44,7 +44,11 @@ async function* streamCompletion(options: unknown): AsyncGenerator<AiPart, void,
       const { value, done } = await receivedLines.next().catch((error: unknown) => {
         throw toRequestError(error);
       });
-      if (done) throw createAiError({ code: "TRANSPORT", message: "the answer of the service ended early" });
+      if (done)
+        throw createAiError({
+          code: "TRANSPORT",
+          message: "the response of the service ended before the answer was complete",
+        });
       const { text, ...reply } = value as AiReply & { text?: string };
       if (text !== undefined) yield { type: "text", text };
       else {

@@ -1,7 +1,7 @@
 /** Package `Svc.Audio`: plays, decodes and generates sound by Web Audio. It cannot record. */
 import { defineNamespace } from "./define.js";
 
-/** Maximum wait while the browser blocks sound. After that, the call fails. */
+/** Maximum time that a call waits for the browser to allow sound. After that, the call rejects. */
 const SOUND_WAIT_MS = 2_000;
 
 /** Sample rate of decoded sound in hertz, the same on every machine. */
@@ -13,7 +13,7 @@ let sharedContext: AudioContext | null = null;
 
 /** Returns the page's shared audio context, because browsers allow only a few contexts. */
 function audioContext(): AudioContext {
-  if (typeof AudioContext === "undefined") throw new Error("this browser has no Web Audio");
+  if (typeof AudioContext === "undefined") throw new Error("this browser does not support Web Audio");
   sharedContext ??= new AudioContext();
   return sharedContext;
 }
@@ -21,7 +21,8 @@ function audioContext(): AudioContext {
 async function loadBytes(source: SoundSource): Promise<ArrayBuffer> {
   if (typeof source !== "string") return source.slice(0);
   const response = await fetch(source);
-  if (!response.ok) throw new Error(`the sound could not be fetched: ${response.status}`);
+  if (!response.ok)
+    throw new Error(`the sound could not be loaded from ${source} (got HTTP status ${response.status})`);
   return response.arrayBuffer();
 }
 

@@ -14,21 +14,22 @@ export interface ParseOptions {
 export interface StringifyOptions {
   /** Default ",". */
   delimiter?: string;
-  /** Columns and their order. Default: those of the first row. */
+  /** Columns to write, in this order. Default: the keys of the first row. */
   columns?: string[];
   header?: boolean;
   /** Adds an apostrophe before a cell that a spreadsheet would treat as a formula. Default true. */
   escapeFormulae?: boolean;
 }
 
-/** Start of a cell that a spreadsheet would treat as a formula. Papa Parse's own expression does not match formulas of several lines. */
+/** Matches a cell that a spreadsheet would treat as a formula. Papa Parse's default pattern misses formulas with several lines. */
 const FORMULA_PATTERN = /^[=+\-@\t\r]/;
 
 function parseCsv(
   text: string,
   { header = true, delimiter = "", dynamicTyping = false }: ParseOptions = {},
 ): unknown[] {
-  if (typeof text !== "string") throw new TypeError("Svc.CSV.parse takes the CSV text as a string");
+  if (typeof text !== "string")
+    throw new TypeError("Svc.CSV.parse: the first argument must be a string with the CSV text");
   const { data, errors } = Papa.parse(text, { header, delimiter, dynamicTyping, skipEmptyLines: true });
   const parseError = errors.find(({ code }) => code !== "UndetectableDelimiter");
   if (parseError) throw new Error(`CSV row ${(parseError.row ?? 0) + 1}: ${parseError.message}`);
@@ -36,7 +37,7 @@ function parseCsv(
 }
 
 function stringifyRows(rows: unknown[], options: StringifyOptions = {}): string {
-  if (!Array.isArray(rows)) throw new TypeError("Svc.CSV.stringify takes an array of rows");
+  if (!Array.isArray(rows)) throw new TypeError("Svc.CSV.stringify: the first argument must be an array of rows");
   const { delimiter = ",", header = true, escapeFormulae = true, columns } = options;
   return Papa.unparse(rows, {
     delimiter,

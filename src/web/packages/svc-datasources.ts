@@ -53,7 +53,7 @@ const ifMatch = (ifUpdatedAt: string | undefined): Record<string, string> =>
 /** Returns a page of entries: an array with functions that read the next and the previous page. */
 function createEntryPage({ entries, cursor }: FoundEntries, at: (cursor: string) => Promise<EntryPage>): EntryPage {
   const { isFirstPage = true, isLastPage = true, next = null, prev = null } = cursor ?? {};
-  // There is no page beyond the first and the last one, but the way back still works.
+  // A read beyond the first or last page returns an empty page, whose link leads back to the page before.
   const readBeyondEnd = (isLast: boolean): Promise<EntryPage> =>
     Promise.resolve(
       addPageLinks([], {
@@ -134,7 +134,8 @@ async function sendImport(path: string, input: string | unknown[] | FormData | B
     const [type, name] = /^\s*\[/.test(input) ? ["application/json", "import.json"] : ["text/csv", "import.csv"];
     form.append("file", new Blob([input], { type }), name);
   } else if (input instanceof Blob) form.append("file", input);
-  else if (form !== input) throw new TypeError("an import takes CSV, JSON, an array of rows, a file or a FormData");
+  else if (form !== input)
+    throw new TypeError("the input of an import must be CSV text, JSON text, an array of rows, a file or a FormData");
   const answer = await getConnection().exchange("POST", path, form);
   const { inserted } = (await answer.json()) as { inserted: number };
   return { inserted };

@@ -45,7 +45,8 @@ type UploadOptions = Parameters<MediaFiles["upload"]>[0];
 /** Returns a form with the file. Other fields are in the URL, so that the order of the form's parts does not matter. */
 function createUploadForm({ file: input, data, name }: UploadOptions): FormData {
   if (data instanceof FormData) return data;
-  if (!(input instanceof Blob)) throw new TypeError("Svc.Media.Files.upload takes a file, or data that is a FormData");
+  if (!(input instanceof Blob))
+    throw new TypeError(`Svc.Media.Files.upload: "file" must be a Blob, or "data" must be a FormData`);
   const form = new FormData();
   form.append("file", input, name ?? (input instanceof File ? input.name : "file"));
   return form;

@@ -19,10 +19,12 @@ function decodeBase64Url(text: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(binary, (character) => character.charCodeAt(0));
 }
 
-/** Returns the page's service worker. @throws Error that says what is missing */
+/** Registers the page's service worker. @throws Error if the browser, or the page without https, does not support Web Push */
 async function getServiceWorker(address: string): Promise<ServiceWorkerRegistration> {
   if (location.origin === "null" || !("serviceWorker" in navigator) || !("PushManager" in globalThis)) {
-    throw new Error("Web Push needs a page with an origin of its own, over https, in a browser that has it");
+    throw new Error(
+      "Web Push is not available here; open the page over https, outside of a sandboxed frame, in a browser that supports Web Push",
+    );
   }
   const { scope } = await navigator.serviceWorker.register(address);
   await navigator.serviceWorker.ready;
@@ -36,7 +38,7 @@ async function getServiceWorker(address: string): Promise<ServiceWorkerRegistrat
 async function subscribeToPush({ worker = "/svc-push-worker.js" }: { worker?: string } = {}): Promise<{ id: number }> {
   const registration = await getServiceWorker(worker);
   if ((await globalThis.Notification.requestPermission()) !== "granted")
-    throw new Error("the user denied notifications");
+    throw new Error("the user did not allow notifications in this browser");
   const { publicKey } = (await getConnection().request("GET", pushPath())) as { publicKey: string };
   const options = { userVisibleOnly: true, applicationServerKey: decodeBase64Url(publicKey) };
   const subscription = await registration.pushManager.subscribe(options);

@@ -12,13 +12,13 @@ const globalPage = globalThis as unknown as {
 
 const { parse, stringify } = JSON;
 
-// Read once and removed, so that code without the package does not find it; stored as text, which other code cannot change.
+// The session is removed from the global scope, so that other code cannot read it. It is stored as text, which no code can change.
 const runSession = globalPage.__svcSession === undefined ? undefined : stringify(globalPage.__svcSession);
 delete globalPage.__svcSession;
 
 /**
- * Returns a copy for each caller, so that code cannot change what other code reads. Uses only the language itself, because most runs have
- * nothing else.
+ * Returns a copy of the session, so that one caller cannot change the session of another. Uses only JavaScript itself, because most runs
+ * have no browser features.
  */
 const copySession = (session: AppSession | null): AppSession | null => parse(stringify(session));
 
@@ -27,7 +27,7 @@ async function getSession(): Promise<AppSession | null> {
   return copySession(globalPage.ENV?.session ?? (await globalPage.Svc?.session?.()) ?? null);
 }
 
-/** Changes the page's session and discards the cached one, which may belong to another user now. */
+/** Changes the page's session. Discards the cached session, because the user of the page may have changed. */
 async function changeSession(method: "POST" | "PUT" | "DELETE", body?: unknown): Promise<AppSession> {
   const { appId, request, forgetSession } = getConnection();
   const { session } = await request(method, `/v1/apps/${appId()}/session`, body);

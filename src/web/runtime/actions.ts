@@ -4,7 +4,7 @@ import { createSvcError } from "./failure.js";
 import type { Action, Actions, LogEntry } from "./public-types.js";
 import { createResponse } from "./response.js";
 
-/** Encodes a name or ID as one segment of a path. Rejects ".", ".." and "", which would lead to another path. */
+/** Encodes a name or ID as one segment of a path. Rejects ".", ".." and "", because they would change the path. */
 function encodeSegment(nameOrId: string | number): string {
   const text = String(nameOrId ?? "");
   if (/^\.{0,2}$/.test(text)) throw createSvcError("ACTION_NOT_FOUND", "an action's name or id is required");

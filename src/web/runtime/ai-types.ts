@@ -9,9 +9,9 @@ export interface AiToolCall {
 export interface AiMessage {
   role: "system" | "user" | "assistant" | "tool";
   content: string;
-  /** For an assistant's message that calls tools. */
+  /** Tool calls that the assistant's message requests. */
   toolCalls?: AiToolCall[];
-  /** For a tool's message: the call that it answers. */
+  /** In a message with a tool's result: ID of the tool call. */
   toolCallId?: string;
 }
 
@@ -23,13 +23,13 @@ export interface AiTool {
 }
 
 export interface AiCompletionOptions {
-  /** The first one of the setting's `models` by default. */
+  /** Name of the model. Default: the first model in `models` of the app's AI setting. */
   model?: string;
   messages: AiMessage[];
   tools?: AiTool[];
   maxTokens?: number;
   temperature?: number;
-  /** As in OpenAI's API. */
+  /** Format of the answer; the same object as `response_format` in OpenAI's API. */
   responseFormat?: object;
   stream?: boolean;
 }
@@ -47,19 +47,19 @@ export interface AiCompletion {
   finishReason: string;
 }
 
-/** A part of a streamed answer; the last one has the complete answer. */
+/** Part of a streamed answer: some text, or at the end the complete answer. */
 export type AiPart = { type: "text"; text: string } | { type: "end"; completion: AiCompletion };
 
-/** A file, or its bytes in base64. */
+/** A file as a Blob, or as an object whose `data` contains the bytes in base64. */
 export type AiFile = Blob | { name: string; contentType: string; data: string };
 
-/** `Svc.AI`, of the package svc-ai, in server actions. Errors have a `code` as those of `Svc.App.V3.Actions.request`. */
+/** `Svc.AI` of the package svc-ai, for server actions. Errors have the same `code` values as errors of `Svc.App.V3.Actions.request`. */
 export interface AI {
-  /** Asks a model. Yields parts of the text as they arrive, then the complete answer. */
+  /** Sends messages to a model. Yields parts of the answer's text when they arrive, then the complete answer. */
   completions(options: AiCompletionOptions & { stream: true }): AsyncIterableIterator<AiPart>;
-  /** Asks a model. Returns the complete answer. */
+  /** Sends messages to a model. Returns the complete answer. */
   completions(options: AiCompletionOptions & { stream?: false }): Promise<AiCompletion>;
-  /** Returns a vector for each text of `input`. */
+  /** Returns one embedding vector for each text of `input`. */
   embeddings(options: { model?: string; input: string | string[] }): Promise<{ vectors: number[][]; usage: AiUsage }>;
   /** Creates pictures from a description. `data` is base64. */
   image(options: {
@@ -67,6 +67,6 @@ export interface AI {
     prompt: string;
     size?: string;
   }): Promise<{ images: { contentType: string; data: string }[] }>;
-  /** Returns the text that is spoken in a sound file. */
+  /** Converts the speech in a sound file to text. */
   transcribe(options: { model?: string; file: AiFile }): Promise<{ text: string }>;
 }

@@ -27,7 +27,7 @@ function createEventSender({ appId, address, request, token }: Connection): Even
     try {
       await request("POST", path(), { events }, { keepalive: true });
     } catch (error) {
-      // Only events that did not reach the service are sent again, so that none is counted twice.
+      // Events are sent again only if the service did not receive them, so that no event is counted twice.
       const { status, answered } = error as Partial<SvcError>;
       if (status === "NETWORK_ERROR" && !answered) {
         waitingEvents = [...events, ...waitingEvents].slice(-WAITING_MAX_EVENTS);
@@ -38,7 +38,7 @@ function createEventSender({ appId, address, request, token }: Connection): Even
     if (waitingEvents.length > 0) await sendBatch();
   }
 
-  /** Sends the remaining events when the page may be closing. A beacon cannot carry a token, only the cookie. */
+  /** Sends the remaining events when the page may be closing. A beacon sends the cookie but no token, so with a token it is a request. */
   function sendBeforeClose(): void {
     clearTimeout(timer);
     timer = undefined;
@@ -57,7 +57,7 @@ function createEventSender({ appId, address, request, token }: Connection): Even
 
   return {
     add(event) {
-      // The service would reject this event, and with it the other events of the batch.
+      // An event above the limit is dropped, because the service would reject the whole batch that contains it.
       if (new TextEncoder().encode(JSON.stringify(event)).length > EVENT_MAX_BYTES) {
         console.warn(`an analytics event of more than ${EVENT_MAX_BYTES} bytes is not recorded`);
         return;
@@ -69,7 +69,7 @@ function createEventSender({ appId, address, request, token }: Connection): Even
   };
 }
 
-/** @param onEvent receives each event when it is recorded */
+/** @param onEvent called with each recorded event */
 export function createAnalytics(connection: Connection, onEvent: (event: AnalyticsEvent) => void): Analytics {
   const identity = createIdentity();
   const sender = createEventSender(connection);

@@ -102,7 +102,7 @@ export function createClientRuns({ connection, load, timeoutMs }: ClientRunsOpti
     await connection.request("POST", path, body, { headers: { "Idempotency-Key": key }, keepalive: true });
   }
 
-  // A hidden page may become visible again, so its runs continue.
+  // `persisted` means that the browser keeps the page and may show it again. Its runs continue then.
   globalThis.addEventListener?.("pagehide", ({ persisted }) => {
     if (persisted) return;
     const { error } = describeError(Object.assign(new Error(PAGE_LEFT_MESSAGE), { name: "PageClosedError" }));
@@ -116,9 +116,9 @@ export function createClientRuns({ connection, load, timeoutMs }: ClientRunsOpti
   async function runAction(action: ActionScript, payload: object): Promise<void> {
     const openRun: OpenRun = { action, key: crypto.randomUUID(), started: performance.now() };
     openRuns.add(openRun);
-    // If this request is lost, the report at the end contains the same data.
+    // A failure is ignored, because the report at the end of the run contains the same data.
     sendClientRun(action.id, "/started", openRun.key, { payload }).catch(() => undefined);
-    // Sent before the code runs, because the code may block the thread forever.
+    // Waits until the browser has sent the request, because the action's code may block the thread forever.
     await new Promise((resolve) => setTimeout(resolve));
     const outcome = await executeAction(action, payload);
     openRuns.delete(openRun);

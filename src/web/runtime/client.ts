@@ -41,7 +41,7 @@ export function createSvc({ from, nonce, send, outgoing }: LibraryLoading): Clie
   );
   const analytics = createAnalytics(connection, handle);
   const { session, forget } = createSession(connection);
-  // The script env.js sets the environment. A page without it may only use the operations.
+  // Only pages with the script env.js have an environment and run client actions. Other pages can call the operations.
   if (env.appId !== undefined && env.environment !== undefined) triggers.start();
   function onSessionChanged(): void {
     forget();

@@ -28,7 +28,7 @@ export interface RequestOptions {
   /** True if the browser should send the request even when the page closes. Only small bodies are supported. */
   keepalive?: boolean;
   headers?: Record<string, string>;
-  /** True if the request must not be repeated after a 401, because it is itself a request for a new session. */
+  /** True to not repeat the request after a 401. Used for requests for a new session, which would otherwise loop. */
   once?: boolean;
 }
 
@@ -77,7 +77,7 @@ async function readAnswer(response: ServiceReply, { origin }: URL): Promise<Resp
   try {
     body = text === "" ? {} : JSON.parse(text);
   } catch {
-    // The response is not from the service; it may be a proxy's error page.
+    // The body is not JSON, so the response is not from the service. It may be a proxy's error page.
   }
   if (!response.ok || typeof body !== "object" || body === null) {
     const retryAfter = Number(response.headers.get("retry-after") ?? Number.NaN);
@@ -110,7 +110,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
     return url;
   }
 
-  /** Sends a request that follows no redirect, because a redirect could send the credential to another host. */
+  /** Sends a request that does not follow redirects. A redirect could send the credential to another host. */
   async function sendRequest(url: URL, init: RequestInit): Promise<Response> {
     const headers = token === null ? init.headers : { ...init.headers, "Auth-token": token };
     const credentials = token === null ? "same-origin" : "omit";
@@ -133,7 +133,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
     );
   }
 
-  /** Repeats a request with a new token if its response was 401, which means that it has changed nothing. */
+  /** Sends a request, and sends it again with a new token after a 401. The repetition is safe, because a rejected request changes nothing. */
   async function callAuthorized<T>(call: () => Promise<T>): Promise<T> {
     try {
       return await call();

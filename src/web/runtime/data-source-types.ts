@@ -8,7 +8,7 @@ export interface Entry<Data = Record<string, unknown>> {
   order: number;
   createdAt: string;
   updatedAt: string;
-  /** Joined entries by the names in `join`. */
+  /** Entries of other data sources, under the names that the query's `join` gives them. */
   joins?: Record<string, unknown>;
 }
 
@@ -17,12 +17,12 @@ export interface DataSource {
   appId: number;
   organizationId: number;
   name: string;
-  /** In the order in which they first appeared. */
+  /** Names of the columns, in the order in which they were first used. */
   columns: string[];
   accessRules: object[];
   hooks: object[];
   indexes: (string | string[] | { columns: string[]; unique: boolean })[];
-  /** True if it holds the app's users: `Svc.Session.authorize` signs in by its entries. Only an editor can change it. */
+  /** True if the entries are the app's users, whom `Svc.Session.authorize` signs in. Only editors can change this field. */
   isUsers: boolean;
   createdAt: string;
   updatedAt: string;
@@ -34,20 +34,20 @@ export interface EntryQuery {
   where?: object;
   /** Columns to return; all by default. */
   attributes?: string[];
-  /** Such as `[["data.price", "ASC"]]`. */
+  /** Order of the entries, such as `[["data.price", "ASC"]]`. */
   order?: [column: string, direction: "ASC" | "DESC"][];
-  /** Default 1,000, at most 10,000. */
+  /** Maximum number of returned entries: 1,000 by default, at most 10,000. */
   limit?: number;
   offset?: number;
   /** True: `find` also returns the total. */
   includePagination?: boolean;
-  /** Entries of other data sources, by the names under which `entry.joins` has them. */
+  /** Joins with other data sources. Each key is the name under which `entry.joins` contains the joined entry. */
   join?: Record<string, object>;
   /** Stages such as `$match` and `$group`. */
   aggregate?: object[];
 }
 
-/** An array with links to the pages before and after it. */
+/** One page of entries: an array with functions that read the next and the previous page. */
 export interface EntryPage extends Array<Entry> {
   readonly isFirstPage: boolean;
   readonly isLastPage: boolean;
@@ -55,7 +55,7 @@ export interface EntryPage extends Array<Entry> {
   prev(): Promise<EntryPage>;
 }
 
-/** Committed changes. With `reset` more has changed than is listed: read the entries again. */
+/** Committed changes of entries. If `reset` is true, the list is incomplete: read the entries again. */
 export interface EntryNews {
   reset: boolean;
   inserted: Entry[];
@@ -65,7 +65,7 @@ export interface EntryNews {
 
 export interface EntrySubscription {
   pause(): void;
-  /** Changes during the pause are delivered then, for up to ten minutes. */
+  /** Continues after a pause, and delivers the changes that were made during it, if the pause was at most ten minutes long. */
   resume(): void;
   unsubscribe(): void;
   status(): "connecting" | "subscribed" | "paused" | "refused" | "unsubscribed";
@@ -83,15 +83,15 @@ export interface DataSourceConnection {
   findOne(query?: EntryQuery): Promise<Entry | undefined>;
   /** Returns the entry; rejects with ENTRY_NOT_FOUND if there is none. */
   findById(id: number): Promise<Entry>;
-  /** Returns the first page of entries. `next()` and `prev()` return the pages beside it. */
+  /** Returns the first page of entries. Its functions `next()` and `prev()` read the next and the previous page. */
   findWithCursor(query?: EntryQuery): Promise<EntryPage>;
   /** Inserts an entry with these columns. Returns the entry. */
   insert(data: object): Promise<Entry>;
-  /** Changes the given columns. With `ifUpdatedAt`, it rejects with ENTRY_CHANGED if someone else has changed the entry since then. */
+  /** Changes the columns in `data`. Rejects with ENTRY_CHANGED if the entry has changed since the time `ifUpdatedAt`. */
   update(id: number, data: object, options?: { ifUpdatedAt?: string }): Promise<Entry>;
-  /** Deletes an entry. Returns the deleted entry. `ifUpdatedAt` as in `update`. */
+  /** Deletes an entry and returns it. Rejects with ENTRY_CHANGED if the entry has changed since the time `ifUpdatedAt`. */
   removeById(id: number, options?: { ifUpdatedAt?: string }): Promise<Entry>;
-  /** Removes the entries that `where` finds; `{}` finds all. */
+  /** Deletes the entries that match `where`. With `where: {}`, deletes all entries. */
   remove(query: { where: object }): Promise<{ deletedCount: number }>;
   /** Inserts all rows or none, without running hooks that send messages. */
   append(rows: object[]): Promise<{ inserted: number }>;
@@ -102,23 +102,23 @@ export interface DataSourceConnection {
    * a file, or a form with a file.
    */
   import(input: string | object[] | FormData | Blob): Promise<{ inserted: number }>;
-  /** Applies all changes or none. Returns the written entries with `returnEntries`, otherwise counts. */
+  /** Applies all changes or none. Returns the written entries if `returnEntries` is true, otherwise the numbers of changes. */
   commit(changes: {
     entries?: { id?: number; data: object; ifUpdatedAt?: string }[];
-    /** False removes all entries that the commit does not contain. */
+    /** False: deletes all entries that are not in `entries`. */
     append?: boolean;
-    /** True changes only the given columns of existing entries. */
+    /** True: changes only the columns in `data` of existing entries. */
     extend?: boolean;
     delete?: number[];
     returnEntries?: boolean;
-    /** Writes for which hooks send messages; both by default. */
+    /** Kinds of writes after which hooks send messages; by default both. */
     runHooks?: ("insert" | "update")[];
   }): Promise<{ entries?: Entry[] } & Record<string, unknown>>;
   /** Returns the distinct values of a column. */
   getIndex(column: string): Promise<unknown[]>;
   /** Returns the distinct values of several columns, by column. */
   getIndexes(columns: string[]): Promise<Record<string, unknown[]>>;
-  /** Calls `callback` with each committed change of the entries that `where` finds. */
+  /** Calls `callback` with each committed change of the entries that match `where`. */
   subscribe(query: { where?: object } | undefined, callback: (news: EntryNews) => void): EntrySubscription;
 }
 
@@ -135,12 +135,12 @@ export interface DataSources {
         entries?: object[];
       },
   ): Promise<DataSource>;
-  /** Changes the given fields of a data source. Its entries stay. */
+  /** Changes the passed fields of a data source. Its entries do not change. */
   update(idOrName: number | string, fields: object): Promise<DataSource>;
   /** Deletes a data source with its entries. */
   delete(idOrName: number | string): Promise<void>;
-  /** Returns a connection to a data source. Sends no request: an unknown data source rejects the connection's first call. */
+  /** Returns a connection to a data source without a request. If the data source does not exist, the connection's calls reject. */
   connect(idOrName: number | string): Promise<DataSourceConnection>;
-  /** As `connect`, by the name only, even if the name consists of digits. */
+  /** Returns a connection to the data source with this name, even if the name consists of digits. */
   connectByName(name: string): Promise<DataSourceConnection>;
 }

@@ -1,5 +1,5 @@
 /**
- * Module `/client/svc.mjs`: exports `Svc` with the packages that call the service. It also sets `window.Svc`, because
+ * Module `/client/svc.mjs`: exports `Svc` with the packages that call the service. Also sets `window.Svc`, because
  * packages and actions expect this global.
  */
 import "../packages/svc-communicate.js";

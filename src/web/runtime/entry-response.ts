@@ -3,7 +3,7 @@ import { createResponse } from "./response.js";
 
 interface Root {
   Svc?: { App?: { V3?: { Actions?: object } } };
-  /** Called once, by the script after this one. @param mark property by which the service recognizes the result of `response` */
+  /** Adds `response`. The run's next script calls this function once. @param mark property by which the service recognizes the result of `response` */
   __svcResponse?: (mark: string) => void;
 }
 

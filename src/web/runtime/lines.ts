@@ -17,7 +17,7 @@ function createTextReader(reply: ServiceReply): TextReader {
       const { value, done } = await reader.read();
       return done ? null : decoder.decode(value, { stream: true });
     };
-    // An interrupted response rejects here; its request has already ended.
+    // `cancel` rejects if the response was interrupted. The error is ignored, because the request has ended.
     return { next, cancel: () => reader.cancel().catch(() => undefined) };
   }
   let isRead = false;
@@ -45,5 +45,5 @@ export async function* parseLines(reply: ServiceReply): AsyncGenerator<unknown, 
   } finally {
     await reader.cancel?.();
   }
-  if (unreadText !== "") throw new Error("the last line is not complete");
+  if (unreadText !== "") throw new Error("the response ended in the middle of its last line");
 }

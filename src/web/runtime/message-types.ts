@@ -1,17 +1,17 @@
 /** Public types of svc-communicate and svc-notifications; served with public-types.ts as svc.d.ts. Only types. */
 
-/** The immediate response to the sender of a message: it is stored, and waits to be sent unless its status is `kept`. */
+/** Response to a request that sends a message. The message is stored, and is sent later unless its status is `kept`. */
 export interface MessageReceipt {
   id: number;
-  /** kept: the app has no server for it; the message is in the outbox. */
+  /** queued: will be sent. kept: stays in the outbox, because the app has no server that sends such messages. */
   status: "kept" | "queued";
 }
 
 export interface EmailOptions {
   to: { email: string; name?: string; type?: "to" | "cc" | "bcc" }[];
-  /** `{{name}}` in it, and in html and text, is replaced from `data`. */
+  /** `{{name}}` in `subject`, `html` and `text` is replaced by the value of `name` in `data`. */
   subject?: string;
-  /** The sender's name; the address is configured in the app. */
+  /** Name of the sender. The sender's address is set in the app's e-mail settings. */
   from_name?: string;
   html?: string;
   text?: string;
@@ -42,15 +42,15 @@ export interface SharedPage {
 export interface Communicate {
   /** Returns the same functions, for code that expects an initialized object. */
   init(): Omit<Communicate, "init">;
-  /** Stores an e-mail, which the service sends. `{{name}}` in `subject`, `html` and `text` is replaced from `data`. */
+  /** Queues an e-mail. `{{name}}` in `subject`, `html` and `text` is replaced by the value of `name` in `data`. */
   sendEmail(options: EmailOptions, data?: object): Promise<MessageReceipt>;
-  /** All of them are stored, or none. */
+  /** Queues several e-mails: all of them, or none if one is invalid. */
   batchSendEmail(messages: readonly BatchedEmail[]): Promise<MessageReceipt[]>;
-  /** Stores a text message, which the service sends by the provider of the app's settings. */
+  /** Queues a text message. The service sends it by the SMS provider in the app's settings. */
   sendSMS(message: SmsOptions): Promise<MessageReceipt>;
-  /** Sends several text messages. All of them are stored, or none. */
+  /** Queues several text messages: all of them, or none if one is invalid. */
   batchSendSMS(messages: readonly SmsOptions[]): Promise<MessageReceipt[]>;
-  /** Publishes a notification, as `Svc.Notifications.insert`. */
+  /** Creates a notification like `Svc.Notifications.insert`, with the status published by default. */
   sendPushNotification(options: NotificationOptions): Promise<Notification>;
   /** In a page: opens the user's mail program. */
   composeEmail(message?: Partial<EmailOptions>): Promise<void>;
@@ -62,9 +62,9 @@ export interface NotificationOptions {
   /** Default: draft. */
   status?: "draft" | "published" | "scheduled";
   data?: { title?: string; message?: string; navigate?: unknown; [name: string]: unknown };
-  /** A `where` on the app's user, or a list of them; null: all users. */
+  /** Recipients: conditions on the columns of app users, or a list of user IDs and conditions. null: all users. */
   scope?: object | (object | number)[] | null;
-  /** ISO 8601 or Unix milliseconds: when a scheduled one is published. */
+  /** Time at which a scheduled notification is published: ISO 8601 or Unix milliseconds. */
   orderAt?: string | number | null;
   pushNotification?: {
     payload: { title?: string; body?: string; badge?: number; [name: string]: unknown };
@@ -82,7 +82,7 @@ export interface Notification {
   orderAt: string | null;
   pushNotification: NotificationOptions["pushNotification"];
   publishedAt: string | null;
-  /** Its position among the app's published ones. */
+  /** Position among the app's published notifications; null before the publication. */
   cursor: number | null;
   /** True if the caller has read it. */
   readStatus: boolean;
@@ -98,7 +98,7 @@ export interface Notifications {
   insert(options: NotificationOptions): Promise<Notification>;
   /** Creates several notifications, all or none. */
   batchInsert(all: readonly NotificationOptions[]): Promise<Notification[]>;
-  /** `extendData` is merged into `data`; with `true`, `data` is merged into the stored data. */
+  /** Changes the passed fields. `extendData: true` merges `data` into the stored data; an object in `extendData` is merged into `data`. */
   update(id: number, fields: NotificationOptions & { extendData?: object | boolean }): Promise<Notification>;
   /** Deletes a notification. Pages no longer show it. */
   remove(id: number): Promise<void>;
@@ -106,9 +106,9 @@ export interface Notifications {
   get(options?: { limit?: number; offset?: number; status?: string }): Promise<{ entries: Notification[] }>;
   /** Marks notifications as read by the page's user. Returns how many were unread before. */
   markNotificationsAsRead(ids: "all" | readonly number[]): Promise<{ count: number }>;
-  /** Returns the number of unread notifications of the page's user. */
+  /** `count` returns the number of unread notifications of the page's user. */
   unread: { count(): Promise<number> };
-  /** Calls `callback` with each new notification for the page's user. Returns a function that ends this. */
+  /** Calls `callback` with each new notification for the page's user. Returns a function that ends the calls. */
   stream(callback: (notification: Notification) => void): () => void;
   /** Subscribes this browser to Web Push, in a page on your own origin. `worker` is the path of a script there that imports the service's push-worker.js. */
   subscribe(options?: { worker?: string }): Promise<{ id: number }>;

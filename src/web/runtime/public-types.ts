@@ -41,39 +41,39 @@ export interface Action extends RunLimits {
 }
 
 export interface CreateData extends LimitData {
-  /** Unique in the app. */
+  /** Name of the action, unique in the app. */
   name: string;
-  /** JavaScript with a function `execute`. */
+  /** JavaScript code that defines a function `execute`. */
   code: string;
   description?: string | null;
-  /** False by default: no trigger starts it. */
+  /** False (the default): no trigger starts the action. */
   active?: boolean;
-  /** Runs in the service (`server`, the default), in pages (`client`), or in both (`any`). */
+  /** Where the action can run: in the service (`server`, the default), in pages (`client`), or in both (`any`). */
   environment?: Environment;
   triggers?: Trigger[];
   /** Packages and script URLs, loaded in this order. */
   dependencies?: string[];
   /** Cron expression of five fields, for a `schedule` trigger. */
   frequency?: string | null;
-  /** IANA name; the service's `DEFAULT_TIMEZONE` by default. */
+  /** Time zone of the schedule as an IANA name. Default: the service's `DEFAULT_TIMEZONE`. */
   timezone?: string | null;
   /** Origins that the code may send requests to, such as `https://api.example.com`; at most 20, on server actions only. */
   integrationOrigins?: string[];
-  /** Who can run it on demand from a page; "everyone" by default. */
+  /** Users who can run the action on demand from a page; "everyone" by default. */
   access?: ActionAccess | null;
 }
 
 export interface LogEntry {
   id: number;
   type: "app.task.completed" | "app.task.failed";
-  /** ISO 8601, when the execution finished. */
+  /** Time at which the execution finished, in ISO 8601. */
   createdAt: string;
   data: {
     mode: "scheduled" | "on-demand";
     runOn: "server" | "client";
     taskId: number;
     payload: object;
-    /** Milliseconds. */
+    /** Duration of the run in milliseconds. */
     duration: number;
     actionVersion: "v3";
     result?: { data?: unknown; success: boolean };
@@ -82,7 +82,7 @@ export interface LogEntry {
 }
 
 export interface LogOptions {
-  /** Id of an action, as `where.data.taskId`. */
+  /** ID of the action whose entries are returned. The same filter as `where.data.taskId`. */
   id?: number;
   where?: { type?: LogEntry["type"]; data?: { taskId?: number } };
   /** Default 50, at most 1,000. */
@@ -98,18 +98,18 @@ export interface SvcError extends Error {
   /** A status of the service, or NETWORK_ERROR if no response arrived. */
   status: string;
   error: string;
-  /** Seconds. */
+  /** Seconds after which the call can be repeated. */
   retryAfter?: number;
   /** ISO 8601. */
   nextValidRequestDate?: string;
   runId?: number;
-  /** The current action (ACTION_CHANGED). */
+  /** With ACTION_CHANGED: the action as it is now. */
   action?: Action;
-  /** The current entry, as far as the caller can see it (ENTRY_CHANGED). */
+  /** With ENTRY_CHANGED: the entry as it is now, with the columns that the caller may read. */
   entry?: Entry | null;
-  /** Columns whose values another entry has (ENTRY_ALREADY_EXISTS), as far as the caller can know them. */
+  /** With ENTRY_ALREADY_EXISTS: columns whose values another entry already has. Only columns that the caller may read. */
   columns?: string[];
-  /** For a NETWORK_ERROR: true if the response had started, so the service received the request. */
+  /** With NETWORK_ERROR: true if the response had started, so the service has received the request. */
   answered?: boolean;
 }
 
@@ -121,15 +121,15 @@ export interface Actions {
   }): Promise<{ actions: Action[]; pagination: { total: number; hasMore: boolean } }>;
   /** Returns an action. Rejects with ACTION_NOT_FOUND if the app has none with this id. */
   getById(id: number): Promise<Action>;
-  /** Creates an action: its draft. Rejects with NAME_ALREADY_EXISTS if another action has the name. */
+  /** Creates an action as a draft. Rejects with NAME_ALREADY_EXISTS if another action has the name. */
   create(data: CreateData): Promise<Action>;
-  /** Changes the given fields of the draft. The live version stays as it is until you publish. */
+  /** Changes the passed fields of the draft. The live version does not change until you publish. */
   update(id: number, data: Partial<CreateData>): Promise<Action>;
   /** Deletes the action with its versions. Its log entries remain. */
   remove(id: number): Promise<void>;
-  /** Resolves when the run is queued. From an action, it runs the same version (draft or live), and counts towards `RATE_LIMIT_RUN` of the app. */
+  /** Runs an action, and resolves when the run is queued. A draft starts drafts and a live version starts live versions. Calls by actions count towards the app's `RATE_LIMIT_RUN`. */
   run(nameOrId: string | number, payload?: object): Promise<void>;
-  /** Resolves to the result of `execute`. */
+  /** Runs an action, and resolves to the result of its `execute`. */
   runWithResult<Result = unknown>(nameOrId: string | number, payload?: object): Promise<Result>;
   /** Publishes the draft as the live version. Returns the live version. */
   publish(id: number): Promise<{ action: Action }>;
@@ -158,22 +158,22 @@ export interface Analytics {
 }
 
 export interface Triggers {
-  /** Receives the app's client actions from now on. The first analytics event starts this too. */
+  /** Starts to receive the app's client actions. The first analytics event also does this. */
   start(): void;
-  /** Receives no more client actions. */
+  /** Stops receiving client actions. */
   stop(): void;
 }
 
 export interface Configuration {
-  /** Such as https://actions.example.com, or https://example.com/actions. */
+  /** URL of the service, such as https://actions.example.com or https://example.com/actions. */
   apiUrl?: string;
   appId?: number;
-  /** Only held in memory and only sent to `apiUrl`. Without one the browser's cookie is the credential. */
+  /** Token of the page, stored in memory and sent only to `apiUrl`. Without a token, the browser's cookie is the credential. */
   token?: string | null;
 }
 
 export interface Client {
-  /** Starts or continues this visitor's session, on an origin that the app lists. `url` is the service; default: the origin of the library. */
+  /** Starts or continues the session of this visitor. The app must list the page's origin. `url` is the service; default: the library's origin. */
   init(options: { app: number; url?: string }): Promise<void>;
   /** Replaces values of `window.ENV`. A new `apiUrl` removes the token, because a token is only valid for one service. */
   configure(configuration: Configuration): void;
@@ -182,7 +182,7 @@ export interface Client {
   App: { V3: { Actions: Actions }; Analytics: Analytics; Triggers: Triggers; Settings: SettingsReader };
 }
 
-/** Set by `/v1/apps/:id/env.js` for the client library. */
+/** Type of `window.ENV`, which the script `/v1/apps/:id/env.js` sets for the client library. */
 export interface Env {
   appId?: number;
   apiUrl?: string;
@@ -192,14 +192,14 @@ export interface Env {
   clientTimeoutMs?: number;
   /** The session of the page. */
   session?: AppSession;
-  /** For a page without a cookie: the library reads it once while loading, as if by `Svc.configure`. */
+  /** Token of a page without a cookie. The library reads the token once when it loads, and then removes it from `window.ENV`. */
   token?: string;
 }
 
 /** Result of `Svc.Session.get()`. */
 export interface AppSession {
   appId: number;
-  /** null: an anonymous visitor, or a run by a schedule, a log event or an API token. */
+  /** Signed-in person. null for an anonymous visitor, and for a run that a schedule, a log event or an API token started. */
   user: { id: number; firstName: string; lastName: string; email: string } | null;
   environment: "master" | "production";
   /** The app user who is signed in to the page: an entry, without its hashed columns. */
@@ -208,7 +208,7 @@ export interface AppSession {
       id: number;
       dataSourceId: number;
       data: Record<string, unknown>;
-      /** Addresses proven by a code since the sign-in, each with the time in ISO 8601. */
+      /** Addresses that the user has confirmed with a code since the sign-in, with the time of the confirmation in ISO 8601. */
       verified?: { email?: string; sms?: string };
     };
   };
@@ -218,11 +218,11 @@ export interface AppSession {
 
 /** `Svc.Session`, of the package svc-session. */
 export interface Session {
-  /** Returns the session that the code runs in. Its `user` is null for a schedule, a log event or an API token. Null in a page without a session. */
+  /** Returns the session of the run or page; null in a page without a session. */
   get(): Promise<AppSession | null>;
   /** Returns the signed-in person; null if there is none. */
   user(): Promise<AppSession["user"]>;
-  /** Signs in the page's user by the entry that has these values. Rejects with UNAUTHORIZED for a wrong password and an unknown user. */
+  /** Signs in the app user whose entry has these values. Rejects with UNAUTHORIZED if the user is unknown or the password is wrong. */
   authorize(how: {
     passport: "dataSource";
     dataSourceId?: number | string;
@@ -245,7 +245,7 @@ export interface Session {
 /** Content of a folder, at most 1,000 files. */
 export interface MediaListing {
   folder: MediaFolder | null;
-  /** Parent folders, from the top. Only for the app itself. */
+  /** Parent folders of the listed folder, from the top level down. Only server actions and editors receive them. */
   path: { id: number; name: string }[];
   folders: MediaFolder[];
   files: MediaFile[];

@@ -1,4 +1,4 @@
-/** Types of `request`, `response` and `Svc.App.Settings`; with public-types.ts served as svc.d.ts. Types alone. */
+/** Types of `request`, `response` and `Svc.App.Settings`; served with public-types.ts as svc.d.ts. Only types. */
 
 type RequestParameter = string | number | boolean | null | undefined;
 
@@ -6,33 +6,33 @@ type RequestParameter = string | number | boolean | null | undefined;
 export interface RequestOptions {
   /** URL on an origin of the action's `integrationOrigins`, without credentials. https, or with `ALLOW_PRIVATE_NETWORK=1` also http. */
   url: string | URL;
-  /** Default `GET`. */
+  /** HTTP method; `GET` by default. */
   method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS";
   headers?: Record<string, string | number>;
-  /** Added to the URL's own query. */
+  /** Query parameters to add to the query of `url`. */
   query?: Record<string, RequestParameter | RequestParameter[]>;
-  /** At most 1 MB; not with `GET` and `HEAD`. Only one of `body`, `json` and `form`. */
+  /** Body of the request, at most 1 MB; not allowed with `GET` and `HEAD`. Set only one of `body`, `json` and `form`. */
   body?: string | ArrayBuffer | ArrayBufferView;
-  /** Sent as JSON. */
+  /** Value that is sent as JSON. */
   json?: unknown;
-  /** Sent as `application/x-www-form-urlencoded`. */
+  /** Fields that are sent as `application/x-www-form-urlencoded`. */
   form?: Record<string, RequestParameter | RequestParameter[]>;
   /** Key of a secret binding: the service adds the credential, which the code never receives. */
   auth?: string;
-  /** Default 10,000, at most 30,000. */
+  /** Time limit of the request in milliseconds: 10,000 by default, at most 30,000. */
   timeoutMs?: number;
   /** Type of `body` in the response; default `text`. */
   responseType?: "text" | "json" | "bytes";
-  /** For idempotent methods, or with the header `Idempotency-Key`. `attempts` counts the first one; default of `on`: 429, 502, 503, 504. */
+  /** Repeats failed requests. Allowed for idempotent methods, or with the header `Idempotency-Key`. `attempts` includes the first request. `on` lists the statuses to repeat after; default: 429, 502, 503, 504. */
   retry?: { attempts: number; on?: number[] };
 }
 
 /** Response of any HTTP status. */
 export interface RequestResponse<Body = string> {
   status: number;
-  /** Names in lower case; without `Set-Cookie`. */
+  /** Response headers with names in lower case, without `Set-Cookie`. */
   headers: Record<string, string>;
-  /** By `responseType`: a string, parsed JSON or a Uint8Array. */
+  /** Body in the form that `responseType` selects: a string, parsed JSON or a Uint8Array. */
   body: Body;
   /** True for a status from 200 to 299. */
   ok: boolean;
@@ -59,19 +59,19 @@ export interface SendRequest {
 
 /** `Svc.App.Settings`. */
 export interface SettingsReader {
-  /** The setting, as `context.settings[key]`; undefined if it is not set. In server actions only. */
+  /** Returns the same value as `context.settings[key]`; undefined if the setting does not exist. Works only in server actions. */
   // biome-ignore lint/suspicious/noExplicitAny: as above
   get(key: string): any;
 }
 
-/** Answer of an HTTP trigger. */
+/** Response that an action sends to the request of its HTTP trigger. */
 export interface ResponseOptions {
-  /** 200 by default, 302 with `redirect`. */
+  /** HTTP status: 200 by default, 302 if `redirect` is set. */
   status?: number;
-  /** Cookies, CORS, CSP and connection headers are dropped. */
+  /** Response headers. The service drops headers for cookies, CORS, CSP and the connection. */
   headers?: Record<string, string | number>;
-  /** Text, bytes, or a value that is sent as JSON. */
+  /** Body of the response: text, bytes, or another value, which is sent as JSON. */
   body?: unknown;
-  /** URL for `Location`. */
+  /** URL to redirect to, sent in the header `Location`. */
   redirect?: string;
 }

@@ -21,7 +21,7 @@ const BytesClass = Uint8Array as any;
 const createRequestError = (code: RequestError["code"], message: string): RequestError =>
   Object.assign(new Error(message), { code });
 
-/** Returns names and values as a plain object, also from URLSearchParams, Headers and Map. A repeated name gets an array. */
+/** Converts URLSearchParams, Headers or a Map to a plain object. The values of a repeated name become an array. */
 function toPlainObject(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   const iterable = value as { [Symbol.iterator]?(): Iterator<[string, unknown]> };

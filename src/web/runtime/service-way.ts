@@ -11,7 +11,7 @@ export interface ServiceReply extends Pick<Response, "ok" | "status"> {
   text(): Promise<string>;
   /** Returns text that has arrived since the last call, or null at the end. Without this function, `body` is a stream of the browser. */
   next?(): Promise<string | null>;
-  /** Ends the request of an answer with `next`. */
+  /** Cancels the request. Exists only together with `next`. */
   cancel?(): void;
   body?: Response["body"];
 }

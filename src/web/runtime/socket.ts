@@ -62,7 +62,7 @@ function openSocket({ address, token }: Connection): SocketClient {
 
 export interface SubscriptionListener<Data> {
   next(data: Data): void;
-  /** Called if the service rejects this caller. No more data follows. */
+  /** Called if the service rejects the subscription, for example without permission. No more data follows. */
   refused(cause: unknown): void;
 }
 

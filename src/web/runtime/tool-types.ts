@@ -25,7 +25,7 @@ export interface Encryption {
   deriveKey(password: string, salt: string): Promise<string>;
   /** Encrypts a text with AES-GCM. Returns base64. */
   encrypt(text: string, key: string): Promise<string>;
-  /** Decrypts what `encrypt` returned. Throws if the key differs or the text was changed. */
+  /** Decrypts a result of `encrypt`. Throws if the key is wrong or the encrypted text was changed. */
   decrypt(encrypted: string, key: string): Promise<string>;
   /** Returns the hash of a text in hexadecimal. */
   hash(text: string, algorithm?: "SHA-256" | "SHA-512"): Promise<string>;

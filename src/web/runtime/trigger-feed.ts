@@ -3,7 +3,7 @@ import type { Connection } from "./connection.js";
 import { ClientTriggers, type ClientTriggersSubscription } from "./documents.js";
 import type { SubscriptionSocket } from "./socket.js";
 
-/** Change of the app's client actions. The first one has `reset`: it contains all actions. Later ones contain only changes. */
+/** Change of the app's client actions. The first change has `reset: true` and contains all actions. Later changes contain only the difference. */
 export type ClientActionsChange = ClientTriggersSubscription["clientTriggers"];
 
 /** Active `client` or `any` action that the page can run, without its code. */
@@ -11,7 +11,7 @@ export type ClientAction = ClientActionsChange["actions"][number];
 
 export interface FeedListener {
   change(change: ClientActionsChange): void;
-  /** Called if the service rejects this caller. No more changes follow. */
+  /** Called if the service rejects the subscription, for example without permission. No more changes follow. */
   refused(cause: unknown): void;
 }
 

@@ -5,7 +5,7 @@ import type { AnalyticsEvent, Triggers } from "./public-types.js";
 import type { SubscriptionSocket } from "./socket.js";
 import { type ClientAction, type ClientActionsChange, followClientTriggers } from "./trigger-feed.js";
 
-/** Maximum number of events that wait for the list of actions. The first page view happens before the socket is open. */
+/** Maximum number of events that wait until the list of actions is loaded. The first page view happens before the socket is open. */
 const MAX_EARLY_EVENTS = 100;
 
 /** @param start runs an action with an event as its payload */
@@ -22,7 +22,7 @@ export function createTriggers(
 
   function startMatchingActions(event: AnalyticsEvent): void {
     for (const action of actions.values()) {
-      // An action starts once per event, even if several of its triggers match.
+      // Tests all triggers of an action together, so that one event starts the action only once.
       if (
         action.triggers.some(
           (trigger) => trigger.trigger === "analytics" && trigger.where && matchesAnalytics(trigger.where, event),

@@ -41,11 +41,11 @@ function writeStoredSession(key: string, stored: StoredSession): void {
   try {
     localStorage.setItem(key, JSON.stringify(stored));
   } catch {
-    // Storage is blocked: see readStored.
+    // The browser blocks storage. The session lasts as long as the page.
   }
 }
 
-/** Lets one page of the origin work at a time, so that the other pages find the session that it has started. */
+/** Calls `work` in one page of the origin at a time, so that all pages share the session that the first page has started. */
 async function withLock<T>(key: string, work: () => Promise<T>): Promise<T> {
   const locks = globalScope.navigator?.locks;
   return locks ? await locks.request(key, work) : await work();
@@ -78,7 +78,7 @@ export function createVisitor(connection: Connection, { changed, prolonged }: { 
     const { token, expiresAt } = (await connection.request("POST", path, undefined, {
       once: true,
     })) as unknown as VisitorAnswer;
-    // The page was configured with another app meanwhile.
+    // The page has called `init` for another app during the request, so the response is not used.
     if (key !== sessionKey) return false;
     const endsAt = Date.parse(expiresAt);
     const stored = { token, expiresAt: endsAt, renewAt: Date.now() + (endsAt - Date.now()) / 2 };
@@ -111,7 +111,7 @@ export function createVisitor(connection: Connection, { changed, prolonged }: { 
     clearTimeout(timer);
   }
 
-  // A 401 can also mean a wrong password, so this asks the service whether the session is still valid.
+  // A 401 can also mean a wrong password. The request is repeated only if the service returns another session.
   connection.onUnauthorized(async () => {
     const isOtherSession = key !== null && (await refreshSession().catch(() => false));
     if (isOtherSession) changed();

@@ -18,7 +18,7 @@ form.append(input, button);
 form.onsubmit = async (event) => {
   event.preventDefault();
   problemText.textContent = "";
-  // A failed connection is reported below, like the other errors.
+  // A failed connection becomes null, which is reported below like an error response.
   const response = await fetch(serviceAddress("/v1/session"), {
     method: "POST",
     headers: { "content-type": "application/json" },

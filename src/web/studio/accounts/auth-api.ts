@@ -1,4 +1,4 @@
-/** Requests of sign-in and of the own account (`/v1/auth`). They work without a session, so they do not wait for a new sign-in. */
+/** Requests for signing in and for the person's own account (`/v1/auth`). They do not wait for a new sign-in when the session has expired. */
 import { serviceAddress } from "../../service-address.js";
 import { ApiError } from "../shared/api.js";
 
@@ -64,7 +64,7 @@ export function providerSignInUrl(id: string, next: string): string {
   return address.href;
 }
 
-/** Returns the error of a failed sign-in as a message for the person. */
+/** Returns the message that the person sees for the error of a failed sign-in. */
 export function signInErrorText({ status, message, details }: ApiError): string {
   if (status === "SIGN_IN_FAILED") return "The e-mail address or the passphrase is wrong.";
   if (status === "RATE_LIMIT_EXCEEDED" && details.retryAfter !== undefined) {

@@ -20,7 +20,7 @@ const SIGN_IN_FIRST_TEXT =
 const invitationErrorText = (error: ApiError): string =>
   error.status === "UNAUTHORIZED" ? SIGN_IN_FIRST_TEXT : linkErrorText(error);
 
-/** Returns the token and removes it from the URL, so that it stays neither in the browser's history nor on the screen. */
+/** Returns the link's token. Removes the token from the URL, so that the browser's history and the address bar do not show the token. */
 function readTokenFromUrl(): string {
   const token = new URLSearchParams(location.hash.slice(1)).get("token") ?? "";
   history.replaceState(null, "", location.pathname);

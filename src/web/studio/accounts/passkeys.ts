@@ -16,7 +16,7 @@ async function loadWebAuthn() {
   return import("@simplewebauthn/browser");
 }
 
-/** Throws the error for a cancelled dialog. The browser reports a missing passkey in the same way. */
+/** Throws the error CANCELLED. The browser reports a cancelled dialog and a missing passkey by the same error. */
 function throwCancelled(error: unknown): never {
   if (error instanceof ApiError) throw error;
   throw new ApiError(

@@ -7,7 +7,7 @@ type ExpiryListener = (isExpired: boolean) => void;
 let pendingRenewal: PromiseWithResolvers<void> | null = null;
 /** Number of new sign-ins since the page was loaded. */
 let renewalTotal = 0;
-/** True while a person is signed in to Studio. The sign-in page handles its own errors. */
+/** True while a person is signed in to Studio. False on the sign-in page, where a 401 is an error message and must not pause requests. */
 let isWatching = false;
 const expiryListeners = new Set<ExpiryListener>();
 
@@ -24,11 +24,11 @@ export function watchSession(isSignedIn: boolean): void {
 /** True if a request that was rejected with 401 should wait for a new sign-in. */
 export const isRenewable = (): boolean => isWatching;
 
-/** Returns the number of sign-ins before a request. Pass it to `renewed` if the request is rejected. */
+/** Returns the number of new sign-ins so far. Pass the number to `waitForRenewal` if a request that is sent now gets a 401. */
 export const renewalCount = (): number => renewalTotal;
 
 /**
- * Resolves after the person has signed in again; immediately if that happened after the request was sent.
+ * Resolves after the person has signed in again. Resolves immediately if the person has done so since the request was sent.
  * @param earlierCount value of `renewalCount` before the request
  */
 export function waitForRenewal(earlierCount: number): Promise<void> {

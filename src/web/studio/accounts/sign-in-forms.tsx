@@ -10,7 +10,7 @@ interface FormsProps {
   onSignedIn: () => Promise<void>;
   /** Initial value of the e-mail field. */
   email?: string;
-  /** True if the form is shown over another page, which must stay. Providers then open in another tab. */
+  /** True if the form is in a dialog over an open page. Providers then open in another tab, because leaving the page would lose changes. */
   isOverPage?: boolean;
   /** Error to show at first, from an earlier attempt. */
   fault?: string | null;
@@ -57,7 +57,7 @@ export function SignInField({
   );
 }
 
-/** Runs one attempt at a time, and provides the error of the last one. */
+/** Hook for attempts to sign in: runs one attempt at a time, and provides the error of the last attempt. */
 export function useSignInAttempt(errorText: (error: ApiError) => string, before: string | null = null) {
   const [busy, setBusy] = useState(false);
   const [fault, setFault] = useState<string | null>(before);

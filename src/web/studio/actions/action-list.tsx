@@ -47,7 +47,7 @@ function ActionRow({ action, copy, hasFailed, current, open }: RowProps) {
   const { className, text, title } = publicationState(action, copy);
   const lastRunTime = findLastRun(action, copy);
   const state = [!active && "inactive", hasFailed && "the last live run failed"].filter(Boolean).join(", ");
-  // Most actions run on the server, so only the other ones name their environment.
+  // Most actions run on the server, so the list names the environment only for actions that also or only run in pages.
   const kinds = [
     ...(environment === "server" ? [] : [environment]),
     ...new Set(triggers.map(({ trigger }) => trigger)),
@@ -99,14 +99,14 @@ interface ActionListProps {
   go: Navigation["go"];
 }
 
-/** Searches in the service if the page has loaded only a part of the list. Returns null while the loaded list is complete. */
+/** Returns the actions that the service finds for the search. Returns null if the page has loaded the complete list and can search it itself. */
 function useFoundActions({ find }: Actions, search: string): ActionSummary[] | null {
   const [foundActions, setFound] = useState<{ of: string; actions: ActionSummary[] | null } | null>(null);
   useEffect(() => {
     let over = false;
     const timer = setTimeout(() => {
       const matching = find(search.trim()) ?? Promise.resolve(null);
-      // null also shows that the search has failed.
+      // After a failed search the result is null, so that the page searches its loaded part of the list.
       void matching.catch(() => null).then((actions) => over || setFound({ of: search, actions }));
     }, SEARCH_DELAY_MS);
     return () => {

@@ -40,7 +40,7 @@ function useActionCalls(appId: number, { id, updatedAt }: Action, newest: number
     // The URLs contain secrets, which can be replaced.
     gcTime: 0,
   });
-  /** Reads again after any request: one may have arrived since the panel asked for confirmation. */
+  /** Reads again, and also drops the cached result, because a request may have arrived while the confirmation dialog was open. */
   const reload = async () => {
     const filter = { queryKey: [ReadCalls, { appId, id }] };
     await client.cancelQueries(filter);

@@ -17,7 +17,7 @@ javascriptDefaults.setModeConfiguration({
   rename: true,
 });
 
-/** Replaces the types that TypeScript knows. @param declarations types of the client library */
+/** Sets the type declarations with which TypeScript checks the code. @param declarations types of the client library */
 export function setActionTypes(declarations: string, { text, packages }: ActionTypes): void {
   javascriptDefaults.setExtraLibs([
     { content: declarations, filePath: "file:///svc.d.ts" },
@@ -26,7 +26,7 @@ export function setActionTypes(declarations: string, { text, packages }: ActionT
   ]);
 }
 
-/** Returns the type errors of the code. Returns none if the code has a syntax error, because the service reports it better. */
+/** Returns the type errors of the code. Returns none if the code has a syntax error, because the service reports syntax errors with better messages. */
 export async function findTypeErrors(
   model: monaco.editor.ITextModel,
   types: Pick<ActionTypes, "hasUnknownNames">,

@@ -15,10 +15,10 @@ interface CodeEditorProps {
   code: string;
   onChange: (code: string) => void;
   fault: { message: string; at: { line: number; column: number } | null } | null;
-  /** Errors for which the service would reject a save. They are read while the person types. */
+  /** Errors for which the service would reject a save. The page requests them in pauses of typing. */
   problems: readonly CodeProblem[];
   types: CodeTypes;
-  /** Position to move the cursor to. Each object moves it once. */
+  /** Position to which the cursor moves once. A new object moves the cursor again, even to the same position. */
   at: CodePosition | null;
   /** State of the plain text area that this editor replaces; null if there was none. */
   lastState: RefObject<PlainCodeState | null>;
@@ -211,7 +211,7 @@ function useEditorText(
 export function CodeEditor({ code, onChange, fault, problems, types, at, lastState }: CodeEditorProps) {
   const editorElement = useRef<HTMLDivElement>(null);
   const editor = useRef<monaco.editor.IStandaloneCodeEditor | null>(null);
-  // The text area has shown these already, and the person may have gone on at another place.
+  // Position and error that the plain text area has already shown. The editor does not move the cursor to them again.
   const shownAt = useRef<unknown>(null);
   const shownFault = useRef<unknown>(null);
   useLayoutEffect(() => {
@@ -241,7 +241,7 @@ export function CodeEditor({ code, onChange, fault, problems, types, at, lastSta
     const model = editor.current?.getModel();
     if (!model) return;
     const serviceMarkers = problems.map((problem) => createMarker(model, problem, problem.message));
-    // On a line with an error of the service, TypeScript's errors are not shown.
+    // If the service reports an error on a line, TypeScript's errors on this line are hidden, because they often repeat it.
     const otherErrors = faults.filter((fault) => !problems.some(({ line }) => line === fault.startLineNumber));
     monaco.editor.setModelMarkers(model, PROBLEM_MARKERS, [...serviceMarkers, ...otherErrors]);
   }, [problems, faults]);

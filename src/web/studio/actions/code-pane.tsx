@@ -13,7 +13,7 @@ interface CodePaneProps {
   code: string;
   onChange: (code: string) => void;
   fault: FieldError | null;
-  /** Errors for which the service would reject a save. They are read while the person types. */
+  /** Errors for which the service would reject a save. The page requests them in pauses of typing. */
   problems: readonly CodeProblem[];
   types: CodeTypes;
   /** Adds a package to the draft's dependencies. */
@@ -35,7 +35,7 @@ export function CodePane({ code, onChange, fault, problems, types, addDependency
       if (formatted !== code) onChange(formatted);
     } catch (error) {
       // Only the first line of the message is shown; the other lines repeat the code.
-      setRefusal(`It cannot be formatted: ${(error as Error).message.split("\n")[0]}`);
+      setRefusal(`The code cannot be formatted: ${(error as Error).message.split("\n")[0]}`);
     }
   }, [code, onChange]);
   const missing = [...new Set(problems.map(({ dependency }) => dependency))].filter((name) => name !== null);

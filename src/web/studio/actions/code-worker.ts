@@ -6,5 +6,5 @@ import { type Compiler, withTypedContext } from "./typed-code.js";
 const { ts } = globalThis as unknown as { ts: Compiler };
 const ActionWorker = withTypedContext(TypeScriptWorker, ts);
 
-// Monaco's first message only starts the worker; its content is not needed.
+// Monaco's first message only starts the worker, so its content is ignored.
 self.onmessage = () => initialize((context, data) => new ActionWorker(context, data));

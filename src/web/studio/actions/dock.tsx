@@ -25,7 +25,7 @@ type DockTab = (typeof DOCK_TABS)[number];
 
 /** Starts a run by Ctrl+Enter, before Monaco inserts a line. */
 function useRunShortcut(start: () => void): void {
-  // Before the screen is drawn: the shortcut then never acts on an earlier state than the button shows.
+  // A layout effect runs before the screen is drawn. The shortcut then always uses the state that the button shows.
   useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (!(event.ctrlKey || event.metaKey) || event.key !== "Enter") return;
@@ -78,7 +78,7 @@ export function Dock(props: DockProps) {
   const tab = tabs.includes(chosen) ? chosen : tabs[0]!;
   const [payload, setPayload] = useState("{}");
   const [payloadFault, setPayloadFault] = useState<string | null>(null);
-  // Code and payload of the run whose result is on the screen.
+  // Code and payload of the shown run, to detect later changes.
   const [ran, setRan] = useState<string | null>(null);
   const runner = useRun(api, appId);
   const running = runner.run?.state === "running";

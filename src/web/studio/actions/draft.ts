@@ -36,9 +36,9 @@ export interface Draft {
   timezone: string;
   /** `user` is a JSON text with tests of the app user's columns. */
   access: { who: "everyone" | "signedIn" | "editors" | "user"; user: string };
-  /** Without a policy there is no concurrency limit. Numbers are stored as typed, here and below. */
+  /** Concurrency limit; an empty `policy` means no limit. Numbers are stored as typed text. */
   concurrency: { policy: ConcurrencyPolicy | ""; limit: string; key: string };
-  /** Without a delay there is no debounce. */
+  /** Debounce; an empty `delayMs` means no debounce. Numbers are stored as typed text. */
   debounce: { delayMs: string; maxWaitMs: string; manual: boolean };
   timeoutMs: string;
   jitterSeconds: string;

@@ -26,7 +26,7 @@ const FIELD_BY_STATUS_PREFIX: [prefix: string, field: DraftField][] = [
   ["ACCESS_", "access"],
 ];
 
-/** Fields without a status of their own. The messages about them begin with the field's name. */
+/** Fields whose errors have no status of their own. The error message begins with the name of the field. */
 const FIELDS_IN_MESSAGES: readonly DraftField[] = ["concurrency", "debounce", "timeoutMs", "jitterSeconds"];
 
 export function toFieldError({ status, message }: ApiError): FieldError {

@@ -58,7 +58,7 @@ function kindOfWord(word: string): CodePartKind {
   return isBetween(word[0]!, "A", "Z") ? "type" : "plain";
 }
 
-/** Returns the colored part that begins at a position; null if the character there has no color. @param before last character that is no space */
+/** Returns the colored part that begins at a position; null if the character there has no color. @param before last character before it except spaces */
 function partAt(code: string, at: number, before: string): CodePart | null {
   const character = code[at]!;
   const part = (kind: CodePartKind, end: number): CodePart => ({ kind, text: code.slice(at, end) });
@@ -76,7 +76,7 @@ function partAt(code: string, at: number, before: string): CodePart | null {
   return part(kindOfWord(code.slice(at, end)), end);
 }
 
-/** Returns the parts of the code, which together are the code. */
+/** Splits the code into parts. Joined, the parts are the whole code. */
 export function highlightCode(code: string): CodePart[] {
   const parts: CodePart[] = [];
   let before = "";

@@ -59,7 +59,7 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
   const presets = stored ?? [];
   const [past, setPast] = useState<RunRow[]>([]);
   const [chosen, setChosen] = useState("");
-  /** Preset from which the payload was filled. Another person can change the stored one later. */
+  /** Preset from which the payload was filled, as it was then. Another person may change the stored preset later. */
   const [loaded, setLoaded] = useState<Pick<Preset, "name" | "updatedAt"> | null>(null);
   const [isNaming, setNaming] = useState(false);
   const shownPayload = useRef(payload);

@@ -3,6 +3,6 @@ export function parsePayload(text: string): { payload: unknown } | { fault: stri
   try {
     return { payload: text.trim() === "" ? {} : JSON.parse(text) };
   } catch (error) {
-    return { fault: `This is no JSON: ${(error as Error).message}` };
+    return { fault: `The payload is not valid JSON: ${(error as Error).message}` };
   }
 }

@@ -47,7 +47,7 @@ const ColoredCode = memo(function ColoredCode({
   code: string;
   element: RefObject<HTMLElement | null>;
 }) {
-  // The parts have no identity of their own.
+  // The position of a part is its React key, because parts have no IDs.
   const parts = useMemo(() => highlightCode(code).map((part, at) => ({ ...part, key: at })), [code]);
   return (
     <pre ref={element as RefObject<HTMLPreElement | null>} className="plain-code-colors" aria-hidden="true">
@@ -64,7 +64,7 @@ const ColoredCode = memo(function ColoredCode({
   );
 });
 
-/** Numbers of the lines, at the place of Monaco's. */
+/** Line numbers, at the position at which Monaco shows them. */
 const LineNumbers = memo(function LineNumbers({
   count,
   element,
@@ -168,7 +168,7 @@ export function PlainCode({ code, onChange, lastState, at }: PlainCodeProps) {
   const original = useRef(code);
   const typed = useRef(code);
   useEffect(() => {
-    // A text that was not typed here was loaded or restored.
+    // Text that was not typed in this text area was loaded or restored, so undo returns to it.
     if (code !== typed.current) original.current = code;
     typed.current = code;
   }, [code]);

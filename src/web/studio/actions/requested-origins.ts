@@ -1,4 +1,4 @@
-/** Finds origins in an action's code to which it seems to send requests. Studio suggests them; a wrong guess has no effect. */
+/** Finds origins to which an action's code seems to send requests. Studio only suggests them, so a wrong guess has no effect. */
 
 const URL_PATTERN = /https:\/\/[a-z0-9.:-]+/gi;
 const REQUEST_CALL = ".request(";

@@ -7,7 +7,7 @@ export interface ActionTemplate {
   draft: Partial<Draft>;
 }
 
-const FETCH_CODE = `/** Reads from a web service that lets pages of other origins read. A key for it belongs into a setting: context.settings.__apiKey. */
+const FETCH_CODE = `/** Reads from a web service that lets pages of other origins read. Store a key for the service in a setting: context.settings.__apiKey. */
 async function execute({ payload, settings }) {
   const url = payload.url ?? "https://api.github.com/zen";
   const response = await fetch(url);

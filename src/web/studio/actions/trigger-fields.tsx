@@ -107,7 +107,7 @@ function useScrollToAdded(triggers: readonly TriggerDraft[]) {
   return rows;
 }
 
-/** Time zone of the browser, which a new schedule gets. */
+/** Time zone of the browser. A new schedule starts with this time zone. */
 const BROWSER_TIME_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 export function TriggerFields({ draft: { triggers, access, frequency, timezone }, fault, change }: FieldsProps) {

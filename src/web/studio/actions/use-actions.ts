@@ -53,7 +53,7 @@ export interface Actions {
   changes: ActionChanges;
 }
 
-/** Delay that combines many changes at once into one read of the list. */
+/** Delay before the list is read after a change, so that many changes at once cause one read. */
 const RELOAD_MS = 300;
 
 function useChanges(api: Api, appId: number | null, reload: () => Promise<void>): ActionChanges {

@@ -58,7 +58,7 @@ export function useEditor({ api, appId, id, beginning, changes, onSaved }: Optio
   );
   // A new action is compared with this draft to find unsaved changes.
   const [begun, setBegun] = useState(draft);
-  // The rendered state can be older than the typed text. A save right after a key press uses this value.
+  // The draft with the last typed text, for a save right after a key press. React's state can be older.
   const latestDraft = useRef(draft);
   const [busy, setBusy] = useState(false);
   const [fault, setFault] = useState<FieldError | null>(null);

@@ -58,7 +58,7 @@ export function useOthers({ api, appId, changes, known, saving, adoptAction }: O
       if (change?.removed) return setTheirs({ action: null, who: personName(change) });
       if (change?.updatedAt === saved.updatedAt) return;
       const { action } = await api.request(GetAction, { appId, id: saved.id });
-      // Read again, because the page may have changed during the request.
+      // `known` is read again, because the person may have typed or saved during the request.
       const current = known.current;
       if (current.saved?.id !== action.id || current.saved.updatedAt >= action.updatedAt) return;
       const describedChange = change?.reset ? null : change;
@@ -81,7 +81,7 @@ export function useOthers({ api, appId, changes, known, saving, adoptAction }: O
   );
 
   const refused = useCallback(async () => {
-    // Usually the subscription has already named the other person; the service's state decides.
+    // The subscription has usually named the other person already. The name is only used if it belongs to the stored version.
     const lastChange = latestChange.current;
     await checkChange(lastChange && lastChange.updatedAt !== known.current.saved?.updatedAt ? lastChange : null);
   }, [known, checkChange]);

@@ -76,7 +76,7 @@ export function usePayloadTests(api: Api, appId: number): PayloadTests {
       const before = stored.current.get(name);
       let test: PayloadTest = { ...RUNNING_TEST, input: testInput(code, preset) };
       storeTest(name, test);
-      // Another run with this preset may have been started after a stop.
+      // After a stop, another test of this preset may have started. The result of the stopped test is then dropped.
       const write = (next: PayloadTest) => {
         if (stored.current.get(name) !== test) return;
         test = next;

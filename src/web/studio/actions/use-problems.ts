@@ -23,7 +23,7 @@ export function useProblems(api: Api, appId: number, draft: Draft | null): CodeP
       const dependencies = JSON.parse(packages) as string[];
       api.request(FindProblems, { appId, code, dependencies }).then(
         (answer) => isOver || setProblems(answer.problems),
-        // The save reports this error.
+        // If the check fails, no errors are shown. The save reports them.
         () => isOver || setProblems([]),
       );
     }, CHECK_DELAY_MS);

@@ -45,7 +45,7 @@ export function VersionPanel(props: VersionPanelProps) {
   const history = useHistory(props);
   const versions = history.data?.pages.flatMap((page) => page.versions);
   const fault = refusal ?? (history.error && asApiError(history.error));
-  // The other side is the draft, which each save changes.
+  // The version is compared with the draft, so the difference is read again after each save.
   const diff = useResource({
     ...queryOf(CompareVersion, { appId, id: saved.id, versionId: selected ?? 0 }, saved.updatedAt),
     enabled: selected !== null,

@@ -20,7 +20,7 @@ import type { WorkspaceProps } from "./workspace-props.js";
 
 /** Saves by Ctrl+S wherever the focus is. Overrides the meaning of this shortcut in Monaco and in the browser. */
 function useSaveShortcut(save: () => void): void {
-  // Before the screen is drawn: the shortcut then never acts on an earlier state than the button shows.
+  // A layout effect runs before the screen is drawn. The shortcut then always uses the state that the button shows.
   useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "s") return;
@@ -76,7 +76,7 @@ export function Workspace(props: WorkspaceProps) {
   const [failure, setFailure] = useState<CodeProblem | null>(null);
   const markedProblems = useMemo(() => (failure ? [...problems, failure] : problems), [problems, failure]);
   const [removeFault, setRemoveFault] = useState<string | null>(null);
-  // Before the screen is drawn: a click then never acts on an earlier state than the page shows.
+  // A layout effect runs before the screen is drawn. A click then always acts on the state that the page shows.
   useLayoutEffect(() => setDirty(dirty), [dirty, setDirty]);
   useEffect(() => {
     if (id === "new") document.querySelector<HTMLElement>('[data-field="name"] input')?.focus({ preventScroll: true });

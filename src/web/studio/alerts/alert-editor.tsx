@@ -233,7 +233,7 @@ export function AlertEditor(props: EditorProps) {
   const { appId, alert, isDeleted, actions, confirm, save, test, remove, back, setDirty } = props;
   const field = useFieldDraft(alertToDraft(alert));
   const { draft, setDraft, isDirty } = field;
-  // Before the screen is drawn: a click then never acts on an earlier state than the page shows.
+  // A layout effect runs before the screen is drawn. A click then always acts on the state that the page shows.
   useLayoutEffect(() => setDirty(isDirty), [setDirty, isDirty]);
   const [fault, setFault] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
@@ -269,7 +269,7 @@ export function AlertEditor(props: EditorProps) {
         <h2 className="grow">{alert ? alert.name : "New alert"}</h2>
       </div>
       <div className="notification-editor">
-        {/* Another editor opens when a new alert is saved. It would not contain text that is typed meanwhile. */}
+        {/* Saving a new alert opens another editor. Fields are disabled meanwhile, because typed text would be lost. */}
         <EditorFields disabled={busy && alert === null}>
           <LabelledField label="Name" fault={faultOf("name")}>
             {(tied) => (

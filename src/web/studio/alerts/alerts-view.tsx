@@ -17,7 +17,7 @@ function useAlerts(api: Api, appId: number) {
   const query = { ...queryOf(ListAlerts, { appId }), refetchInterval: LOOK_AGAIN_MS };
   const { value, fault, reload } = useResource(query);
 
-  /** Reads the list again if the alert was changed elsewhere. @throws ApiError with the message for the person */
+  /** Throws the error of a rejected change with a message for the person. Reads the list again if another person has changed the alert. */
   const refused = async (error: unknown): Promise<never> => {
     throw new ApiError(asApiError(error).status, await refusalText(error, reload));
   };

@@ -47,7 +47,7 @@ export function AppVersionsPage({ api, app, appId, confirm, reloadApps }: PagePr
 
   const restore = async ({ id, createdAt }: AppVersion) => {
     const text = `The app's fields and its public and private settings become what they were on ${formatExactTime(createdAt)}. Protected settings and actions stay; what is now is kept as a version first.`;
-    // The page shows no data of the app, so the dialog reads the current state when it opens.
+    // This page does not load the app, so the restore reads the app's current state before it asks for confirmation.
     const { apps } = await api.request(Apps, {});
     const ifUpdatedAt = apps.find((app) => app.id === appId)!.updatedAt;
     if (!(await confirm({ title: "Restore this version of the app?", text, yes: "Restore" }))) return;

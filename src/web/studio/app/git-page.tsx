@@ -224,7 +224,7 @@ export function GitPage(props: PageProps) {
   const [isDirty, setFormDirty] = useState(false);
   const plan = reviewed?.plan;
   const { setDirty } = props;
-  // Before the screen is drawn: a click then never acts on an earlier state than the page shows.
+  // A layout effect runs before the screen is drawn. A click then always acts on the state that the page shows.
   useLayoutEffect(() => setDirty(isDirty), [isDirty, setDirty]);
   return (
     <>

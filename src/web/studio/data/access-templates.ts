@@ -55,7 +55,7 @@ export const RULE_TEMPLATES: readonly RuleTemplate[] = [
 
 const COMMON_OWNER_COLUMNS = ["Email", "email", "UserId", "userId", "Owner", "owner"];
 
-/** Returns the column that most likely contains the owner of an entry. */
+/** Guesses the column that contains the owner of an entry, by common names of columns. */
 export const findOwnerColumn = (columns: readonly string[]): string =>
   COMMON_OWNER_COLUMNS.find((name) => columns.includes(name)) ?? columns[0] ?? "Email";
 

@@ -12,7 +12,7 @@ interface AccessTrialProps {
   api: Api;
   appId: number;
   source: DataSource;
-  /** The rules as JSON, as typed in the form. */
+  /** The unsaved rules of the form, as JSON. */
   rules: string;
 }
 
@@ -102,7 +102,7 @@ export function AccessTrial(props: AccessTrialProps) {
   const sources = value?.dataSources ?? [];
   const [usersId, setUsersId] = useState("");
   const [words, setWords] = useState("");
-  /** The chosen user. Later results of the search need not contain it. */
+  /** The chosen user, who stays chosen if a later search does not find this user. */
   const [user, setUser] = useState<User | null>(null);
   const [trial, setTrial] = useState<AccessTrialResult | null>(null);
   const [fault, setFault] = useState<string | null>(null);
@@ -130,7 +130,9 @@ export function AccessTrial(props: AccessTrialProps) {
       setFault(null);
     } catch (error) {
       if (attemptNumber !== latestAttempt.current) return;
-      setFault(error instanceof SyntaxError ? `The rules are no JSON: ${error.message}` : asApiError(error).message);
+      setFault(
+        error instanceof SyntaxError ? `The rules are not valid JSON: ${error.message}` : asApiError(error).message,
+      );
     }
   };
   return (

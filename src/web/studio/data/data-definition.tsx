@@ -16,7 +16,7 @@ interface DefinitionProps {
   appId: number;
   source: DataSource;
   onChanged: (source: DataSource) => void;
-  /** Called when a field has unsaved changes, and when it has none any more. */
+  /** Called with true when a field has unsaved changes, and with false when they are saved or discarded. */
   onDirty: (field: string, isDirty: boolean) => void;
 }
 

@@ -134,9 +134,9 @@ export function DataImport({ action, mayAppend, readTypes, importFile }: DataImp
     setDelimiter(separator);
     setOutcome(null);
     setChanged({});
-    // If they cannot be read, the types are suggested by the file only.
+    // If the existing entries cannot be read, only the file determines the suggested types.
     const knownTypes = (chosen && (await readTypes?.().catch(() => null))) ?? {};
-    // If the file cannot be read, the service reports the fault when it is sent.
+    // If the file cannot be previewed, no preview is shown. The service reports the error when the file is sent.
     const nextPreview = chosen && (await readPreview(chosen, separator).catch(() => null));
     if (choiceNumber !== latestChoice.current) return;
     setExisting(knownTypes);

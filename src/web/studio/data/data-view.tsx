@@ -22,7 +22,7 @@ import { type ChosenFile, DataImport, delimiterName, importFile } from "./data-i
 import { type DataQuery, EntriesPanel, type PanelProps } from "./entries-panel.js";
 import { detectEntryTypes } from "./import-preview.js";
 
-/** Number of entries from which the types of existing columns are read. */
+/** Number of existing entries that are read to detect the types of their columns. */
 const ENTRIES_FOR_TYPES = 50;
 const REFRESH_MS = 3_000;
 const DATA_VIEW_TABS = ["Entries", "Import", "Rules", "Versions"] as const;
@@ -196,7 +196,7 @@ export function DataSourcesPage({ api, appId, confirm, go, place, setDirty }: Pa
   const isEditor = mayEdit(useRole());
   const query: DataQuery = place.query;
   const changeQuery = useCallback(
-    // Back leaves the data source, which asks about unsaved changes of its rules.
+    // Replaces the history entry, so that Back leaves the data source and asks about unsaved rules.
     (change: DataQuery) => go({ query: changedQuery(query, change) }, { replace: true }),
     [go, query],
   );

@@ -120,12 +120,12 @@ export function DefinitionField({ field, stored, columns, save, onDirty, below }
   const { draft: text, isDirty, isChangedElsewhere } = fieldDraft;
   const [isJson, setJson] = useState(false);
   const [fault, setFault] = useState<string | null>(null);
-  // Rows with a fault are not part of the draft, so a save would store their earlier values.
+  // Number of lists that contain an invalid row. Invalid rows are not part of the draft, so the save button is disabled while there are some.
   const [faultyLists, setFaultyLists] = useState(0);
   const countFaults = useCallback((change: 1 | -1) => setFaultyLists((count) => count + change), []);
   const isUnsaved = isDirty || faultyLists > 0;
   useEffect(() => onDirty(field, isUnsaved), [onDirty, field, isUnsaved]);
-  // The error message is removed, because it was about the previous value.
+  // Removes the error message, because it describes the previous value.
   const setText = (next: string) => {
     setFault(null);
     fieldDraft.setDraft(next);
@@ -139,7 +139,7 @@ export function DefinitionField({ field, stored, columns, save, onDirty, below }
   const form = isJson ? null : part.form(parseOrUndefined(text), formProps);
   const submit = async () => {
     const value = parseOrUndefined(text);
-    if (value === undefined) return setFault("This is not valid JSON.");
+    if (value === undefined) return setFault("The text is not valid JSON.");
     const refusal = await save(value);
     setFault(refusal);
     if (refusal === null) fieldDraft.accept(text);

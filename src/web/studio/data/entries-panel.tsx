@@ -58,7 +58,7 @@ export function EntriesPanel({ api, appId, confirm, source, reload, query, chang
     },
     [confirm, remove],
   );
-  /** Number of entries that were added in this page. The grid scrolls to its end after each. */
+  /** Number of entries that the person has added in this page. The grid scrolls to its end when the number grows. */
   const [insertedCount, setInsertedCount] = useState(0);
   const addEntry = async () => {
     const insertFault = await insert();

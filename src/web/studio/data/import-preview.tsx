@@ -43,7 +43,7 @@ export async function readPreview(file: File, delimiter: string | null): Promise
       detected: Object.fromEntries(detected),
     };
   } catch {
-    // The service reports the wrong row when the file is sent.
+    // The CSV has an invalid row, which the service reports when the file is sent. The preview is empty.
     return { columns: [], rows: [], delimiter: usedDelimiter, detected: {} };
   }
 }

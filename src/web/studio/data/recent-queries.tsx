@@ -12,7 +12,7 @@ type RecentQuery = ListRecentQueriesQuery["queries"][number];
 interface RecentQueriesProps {
   appId: number;
   source: DataSource;
-  /** Adds an index of these columns to the stored ones. */
+  /** Adds an index of these columns to the stored indexes. */
   onAdd: (columns: string[]) => void;
 }
 
@@ -42,7 +42,7 @@ function Row({ query, onAdd }: { query: RecentQuery } & Pick<RecentQueriesProps,
 }
 
 export function RecentQueries({ appId, source: { id, updatedAt }, onAdd }: RecentQueriesProps) {
-  // Another index serves other queries.
+  // Read again after a change of the indexes, because queries may then use another index.
   const { value, fault, reload } = useResource({
     ...queryOf(ListRecentQueries, { appId, id }, updatedAt),
     placeholderData: keepPreviousData,

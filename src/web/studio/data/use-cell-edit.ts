@@ -25,7 +25,7 @@ export interface CellFault {
 export const cellText = (value: unknown): string =>
   value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value);
 
-/** Returns the value for the typed text. A text stays a text; for other types, the typed text is parsed as JSON if possible. */
+/** Converts typed text to a value. If the cell contained a string, the text is stored unchanged; otherwise it is parsed as JSON if possible. */
 function parseCellText(text: string, before: unknown): unknown {
   if (typeof before === "string") return text;
   try {
@@ -60,7 +60,7 @@ export function useCellEdit({ update, find }: Pick<Entries, "update" | "find">) 
       if (text === cellText(before)) return change(null);
       const saving = { entry, index, column, text, isSaving: true };
       change(saving);
-      // If another cell of this entry was changed meanwhile, the save still succeeds.
+      // Uses the loaded state of the entry, so that the save succeeds although another cell of the entry was changed meanwhile.
       const now = find(entry.id)?.entry ?? entry;
       const base = cellText(now.data[column]) === cellText(before) ? now : entry;
       const message = await update(base, { [column]: parseCellText(text, before) });

@@ -128,7 +128,7 @@ function createPages(
       requestedPages.clear();
       refused.clear();
       loadVisiblePages();
-      // Reads from before the change can delay the new ones.
+      // Waits for all reads, because reads that started before the change can delay the new reads.
       while (pendingLoads.size > 0) await Promise.all(pendingLoads);
     }),
   };
@@ -163,7 +163,7 @@ export function useEntries({ api, appId, id, where, order }: Options): Entries {
   }, [api, appId, shape]);
   shownPages.current = pages;
 
-  // The cache holds no pages. Its query decides when they are read again.
+  // This query stores no entries. It only determines when the pages are read again.
   const { reload } = useResource({
     queryKey: ["entries", appId, id],
     async queryFn() {
@@ -200,7 +200,7 @@ export function useEntries({ api, appId, id, where, order }: Options): Entries {
     () => ({
       insert: () => write(api.request(InsertEntry, { appId, id, data: {} })),
       update: ({ id: entryId, updatedAt: ifUpdatedAt }, data) =>
-        // Wrapped, so that a column that is named "data" stays one.
+        // The entry is wrapped in `data`, so that a column with the name "data" is not taken for the wrapper.
         write(api.request(UpdateEntry, { appId, id, entryId, data: { data }, ifUpdatedAt })),
       remove: ({ id: entryId, updatedAt: ifUpdatedAt }) =>
         write(api.request(DeleteEntry, { appId, id, entryId, ifUpdatedAt })),

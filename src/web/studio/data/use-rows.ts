@@ -12,7 +12,7 @@ interface RowsOptions<Row> {
   keyOf: ((row: Row) => string) | null;
   /** Returns a message about rows that cannot be written, or null. */
   check?: (rows: Row[]) => string | null;
-  /** Reads the rows of the value after `write`, to detect changes from elsewhere. */
+  /** Returns the rows as they are after they were written to the value and read back, to detect changes from elsewhere. */
   read: (rows: Row[]) => Row[];
   write: (rows: Row[]) => void;
 }

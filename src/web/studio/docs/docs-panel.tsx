@@ -38,7 +38,7 @@ function DocsContent({ page, hash, open }: ContentProps) {
   };
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: the links in it take the keys
-    // biome-ignore lint/a11y/noStaticElementInteractions: the same
+    // biome-ignore lint/a11y/noStaticElementInteractions: the links in it take the keys
     <div ref={contentBox} className="docs-text" onClick={onClick} />
   );
 }

@@ -25,7 +25,7 @@ export interface MediaItem {
 export interface PendingUpload {
   key: number;
   name: string;
-  /** From 0 to 1. */
+  /** Sent part of the file, from 0 to 1. */
   part: number;
   /** Reason why the upload was refused; null while it is in progress. */
   fault: string | null;
@@ -40,7 +40,7 @@ export interface MediaState {
   sending: PendingUpload[];
   send(files: readonly File[]): void;
   createFolder(name: string): Promise<string | null>;
-  /** The functions that change an item return the reason why the change was refused, or null. */
+  /** `rename`, `move` and `remove` return the error message if the service rejects the change, otherwise null. */
   rename(item: MediaItem, name: string): Promise<string | null>;
   move(item: MediaItem, folderId: number | null): Promise<string | null>;
   remove(item: MediaItem): Promise<string | null>;
@@ -111,7 +111,7 @@ export function useMedia(api: Api, appId: number, folderId: number | null, searc
     [sendOne],
   );
 
-  /** Returns the GraphQL variables that name the item and the version of it that the page lists. */
+  /** Returns the GraphQL variables with the item's ID and its listed change time. The service rejects the change of a newer item. */
   const variablesOf = ({ kind, id }: MediaItem) => {
     const mediaItem = (kind === "file" ? listing?.files : [...(listing?.folders ?? []), listing?.folder])?.find(
       (item) => item?.id === id,

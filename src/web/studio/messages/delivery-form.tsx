@@ -70,7 +70,7 @@ function useDeliveryDraft({ api, appId, setDirty }: DeliveryProps, channel: Chan
   const [faults, setFaults] = useState<Record<string, string>>({});
   const [refusal, setRefusal] = useState<string | null>(null);
   const isDirty = Object.values(draft).some((text) => text !== "");
-  // Before the screen is drawn: a click then never acts on an earlier state than the page shows.
+  // A layout effect runs before the screen is drawn. A click then always acts on the state that the page shows.
   useLayoutEffect(() => setDirty(isDirty), [setDirty, isDirty]);
   const changeField = (name: string, value: string) => {
     setDraft((old) => ({ ...old, [name]: value }));

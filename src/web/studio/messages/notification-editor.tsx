@@ -115,7 +115,7 @@ function NotificationPreview({ title, message, scope }: NotificationDraft) {
 export function NotificationEditor({ notification, isDeleted, confirm, save, remove, back, setDirty }: EditorProps) {
   const field = useFieldDraft(notificationToDraft(notification));
   const { draft, setDraft, isDirty } = field;
-  // Before the screen is drawn: a click then never acts on an earlier state than the page shows.
+  // A layout effect runs before the screen is drawn. A click then always acts on the state that the page shows.
   useLayoutEffect(() => setDirty(isDirty), [setDirty, isDirty]);
   const [fault, setFault] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
@@ -151,7 +151,7 @@ export function NotificationEditor({ notification, isDeleted, confirm, save, rem
       </div>
       {notification?.publishedAt && <p className="hint">published {formatExactTime(notification.publishedAt)}</p>}
       <div className="notification-editor">
-        {/* Another editor opens when a new notification is saved. It would not contain text that is typed meanwhile. */}
+        {/* Saving a new notification opens another editor. Fields are disabled meanwhile, because typed text would be lost. */}
         <EditorFields disabled={busy && notification === null}>
           <TextField label="Title" value={draft.title} change={(title) => change({ title })} />
           <TextField label="Message" rows={4} value={draft.message} change={(message) => change({ message })} />

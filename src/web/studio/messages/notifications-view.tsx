@@ -22,7 +22,7 @@ function useNotifications(api: Api, appId: number) {
   });
   const entries = value?.list.entries ?? null;
 
-  /** Shows a message that says what to do, and reads the list again. */
+  /** Throws the error of a rejected change with a message for the person. Reads the list again if another person has changed the notification. */
   const refused = async (error: unknown): Promise<never> => {
     throw new ApiError(asApiError(error).status, await refusalText(error, reload));
   };

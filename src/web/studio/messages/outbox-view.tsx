@@ -66,7 +66,7 @@ export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: 
   const open = openId === null ? null : (value?.message ?? null);
   const changed = messages?.find(({ id }) => id === openId)?.updatedAt;
   const shownVersion = open?.updatedAt;
-  // The open message follows the list.
+  // Reads the open message again when its entry in the list changes.
   useEffect(() => {
     if (shownVersion !== undefined && changed !== undefined && changed !== shownVersion) void reload();
   }, [shownVersion, changed, reload]);

@@ -171,7 +171,7 @@ function MemberRow({ member: { user, role, lastSeenAt }, callerRole, setRole, re
       <span className="hint" title={lastSeenAt ? formatExactTime(lastSeenAt) : undefined}>
         {lastSeenAt ? `last seen ${formatAge(lastSeenAt)}` : "never signed in"}
       </span>
-      {/* Words that a line break must not separate. */}
+      {/* A line break must not separate these elements. */}
       <span className="row">
         {mayManage(callerRole) ? (
           <RoleChoice label={`Role of ${name}`} callerRole={callerRole} value={role} onChange={setRole} />

@@ -21,7 +21,7 @@ async function cancelAll(api: Api, appId: number): Promise<number> {
 }
 
 export function BacklogLine({ api, appId, confirm }: { api: Api; appId: number; confirm: Confirm }) {
-  // Without a response, the line does not change.
+  // If a read fails, the line shows the previous number.
   const { value, reload } = useResource({ ...queryOf(ReadBacklog, { appId }), refetchInterval: REFRESH_MS });
   const [message, setMessage] = useState("");
   const [busy, setBusy] = useState(false);

@@ -103,7 +103,7 @@ export const RUN_COLUMNS: readonly RunColumn[] = [
   },
 ];
 
-/** Columns that are hidden unless the person shows them. */
+/** IDs of columns that are hidden until the person shows them. */
 export const HIDDEN_BY_DEFAULT: readonly string[] = ["queued"];
 /** Columns that are also hidden in a window of a tablet's width, so that the result or the error has space. */
 export const HIDDEN_IN_MEDIUM_WINDOWS: readonly string[] = [...HIDDEN_BY_DEFAULT, "run", "trigger"];

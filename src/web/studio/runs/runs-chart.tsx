@@ -30,7 +30,8 @@ function chartColumns({
   const step = by === "hour" ? HOUR_SECONDS : 24 * HOUR_SECONDS;
   const first = [...known.keys()][0] ?? Math.floor(Date.parse(from) / 1000 / step) * step;
   const times = new Set<number>(known.keys());
-  // Periods in other time zones start at the same offset as the known ones. A day with a time change is always among the known ones.
+  // The service returns only periods with runs. The others start at the same offset from UTC. A day with a clock change is
+  // always returned.
   for (let at = first; at >= Date.parse(from) / 1000 - step; at -= step) times.add(at);
   for (let at = first; at <= Date.parse(to) / 1000; at += step) times.add(at);
   const isNearKnown = (at: number) =>

@@ -50,7 +50,7 @@ function RemovableFilter({ words, remove }: { words: string; remove: () => void 
 
 function useTypedSearch(search: string, change: (search: string) => void) {
   const [typed, setTyped] = useState(search);
-  // The field follows the URL, but not a search that it has set itself: the person may have typed more by then.
+  // Last search that this field has written to the URL or read from it. The field ignores this search, because the person may have typed more.
   const known = useRef(search);
   useEffect(() => {
     if (search !== known.current) setTyped(search);

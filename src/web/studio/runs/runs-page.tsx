@@ -47,7 +47,7 @@ function EmptyRunsText({ appId, isFiltered }: { appId: number; isFiltered: boole
 
 function RunsHistory({ api, appId, place, go, confirm, actions }: PageProps) {
   const query = place.query as RunsQuery;
-  // The start of the range stays the same until the filters change.
+  // The time is fixed, so that the start of the range does not move with each render.
   const [now] = useState(() => Date.now());
   const filter = useMemo(() => toRunsFilter(query, now), [query, now]);
   const runsFound = useRuns({ api, appId, filter, tail: actions.tail });

@@ -5,7 +5,7 @@ import { HIDDEN_BY_DEFAULT, HIDDEN_IN_MEDIUM_WINDOWS, RUN_COLUMNS, type RunColum
 
 const STORAGE_KEY = "studio.runs.hidden-columns";
 
-/** True for each column that the person shows, false for each one that the person hides. Other columns depend on the window's width. */
+/** True for each column that the person shows, false for each one that the person hides. The window's width decides about columns without a choice. */
 type Choices = Readonly<Record<string, unknown>>;
 
 /** Reads the stored choices. Browsers can block storage. */

@@ -92,7 +92,7 @@ export function useLog({ api, appId, tail: { live, onEntry }, ids, failuresOnly 
         setFault(null);
       } catch (error) {
         setFault(asApiError(error));
-        // Called again when the person selects other entries, or when the connection is restored.
+        // A failed read is repeated when the person selects other entries, or when the connection is restored.
         setMore(false);
       } finally {
         setLoading(false);
@@ -107,7 +107,7 @@ export function useLog({ api, appId, tail: { live, onEntry }, ids, failuresOnly 
     cursors.current.clear();
     setEntries(null);
   }, [wantedIds, failuresOnly]);
-  // Again when the tail comes back: it may have missed entries.
+  // Reads again when the subscription is restored, because entries may have been missed.
   // biome-ignore lint/correctness/useExhaustiveDependencies: see above
   useEffect(() => void load(false), [load, live]);
   useEffect(

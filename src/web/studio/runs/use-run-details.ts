@@ -34,7 +34,7 @@ export function useRunDetails(api: Api, appId: number, runId: number) {
   const onEnd = useCallback(() => void reload(), [reload]);
   const lines = useConsole(api, appId, runId, onEnd);
   const cancel = async () => {
-    // A run that has ended meanwhile shows its end.
+    // A run that has ended meanwhile cannot be cancelled. The page shows its result.
     await api.request(CancelRun, { appId, runId }).catch(() => undefined);
     await reload();
   };

@@ -12,7 +12,7 @@ const PAGE = 100;
 const GATHER_MS = 400;
 /** Interval of reading while runs are queued or running. */
 const REFRESH_WAITING_MS = 3_000;
-/** Interval of the reads while no run is unfinished. The service does not announce new runs. Searches are not repeated, because they read many runs. */
+/** Interval of the reads if all runs have ended. The service does not announce new runs. Searches are not repeated, because they read many runs. */
 const REFRESH_MS = 5_000;
 /** Number of pages without a match after which a search pauses until the person continues it. */
 const EMPTY_PAGES = 10;
@@ -132,7 +132,7 @@ export function useRuns({
 
   const isWaiting = runs?.some(isUnfinished) ?? false;
   const isSearch = filter.search !== null;
-  // The cache holds no runs. Its query decides when the newest are read again.
+  // This query stores no runs. It only determines when the newest runs are read again.
   const { reload } = useResource({
     queryKey: ["runs", appId, key],
     async queryFn() {
@@ -150,7 +150,7 @@ export function useRuns({
   }, [load, next]);
   const cancel = useCallback(
     async (runId: number) => {
-      // One that has ended meanwhile shows its own end.
+      // A run that has ended meanwhile cannot be cancelled. The list shows its result.
       await api.request(CancelRun, { appId, runId }).catch(() => undefined);
       await refresh();
     },

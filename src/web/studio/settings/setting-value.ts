@@ -8,7 +8,7 @@ export interface TypedValue {
 
 export type Tier = "public" | "private" | "protected";
 
-/** Pattern of valid keys, the same as the service's. */
+/** Returns the tier of a setting by its key: `__` is protected, `_` is private, other keys are public. */
 export function tierOf(key: string): Tier {
   if (key.startsWith("__")) return "protected";
   return key.startsWith("_") ? "private" : "public";
@@ -25,6 +25,6 @@ export function parseTypedValue({ plain, text }: TypedValue): { value: unknown }
   try {
     return { value: JSON.parse(text) };
   } catch (error) {
-    return { fault: `This is no JSON: ${(error as Error).message}` };
+    return { fault: `The value is not valid JSON: ${(error as Error).message}` };
   }
 }

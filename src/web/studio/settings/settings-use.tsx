@@ -41,7 +41,7 @@ export function SettingReaders({ appId, name }: { appId: number; name: string })
     enabled: isOpen,
     refetchOnWindowFocus: false,
   });
-  // The cache can have earlier readers before the person requests them.
+  // The cache may contain readers from an earlier visit. They are shown only after the person requests them.
   const readers = isOpen ? value?.use.readers : undefined;
   if (!readers) {
     return (

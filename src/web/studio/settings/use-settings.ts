@@ -26,7 +26,7 @@ export interface Settings {
 
 type Answer = Pick<Settings, "values" | "details" | "updatedAt">;
 
-/** Returns a value that changes whenever the setting changes. */
+/** Returns a text that differs if the setting's value or its change time differs. */
 const stateOf = ({ values, details }: Answer, key: string): string =>
   JSON.stringify([details[key]?.updatedAt, details[key]?.secret, values?.[key]]);
 
@@ -71,7 +71,7 @@ export function useSettings(api: Api, appId: number): Settings {
         if (!isChanged(error)) throw error;
         const now = await load();
         if (stateOf(now, key) !== stateOf(shownValue, key)) throw new ApiError("RESOURCE_CHANGED", CHANGED_MESSAGE);
-        // Another setting was changed.
+        // Only another setting was changed, so the change is sent again with the current state.
         await change(now.updatedAt);
       });
       await load();

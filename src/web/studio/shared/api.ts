@@ -31,7 +31,7 @@ interface GraphqlError {
 interface Answer<Data> {
   data?: Data | null;
   errors?: readonly GraphqlError[];
-  /** Body of an error response from before the request was handled as GraphQL. */
+  /** Status of an error that the service returned before it handled the request as GraphQL. */
   status?: string;
   error?: string;
 }
@@ -40,7 +40,7 @@ function apiErrorOf({ message, extensions: { status = "INTERNAL_ERROR", ...detai
   return new ApiError(status, message, details);
 }
 
-/** @throws ApiError with the status OFFLINE if nothing answers */
+/** @throws ApiError with the status OFFLINE if there is no response */
 async function sendRequest<Data>(init: RequestInit): Promise<Answer<Data>> {
   try {
     return await (await fetch(GRAPHQL_ADDRESS, init)).json();
@@ -54,7 +54,7 @@ const statusOf = ({ errors, status }: Answer<unknown>): string | undefined => er
 function dataOf<Data>({ data, errors, status, error }: Answer<Data>): Data {
   if (errors?.[0]) throw apiErrorOf(errors[0]);
   if (status && error) throw new ApiError(status, error);
-  if (!data) throw new ApiError("INTERNAL_ERROR", "the service gave an answer without data");
+  if (!data) throw new ApiError("INTERNAL_ERROR", "the service sent a response without data");
   return data;
 }
 
@@ -80,10 +80,10 @@ export interface Follower<Data> {
   complete?(): void;
 }
 
-/** Close code of this page when it needs no subscription any more. */
+/** WebSocket close code that Studio sends when it closes the socket normally. */
 const NORMAL_CLOSURE = 1000;
 
-/** Close code of the service when the session has ended. */
+/** WebSocket close code that the service sends when the session has ended. */
 const FORBIDDEN = 4403;
 
 const RECONNECT_MAX_MS = 30_000;
@@ -91,7 +91,7 @@ const RECONNECT_MAX_MS = 30_000;
 const reconnectDelayMs = (retries: number): number =>
   Math.min(RECONNECT_MAX_MS, 1_000 * 2 ** retries) + 300 + Math.floor(Math.random() * 2_700);
 
-/** Receives true when connected and false when the connection is lost. Changes may have been missed between a false and the next true. */
+/** Receives true when the socket connects, and false when it loses the connection. Changes during the loss may not arrive. */
 export type OnConnected = (connected: boolean) => void;
 
 export interface Api {
@@ -100,7 +100,7 @@ export interface Api {
     variables: Variables,
     idempotencyKey?: string,
   ): Promise<Data>;
-  /** Reads the bytes at a URL of the service, even if the page was opened by another host name of the service. */
+  /** Reads the bytes at a URL of the service, even if the URL has another host name of the service than the page. */
   bytes(address: string): Promise<Blob>;
   /** Sends files. `onProgress` receives the sent part, from 0 to 1; `signal` aborts. */
   upload(path: string, form: FormData, onProgress: (part: number) => void, signal: AbortSignal): Promise<void>;
@@ -172,7 +172,7 @@ function uploadForm(
       reject(new ApiError(status, error));
     };
     request.onerror = () => reject(asApiError(undefined));
-    request.onabort = () => reject(new ApiError("ABORTED", "broken off"));
+    request.onabort = () => reject(new ApiError("ABORTED", "the upload was cancelled"));
     request.send(form);
   });
 }
@@ -181,7 +181,7 @@ function refusalIn(text: string): { status: string; error: string } {
   try {
     return JSON.parse(text);
   } catch {
-    return { status: "INTERNAL_ERROR", error: "the service gave an answer that is none" };
+    return { status: "INTERNAL_ERROR", error: "the service sent a response that is not JSON" };
   }
 }
 
@@ -237,7 +237,7 @@ export function createApi(): Api {
     },
     async bytes(address) {
       const response = await fetchSignedIn(serviceAddress(address.slice(address.indexOf("/v1/apps/"))));
-      if (!response.ok) throw new ApiError("FILE_NOT_FOUND", "the file could not be read");
+      if (!response.ok) throw new ApiError("FILE_NOT_FOUND", "the file could not be loaded from the service");
       return response.blob();
     },
     upload: (path, form, onProgress, signal) => uploadForm(serviceAddress(path), { form, onProgress, signal }),

@@ -1,4 +1,4 @@
-/** Reads that replace each other: a later read cancels an earlier one, or drops its response. */
+/** Repeated reads of the same data: a later read cancels an earlier read or drops its response. */
 
 /**
  * Returns a function that starts a read, and resolves when the newest read has ended. Until then, the page shows data from before the

@@ -3,7 +3,7 @@ import { focusManager, type InfiniteData, QueryClient, type QueryKey } from "@ta
 import type { Document } from "../../document.js";
 import type { Api } from "./api.js";
 
-/** Reads again at the focus too: a window that was beside another one has been visible all the time. */
+/** Reads again when the window gets the focus. Visibility is not enough: a window beside another window is always visible. */
 focusManager.setEventListener((onFocus) => {
   const listener = () => onFocus();
   addEventListener("focus", listener);
@@ -14,14 +14,14 @@ focusManager.setEventListener((onFocus) => {
   };
 });
 
-/** Creates the client of one session. Requests are sent once, also if the browser reports that it is offline. */
+/** Creates the query client of one session. It does not retry requests, and sends them even if the browser reports that it is offline. */
 export function createQueryClient(api: Api): QueryClient {
   const client = new QueryClient({
     defaultOptions: {
       queries: {
         networkMode: "always",
         retry: false,
-        // The service can be away while the browser is online.
+        // The browser's online event does not show that the service is available.
         refetchOnReconnect: false,
         queryFn: ({ queryKey: [document, variables] }) =>
           api.request(document as Document<unknown, unknown>, variables),
@@ -37,7 +37,7 @@ export function createQueryClient(api: Api): QueryClient {
  * other.
  */
 export async function readFirstPageAgain(client: QueryClient, queryKey: QueryKey): Promise<void> {
-  // A page that is on its way would be added to the first page, and a gap would remain between the two.
+  // Cancels the read of a later page. Its entries would follow the new first page with a gap between them.
   await client.cancelQueries({ queryKey, exact: true });
   client.setQueryData<InfiniteData<unknown>>(
     queryKey,

@@ -32,7 +32,7 @@ export function toScalar({ value, kind }: TypedValue): ScalarValue {
   return kind === "boolean" ? value === "true" : value;
 }
 
-/** A number above 2^53 is only stored if its text is unchanged, such as the text of a stored number. */
+/** True if the text is a number that can be stored without loss. Numbers above 2^53 are valid only in JavaScript's own notation. */
 function isNumber(text: string): boolean {
   const value = Number(text);
   if (text.trim() === "" || !Number.isFinite(value)) return false;

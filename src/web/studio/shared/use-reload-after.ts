@@ -15,7 +15,7 @@ export function useReloadAfter(
     const unsubscribe = subscribe(() => {
       due ??= setTimeout(() => {
         due = undefined;
-        // A hidden page is read again when it is shown.
+        // A hidden page does not read now. It reads when the person shows it again.
         if (!document.hidden) void reload();
       }, gatherMs);
     });

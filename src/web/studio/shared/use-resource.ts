@@ -1,4 +1,4 @@
-/** A resource that a page shows, from the query cache, with its changes. Read again after each change. */
+/** Hook for a resource that a page shows and changes. Reads it through the query cache, and again after each change. */
 import {
   hashKey,
   type Query,
@@ -13,8 +13,8 @@ import { ApiError, asApiError, refusalText } from "./api.js";
 import { createReload } from "./newest-read.js";
 
 /**
- * The query of one document. Its variables name the app, so that no app shows the data of another one.
- * @param state differs if the data has changed, so that it is read again. Then the focus of the window does not read it again.
+ * Returns the query of a GraphQL document. The variables must contain the app's ID, so that apps do not share cached data.
+ * @param state text that changes with the data. A change causes a read. With a state, the focus of the window causes no read.
  */
 export const queryOf = <Value, Variables>(
   document: Document<Value, Variables>,
@@ -25,7 +25,7 @@ export const queryOf = <Value, Variables>(
 export interface Resource<Value> {
   /** The data; null until it has been read. */
   value: Value | null;
-  /** Message of the last rejected change, until another one starts, else of the last read; null if they succeeded. */
+  /** Message of the last change if it was rejected, otherwise of the last read if it failed; null if both succeeded. */
   fault: string | null;
   busy: boolean;
   /** Reads again; a response to an earlier request is dropped. Resolves when no reload is pending. */
@@ -42,7 +42,7 @@ function useLastError({ error, isPending }: UseQueryResult<unknown>): Error | nu
   return error;
 }
 
-/** With placeholder data, the last data remain also if the next read fails: the library shows them only until then. */
+/** Returns the last data. With `isKept`, also after a failed read of another query; the library removes placeholder data then. */
 function useLastData<Value>({ data, isError }: UseQueryResult<Value>, isKept: boolean): Value | undefined {
   const [last, setLast] = useState(data);
   if (data !== undefined && data !== last) setLast(data);
@@ -55,7 +55,7 @@ function useReload(hash: string): () => Promise<void> {
   return useMemo(() => {
     const filter = { predicate: ({ queryHash }: Query) => queryHash === hash };
     return createReload(async () => {
-      // The client would wait for the first read, although it began before the change.
+      // Cancels a first read that is still pending: it started before the change, and the library would reuse it.
       await client.cancelQueries(filter);
       await client.invalidateQueries(filter);
     });
@@ -66,7 +66,7 @@ export function useResource<Value>(query: UseQueryOptions<Value>): Resource<Valu
   const reading = useQuery(query);
   const readError = useLastError(reading);
   const data = useLastData(reading, query.placeholderData !== undefined);
-  // Not in the library's cache of changes, which would store the secrets that some changes return.
+  // Changes are not made by the library, because its cache would store the secrets that some changes return.
   const [rejection, setRejection] = useState<{ error: ApiError; at: number } | null>(null);
   const [pendingChanges, setPendingChanges] = useState(0);
   const reload = useReload(hashKey(query.queryKey));
@@ -85,7 +85,7 @@ export function useResource<Value>(query: UseQueryOptions<Value>): Resource<Valu
       setPendingChanges((count) => count - 1);
     }
   };
-  // The service answers again. Why it refused a change stays.
+  // A later successful read removes the error OFFLINE. Other errors of a change stay.
   const isOver = rejection?.error.status === "OFFLINE" && reading.dataUpdatedAt > rejection.at;
   const fault = (isOver ? null : rejection?.error) ?? readError;
   return {

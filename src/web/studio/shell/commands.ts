@@ -3,7 +3,7 @@ import { useLayoutEffect } from "react";
 
 export interface Command {
   name: string;
-  /** Runs the command like a click of its button. */
+  /** Keyboard shortcut of the command, as shown to the person. */
   keys?: string;
   run: () => void;
 }
@@ -12,7 +12,7 @@ const registeredCommands = new Map<symbol, readonly Command[]>();
 
 /** Registers commands while the component is mounted. @param commands must be the same array unless the commands change */
 export function useCommands(commands: readonly Command[]): void {
-  // Before the screen is drawn: a palette that is opened then has all commands of the screen.
+  // A layout effect runs before the screen is drawn. The palette then always contains the commands of the shown page.
   useLayoutEffect(() => {
     const key = Symbol("commands");
     registeredCommands.set(key, commands);

@@ -41,7 +41,7 @@ interface OnFirstUseProps {
   button: (props: ButtonProps) => ReactElement;
   /** Kind of popup, for assistive technology. */
   popup: "dialog" | "menu";
-  /** Renders the menu with its button. It is open when it is first rendered. */
+  /** Menu with its button. The menu is open when it is first rendered. */
   children: ReactNode;
 }
 

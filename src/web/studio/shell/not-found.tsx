@@ -5,7 +5,7 @@ export function NotFound() {
   return (
     <main className="welcome not-found">
       <h1>This page does not exist</h1>
-      <p>The address is mistyped, or the page has moved.</p>
+      <p>The URL is wrong, or the page has moved.</p>
       <a className="button" href={serviceAddress("/studio").href}>
         Go to Studio
       </a>

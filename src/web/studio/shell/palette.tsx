@@ -27,7 +27,7 @@ function CommandPalette({ close, context }: { close: () => void; context: Search
   const [commands] = useState(currentCommands);
   const items = useItems(context);
   const [typed, setTyped] = useState("");
-  /** Name of the command that the person has chosen by the arrow keys. Results that arrive later can move it. */
+  /** Name of the command that the person has chosen by the arrow keys. The name identifies the command, because results that arrive later can change its position. */
   const [chosenName, setChosenName] = useState<string | null>(null);
   const docs = useDocsHits(typed, context);
   const commandsFound = removeDuplicates([
@@ -99,7 +99,7 @@ function CommandPalette({ close, context }: { close: () => void; context: Search
 
 /** @returns the function that opens the palette, and its element */
 export function usePalette(context: SearchContext) {
-  // The browser reports that a dialog was closed a moment later. The number prevents that report from closing the next palette.
+  // The dialog's close event arrives late. The number of the opening prevents this event from closing a palette that was opened since then.
   const [{ opening, isOpen }, setState] = useState({ opening: 0, isOpen: false });
   const openPalette = useCallback(() => setState((now) => ({ opening: now.opening + 1, isOpen: true })), []);
   const close = useCallback(

@@ -45,7 +45,7 @@ export function changedQuery<Query extends object>(query: Query, change: Query):
 interface GoOptions {
   /** True to leave without asking about unsaved changes. */
   force?: boolean;
-  /** Open item when a request was sent. If the person has opened another one since then, the late response does not leave it. */
+  /** Place from which a request was sent. If the person has opened another item since then, `go` does nothing. */
   from?: Place;
   /** True to replace the entry in the browser's history, so that Back does not stop at each letter of a search. */
   replace?: boolean;

@@ -21,7 +21,7 @@ export function ForOperators({ children }: { children: ReactNode }) {
   return mayOperate(useRole()) ? children : null;
 }
 
-/** Disables all fields and buttons in it for people who may only read them. */
+/** Disables all fields and buttons in `children` for people who may only read. */
 export function ReadOnlyFields({ children }: { children: ReactNode }) {
   return (
     <fieldset className="read-only" disabled={!mayEdit(useRole())}>

@@ -19,7 +19,7 @@ function Page() {
     void session?.end().finally(() => setSession(null));
   }, [session]);
   const queries = useMemo(() => session && createQueryClient(session.api), [session]);
-  // Nothing that one person has read is left for the next one.
+  // Clears the cache at sign-out, so that the next person cannot see data of the previous person.
   useEffect(() => () => queries?.clear(), [queries]);
   if (session?.isProvisional) return <FinishAccount />;
   if (!session || !queries) return <SignIn onSession={setSession} />;

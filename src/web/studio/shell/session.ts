@@ -76,7 +76,7 @@ async function open({ kind, email = "", isProvisional = false }: Present): Promi
     isProvisional,
     async end() {
       api.close();
-      // If there is no response, the cookie stays. The person then is still signed in when the page is opened again.
+      // Without a response the cookie remains, and the person is still signed in when Studio is opened again.
       const { endSessionUrl } = await requestSession("DELETE").catch((): Present => ({}));
       if (endSessionUrl !== undefined) location.assign(endSessionUrl);
     },

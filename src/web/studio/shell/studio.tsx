@@ -79,7 +79,7 @@ function pageOf(view: View): ComponentType<PageProps> {
 }
 
 function useApps(initialApps: App[]) {
-  // Read again only when this person changes an app, or after a lost connection. The known apps stay until the service answers.
+  // Reads again when this person changes an app, and after a lost connection. The known apps are shown until the response arrives.
   const { value, reload } = useResource({
     ...queryOf(Apps, {}),
     initialData: { apps: initialApps },
