@@ -47,6 +47,13 @@ describe("Studio's pages while other people change the app", () => {
   const hasValue = (selector: string, value: string) =>
     page.waitForFunction(`document.querySelector(${JSON.stringify(selector)})?.value === ${JSON.stringify(value)}`);
   const cell = (text: string) => `::-p-xpath(//button[contains(@class, "cell") and normalize-space(.)="${text}"])`;
+  /** Waits until this page of the app has read its list: it has rows, or a text that says that there are none. */
+  const showsList = (name: string) =>
+    page.waitForFunction(`(() => {
+      const part = document.querySelector(".app-page");
+      if (part?.querySelector("h2").textContent.toLowerCase() !== "${name}") return false;
+      return part.querySelector(".records li") || /No (version|tokens|one has a role here) yet/.test(part.innerText);
+    })()`);
   const drawn = () => page.evaluate("new Promise((end) => requestAnimationFrame(() => requestAnimationFrame(end)))");
   const cut = async () => {
     proxy.cut();
@@ -60,8 +67,7 @@ describe("Studio's pages while other people change the app", () => {
   for (const name of sampleOf(["versions", "tokens", "people"], 1, 3))
     it(`the page of ${name} is read again when the connection is back, and its error disappears`, async () => {
       await studio.open(`${service.appId}/app/${name}`);
-      await page.waitForSelector(".app-page h2");
-      await page.waitForNetworkIdle();
+      await showsList(name);
       await studio.open(`${service.appId}/settings`);
       await page.waitForSelector(".settings");
       await cut();
@@ -74,7 +80,7 @@ describe("Studio's pages while other people change the app", () => {
 
   longTest("a change that failed without a connection shows no error when the connection is back", async () => {
     await studio.open(`${service.appId}/app/versions`);
-    await page.waitForNetworkIdle();
+    await showsList("versions");
     await cut();
     await studio.button("Take a version now");
     await shows("the service does not answer");
@@ -198,9 +204,9 @@ describe("Studio's pages while other people change the app", () => {
   });
 
   it("Settings are read again only when they changed", async () => {
+    await write("POST", "settings", { stored: "before the read" });
     await studio.open(`${service.appId}/settings`);
-    await page.waitForSelector(".settings");
-    await page.waitForNetworkIdle();
+    await hasValue('textarea[aria-label="stored"]', "before the read");
     const answers: [string, number][] = [];
     page.on("response", (response) => {
       if (response.request().method() === "GET") answers.push([new URL(response.url()).pathname, response.status()]);

@@ -5,6 +5,7 @@ import { PASSPHRASE, signedInPerson } from "../harness/people.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
+import { holdReads } from "./held-reads.js";
 import { checkWidths } from "./looks.js";
 import { leaveOutCompiler, type StudioPage, studioPage } from "./studio-page.js";
 
@@ -105,11 +106,14 @@ describe("Studio's pages of people", () => {
     const sql = "SELECT id FROM person WHERE email = 'grace@example.com'";
     const [{ id }] = await service.db.query(sql);
     const path = `/v1/organizations/1/members/${id}`;
+    // When this read is held, earlier reads have ended.
+    const reads = await holdReads(admin.page, "ListOrganizationPeople");
+    await admin.page.waitForFunction('dispatchEvent(new Event("focus")), heldReads.length > 0', { polling: 300 });
     // A hidden page does not read the list every ten seconds, so that only the service can detect the conflict.
     await admin.page.evaluate(
       'Object.defineProperty(document, "visibilityState", { value: "hidden", configurable: true })',
     );
-    await admin.page.waitForNetworkIdle();
+    await reads.endAll();
     await service.rest("PUT", path, { as: "admin", body: { role: "reader" } });
     const role = async () => {
       const { members } = (await service.rest("GET", "/v1/organizations/1/members", { as: "admin" })).body;
