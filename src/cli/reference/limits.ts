@@ -114,12 +114,12 @@ The limits that most apps meet first:
 The tables below do not have these limits:
 
 - **Runs at the same time.** A runner executes up to four times \`RUNNER_CONCURRENCY\` runs of all apps at once. One app can have one fewer than \`RUNNER_CONCURRENCY\`, but at least one. More runs wait in the [queue](../operate/queue.md).
-- **Apps, organizations and people.** Their number has no limit.
+- **Apps, organizations and people.** The number of each has no limit.
 - **Interval of a schedule.** The shortest is two minutes ([schedules](../guides/schedules.md)).
-- **Build of an npm package.** It can take 30 s and 512 MB ([packages from npm](npm-packages.md)).
-- **Response of an HTTP trigger.** It can have about 4.5 MB of bytes. A slow reader is disconnected ([HTTP triggers](http-triggers.md#limits)).
+- **Build of an npm package.** A build can take 30 s and 512 MB ([packages from npm](npm-packages.md)).
+- **Response of an HTTP trigger.** A response can have about 4.5 MB of bytes. A slow reader is disconnected ([HTTP triggers](http-triggers.md#limits)).
 - **Missed live changes.** \`since\` returns those of the last ten minutes ([data sources](data-sources.md)).
-- **Rate limits of codes that verify an address.** They are in [verification](verification.md#guarantees-and-limits).`;
+- **Rate limits of codes that verify an address**: see [verification](verification.md#guarantees-and-limits).`;
 
 export function limitsPage(root: string): string {
   const variables = new Set(describedVariables().map(([name]) => name));

@@ -17,7 +17,7 @@ export const actionOf = (example: string): string =>
 const exampleOf = (title: string, { code: text, result }: { code: string; result: unknown }): string[] => [
   `${title}:`,
   `\`\`\`js\n${text}\n\`\`\``,
-  `It returns \`${JSON.stringify(result)}\`.`,
+  `The example returns \`${JSON.stringify(result)}\`.`,
 ];
 
 function examplesOf({ example, pageExample, package: name }: NamespaceExample): string[] {
