@@ -130,7 +130,7 @@ By default, one app can start only [30 runs in 60 s](../guides/runs-at-once.md) 
 
 ${formatPlanTable(lines)}
 
-These figures are computed, not measured:
+The figures of this table are computed, not measured:
 
 - The costs are those of the machine above. Measure on your own machine before you buy.
 - Use a disk that writes at least twice the MB a second of the table, and flushes in less than 1 ms.

@@ -96,7 +96,7 @@ describe("secret bindings", () => {
     ["bindings[0].tokenUrl", [{ in: "oauth2", clientId: "c", grant: "client_credentials" }]],
     ["bindings[0].clientId", [{ in: "oauth2", tokenUrl: "https://a.example/t", grant: "client_credentials" }]],
     ["bindings[0].grant", [{ in: "oauth2", tokenUrl: "https://a.example/t", clientId: "c", grant: "password" }]],
-    ["bindings[1] repeats", [{}, {}]],
+    ["bindings[1] must not have the same key and origin", [{}, {}]],
     [
       "bindings[1].sealed",
       [

@@ -38,7 +38,7 @@ describe("documents that the service knows", () => {
     for (const documentId of [idOf("{ __typename }"), "sha256:", 7, Apps]) {
       const { http, body } = await ask({ documentId });
       expect(http).to.equal(400);
-      expect(body.errors[0].message).to.contain("documentId must be sha256:");
+      expect(body.errors[0].message).to.contain('documentId must be "sha256:" followed by');
       expect(body.errors[0].extensions.status).to.equal("REQUEST_INVALID");
     }
     // If a request has both, the service executes `query` and ignores `documentId`.

@@ -216,7 +216,7 @@ describe("git connections", () => {
     });
     expect([http, body.error]).to.deep.equal([
       400,
-      'the body must be JSON (got "application/x-www-form-urlencoded"); set the content type of the webhook to application/json',
+      'the body must be JSON (got the content type "application/x-www-form-urlencoded"); set the content type of the webhook to application/json',
     ]);
   });
 

@@ -268,7 +268,9 @@ describe("Studio's page of data sources", () => {
     const stored = async () =>
       (await service.rest("GET", `/v1/apps/${service.appId}/data-sources/Seats`)).body.dataSource.isUsers;
     await page.click(mark);
-    await page.waitForFunction("/hashes/.test(document.querySelector('[data-field=\"isUsers\"] .fault').textContent)");
+    await page.waitForFunction(
+      "/needs a hashed column/.test(document.querySelector('[data-field=\"isUsers\"] .fault').textContent)",
+    );
     expect(await stored()).to.equal(false);
     await studio.showJson("hooks");
     await studio.replace("#hooks", '[{"type": "operations", "runOn": ["insert"], "fields": {"Code": ["hash"]}}]');

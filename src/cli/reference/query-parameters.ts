@@ -19,7 +19,7 @@ const MEANINGS: Readonly<Record<string, string>> = {
 /** Returns the GraphQL descriptions of an operation's arguments. The ID of a route can have a suffix, such as `ByName`. */
 function argumentsOf(schema: GraphQLSchema, operationId: string): ReadonlyMap<string, string> {
   const fields = { ...schema.getQueryType()?.getFields(), ...schema.getMutationType()?.getFields() };
-  const field = fields[operationId] ?? fields[operationId.replace(/(?:By[A-Z]\w*|\d+)$/, "")];
+  const field = fields[operationId] ?? fields[operationId.split(/By(?=[A-Z])|\d/)[0]!];
   return new Map((field?.args ?? []).map(({ name, description }) => [name, description ?? ""]));
 }
 

@@ -81,7 +81,7 @@ export function createAccessTrials(options: {
       throw new ActionError("REQUEST_INVALID", message);
     }
     const source = await sources.find(appId, referenceOf(ref));
-    const values = [appId, source.id, parseEntryId(input["parseEntryId"], "user.parseEntryId")];
+    const values = [appId, source.id, parseEntryId(input["entryId"], "user.entryId")];
     const [entry] = await rows<{ data: EntryData }>(db, SELECT_ENTRY_DATA, values);
     if (!entry) throw new ActionError("ENTRY_NOT_FOUND");
     return visibleColumns(entry.data, (column) => !source.hashedColumns.includes(column));

@@ -86,6 +86,6 @@ export async function expectFloodRefused(browsers: Browsers, code: string): Prom
   const { outcome, lost } = await runNeighbourDuringFlood(browsers, code);
   expect(lost).to.equal(0);
   expect(outcome.ok ? "it went through" : outcome.error.message).to.match(
-    /^(Uncaught RangeError: )?An action may (open 8 BroadcastChannels|send 1000 messages over|ask for 1000 locks)/,
+    /^(Uncaught RangeError: )?An action can (open at most 8 BroadcastChannels|send at most 1000 messages over|request at most 1000 locks)/,
   );
 }

@@ -247,7 +247,7 @@ describe("reads of entries", () => {
       [{ where: { a: { $regex: "(a)\\1" } } }, "contains a backreference, which PostgreSQL interprets differently"],
       [{ where: { a: { $regex: "a", $options: "g" } } }, "where.a.$options can"],
       [{ where: { "a\u0000b": 1 } }, "must be a text of at most 512 characters without U+0000 and lone surrogates"],
-      [{ where: { a: { $eq: "\ud800" } } }, "where.a.$eq must be a JSON value that an entry can hold"],
+      [{ where: { a: { $eq: "\ud800" } } }, "where.a.$eq must be a JSON value that an entry can contain"],
       [{ where: { $or: [] } }, "where.$or must be an array of 1 to 100 items (got an array of 0)"],
       [
         { where: { $filters: [{ column: "a", condition: "like" }] } },
@@ -255,7 +255,10 @@ describe("reads of entries", () => {
       ],
       [{ order: [["a", "UP"]] }, 'order[0][1] must be ASC or DESC (got "UP")'],
       [{ limit: -1 }, "limit must be a whole number from 0"],
-      [{ join: { A: { dataSourceId: 1 } } }, "join.A.on must be an object of 1 to 3 pairs of columns (got nothing)"],
+      [
+        { join: { A: { dataSourceId: 1 } } },
+        'join.A.on must be an object of 1 to 3 pairs of columns, such as {"_id": "OrderId"} (got nothing)',
+      ],
       [{ aggregate: [{ $lookup: {} }] }, "aggregate[0] can contain only $match"],
       [{ aggregate: [{ $group: { _id: null, x: { $median: "$a" } } }] }, "aggregate[0].$group.x can contain only $sum"],
     ];
