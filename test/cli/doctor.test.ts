@@ -99,7 +99,7 @@ describe("npm run doctor", function () {
     const none = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$0" "$@"';
     const prefix = ["unshare", "--user", "--map-root-user", "sh", "-c", none];
     const words =
-      /^WRONG {2}packages of npm: this machine gives its bundler no user namespaces.*\n {7}-> allow user namespaces/m;
+      /^WRONG {2}packages of npm: this machine does not allow user namespaces.*\n {7}-> allow user namespaces/m;
     const strict = await doctor(environment, prefix);
     expect([strict.code, words.test(strict.stdout)], strict.stdout).to.deep.equal([1, true]);
     const open = await doctor({ ...environment, NPM_SANDBOX: "off" }, prefix);
