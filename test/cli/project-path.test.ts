@@ -184,8 +184,7 @@ describe("paths of a project", () => {
     });
 
     it("are refused if Windows cannot store them, and the error names the new one", async function () {
-      // Windows cannot create the files of this test.
-      if (process.platform === "win32") this.skip();
+      if (process.platform === "win32") this.skip(); // Windows cannot create the files of this test.
       write(folder, "data/notes: x.txt", "no item");
       const project = new Project(folder);
       expect(project.readDefinitions().dataSources).to.deep.equal([]);
@@ -197,8 +196,7 @@ describe("paths of a project", () => {
     });
 
     it("may be links to a name in another case", async function () {
-      // The file systems of Windows and macOS do not tell the two names apart.
-      if (process.platform !== "linux") this.skip();
+      if (process.platform !== "linux") this.skip(); // Windows and macOS store the two names as one file.
       write(folder, "lib/Dates.ts", "export const day = 1;\n");
       symlinkSync("Dates.ts", join(folder, "lib/dates.ts"));
       write(

@@ -1,4 +1,4 @@
-/** Changes access rules, hooks and indexes in the forms of Studio's Rules tab, for tests. */
+/** Changes access rules, hooks and indexes in the forms of Studio's Rules tab, and reads shown entries, for tests. */
 import { expect } from "chai";
 import type { Page } from "puppeteer";
 import type { StudioPage } from "./studio-page.js";
@@ -79,3 +79,14 @@ export async function editHooksAndIndexes({ page, studio }: StudioSession, defin
   expect(hooks).to.deep.equal([{ type: "operations", runOn: ["insert", "update"], fields: { Row: ["trim"] } }]);
   expect(indexes).to.deep.equal(["Row"]);
 }
+
+/** Returns the shown entries, each as its values separated by bars. */
+export const readCells = (page: Page): Promise<string[]> =>
+  page.$$eval(".grid-rows .grid-row", (all) =>
+    all.map((row) =>
+      [...row.children]
+        .map((cell) => cell.textContent)
+        .slice(1, -1)
+        .join("|"),
+    ),
+  );

@@ -8,7 +8,7 @@ import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { untilEqual } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
-import { editHooksAndIndexes, editRules } from "./data-forms.js";
+import { editHooksAndIndexes, editRules, readCells } from "./data-forms.js";
 import { holdReads } from "./held-reads.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
@@ -45,15 +45,7 @@ describe("Studio's page of data sources", () => {
     page.$$eval('.data-import select[aria-label^="Type of"]', (all) => all.map((one) => one.value));
   const rows = (count: number) =>
     page.waitForFunction(`document.querySelectorAll(".grid-rows .grid-row button.cell").length >= ${count}`);
-  const cells = () =>
-    page.$$eval(".grid-rows .grid-row", (all) =>
-      all.map((row) =>
-        [...row.children]
-          .map((cell) => cell.textContent)
-          .slice(1, -1)
-          .join("|"),
-      ),
-    );
+  const cells = () => readCells(page);
   const stored = async (name: string) => {
     const query = { order: [["id", "ASC"]] };
     const path = `/v1/apps/${service.appId}/data-sources/${encodeURIComponent(name)}/query`;

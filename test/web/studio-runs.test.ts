@@ -24,6 +24,7 @@ describe("runs in Studio", () => {
     (await service.rest("POST", `${path()}/actions/${action}/run`, { body: payload })).body.runId;
   const waitForEnd = (runId: number) =>
     until(async () => (await service.rest("GET", `${path()}/runs/${runId}`)).body.run.finishedAt);
+  const endedRun = (payload: object) => startRun("book", payload).then((id) => waitForEnd(id).then(() => id));
   const open = (fragment: string) => studio.open(`${service.appId}/${fragment}`);
   const hrefOf = (runId: number) => `#/${service.appId}/runs/${runId}`;
   /** Waits until the list has exactly these runs in this order. Runs that were cancelled before are ignored. */
@@ -35,10 +36,8 @@ describe("runs in Studio", () => {
       const body = { name, code, active: true, triggers: [{ trigger: "manual" }] };
       ids[name] = (await service.rest("POST", `${path()}/actions`, { body })).body.action.id;
     }
-    runIds["good"] = await startRun("book", { seat: "12A" });
-    await waitForEnd(runIds["good"]);
-    runIds["bad"] = await startRun("book", { seat: "13B", fail: true });
-    await waitForEnd(runIds["bad"]);
+    runIds["good"] = await endedRun({ seat: "12A" });
+    runIds["bad"] = await endedRun({ seat: "13B", fail: true });
     page = await browser.newPage();
     await leaveOutCompiler(page);
     await page.setViewport({ width: 1280, height: 800 });

@@ -212,7 +212,7 @@ export const NAMESPACES: readonly NamespaceExample[] = [
       code: AI_EXAMPLE,
       result: ["Hello there", 2, "image/png", "two seats"],
       resultNote:
-        'The two texts depend on the model. In this result a made-up provider always answers "Hello there", and hears "two seats" in every sound file.',
+        'The two texts depend on the model. The provider of this example always returns "Hello there", and transcribes each sound file as "two seats".',
     },
   },
   {

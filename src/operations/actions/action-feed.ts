@@ -97,7 +97,7 @@ export function createActionFeed({
     const change = readChange(Number(appId), Number(id), removed === "true").catch((error: unknown) => {
       log.warn(
         { err: error, appId },
-        "reading a change of an action failed; its editors are told to read all actions again",
+        "reading a change of an action failed; the service asks its editors to read all actions again",
       );
       return { ...RESET_CHANGE };
     });

@@ -117,7 +117,7 @@ export class ServiceCalls {
     await this.reject(id);
   }
 
-  /** Tells the page that the request has failed. */
+  /** Sends the page the failure of the request. */
   private async reject(id: number): Promise<void> {
     // The call fails only if the page has closed.
     await this.reply(id, null, null, true).catch(() => {});

@@ -186,7 +186,7 @@ export function realmPlatform(
     return value;
   }
 
-  /** True for plain objects and arrays, such as the algorithm of a key, which the platform creates anew at each read. */
+  /** True for plain objects and arrays, such as the algorithm of a key, of which the platform returns a new one at each read. */
   const isPlain = (value: Any): boolean => isArray(value) || getPrototypeOf(value) === OBJECT;
 
   /** Defines the getter of an attribute. */
